@@ -1,0 +1,1 @@
+//! What the tests share: finding data, reading it, reaching a server.
