@@ -1,1 +1,19 @@
-//! The pure kernel.
+//! The kernel of graph_kernel: what a context slice is, without PostgreSQL.
+//!
+//! Data flows one way: a [`policy::SlicePolicy`] and an anchor go into [`slicer::slice`], which
+//! asks a [`store::GraphStore`] for neighbours in batches and returns a [`slice::Slice`];
+//! [`export::Export`] gives the slice its canonical bytes and fingerprints.
+#![forbid(unsafe_code)]
+
+pub mod canonical;
+pub mod content;
+pub mod cycles;
+pub mod edge;
+pub mod export;
+pub mod json;
+pub mod policy;
+pub mod score;
+pub mod slice;
+pub mod slicer;
+pub mod store;
+pub mod turn;

@@ -1,0 +1,109 @@
+//! Whether a graph is the DAG it should be.
+
+use std::collections::HashMap;
+
+use crate::turn::TurnId;
+
+/// The edges of a whole graph, ids replaced by small numbers.
+#[derive(Default)]
+pub struct EdgeList {
+    numbers: HashMap<TurnId, u32>,
+    edges: Vec<(u32, u32)>,
+}
+
+impl EdgeList {
+    /// Adds an edge.
+    pub fn push(&mut self, parent: TurnId, child: TurnId) {
+        let edge = (self.number(parent), self.number(child));
+        self.edges.push(edge);
+    }
+
+    /// How many edges there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+
+    fn number(&mut self, id: TurnId) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(id).or_insert(next)
+    }
+
+    /// How many turns lie on a cycle or on a path between two cycles; a self-loop is a cycle.
+    /// 0 means the graph is a DAG. Linear in the edges.
+    #[must_use]
+    pub fn turns_in_cycles(&self) -> usize {
+        let below = self.peel(|&(parent, child)| (parent, child));
+        let above = self.peel(|&(parent, child)| (child, parent));
+        below.iter().zip(&above).filter(|(a, b)| **a && **b).count()
+    }
+
+    /// Removes turns without incoming edges until none is left; true marks those that stay.
+    fn peel(&self, direction: impl Fn(&(u32, u32)) -> (u32, u32)) -> Vec<bool> {
+        let turns = self.numbers.len();
+        let mut incoming = vec![0u32; turns];
+        let mut starts = vec![0usize; turns + 1];
+        for (from, to) in self.edges.iter().map(&direction) {
+            incoming[to as usize] += 1;
+            starts[from as usize + 1] += 1;
+        }
+        for i in 0..turns {
+            starts[i + 1] += starts[i];
+        }
+        let mut targets = vec![0u32; self.edges.len()];
+        let mut fill = starts.clone();
+        for (from, to) in self.edges.iter().map(&direction) {
+            targets[fill[from as usize]] = to;
+            fill[from as usize] += 1;
+        }
+        let mut stays = vec![true; turns];
+        let mut free: Vec<usize> = (0..turns).filter(|&turn| incoming[turn] == 0).collect();
+        while let Some(turn) = free.pop() {
+            stays[turn] = false;
+            for &target in &targets[starts[turn]..starts[turn + 1]] {
+                incoming[target as usize] -= 1;
+                if incoming[target as usize] == 0 {
+                    free.push(target as usize);
+                }
+            }
+        }
+        stays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(u128, u128)]) -> EdgeList {
+        let mut list = EdgeList::default();
+        for &(parent, child) in edges {
+            list.push(TurnId::from_u128(parent), TurnId::from_u128(child));
+        }
+        list
+    }
+
+    #[test]
+    fn a_dag_has_none() {
+        assert_eq!(
+            graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(),
+            0
+        );
+        assert_eq!(graph(&[]).turns_in_cycles(), 0);
+    }
+
+    #[test]
+    fn cycles_and_self_loops_count_without_their_tails() {
+        assert_eq!(
+            graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(),
+            2
+        );
+        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! The export of a slice: its canonical bytes and fingerprints (SlicePolicy v1 §6).
+
+use serde::Serialize;
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::canonical::{SCHEMA_VERSION, json_hash, json_text};
+use crate::edge::Edge;
+use crate::policy::{POLICY_ID, SlicePolicy};
+use crate::slice::Slice;
+use crate::turn::{Turn, TurnId};
+
+/// A slice as it leaves the kernel; serialises to the canonical JSON.
+#[derive(Serialize)]
+pub struct Export<'a> {
+    /// Where the slice was taken.
+    pub anchor_turn_id: TurnId,
+    /// Ascending by id.
+    pub turns: Vec<&'a Turn>,
+    /// Ascending by (parent, child, type).
+    pub edges: &'a [Edge],
+    /// The policy's version.
+    pub policy_id: &'static str,
+    /// The policy's parameters.
+    pub policy_params_hash: String,
+    /// The version of this shape.
+    pub schema_version: &'static str,
+    /// What was selected, by which policy.
+    pub slice_id: String,
+    /// What the selected turns contain.
+    pub graph_snapshot_hash: String,
+    /// The published token, when one was issued.
+    pub admissibility_token: Option<String>,
+    /// The claim that covers the whole export, when one was issued.
+    pub attestation: Option<()>,
+}
+
+impl<'a> Export<'a> {
+    /// The export of a slice taken by this policy, without tokens.
+    #[must_use]
+    pub fn new(slice: &'a Slice, policy: &SlicePolicy) -> Self {
+        let policy_params_hash = policy.params_hash();
+        let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &selected.turn).collect();
+        let slice_id = slice_id(slice.anchor, &turns, &slice.edges, &policy_params_hash);
+        let graph_snapshot_hash = graph_snapshot_hash(&turns, slice.edges.len());
+        Export {
+            anchor_turn_id: slice.anchor,
+            turns,
+            edges: &slice.edges,
+            policy_id: POLICY_ID,
+            policy_params_hash,
+            schema_version: SCHEMA_VERSION,
+            slice_id,
+            graph_snapshot_hash,
+            admissibility_token: None,
+            attestation: None,
+        }
+    }
+
+    /// The canonical JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json_text(self)
+    }
+}
+
+/// The selection fingerprint (§6.3).
+fn slice_id(anchor: TurnId, turns: &[&Turn], edges: &[Edge], params_hash: &str) -> String {
+    #[derive(Serialize)]
+    struct FingerprintEdge {
+        parent: TurnId,
+        child: TurnId,
+        edge_type: &'static str,
+    }
+    let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
+    let edges: Vec<FingerprintEdge> = edges
+        .iter()
+        .map(|edge| FingerprintEdge {
+            parent: edge.parent,
+            child: edge.child,
+            edge_type: edge.edge_type.fingerprint_name(),
+        })
+        .collect();
+    json_hash(&(anchor, ids, edges, POLICY_ID, params_hash, SCHEMA_VERSION))
+}
+
+/// The content fingerprint: of the content hashes where every turn has one, else of counts and
+/// the latest time.
+fn graph_snapshot_hash(turns: &[&Turn], edge_count: usize) -> String {
+    let hashes: Option<Vec<&str>> = turns
+        .iter()
+        .map(|turn| turn.content_hash.as_deref())
+        .collect();
+    let Some(hashes) = hashes else {
+        let latest = turns.iter().map(|turn| turn.created_at).max().unwrap_or(0);
+        return json_hash(&(latest, turns.len(), edge_count, SCHEMA_VERSION));
+    };
+    let mut hasher = Xxh64::new(0);
+    hasher.update(&(edge_count as u64).to_le_bytes());
+    hasher.update(SCHEMA_VERSION.as_bytes());
+    for (turn, hash) in turns.iter().zip(hashes) {
+        hasher.update(turn.id.as_bytes());
+        hasher.update(hash.as_bytes());
+    }
+    format!("{:016x}", hasher.digest())
+}

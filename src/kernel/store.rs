@@ -1,0 +1,76 @@
+//! What the slicer asks of a graph.
+
+use std::ops::ControlFlow;
+
+use crate::edge::EdgeType;
+use crate::turn::{Phase, Turn, TurnId};
+
+/// A turn with what scores it, defaults applied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredTurn {
+    /// The turn.
+    pub id: TurnId,
+    /// What it was for.
+    pub phase: Phase,
+    /// In [0, 1].
+    pub salience: f32,
+}
+
+/// One edge into a turn, seen from that turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParentEdge {
+    /// The edge's other end.
+    pub parent: TurnId,
+    /// What the edge means.
+    pub edge_type: EdgeType,
+    /// The parent, or `None` where the edge dangles.
+    pub turn: Option<ScoredTurn>,
+}
+
+/// Receives one row of an answer; `Break` asks for no more rows.
+pub type Sink<'a, T> = &'a mut dyn FnMut(T) -> ControlFlow<()>;
+
+/// A graph read in batches, all on one snapshot.
+///
+/// Rows may come in any order. A turn stored twice is answered twice. The `usize` beside a row
+/// says which of the given ids it belongs to.
+pub trait GraphStore {
+    /// What can go wrong below.
+    type Error;
+
+    /// The existing turns of these ids.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Self::Error>;
+
+    /// The edges into each turn.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn parents(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ParentEdge)>,
+    ) -> Result<(), Self::Error>;
+
+    /// The existing children of each turn, once for each edge.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ScoredTurn)>,
+    ) -> Result<(), Self::Error>;
+
+    /// The whole rows of these turns.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Self::Error>;
+
+    /// Called between batches and at least every 256 steps: a store that can be cancelled
+    /// answers here.
+    fn check_interrupts(&mut self) {}
+}
