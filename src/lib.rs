@@ -1,12 +1,31 @@
-//! graph_kernel: context slices of conversation DAGs inside PostgreSQL.
+//! graph_kernel: deterministic, bounded, checkable context slices of conversation DAGs inside
+//! PostgreSQL.
 
 use pgrx::prelude::*;
 
+mod api;
+mod pg;
+
 ::pgrx::pg_module_magic!(name, version);
 
-#[pg_extern(immutable, parallel_safe)]
-fn graph_kernel_version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+extension_sql_file!("../sql/bootstrap.sql", name = "bootstrap", bootstrap);
+extension_sql_file!("../sql/binding.sql", name = "binding");
+extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
+extension_sql_file!("../sql/check.sql", name = "check");
+extension_sql_file!(
+    "../sql/finalize.sql",
+    name = "finalize",
+    requires = ["binding", "create_tables", "check"],
+    finalize
+);
+
+/// Runs once in each process that loads the library.
+#[pg_guard]
+#[allow(non_snake_case)]
+pub extern "C-unwind" fn _PG_init() {
+    pg::environment::hide_backtraces();
+    pg::guc::register();
+    pg::relation::watch_catalog();
 }
 
 /// What `cargo pgrx test` asks of the crate root.

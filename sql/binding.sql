@@ -1,0 +1,71 @@
+CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb) RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'describe_graph_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.turns_in_cycles() RETURNS bigint
+    AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+
+-- Whether an index finds rows by this column. On a partitioned table a unique index holds the
+-- partition key too; an id met twice is found when slicing.
+CREATE FUNCTION graph_kernel.has_index(table_id regclass, column_name text, is_unique boolean)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_index AS i
+        JOIN pg_class AS c ON c.oid = i.indrelid
+        JOIN pg_attribute AS a ON a.attrelid = i.indrelid
+        WHERE i.indrelid = table_id
+          AND i.indisvalid AND i.indpred IS NULL
+          AND a.attname = column_name
+          AND CASE WHEN NOT is_unique THEN i.indkey[0] = a.attnum
+                   WHEN c.relkind = 'p' THEN i.indisunique
+                        AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1])
+                   ELSE i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum END
+    )
+$$;
+
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
+CREATE FUNCTION graph_kernel.bind_tables(
+    turns regclass,
+    edges regclass,
+    columns jsonb DEFAULT NULL
+) RETURNS uuid
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    described jsonb;
+    bound uuid;
+BEGIN
+    IF turns IS NULL OR edges IS NULL THEN
+        RAISE EXCEPTION 'turns and edges must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
+    END IF;
+    described := graph_kernel.describe_tables(turns, edges, columns);
+    IF NOT graph_kernel.has_index(turns, described #>> '{turns,columns,id}', true) THEN
+        RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
+            described #>> '{turns,columns,id}'
+            USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES',
+                  HINT = pg_catalog.format('CREATE UNIQUE INDEX ON %s (%I);', turns,
+                                           described #>> '{turns,columns,id}');
+    END IF;
+    INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
+    VALUES (bind_tables.turns, bind_tables.edges, bind_tables.columns)
+    ON CONFLICT (single) DO UPDATE SET
+        -- Another pair of tables is another graph; new column names are not.
+        graph = CASE WHEN (b.turns, b.edges) = (excluded.turns, excluded.edges)
+                     THEN b.graph ELSE excluded.graph END,
+        turns = excluded.turns,
+        edges = excluded.edges,
+        columns = excluded.columns
+    RETURNING graph INTO bound;
+    RETURN bound;
+END
+$$;
+

@@ -1,0 +1,89 @@
+-- Runs first: what has no home in Rust. Objects for users go to the extension's schema, which is
+-- in front of the search_path here; admin objects to the private schema.
+
+DO $$
+BEGIN
+    IF pg_catalog.getdatabaseencoding() OPERATOR(pg_catalog.<>) 'UTF8' THEN
+        RAISE EXCEPTION 'graph_kernel needs a database with encoding UTF8, not %',
+            pg_catalog.getdatabaseencoding()
+            USING ERRCODE = 'feature_not_supported',
+                  HINT = 'Create the database with ENCODING ''UTF8'' TEMPLATE template0.';
+    END IF;
+END
+$$;
+
+-- Not IF NOT EXISTS: a schema somebody else made beforehand would be theirs to fill.
+CREATE SCHEMA graph_kernel;
+COMMENT ON SCHEMA graph_kernel IS 'graph_kernel: administration';
+GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
+
+CREATE TABLE graph_kernel.binding (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    graph uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+    turns regclass NOT NULL,
+    edges regclass NOT NULL,
+    columns jsonb
+);
+COMMENT ON TABLE graph_kernel.binding IS
+    'the tables that hold the graph; empty: public.memory_turns and public.memory_turn_edges';
+COMMENT ON COLUMN graph_kernel.binding.single IS 'keeps the table to one row';
+COMMENT ON COLUMN graph_kernel.binding.graph IS 'name of the graph in attestations';
+COMMENT ON COLUMN graph_kernel.binding.turns IS 'table of the turns';
+COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges';
+COMMENT ON COLUMN graph_kernel.binding.columns IS 'names of columns that are not recognised';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding', '');
+
+-- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
+-- server's own functions over a text's bytes; only reading needs code.
+CREATE TYPE slice_policy;
+
+CREATE FUNCTION slice_policy_in(cstring) RETURNS slice_policy
+    AS 'MODULE_PATHNAME', 'slice_policy_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION slice_policy_out(slice_policy) RETURNS cstring
+    AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION slice_policy_recv(internal) RETURNS slice_policy
+    AS 'MODULE_PATHNAME', 'slice_policy_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION slice_policy_send(slice_policy) RETURNS bytea
+    AS 'textsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE slice_policy (
+    INPUT = slice_policy_in,
+    OUTPUT = slice_policy_out,
+    RECEIVE = slice_policy_recv,
+    SEND = slice_policy_send,
+    LIKE = pg_catalog.text,
+    CATEGORY = 'U'
+);
+
+CREATE FUNCTION slice_policy_eq(slice_policy, slice_policy) RETURNS boolean
+    AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION slice_policy_ne(slice_policy, slice_policy) RETURNS boolean
+    AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION slice_policy_hash(slice_policy) RETURNS integer
+    AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION slice_policy_hash_extended(slice_policy, bigint) RETURNS bigint
+    AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+CREATE OPERATOR = (
+    LEFTARG = slice_policy, RIGHTARG = slice_policy, FUNCTION = slice_policy_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+);
+CREATE OPERATOR <> (
+    LEFTARG = slice_policy, RIGHTARG = slice_policy, FUNCTION = slice_policy_ne,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR CLASS slice_policy_ops DEFAULT FOR TYPE slice_policy USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 slice_policy_hash(slice_policy),
+    FUNCTION 2 slice_policy_hash_extended(slice_policy, bigint);
+
+-- Implicit from jsonb only: from json it would lend our = to users' json columns.
+CREATE CAST (jsonb AS slice_policy) WITH INOUT AS IMPLICIT;
+CREATE CAST (json AS slice_policy) WITH INOUT;
+CREATE CAST (text AS slice_policy) WITH INOUT;
+CREATE CAST (slice_policy AS jsonb) WITH INOUT;
+CREATE CAST (slice_policy AS json) WITH INOUT;
+
+CREATE FUNCTION graph_slice_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME', 'graph_slice_support_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;

@@ -1,0 +1,144 @@
+-- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see.
+CREATE FUNCTION graph_check() RETURNS TABLE (
+    check_name text, ok boolean, count bigint, detail text, hint text
+)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    graph jsonb;
+    t text;         -- the tables as they stand in FROM
+    e text;
+    turns regclass;
+    edges regclass;
+    c jsonb;        -- column names, turns and edges together
+    listed record;
+BEGIN
+    BEGIN
+        graph := graph_kernel.describe_graph();
+    EXCEPTION WHEN undefined_table OR undefined_column OR datatype_mismatch OR wrong_object_type THEN
+        check_name := 'bound_tables';
+        ok := false;
+        GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+        RETURN NEXT;
+        RETURN;
+    END;
+    t := graph #>> '{turns,from}';
+    e := graph #>> '{edges,from}';
+    turns := (graph #>> '{turns,oid}')::oid;
+    edges := (graph #>> '{edges,oid}')::oid;
+    c := (graph #> '{turns,columns}') || (graph #> '{edges,columns}');
+    RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
+        format('turns: %s, edges: %s', turns, edges), NULL::text;
+
+    -- Indexes: without them every probe of a slice reads a whole table.
+    RETURN QUERY
+    SELECT i.name, graph_kernel.has_index(i.rel, i.col, i.is_unique), NULL::bigint,
+           format('index on %s (%I)', i.rel, i.col), i.command
+    FROM (VALUES
+        ('index_turn_id', turns, c ->> 'id', true,
+         format('CREATE UNIQUE INDEX ON %s (%I) INCLUDE (%I, %I);',
+                turns, c ->> 'id', c ->> 'phase', c ->> 'salience')),
+        ('index_edge_parent', edges, c ->> 'parent', false,
+         format('CREATE INDEX ON %s (%I, %I, %I);',
+                edges, c ->> 'parent', c ->> 'child', c ->> 'edge_type')),
+        ('index_edge_child', edges, c ->> 'child', false,
+         format('CREATE INDEX ON %s (%I, %I, %I);',
+                edges, c ->> 'child', c ->> 'parent', c ->> 'edge_type'))
+    ) AS i (name, rel, col, is_unique, command);
+
+    -- Counts over the rows: what is asked, of which table, what to do about it.
+    FOR listed IN
+        SELECT * FROM (VALUES
+            ('duplicate_turns', 'turn ids stored more than once',
+             format('SELECT count(*) FROM (SELECT FROM %s AS t GROUP BY t.%I HAVING count(*) > 1) AS d',
+                    t, c ->> 'id'),
+             format('SELECT %1$I, count(*) FROM %2$s GROUP BY 1 HAVING count(*) > 1;', c ->> 'id', t)),
+            ('dangling_edges', 'edges with an end that is no turn',
+             format('SELECT count(*) FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
+                    ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I)',
+                    e, t, c ->> 'id', c ->> 'parent', c ->> 'child'),
+             format('DELETE FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
+                    ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I);',
+                    e, t, c ->> 'id', c ->> 'parent', c ->> 'child')),
+            ('self_loops', 'edges from a turn to itself',
+             format('SELECT count(*) FROM %s AS e WHERE e.%I = e.%I', e, c ->> 'parent', c ->> 'child'),
+             format('DELETE FROM %s AS e WHERE e.%I = e.%I;', e, c ->> 'parent', c ->> 'child')),
+            ('unknown_edge_types', 'edges read as default: NULL or unknown type',
+             format('SELECT count(*) FROM %1$s AS e WHERE lower(e.%2$I::text) IS NULL'
+                    ' OR lower(e.%2$I::text) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
+                    e, c ->> 'edge_type'),
+             format('UPDATE %1$s AS e SET %2$I = ''default'' WHERE lower(e.%2$I::text) IS NULL'
+                    ' OR lower(e.%2$I::text) NOT IN (''reply'', ''branch'', ''reference'', ''default'');',
+                    e, c ->> 'edge_type')),
+            ('unknown_phases', 'turns read as exploration: NULL or unknown phase',
+             format('SELECT count(*) FROM %1$s AS t WHERE lower(t.%2$I::text) IS NULL OR lower(t.%2$I::text)'
+                    ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
+                    t, c ->> 'phase'),
+             format('SELECT t.%1$I::text, count(*) FROM %2$s AS t GROUP BY 1;', c ->> 'phase', t)),
+            ('unknown_roles', 'turns read as user: NULL or unknown role',
+             format('SELECT count(*) FROM %1$s AS t WHERE lower(t.%2$I::text) IS NULL OR lower(t.%2$I::text)'
+                    ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, c ->> 'role'),
+             format('SELECT t.%1$I::text, count(*) FROM %2$s AS t GROUP BY 1;', c ->> 'role', t)),
+            ('odd_saliences', 'turns whose salience is NULL, NaN or outside 0 to 1',
+             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1',
+                    t, c ->> 'salience'),
+             format('UPDATE %1$s AS t SET %2$I = 0.5 WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
+                    t, c ->> 'salience')),
+            ('missing_content_hashes', 'turns without a content hash (64 lower-case hex digits)',
+             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL',
+                    t, c ->> 'content_hash'),
+             format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(t.%3$I::text)'
+                    ' WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL;',
+                    t, c ->> 'content_hash', c ->> 'content_text')),
+            ('stale_content_hashes', 'turns whose content is not what was hashed',
+             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text ~ ''^[0-9a-f]{64}$'''
+                    ' AND t.%2$I::text <> @extschema@.graph_content_hash(t.%3$I::text)',
+                    t, c ->> 'content_hash', c ->> 'content_text'),
+             format('SELECT t.%4$I FROM %1$s AS t WHERE t.%2$I::text <> @extschema@.graph_content_hash(t.%3$I::text);',
+                    t, c ->> 'content_hash', c ->> 'content_text', c ->> 'id'))
+        ) AS v (name, what, query, command)
+    LOOP
+        check_name := listed.name;
+        detail := listed.what;
+        -- format with a NULL name gives '': the table has no such column.
+        IF (listed.name LIKE '%content_hashes' AND c ->> 'content_hash' IS NULL)
+           OR (listed.name LIKE 'stale%' AND c ->> 'content_text' IS NULL) THEN
+            ok := true;
+            count := NULL;
+            detail := 'not checked: the table has no such column';
+            hint := NULL;
+        ELSE
+            EXECUTE listed.query INTO count;
+            ok := count = 0;
+            hint := CASE WHEN NOT ok THEN listed.command END;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+
+    check_name := 'cycles';
+    count := graph_kernel.turns_in_cycles();
+    ok := coalesce(count = 0, true);
+    detail := CASE WHEN count IS NULL THEN 'not checked: more than 20 million edges'
+                   ELSE 'turns on or between cycles, self-loops among them' END;
+    hint := CASE WHEN NOT ok THEN format('DELETE FROM %s AS e WHERE e.%I = e.%I;',
+                                         e, c ->> 'parent', c ->> 'child') END;
+    RETURN NEXT;
+
+    -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
+    RETURN QUERY
+    SELECT 'policy_search_path', count(*) = 0, count(*),
+           'functions of row security policies without a search_path of their own',
+           string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, public, pg_temp;', f.fn), ' ')
+    FROM (
+        SELECT DISTINCT p.oid::regprocedure AS fn
+        FROM pg_policy AS pol
+        JOIN pg_depend AS d ON d.classid = 'pg_policy'::regclass AND d.objid = pol.oid
+                           AND d.refclassid = 'pg_proc'::regclass
+        JOIN pg_proc AS p ON p.oid = d.refobjid
+        JOIN pg_language AS l ON l.oid = p.prolang
+        WHERE pol.polrelid IN (turns, edges) AND l.lanname NOT IN ('internal', 'c')
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
+    ) AS f;
+END
+$$;

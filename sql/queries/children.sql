@@ -1,0 +1,15 @@
+-- $1 uuid[]: the existing children of each turn, once for each edge, with what scores them.
+SELECT k.position, t.id, t.phase, t.salience
+FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
+CROSS JOIN LATERAL (
+    SELECT {e.child} AS child
+    FROM {edges} AS e
+    WHERE {e.parent} OPERATOR(pg_catalog.=) k.id
+    OFFSET 0
+) AS e
+CROSS JOIN LATERAL (
+    SELECT {t.id} AS id, {t.phase} AS phase, {t.salience} AS salience
+    FROM {turns} AS t
+    WHERE {t.id} OPERATOR(pg_catalog.=) e.child
+    OFFSET 0
+) AS t

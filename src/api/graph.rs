@@ -1,0 +1,47 @@
+use kernel::cycles::EdgeList;
+use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
+use serde_json::Value;
+use std::ops::ControlFlow;
+
+use crate::pg::error::OrRaise;
+use crate::pg::graph::Graph;
+use crate::pg::store;
+
+/// Above this many edges the cycle check is left out: it would need gigabytes.
+const MAX_CHECKED_EDGES: usize = 20_000_000;
+
+// Declared in sql/binding.sql, in the private schema.
+#[pg_extern(sql = false)]
+fn describe_tables(
+    turns: pg_sys::Oid,
+    edges: pg_sys::Oid,
+    columns: Option<JsonB>,
+) -> JsonB {
+    let mapping = columns.map_or(Value::Null, |json| json.0);
+    JsonB(
+        Graph::resolve(turns, edges, &mapping)
+            .or_raise()
+            .description(),
+    )
+}
+
+#[pg_extern(sql = false)]
+fn describe_graph() -> JsonB {
+    JsonB(Graph::current().or_raise().description())
+}
+
+#[pg_extern(sql = false)]
+fn turns_in_cycles() -> Option<i64> {
+    let graph = Graph::current().or_raise();
+    let mut edges = EdgeList::default();
+    store::all_edges(&graph, |parent, child| {
+        edges.push(parent, child);
+        if edges.len() > MAX_CHECKED_EDGES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    (edges.len() <= MAX_CHECKED_EDGES).then(|| edges.turns_in_cycles() as i64)
+}

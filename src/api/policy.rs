@@ -1,0 +1,50 @@
+use std::ffi::CStr;
+
+use kernel::score;
+use kernel::turn::{Phase, unit_interval};
+use pgrx::Internal;
+use pgrx::prelude::*;
+
+use crate::pg::error::SqlError;
+use crate::pg::text_type::{Policy, TextType, message_text};
+
+// Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
+#[pg_extern(immutable, parallel_safe, sql = false)]
+fn slice_policy_in(text: &CStr) -> Policy {
+    // The server has checked the encoding, which is UTF8 in every database we are in.
+    Policy::from_text(&text.to_string_lossy())
+}
+
+#[pg_extern(immutable, parallel_safe, sql = false)]
+fn slice_policy_recv(message: Internal) -> Policy {
+    Policy::from_text(&message_text(message))
+}
+
+#[pg_extern(immutable, parallel_safe)]
+fn graph_policy_hash(policy: Policy) -> String {
+    policy.0.params_hash()
+}
+
+#[pg_extern(immutable, parallel_safe)]
+fn graph_priority(
+    phase: &str,
+    salience: f32,
+    distance: i32,
+    policy: default!(Policy, "'default'"),
+) -> f32 {
+    let Ok(distance) = u32::try_from(distance) else {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("distance must not be negative, not {distance}"),
+        )
+        .detail("INVALID_DISTANCE")
+        .raise()
+    };
+    let salience = unit_interval(Some(f64::from(salience)));
+    score::priority(
+        &policy.0,
+        Phase::from_stored(Some(phase)),
+        salience,
+        distance,
+    )
+}

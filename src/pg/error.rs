@@ -1,0 +1,124 @@
+//! From the kernel's errors to what a client sees: SQLSTATE, message, a stable word in DETAIL, and
+//! the command to type in HINT.
+
+use std::fmt::Display;
+
+use kernel::policy::PolicyError;
+use kernel::slicer::SliceError;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+
+/// An error on its way to the client.
+#[derive(Debug)]
+pub struct SqlError {
+    code: PgSqlErrorCode,
+    message: String,
+    detail: Option<&'static str>,
+    hint: Option<String>,
+}
+
+impl SqlError {
+    /// An error with this SQLSTATE and message.
+    pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
+        SqlError {
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        }
+    }
+
+    /// Adds the stable word that programs match.
+    #[must_use]
+    pub fn detail(mut self, word: &'static str) -> Self {
+        self.detail = Some(word);
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The stable word, or "" where there is none.
+    pub fn word(&self) -> &'static str {
+        self.detail.unwrap_or_default()
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Raises the error in PostgreSQL.
+    pub fn raise(self) -> ! {
+        let mut report = ErrorReport::new(self.code, self.message, function_name!());
+        if let Some(detail) = self.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR report does not return")
+    }
+}
+
+/// Unwraps a result or raises its error.
+pub trait OrRaise<T> {
+    /// The value; an error goes to the client.
+    fn or_raise(self) -> T;
+}
+
+impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
+    fn or_raise(self) -> T {
+        self.unwrap_or_else(|error| error.into().raise())
+    }
+}
+
+impl From<PolicyError> for SqlError {
+    fn from(error: PolicyError) -> Self {
+        let code = match error {
+            PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        };
+        SqlError::new(code, error.to_string())
+            .detail("INVALID_POLICY")
+            .hint(
+                "Give a preset (default, focused, broad) or a JSON object such as \
+             '{\"max_nodes\": 64, \"max_radius\": 4}'.",
+            )
+    }
+}
+
+impl<E: Display> From<SliceError<E>> for SqlError {
+    fn from(error: SliceError<E>) -> Self {
+        let message = error.to_string();
+        match error {
+            SliceError::AnchorNotFound(_) => {
+                SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message)
+                    .detail("ANCHOR_NOT_FOUND")
+                    .hint(
+                        "The turn is not in the bound turns table, or row security hides it: \
+                         see graph_check().",
+                    )
+            }
+            SliceError::DuplicateTurn(_) => {
+                SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
+                    .detail("DUPLICATE_TURN")
+                    .hint("Keep one row for each turn id across all partitions.")
+            }
+            SliceError::TooManyIds(_) => {
+                SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+                    .detail("SLICE_TOO_LARGE")
+                    .hint("Use a policy with fewer max_nodes or max_siblings_per_node.")
+            }
+            SliceError::Inconsistent(_) | SliceError::Store(_) => {
+                SqlError::new(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+                    .detail("SLICE_FAILED")
+            }
+        }
+    }
+}

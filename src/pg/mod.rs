@@ -1,0 +1,13 @@
+//! Glue to PostgreSQL: one wrapper for each facility of the server. Unsafe code stands only here.
+#![allow(unsafe_code)]
+
+pub mod binding;
+pub mod environment;
+pub mod error;
+pub mod graph;
+pub mod guc;
+pub mod relation;
+pub mod spi;
+pub mod store;
+pub mod support;
+pub mod text_type;

@@ -1,0 +1,156 @@
+//! What the catalog says of a table, taken under a lock that lasts to the transaction's end.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use pgrx::prelude::*;
+use pgrx::{PgTupleDesc, pg_sys};
+
+thread_local! {
+    static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts the changes of relations and schemas this backend has heard of: what was derived from
+/// the catalog holds while the number stays.
+pub fn catalog_generation() -> u64 {
+    CATALOG_GENERATION.get()
+}
+
+/// Starts the count; called once when the library is loaded.
+pub fn watch_catalog() {
+    // SAFETY: the callbacks only touch a thread-local number.
+    unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0));
+        pg_sys::CacheRegisterSyscacheCallback(
+            pg_sys::SysCacheIdentifier::NAMESPACEOID as i32,
+            Some(schema_changed),
+            pg_sys::Datum::from(0),
+        );
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, _relation: pg_sys::Oid) {
+    CATALOG_GENERATION.set(CATALOG_GENERATION.get() + 1);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn schema_changed(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {
+    CATALOG_GENERATION.set(CATALOG_GENERATION.get() + 1);
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type; of a domain, the type below it.
+    pub base_type: pg_sys::Oid,
+}
+
+/// A table as it is now.
+#[derive(Debug)]
+pub struct Table {
+    /// Its OID.
+    pub oid: pg_sys::Oid,
+    /// Its schema's name.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// `r`, `p`, `v`, …
+    pub kind: u8,
+    /// Whether its rows are permanent: neither temporary nor unlogged.
+    pub permanent: bool,
+    /// Its columns, without dropped ones.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// The table of this OID, locked AccessShare, or `None` when it was dropped.
+    pub fn lock(oid: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: the relation is open, hence its descriptor valid, until relation_close; the
+        // lock stays.
+        unsafe {
+            let relation = pg_sys::try_relation_open(oid, pg_sys::AccessShareLock as i32);
+            if relation.is_null() {
+                return None;
+            }
+            let class = (*relation).rd_rel;
+            let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att)
+                .iter()
+                .filter(|attribute| !attribute.attisdropped)
+                .map(|attribute| Column {
+                    name: name(attribute.attname.data.as_ptr()),
+                    base_type: pg_sys::getBaseType(attribute.atttypid),
+                })
+                .collect();
+            let schema = pg_sys::get_namespace_name((*class).relnamespace);
+            let table = Table {
+                oid,
+                schema: if schema.is_null() {
+                    String::new()
+                } else {
+                    name(schema)
+                },
+                name: name((*class).relname.data.as_ptr()),
+                kind: (*class).relkind as u8,
+                permanent: (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT,
+                columns,
+            };
+            pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+            Some(table)
+        }
+    }
+
+    /// The table's name for messages and statements: schema-qualified, quoted.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+}
+
+/// Locks a relation AccessShare, to the transaction's end.
+pub fn lock_shared(oid: pg_sys::Oid) {
+    // SAFETY: any OID may be locked; invalidations are taken in on the way.
+    unsafe { pg_sys::LockRelationOid(oid, pg_sys::AccessShareLock as i32) };
+}
+
+/// The OID of a relation by its literal schema and name, locked AccessShare.
+pub fn lock_by_name(schema: &CStr, relation: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: the names outlive the call; a missing schema or relation gives InvalidOid.
+    let oid = unsafe {
+        let name =
+            pg_sys::makeRangeVar(schema.as_ptr().cast_mut(), relation.as_ptr().cast_mut(), -1);
+        pg_sys::RangeVarGetRelidExtended(
+            name,
+            pg_sys::AccessShareLock as i32,
+            pg_sys::RVROption::RVR_MISSING_OK,
+            None,
+            std::ptr::null_mut(),
+        )
+    };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// An identifier for a statement, quoted whether it needs it or not.
+pub fn quote(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+/// Whether the type is an enum.
+pub fn is_enum(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up.
+    unsafe { pg_sys::type_is_enum(type_oid) }
+}
+
+/// The type's name for messages.
+pub fn type_name(type_oid: pg_sys::Oid) -> String {
+    // SAFETY: format_type_be returns a NUL-terminated string for any OID.
+    name(unsafe { pg_sys::format_type_be(type_oid) })
+}
+
+fn name(text: *const std::ffi::c_char) -> String {
+    // SAFETY: every caller hands a NUL-terminated name of the catalog.
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}

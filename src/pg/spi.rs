@@ -1,0 +1,271 @@
+//! Read-only statements through SPI.
+//!
+//! Why not pgrx's `Spi`: its `select` is read-only only until the transaction has an XID, after
+//! which a statement takes a snapshot of its own and the slice could mix two states; `get_one` and
+//! `run` assign an XID, which fails on a standby. Here every statement runs `read_only` on the
+//! caller's snapshot, and rows go from the executor straight to a closure: nothing is copied into
+//! an SPI tuple table.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CString, c_int};
+use std::ops::ControlFlow;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use kernel::turn::TurnId;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// Kept plans are few: four statements for each shape of a graph this backend has sliced.
+const MAX_PLANS: usize = 64;
+
+thread_local! {
+    static PLANS: RefCell<HashMap<String, Rc<Plan>>> = RefCell::default();
+}
+
+/// What a statement is given for `$1`, `$2`, …
+#[derive(Clone, Copy)]
+pub enum Param<'a> {
+    /// A `uuid[]`.
+    Ids(&'a [TurnId]),
+    /// An `oid`.
+    Oid(pg_sys::Oid),
+}
+
+impl Param<'_> {
+    fn type_oid(self) -> pg_sys::Oid {
+        match self {
+            Param::Ids(_) => pg_sys::UUIDARRAYOID,
+            Param::Oid(_) => pg_sys::OIDOID,
+        }
+    }
+
+    fn datum(self) -> pg_sys::Datum {
+        match self {
+            Param::Oid(oid) => oid.into(),
+            Param::Ids(ids) => {
+                let mut elements: Vec<pg_sys::Datum> = ids
+                    .iter()
+                    .map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr()))
+                    .collect();
+                // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16
+                // bytes, by reference, char aligned) is stored; the array copies them.
+                unsafe {
+                    pg_sys::construct_array(
+                        elements.as_mut_ptr(),
+                        elements.len() as c_int,
+                        pg_sys::UUIDOID,
+                        16,
+                        false,
+                        pg_sys::TYPALIGN_CHAR as std::ffi::c_char,
+                    )
+                }
+                .into()
+            }
+        }
+    }
+}
+
+/// A prepared statement that lives as long as the backend.
+struct Plan(NonNull<pg_sys::_SPI_plan>);
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
+        // as a running one holds its own Rc.
+        unsafe { pg_sys::SPI_freeplan(self.0.as_ptr()) };
+    }
+}
+
+/// A connection to SPI, ended when it goes out of scope.
+struct Connection;
+
+impl Connection {
+    fn open() -> Self {
+        // SAFETY: called inside a function the server calls, within a transaction.
+        let code = unsafe { pg_sys::SPI_connect() };
+        assert_eq!(code, pg_sys::SPI_OK_CONNECT as c_int, "SPI_connect failed");
+        Connection
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // After an error the (sub)transaction's abort ends the connection itself.
+        if !std::thread::panicking() {
+            // SAFETY: pairs with SPI_connect above, on the same nesting level.
+            unsafe { pg_sys::SPI_finish() };
+        }
+    }
+}
+
+/// Runs a read-only statement on the caller's snapshot and hands each row to `sink`.
+///
+/// The statement's plan is generic and kept by its text, so the text must name its tables with
+/// their schemas and say all that the plan depends on.
+pub fn query(statement: &str, params: &[Param<'_>], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+    let _connection = Connection::open();
+    let plan = plan(statement, params);
+    let mut receiver = Receiver {
+        interface: pg_sys::DestReceiver {
+            receiveSlot: Some(receive_slot),
+            rStartup: Some(receiver_startup),
+            rShutdown: Some(receiver_nothing),
+            rDestroy: Some(receiver_nothing),
+            // As PL/pgSQL's own: anything but DestNone and DestSPI keeps SPI's hands off the rows.
+            mydest: pg_sys::CommandDest::DestTuplestore,
+        },
+        sink: &mut sink,
+    };
+    // SAFETY: the parameter list has room for `params.len()` entries and lives, like the arrays
+    // in it, in SPI's procedure context until SPI_finish; the receiver and the sink it points to
+    // outlive the call.
+    let code = unsafe {
+        let list = pg_sys::makeParamList(params.len() as c_int);
+        for (i, param) in params.iter().enumerate() {
+            let entry = (*list).params.as_mut_ptr().add(i);
+            (*entry).value = param.datum();
+            (*entry).isnull = false;
+            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+            (*entry).ptype = param.type_oid();
+        }
+        let options = pg_sys::SPIExecuteOptions {
+            params: list,
+            read_only: true,
+            dest: (&raw mut receiver).cast(),
+            ..Default::default()
+        };
+        pg_sys::SPI_execute_plan_extended(plan.0.as_ptr(), &options)
+    };
+    assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
+}
+
+fn plan(statement: &str, params: &[Param<'_>]) -> Rc<Plan> {
+    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
+        return plan;
+    }
+    let text = CString::new(statement).expect("statements hold no NUL byte");
+    let mut types: Vec<pg_sys::Oid> = params.iter().map(|param| param.type_oid()).collect();
+    // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
+    let plan = unsafe {
+        let plan = pg_sys::SPI_prepare_cursor(
+            text.as_ptr(),
+            types.len() as c_int,
+            types.as_mut_ptr(),
+            pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
+        );
+        let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
+        assert_eq!(
+            pg_sys::SPI_keepplan(plan.as_ptr()),
+            0,
+            "SPI_keepplan failed"
+        );
+        Rc::new(Plan(plan))
+    };
+    PLANS.with_borrow_mut(|plans| {
+        if plans.len() >= MAX_PLANS {
+            plans.clear();
+        }
+        plans.insert(statement.to_owned(), Rc::clone(&plan));
+    });
+    plan
+}
+
+/// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL hands the
+/// callbacks a pointer to it.
+#[repr(C)]
+struct Receiver<'a> {
+    interface: pg_sys::DestReceiver,
+    sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn receive_slot(
+    slot: *mut pg_sys::TupleTableSlot,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: `receiver` is the first field of the Receiver made in `query`, which is borrowed
+    // there for the whole execution; the slot is valid during the call.
+    unsafe {
+        let receiver = &mut *receiver.cast::<Receiver<'_>>();
+        let columns = (*(*slot).tts_tupleDescriptor).natts;
+        if i32::from((*slot).tts_nvalid) < columns {
+            pg_sys::slot_getsomeattrs_int(slot, columns);
+        }
+        (receiver.sink)(Row { slot }).is_continue()
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn receiver_startup(
+    _receiver: *mut pg_sys::DestReceiver,
+    _operation: c_int,
+    _columns: pg_sys::TupleDesc,
+) {
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn receiver_nothing(_receiver: *mut pg_sys::DestReceiver) {}
+
+/// One row of an answer, valid while its sink runs. Columns count from 0; a column is read by the
+/// getter of its type as the statement's select list says it.
+pub struct Row {
+    slot: *mut pg_sys::TupleTableSlot,
+}
+
+impl Row {
+    fn datum(&self, column: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: `receive_slot` has deformed all columns; the statement has more than `column`.
+        unsafe {
+            debug_assert!(column < (*(*self.slot).tts_tupleDescriptor).natts as usize);
+            let null = *(*self.slot).tts_isnull.add(column);
+            (!null).then(|| *(*self.slot).tts_values.add(column))
+        }
+    }
+
+    /// A `uuid`.
+    pub fn id(&self, column: usize) -> Option<TurnId> {
+        // SAFETY: a uuid is a pointer to its 16 bytes.
+        self.datum(column)
+            .map(|d| TurnId::from_bytes(unsafe { *d.cast_mut_ptr::<[u8; 16]>() }))
+    }
+
+    /// A `bigint`, or anything else stored in 8 bytes by value.
+    pub fn i64(&self, column: usize) -> Option<i64> {
+        self.datum(column).map(|d| d.value() as i64)
+    }
+
+    /// A `double precision`.
+    pub fn f64(&self, column: usize) -> Option<f64> {
+        self.datum(column).map(|d| f64::from_bits(d.value() as u64))
+    }
+
+    /// A `text`, handed to `read`; bytes that are no UTF-8 are replaced.
+    pub fn text<T>(&self, column: usize, read: impl FnOnce(Option<&str>) -> T) -> T {
+        let Some(datum) = self.datum(column) else {
+            return read(None);
+        };
+        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: a text is a varlena; one that is compressed or stored elsewhere is copied by
+        // the detoaster, and the copy is freed here.
+        unsafe {
+            let plain = pgrx::varatt_is_4b_u(stored)
+                || (pgrx::varatt_is_1b(stored) && !pgrx::varatt_is_1b_e(stored));
+            let text = if plain {
+                stored
+            } else {
+                pg_sys::pg_detoast_datum_packed(stored)
+            };
+            let bytes = std::slice::from_raw_parts(
+                pgrx::vardata_any(text).cast::<u8>(),
+                pgrx::varsize_any_exhdr(text),
+            );
+            let result = read(Some(&String::from_utf8_lossy(bytes)));
+            if text != stored {
+                pg_sys::pfree(text.cast());
+            }
+            result
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The graph store over SPI: each question is one statement for a whole batch.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use kernel::edge::EdgeType;
+use kernel::store::{GraphStore, ParentEdge, ScoredTurn, Sink};
+use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
+
+use super::graph::Graph;
+use super::spi::{Param, Row, query};
+
+/// The bound graph, read on the caller's snapshot. What fails in PostgreSQL unwinds from there,
+/// so the store itself has no error.
+pub struct PgStore(Rc<Graph>);
+
+impl PgStore {
+    /// A store over this graph.
+    pub fn new(graph: Rc<Graph>) -> Self {
+        PgStore(graph)
+    }
+}
+
+impl GraphStore for PgStore {
+    type Error = Infallible;
+
+    fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Infallible> {
+        query(&self.0.statements.scored, &[Param::Ids(ids)], |row| {
+            scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
+        });
+        Ok(())
+    }
+
+    fn parents(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ParentEdge)>,
+    ) -> Result<(), Infallible> {
+        query(&self.0.statements.parents, &[Param::Ids(of)], |row| {
+            let Some(parent) = row.id(1) else {
+                return ControlFlow::Continue(());
+            };
+            let edge_type = row.text(2, EdgeType::from_stored);
+            sink((
+                position(&row),
+                ParentEdge {
+                    parent,
+                    edge_type,
+                    turn: scored_turn(&row, 3),
+                },
+            ))
+        });
+        Ok(())
+    }
+
+    fn children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ScoredTurn)>,
+    ) -> Result<(), Infallible> {
+        query(&self.0.statements.children, &[Param::Ids(of)], |row| {
+            let turn = scored_turn(&row, 1);
+            turn.map_or(ControlFlow::Continue(()), |turn| {
+                sink((position(&row), turn))
+            })
+        });
+        Ok(())
+    }
+
+    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Infallible> {
+        query(&self.0.statements.turns, &[Param::Ids(ids)], |row| {
+            turn(&row).map_or(ControlFlow::Continue(()), &mut *sink)
+        });
+        Ok(())
+    }
+
+    fn check_interrupts(&mut self) {
+        pgrx::check_for_interrupts!();
+    }
+}
+
+/// Column 0 as the index of the id it belongs to: `WITH ORDINALITY` counts from 1.
+fn position(row: &Row) -> usize {
+    row.i64(0).map_or(0, |ordinality| ordinality as usize - 1)
+}
+
+/// Three columns: id (NULL where there is no turn), phase, salience.
+fn scored_turn(row: &Row, first: usize) -> Option<ScoredTurn> {
+    Some(ScoredTurn {
+        id: row.id(first)?,
+        phase: row.text(first + 1, Phase::from_stored),
+        salience: unit_interval(row.f64(first + 2)),
+    })
+}
+
+/// The twelve columns of sql/queries/turns.sql.
+fn turn(row: &Row) -> Option<Turn> {
+    let id = row.id(0)?;
+    row.text(1, |session_id| {
+        row.text(2, |role| {
+            row.text(3, |phase| {
+                row.text(11, |content_hash| {
+                    Some(Turn::from(StoredTurn {
+                        id,
+                        session_id,
+                        role,
+                        phase,
+                        salience: row.f64(4),
+                        trajectory_depth: row.i64(5),
+                        trajectory_sibling_order: row.i64(6),
+                        trajectory_homogeneity: row.f64(7),
+                        trajectory_temporal: row.f64(8),
+                        trajectory_complexity: row.f64(9),
+                        created_at: row.i64(10).map(unix_seconds),
+                        content_hash,
+                    }))
+                })
+            })
+        })
+    })
+}
+
+/// Every edge of the graph, in no order.
+pub fn all_edges(graph: &Graph, mut sink: impl FnMut(TurnId, TurnId) -> ControlFlow<()>) {
+    query(&graph.statements.edges, &[], |row| {
+        match (row.id(0), row.id(1)) {
+            (Some(parent), Some(child)) => sink(parent, child),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+}

@@ -1,0 +1,61 @@
+//! Planner support: how many rows a slice has.
+
+use pgrx::Internal;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::text_type::Policy;
+
+/// `SupportRequestRows` of nodes/supportnodes.h, which the bindings leave out; its layout is the
+/// same in PostgreSQL 12 to 18.
+#[repr(C)]
+struct SupportRequestRows {
+    tag: pg_sys::NodeTag,
+    root: *mut pg_sys::PlannerInfo,
+    funcid: pg_sys::Oid,
+    node: *mut pg_sys::Node,
+    rows: f64,
+}
+
+/// A slice with a constant policy has at most that policy's `max_nodes` rows.
+#[pg_extern(immutable, strict, parallel_safe, sql = false)]
+fn graph_slice_support(request: Internal) -> Internal {
+    let null = Internal::default();
+    // SAFETY: the planner calls a support function with a pointer to a request node.
+    let request = unsafe {
+        request
+            .unwrap()
+            .and_then(|datum| datum.cast_mut_ptr::<SupportRequestRows>().as_mut())
+    };
+    let Some(request) = request else { return null };
+    if request.tag != pg_sys::NodeTag::T_SupportRequestRows {
+        return null;
+    }
+    // SAFETY: `node` is the call whose rows are asked for, a valid expression tree.
+    match unsafe { constant_policy(request.node) } {
+        Some(policy) => {
+            request.rows = policy.0.max_nodes() as f64;
+            Internal::from(Some(pg_sys::Datum::from(std::ptr::from_mut(request))))
+        }
+        None => null,
+    }
+}
+
+/// The second argument of a call, when it is a constant.
+unsafe fn constant_policy(node: *mut pg_sys::Node) -> Option<Policy> {
+    // SAFETY: each cast follows a check of the node's tag; a list of `length` cells has that many.
+    unsafe {
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+            return None;
+        }
+        let args = (*node.cast::<pg_sys::FuncExpr>()).args;
+        if args.is_null() || (*args).length < 2 {
+            return None;
+        }
+        let policy = (*(*args).elements.add(1)).ptr_value.cast::<pg_sys::Const>();
+        if (*policy).xpr.type_ != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        Policy::from_datum((*policy).constvalue, (*policy).constisnull)
+    }
+}
