@@ -20,7 +20,8 @@ struct SupportRequestRows {
 /// A slice with a constant policy has at most that policy's `max_nodes` rows.
 #[pg_extern(immutable, strict, parallel_safe, sql = false)]
 fn graph_slice_support(request: Internal) -> Internal {
-    let null = Internal::default();
+    // "No answer" is a null pointer that is not SQL NULL.
+    let null = Internal::from(Some(pg_sys::Datum::null()));
     // SAFETY: the planner calls a support function with a pointer to a request node.
     let request = unsafe {
         request
