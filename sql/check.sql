@@ -33,8 +33,8 @@ BEGIN
 
     -- Indexes: without them every probe of a slice reads a whole table.
     RETURN QUERY
-    SELECT i.name, graph_kernel.has_index(i.rel, i.col, i.is_unique), NULL::bigint,
-           format('index on %s (%I)', i.rel, i.col), i.command
+    SELECT i.name, h.found, NULL::bigint, format('index on %s (%I)', i.rel, i.col),
+           CASE WHEN NOT h.found THEN i.command END
     FROM (VALUES
         ('index_turn_id', turns, c ->> 'id', true,
          format('CREATE UNIQUE INDEX ON %s (%I) INCLUDE (%I, %I);',
@@ -45,7 +45,8 @@ BEGIN
         ('index_edge_child', edges, c ->> 'child', false,
          format('CREATE INDEX ON %s (%I, %I, %I);',
                 edges, c ->> 'child', c ->> 'parent', c ->> 'edge_type'))
-    ) AS i (name, rel, col, is_unique, command);
+    ) AS i (name, rel, col, is_unique, command)
+    CROSS JOIN LATERAL graph_kernel.has_index(i.rel, i.col, i.is_unique) AS h (found);
 
     -- Counts over the rows: what is asked, of which table, what to do about it.
     FOR listed IN
@@ -121,8 +122,10 @@ BEGIN
     ok := coalesce(count = 0, true);
     detail := CASE WHEN count IS NULL THEN 'not checked: more than 20 million edges'
                    ELSE 'turns on or between cycles, self-loops among them' END;
-    hint := CASE WHEN NOT ok THEN format('DELETE FROM %s AS e WHERE e.%I = e.%I;',
-                                         e, c ->> 'parent', c ->> 'child') END;
+    hint := CASE WHEN NOT ok THEN format(
+        'WITH RECURSIVE walk AS (SELECT e.%2$I AS start, e.%3$I AS at FROM %1$s AS e'
+        ' UNION SELECT walk.start, e.%3$I FROM walk JOIN %1$s AS e ON e.%2$I = walk.at)'
+        ' SELECT start FROM walk WHERE start = at;', e, c ->> 'parent', c ->> 'child') END;
     RETURN NEXT;
 
     -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
