@@ -29,6 +29,19 @@ AS $$
     )
 $$;
 
+-- The command for a missing unique index; on a partitioned table it has to hold the partition key.
+CREATE FUNCTION graph_kernel.unique_index_command(table_id regclass, column_name text) RETURNS text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('CREATE UNIQUE INDEX ON %s (%I%s);', table_id, column_name,
+        (SELECT string_agg(format(', %I', a.attname), '' ORDER BY k.position)
+         FROM pg_partitioned_table AS p
+         CROSS JOIN LATERAL unnest(p.partattrs::int2[]) WITH ORDINALITY AS k(attnum, position)
+         JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = k.attnum
+         WHERE p.partrelid = table_id AND a.attname <> column_name))
+$$;
+
 -- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
 CREATE FUNCTION graph_kernel.bind_tables(
     turns regclass,
@@ -52,14 +65,15 @@ BEGIN
         RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
             described #>> '{turns,columns,id}'
             USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES',
-                  HINT = pg_catalog.format('CREATE UNIQUE INDEX ON %s (%I);', turns,
-                                           described #>> '{turns,columns,id}');
+                  HINT = graph_kernel.unique_index_command(turns,
+                                                           described #>> '{turns,columns,id}');
     END IF;
     INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
     VALUES (bind_tables.turns, bind_tables.edges, bind_tables.columns)
     ON CONFLICT (single) DO UPDATE SET
-        -- Another pair of tables is another graph; new column names are not.
+        -- Anything else bound is another graph: its tokens are told apart.
         graph = CASE WHEN (b.turns, b.edges) = (excluded.turns, excluded.edges)
+                          AND b.columns IS NOT DISTINCT FROM excluded.columns
                      THEN b.graph ELSE excluded.graph END,
         turns = excluded.turns,
         edges = excluded.edges,

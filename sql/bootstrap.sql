@@ -33,6 +33,30 @@ COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges';
 COMMENT ON COLUMN graph_kernel.binding.columns IS 'names of columns that are not recognised';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding', '');
 
+-- Roots of the keys, one an epoch. Nobody is granted anything, no policy shows a row, no dump holds
+-- it; only the library reads it. No index, and so no way in but its own insert, which logical
+-- decoding does not see.
+CREATE TABLE graph_kernel.root_keys (
+    epoch integer NOT NULL,
+    root bytea NOT NULL,
+    created_at timestamptz NOT NULL
+);
+ALTER TABLE graph_kernel.root_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE graph_kernel.root_keys IS 'roots of the keys: secret';
+COMMENT ON COLUMN graph_kernel.root_keys.epoch IS 'counts from 1; the newest epoch signs';
+COMMENT ON COLUMN graph_kernel.root_keys.root IS '32 random bytes; unused while a key file is set';
+COMMENT ON COLUMN graph_kernel.root_keys.created_at IS 'when the epoch began';
+
+-- Kept in dumps: it can only deny.
+CREATE TABLE graph_kernel.revoked_keys (
+    kid text PRIMARY KEY,
+    revoked_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+COMMENT ON TABLE graph_kernel.revoked_keys IS 'keys whose tokens no longer verify';
+COMMENT ON COLUMN graph_kernel.revoked_keys.kid IS 'names the key';
+COMMENT ON COLUMN graph_kernel.revoked_keys.revoked_at IS 'when it was revoked';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
+
 -- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
 -- server's own functions over a text's bytes; only reading needs code.
 CREATE TYPE slice_policy;

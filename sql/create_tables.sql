@@ -4,6 +4,10 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF schema IS NULL THEN
+        RAISE EXCEPTION 'schema must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
     -- The primary key carries what scores a turn, so that scoring reads the index alone.
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.memory_turns (

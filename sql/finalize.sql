@@ -8,6 +8,15 @@ ALTER FUNCTION graph_slice_edges(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
 ALTER FUNCTION graph_slices(uuid[], slice_policy)
     SET search_path = pg_catalog, pg_temp COST 100000 ROWS 10;
+ALTER FUNCTION graph_verify(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 1;
+ALTER FUNCTION graph_verify_slice(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 15;
+ALTER FUNCTION graph_verify_token(text, text, uuid, text, text, text, text)
+    SET search_path = pg_catalog, pg_temp COST 100;
+ALTER FUNCTION graph_is_admissible(json, uuid) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_filter_admissible(json, uuid[])
+    SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_replay(json, slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
 ALTER FUNCTION graph_check() COST 10000000 ROWS 16;
 
 COMMENT ON TYPE slice_policy IS
@@ -47,6 +56,33 @@ COMMENT ON FUNCTION graph_slice_edges(uuid, slice_policy) IS
     'the edges of the slice at an anchor turn, ordered by parent, child, type';
 COMMENT ON FUNCTION graph_slices(uuid[], slice_policy) IS
     'the slices at many anchor turns, in order; a bad anchor gives a row with an error';
+COMMENT ON FUNCTION graph_verify(json) IS
+    'whether an export is the kernel''s and unchanged; else the reason';
+COMMENT ON FUNCTION graph_verify_slice(json) IS 'every check of an export, for people';
+COMMENT ON FUNCTION graph_verify_token(text, text, uuid, text, text, text, text) IS
+    'whether an admissibility token is the kernel''s for these fields';
+COMMENT ON FUNCTION graph_is_admissible(json, uuid) IS
+    'whether a turn is in a slice that verifies';
+COMMENT ON FUNCTION graph_filter_admissible(json, uuid[]) IS
+    'the turns that are in a slice that verifies, in the order given';
+COMMENT ON FUNCTION graph_replay(json, slice_policy) IS
+    'takes a slice again and says what differs';
+COMMENT ON FUNCTION graph_require_admissible() IS
+    'trigger: a row must carry a slice that verifies and name only turns inside it';
+COMMENT ON VIEW graph_kernel.keys IS 'the keys by name and state; no secret';
+COMMENT ON COLUMN graph_kernel.keys.kid IS 'names the key in attestations';
+COMMENT ON COLUMN graph_kernel.keys.state IS 'active, verifying or revoked';
+COMMENT ON COLUMN graph_kernel.keys.created_at IS 'when the epoch began';
+COMMENT ON FUNCTION graph_kernel.rotate_key(boolean) IS
+    'begins a new key epoch and returns its key id; may revoke the one before';
+COMMENT ON FUNCTION graph_kernel.revoke_key(text) IS
+    'makes a key''s tokens fail verification for good';
+COMMENT ON FUNCTION graph_kernel.add_epoch() IS 'writes the root of a new key epoch';
+COMMENT ON FUNCTION graph_kernel.list_keys() IS 'key ids and states';
+COMMENT ON FUNCTION graph_kernel.epoch_times() IS 'when the key epochs began';
+COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of a key id';
+COMMENT ON FUNCTION graph_kernel.unique_index_command(regclass, text) IS
+    'the command that makes the unique index a turns table needs';
 COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to mend it';
 COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
@@ -61,36 +97,53 @@ COMMENT ON FUNCTION graph_kernel.describe_graph() IS
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 
--- Binding belongs to the extension's owner, who may grant it. Grants that default privileges gave
--- to others are taken away first.
+-- Administration belongs to the extension's owner, who may grant it on. What default privileges
+-- gave to others is taken away first: also from the tables.
 DO $$
 DECLARE
-    admin_function regprocedure;
-    holder name;
     owner name := (SELECT r.rolname FROM pg_catalog.pg_extension AS x
                    JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) x.extowner
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
+    admin text[] := ARRAY[
+        'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
+        'FUNCTION graph_kernel.rotate_key(boolean)',
+        'FUNCTION graph_kernel.revoke_key(text)',
+        'FUNCTION graph_kernel.list_keys()',
+        'FUNCTION graph_kernel.epoch_times()'];
+    internal text[] := ARRAY[
+        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
+        'FUNCTION graph_kernel.add_epoch()',
+        'TABLE graph_kernel.root_keys',
+        'TABLE graph_kernel.revoked_keys',
+        'TABLE graph_kernel.binding',
+        'TABLE graph_kernel.keys'];
+    object text;
+    holder name;
 BEGIN
-    FOREACH admin_function IN ARRAY ARRAY[
-        'graph_kernel.bind_tables(regclass, regclass, jsonb)',
-        'graph_kernel.describe_tables(oid, oid, jsonb)'
-    ]::regprocedure[] LOOP
-        EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', admin_function);
+    FOREACH object IN ARRAY admin OPERATOR(pg_catalog.||) internal LOOP
+        EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM PUBLIC', object);
         FOR holder IN
             SELECT DISTINCT r.rolname
-            FROM pg_catalog.pg_proc AS p, pg_catalog.aclexplode(p.proacl) AS a
+            FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
+                  WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::regnamespace
+                  UNION ALL
+                  SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
+                  WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::regnamespace
+                 ) AS granted (acl, owner)
+            CROSS JOIN LATERAL pg_catalog.aclexplode(granted.acl) AS a
             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
-            WHERE p.oid OPERATOR(pg_catalog.=) admin_function
-              AND a.grantee OPERATOR(pg_catalog.<>) p.proowner
+            WHERE a.grantee OPERATOR(pg_catalog.<>) granted.owner
         LOOP
-            EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM %I', admin_function, holder);
+            EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM %I', object, holder);
         END LOOP;
     END LOOP;
+    FOREACH object IN ARRAY admin LOOP
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON %s TO %I WITH GRANT OPTION', object, owner);
+    END LOOP;
+    EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
+    -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)'
-        ' TO %I WITH GRANT OPTION', owner);
-    -- So that an owner who is no superuser can dump and restore the binding.
-    EXECUTE pg_catalog.format('GRANT SELECT, INSERT ON graph_kernel.binding TO %I', owner);
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys TO %I', owner);
 END
 $$;
 GRANT SELECT ON graph_kernel.binding TO PUBLIC;

@@ -10,12 +10,14 @@ mod pg;
 
 extension_sql_file!("../sql/bootstrap.sql", name = "bootstrap", bootstrap);
 extension_sql_file!("../sql/binding.sql", name = "binding");
+extension_sql_file!("../sql/keys.sql", name = "keys", requires = ["binding"]);
+extension_sql_file!("../sql/promotion.sql", name = "promotion");
 extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
 extension_sql_file!("../sql/check.sql", name = "check");
 extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
-    requires = ["binding", "create_tables", "check"],
+    requires = ["binding", "keys", "promotion", "create_tables", "check"],
     finalize
 );
 

@@ -2,18 +2,13 @@ use kernel::policy::SlicePolicy;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use super::slice::{export_text, take_slice};
+use super::slice::TakenSlice;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
 use crate::pg::text_type::{JsonText, Policy};
 
-type SliceRow = (
-    Option<Uuid>,
-    Option<JsonText>,
-    Option<&'static str>,
-    Option<String>,
-);
+type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -32,34 +27,19 @@ fn graph_slices(
     // What is wrong with the graph or the policy is wrong for every anchor: an error, not a row.
     guc::check_budget(&policy.0).or_raise();
     Graph::current().or_raise();
-    TableIterator::new(
-        anchors
-            .into_iter()
-            .map(move |anchor| slice_row(anchor, &policy.0)),
-    )
+    TableIterator::new(anchors.into_iter().map(move |anchor| slice_row(anchor, &policy.0)))
 }
 
 fn slice_row(anchor: Option<Uuid>, policy: &SlicePolicy) -> SliceRow {
     let Some(id) = anchor else {
-        return (
-            None,
-            None,
-            Some("INVALID_TURN_ID"),
-            Some("anchor is null".to_owned()),
-        );
+        return (None, None, Some("INVALID_TURN_ID"), Some("anchor is null".to_owned()));
     };
-    let export = take_slice(id, policy).and_then(|slice| export_text(&slice, policy));
-    match export {
-        Ok(text) => (anchor, Some(JsonText(text)), None, None),
+    match TakenSlice::new(id, policy).and_then(|taken| taken.export_text(policy)) {
+        Ok(text) => (anchor, Some(text), None, None),
         Err(error) => failed(anchor, &error),
     }
 }
 
 fn failed(anchor: Option<Uuid>, error: &SqlError) -> SliceRow {
-    (
-        anchor,
-        None,
-        Some(error.word()),
-        Some(error.message().to_owned()),
-    )
+    (anchor, None, Some(error.word()), Some(error.message().to_owned()))
 }

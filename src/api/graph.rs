@@ -14,16 +14,13 @@ const MAX_CHECKED_EDGES: usize = 20_000_000;
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
 fn describe_tables(
-    turns: pg_sys::Oid,
-    edges: pg_sys::Oid,
+    turns: Option<pg_sys::Oid>,
+    edges: Option<pg_sys::Oid>,
     columns: Option<JsonB>,
-) -> JsonB {
+) -> Option<JsonB> {
     let mapping = columns.map_or(Value::Null, |json| json.0);
-    JsonB(
-        Graph::resolve(turns, edges, &mapping)
-            .or_raise()
-            .description(),
-    )
+    let graph = Graph::resolve(String::new(), turns?, edges?, &mapping).or_raise();
+    Some(JsonB(graph.description()))
 }
 
 #[pg_extern(sql = false)]

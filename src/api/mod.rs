@@ -3,6 +3,8 @@
 mod batch;
 mod content;
 mod graph;
+mod keys;
 mod policy;
 mod slice;
+mod verify;
 mod version;

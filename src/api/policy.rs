@@ -41,10 +41,5 @@ fn graph_priority(
         .raise()
     };
     let salience = unit_interval(Some(f64::from(salience)));
-    score::priority(
-        &policy.0,
-        Phase::from_stored(Some(phase)),
-        salience,
-        distance,
-    )
+    score::priority(&policy.0, Phase::from_stored(Some(phase)), salience, distance)
 }

@@ -1,24 +1,24 @@
+use std::rc::Rc;
+
 use kernel::export::Export;
+use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
 use kernel::slicer;
-use kernel::turn::TurnId;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
+use crate::pg::keys::Keys;
+use crate::pg::session::circumstances;
 use crate::pg::store::PgStore;
-use crate::pg::text_type::{JsonText, Policy};
-
-/// The largest export returned, in bytes.
-const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
+use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice(anchor: Uuid, policy: default!(Policy, "'default'")) -> JsonText {
-    let slice = take_slice(anchor, &policy.0).or_raise();
-    JsonText(export_text(&slice, &policy.0).or_raise())
+    TakenSlice::new(anchor, &policy.0).and_then(|taken| taken.export_text(&policy.0)).or_raise()
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -48,18 +48,13 @@ fn graph_slice_turns(
         name!(admissibility_token, Option<String>),
     ),
 > {
-    let slice = take_slice(anchor, &policy.0).or_raise();
-    let export = Export::new(&slice, &policy.0);
+    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
+    let export = taken.export(&policy.0).or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
-    TableIterator::new(slice.turns.into_iter().map(move |selected| {
-        let SelectedTurn {
-            turn,
-            distance,
-            priority,
-            selection_order,
-        } = selected;
+    TableIterator::new(taken.slice.turns.into_iter().map(move |selected| {
+        let SelectedTurn { turn, distance, priority, selection_order } = selected;
         (
-            Uuid::from_bytes(*turn.id.as_bytes()),
+            to_sql_uuid(turn.id),
             distance as i32,
             priority,
             selection_order as i32,
@@ -84,42 +79,53 @@ fn graph_slice_turns(
 fn graph_slice_edges(
     anchor: Uuid,
     policy: default!(Policy, "'default'"),
-) -> TableIterator<
-    'static,
-    (
-        name!(parent, Uuid),
-        name!(child, Uuid),
-        name!(edge_type, &'static str),
-    ),
-> {
-    let slice = take_slice(anchor, &policy.0).or_raise();
-    TableIterator::new(slice.edges.into_iter().map(|edge| {
-        let id = |id: TurnId| Uuid::from_bytes(*id.as_bytes());
-        (id(edge.parent), id(edge.child), edge.edge_type.name())
-    }))
+) -> TableIterator<'static, (name!(parent, Uuid), name!(child, Uuid), name!(edge_type, &'static str))>
+{
+    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
+    TableIterator::new(
+        taken
+            .slice
+            .edges
+            .into_iter()
+            .map(|edge| (to_sql_uuid(edge.parent), to_sql_uuid(edge.child), edge.edge_type.name())),
+    )
 }
 
-/// A slice of the bound graph on the caller's snapshot.
-pub fn take_slice(anchor: Uuid, policy: &SlicePolicy) -> Result<Slice, SqlError> {
-    guc::check_budget(policy)?;
-    let mut store = PgStore::new(Graph::current()?);
-    let anchor = TurnId::from_bytes(*anchor.as_bytes());
-    slicer::slice(&mut store, policy, anchor).map_err(SqlError::from)
+/// A slice of the bound graph, with the graph it was taken from.
+pub struct TakenSlice {
+    graph: Rc<Graph>,
+    slice: Slice,
 }
 
-/// The slice's canonical JSON.
-pub fn export_text(slice: &Slice, policy: &SlicePolicy) -> Result<String, SqlError> {
-    let text = Export::new(slice, policy).to_json();
-    if text.len() > EXPORT_MAX_BYTES {
-        return Err(SqlError::new(
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            format!(
-                "slice export of {} bytes is larger than {EXPORT_MAX_BYTES}",
-                text.len()
-            ),
-        )
-        .detail("SLICE_TOO_LARGE")
-        .hint("Use a policy with fewer max_nodes."));
+impl TakenSlice {
+    /// Takes a slice on the caller's snapshot.
+    pub fn new(anchor: Uuid, policy: &SlicePolicy) -> Result<Self, SqlError> {
+        guc::check_budget(policy)?;
+        let graph = Graph::current()?;
+        let mut store = PgStore::new(Rc::clone(&graph));
+        let slice = slicer::slice(&mut store, policy, from_sql_uuid(anchor))?;
+        Ok(TakenSlice { graph, slice })
     }
-    Ok(text)
+
+    /// The export, with its tokens.
+    pub fn export(&self, policy: &SlicePolicy) -> Result<Export<'_>, SqlError> {
+        let keys = Keys::load(self.graph.name.clone())?;
+        let active = keys.active();
+        let mut export = Export::new(&self.slice, policy);
+        export.attest(policy, &active, keys.v2_secret(&active), circumstances(&self.graph));
+        Ok(export)
+    }
+
+    /// The export's canonical JSON.
+    pub fn export_text(&self, policy: &SlicePolicy) -> Result<JsonText, SqlError> {
+        let text = self.export(policy)?.to_json();
+        if text.len() > EXPORT_MAX_BYTES {
+            let message =
+                format!("slice export of {} bytes is larger than {EXPORT_MAX_BYTES}", text.len());
+            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+                .detail("SLICE_TOO_LARGE")
+                .hint("Use a policy with fewer max_nodes."));
+        }
+        Ok(JsonText(text))
+    }
 }

@@ -32,6 +32,27 @@ pub fn json_hash<T: Serialize + ?Sized>(value: &T) -> String {
     xxh64_hex(&json_bytes(value))
 }
 
+/// Lower-case hex digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a text is this many lower-case hex digits.
+#[must_use]
+pub fn is_lower_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The bytes of lower-case hex digits.
+#[must_use]
+pub fn from_lower_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !is_lower_hex(text, text.len()) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,29 +65,11 @@ mod tests {
 
     #[test]
     fn floats_take_the_shortest_binary32_form() {
-        let shown: Vec<String> = [
-            0.0f32,
-            1.0,
-            0.1,
-            1e-7,
-            123_456.79,
-            1e15,
-            3.4e38,
-            0.333_333_34,
-        ]
-        .iter()
-        .map(json_text)
-        .collect();
-        let expected = [
-            "0.0",
-            "1.0",
-            "0.1",
-            "1e-7",
-            "123456.79",
-            "1e+15",
-            "3.4e+38",
-            "0.33333334",
-        ];
+        let shown: Vec<String> = [0.0f32, 1.0, 0.1, 1e-7, 123_456.79, 1e15, 3.4e38, 0.333_333_34]
+            .iter()
+            .map(json_text)
+            .collect();
+        let expected = ["0.0", "1.0", "0.1", "1e-7", "123456.79", "1e+15", "3.4e+38", "0.33333334"];
         assert_eq!(shown, expected);
     }
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
+use crate::canonical::{hex, is_lower_hex};
+
 /// The text with CRLF and CR turned into LF and Unicode white space trimmed at both ends.
 #[must_use]
 pub fn normalize(text: &str) -> Cow<'_, str> {
@@ -24,16 +26,13 @@ pub fn content_hash(text: &str) -> String {
 /// SHA-256 as 64 lower-case hex digits.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// Whether the text has the form of a content hash.
 #[must_use]
 pub fn is_content_hash(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    is_lower_hex(text, 64)
 }
 
 #[cfg(test)]

@@ -91,19 +91,13 @@ mod tests {
 
     #[test]
     fn a_dag_has_none() {
-        assert_eq!(
-            graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(),
-            0
-        );
+        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(), 0);
         assert_eq!(graph(&[]).turns_in_cycles(), 0);
     }
 
     #[test]
     fn cycles_and_self_loops_count_without_their_tails() {
-        assert_eq!(
-            graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(),
-            2
-        );
+        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(), 2);
         assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(), 1);
     }
 }

@@ -19,21 +19,14 @@ pub enum EdgeType {
 
 impl EdgeType {
     /// Every edge type, in order.
-    pub const ALL: [EdgeType; 4] = [
-        EdgeType::Reply,
-        EdgeType::Branch,
-        EdgeType::Reference,
-        EdgeType::Default,
-    ];
+    pub const ALL: [EdgeType; 4] =
+        [EdgeType::Reply, EdgeType::Branch, EdgeType::Reference, EdgeType::Default];
 
     /// The type a stored name means; NULL and unknown names are [`EdgeType::Default`].
     #[must_use]
     pub fn from_stored(name: Option<&str>) -> Self {
         let name = name.unwrap_or_default();
-        Self::ALL
-            .into_iter()
-            .find(|t| t.name().eq_ignore_ascii_case(name))
-            .unwrap_or(Self::Default)
+        Self::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(name)).unwrap_or(Self::Default)
     }
 
     /// The name in exports.

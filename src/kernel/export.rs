@@ -3,8 +3,10 @@
 use serde::Serialize;
 use xxhash_rust::xxh64::Xxh64;
 
+use crate::attestation::{Attestation, Circumstances, TokenFields, digest};
 use crate::canonical::{SCHEMA_VERSION, json_hash, json_text};
 use crate::edge::Edge;
+use crate::keys::{EpochKeys, Secret};
 use crate::policy::{POLICY_ID, SlicePolicy};
 use crate::slice::Slice;
 use crate::turn::{Turn, TurnId};
@@ -31,7 +33,7 @@ pub struct Export<'a> {
     /// The published token, when one was issued.
     pub admissibility_token: Option<String>,
     /// The claim that covers the whole export, when one was issued.
-    pub attestation: Option<()>,
+    pub attestation: Option<Attestation>,
 }
 
 impl<'a> Export<'a> {
@@ -56,6 +58,30 @@ impl<'a> Export<'a> {
         }
     }
 
+    /// Adds the tokens. `v2` signs the published one: the epoch's own secret or a shared one.
+    pub fn attest(
+        &mut self,
+        policy: &SlicePolicy,
+        keys: &EpochKeys,
+        v2: &Secret,
+        circumstances: Circumstances,
+    ) {
+        let fields = TokenFields {
+            slice_id: &self.slice_id,
+            anchor: self.anchor_turn_id,
+            policy_id: self.policy_id,
+            params_hash: &self.policy_params_hash,
+            graph_snapshot_hash: &self.graph_snapshot_hash,
+            schema_version: self.schema_version,
+        };
+        let digest = digest(self.anchor_turn_id, &self.turns, self.edges, &policy.quantized_text());
+        let token = (!circumstances.uncommitted).then(|| fields.sign(v2));
+        let attestation =
+            Attestation::new(keys, circumstances, &fields, digest, policy.quantized());
+        self.admissibility_token = token;
+        self.attestation = Some(attestation);
+    }
+
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -64,7 +90,12 @@ impl<'a> Export<'a> {
 }
 
 /// The selection fingerprint (§6.3).
-fn slice_id(anchor: TurnId, turns: &[&Turn], edges: &[Edge], params_hash: &str) -> String {
+pub(crate) fn slice_id(
+    anchor: TurnId,
+    turns: &[&Turn],
+    edges: &[Edge],
+    params_hash: &str,
+) -> String {
     #[derive(Serialize)]
     struct FingerprintEdge {
         parent: TurnId,
@@ -85,11 +116,8 @@ fn slice_id(anchor: TurnId, turns: &[&Turn], edges: &[Edge], params_hash: &str) 
 
 /// The content fingerprint: of the content hashes where every turn has one, else of counts and
 /// the latest time.
-fn graph_snapshot_hash(turns: &[&Turn], edge_count: usize) -> String {
-    let hashes: Option<Vec<&str>> = turns
-        .iter()
-        .map(|turn| turn.content_hash.as_deref())
-        .collect();
+pub(crate) fn graph_snapshot_hash(turns: &[&Turn], edge_count: usize) -> String {
+    let hashes: Option<Vec<&str>> = turns.iter().map(|turn| turn.content_hash.as_deref()).collect();
     let Some(hashes) = hashes else {
         let latest = turns.iter().map(|turn| turn.created_at).max().unwrap_or(0);
         return json_hash(&(latest, turns.len(), edge_count, SCHEMA_VERSION));

@@ -51,10 +51,20 @@ impl fmt::Display for Json {
             Json::Bool(b) => write!(f, "{b}"),
             Json::Integer(n) => write!(f, "{n}"),
             Json::Float(n) => write!(f, "{n:?}"),
-            Json::String(s) => write!(f, "{s:?}"),
+            Json::String(s) => f.write_str(&shown(s)),
             Json::Array(_) => f.write_str("an array"),
             Json::Object(_) => f.write_str("an object"),
         }
+    }
+}
+
+/// A text in quotes for messages, cut where it gets long.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const MOST: usize = 64;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
     }
 }
 
@@ -123,11 +133,8 @@ mod tests {
         let Json::Object(entries) = Json::parse(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
             panic!("an object was written");
         };
-        let expected = [
-            ("b", Json::Integer(1)),
-            ("a", Json::Float(1.0)),
-            ("b", Json::Float(100.0)),
-        ];
+        let expected =
+            [("b", Json::Integer(1)), ("a", Json::Float(1.0)), ("b", Json::Float(100.0))];
         assert_eq!(entries, expected.map(|(k, v)| (k.to_owned(), v)));
     }
 

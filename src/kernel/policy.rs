@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::canonical::{json_hash, json_text};
-use crate::json::Json;
+use crate::json::{Json, shown};
 use crate::turn::Phase;
 
 /// The identifier of the policy's version (§2).
@@ -53,7 +53,7 @@ pub struct SlicePolicy {
 
 /// One value a phase, in the specification's key order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-struct PhaseWeights<T> {
+pub struct PhaseWeights<T> {
     synthesis: T,
     planning: T,
     consolidation: T,
@@ -94,8 +94,8 @@ impl<T: Copy> PhaseWeights<T> {
 }
 
 /// The policy's JSON, keys in the specification's order; `T` is how a number is written.
-#[derive(Serialize)]
-struct PolicyJson<T> {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PolicyJson<T> {
     version: &'static str,
     max_nodes: u32,
     max_radius: u32,
@@ -105,6 +105,9 @@ struct PolicyJson<T> {
     include_siblings: bool,
     max_siblings_per_node: u32,
 }
+
+/// The policy's JSON with floats in millionths: what is hashed and attested.
+pub type QuantizedPolicy = PolicyJson<i64>;
 
 impl Default for SlicePolicy {
     /// §12.
@@ -203,11 +206,7 @@ impl SlicePolicy {
     /// The most siblings one expanded turn may bring in: 0 when siblings are off.
     #[must_use]
     pub fn sibling_limit(&self) -> usize {
-        if self.include_siblings {
-            self.max_siblings_per_node as usize
-        } else {
-            0
-        }
+        if self.include_siblings { self.max_siblings_per_node as usize } else { 0 }
     }
 
     /// The canonical JSON text: every key, in the specification's order.
@@ -218,14 +217,20 @@ impl SlicePolicy {
 
     /// The canonical JSON with floats in millionths: what `params_hash` is computed of.
     #[must_use]
+    pub fn quantized(&self) -> QuantizedPolicy {
+        self.json(|q| q.0)
+    }
+
+    /// [`SlicePolicy::quantized`] as text.
+    #[must_use]
     pub fn quantized_text(&self) -> String {
-        json_text(&self.json(|q| q.0))
+        json_text(&self.quantized())
     }
 
     /// The fingerprint of the parameters (§8): 16 lower-case hex digits.
     #[must_use]
     pub fn params_hash(&self) -> String {
-        json_hash(&self.json(|q| q.0))
+        json_hash(&self.quantized())
     }
 
     fn json<T>(&self, number: impl Fn(Quantized) -> T) -> PolicyJson<T> {
@@ -249,11 +254,13 @@ pub enum PolicyError {
     Syntax(String),
     /// A key or its value is not allowed; the message names the key.
     Parameter(String),
+    /// The text is longer than [`POLICY_TEXT_MAX_BYTES`].
+    TooLong(String),
 }
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (PolicyError::Syntax(message) | PolicyError::Parameter(message)) = self;
+        let (Self::Syntax(message) | Self::Parameter(message) | Self::TooLong(message)) = self;
         f.write_str(message)
     }
 }
@@ -265,41 +272,72 @@ impl FromStr for SlicePolicy {
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         if text.len() > POLICY_TEXT_MAX_BYTES {
-            return Err(PolicyError::Parameter(format!(
+            return Err(PolicyError::TooLong(format!(
                 "slice policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
                 text.len()
             )));
         }
-        let trimmed = text.trim_ascii();
-        if let Some(preset) = Self::preset(trimmed) {
+        let text = text.trim_ascii();
+        if let Some(preset) = Self::preset(text) {
             return Ok(preset);
         }
-        match Json::parse(trimmed) {
-            Ok(Json::Object(entries)) => Self::from_entries(entries),
+        match Json::parse(text) {
+            Ok(Json::Object(entries)) => Self::from_entries(entries, Numbers::AsWritten),
+            Ok(Json::String(name)) => Self::preset(&name).ok_or_else(|| no_preset(&name)),
             Ok(other) => Err(PolicyError::Parameter(format!(
                 "slice policy must be a JSON object or a preset name, not {other}"
             ))),
-            Err(error) if trimmed.starts_with('{') => Err(PolicyError::Syntax(format!(
-                "slice policy is not valid JSON: {error}"
-            ))),
-            Err(_) => {
-                let shown: String = trimmed.chars().take(64).collect();
-                Err(PolicyError::Syntax(format!(
-                    "no slice policy preset is named {shown:?}"
-                )))
+            // Valid JSON all the same: a number that no binary64 holds.
+            Err(error) if error.to_string().starts_with("number out of range") => {
+                Err(PolicyError::Parameter(format!("slice policy has a {error}")))
             }
+            Err(error) if text.starts_with('{') => {
+                Err(PolicyError::Syntax(format!("slice policy is not valid JSON: {error}")))
+            }
+            Err(_) => Err(no_preset(text)),
         }
     }
 }
 
+fn no_preset(name: &str) -> PolicyError {
+    PolicyError::Syntax(format!("no slice policy preset is named {}", shown(name)))
+}
+
+/// How a JSON policy writes its floats.
+#[derive(Clone, Copy, PartialEq)]
+enum Numbers {
+    AsWritten,
+    Millionths,
+}
+
 impl SlicePolicy {
-    fn from_entries(entries: Vec<(String, Json)>) -> Result<Self, PolicyError> {
+    /// Reads the policy of an attestation: every key, floats in millionths.
+    ///
+    /// # Errors
+    /// As for text; also for a missing key.
+    pub fn from_quantized(json: Json) -> Result<Self, PolicyError> {
+        let Json::Object(entries) = json else {
+            return Err(PolicyError::Parameter(format!(
+                "slice policy must be an object, not {json}"
+            )));
+        };
+        let keys = entries.len();
+        let weights = entries.iter().find_map(|(key, value)| match value {
+            Json::Object(weights) if key == "phase_weights" => Some(weights.len()),
+            _ => None,
+        });
+        let policy = Self::from_entries(entries, Numbers::Millionths)?;
+        // Keys are known and unique by now, so the counts say whether one is missing.
+        if (keys, weights) != (8, Some(Phase::ALL.len())) {
+            return Err(PolicyError::Parameter("slice policy lacks a key".to_owned()));
+        }
+        Ok(policy)
+    }
+
+    fn from_entries(entries: Vec<(String, Json)>, numbers: Numbers) -> Result<Self, PolicyError> {
         let mut policy = Self::default();
         for (key, value) in unique("", entries)? {
-            let range = Range {
-                key: &key,
-                value: &value,
-            };
+            let range = Range { key: &key, value: &value, numbers };
             match key.as_str() {
                 "version" => match &value {
                     Json::String(version) if version == POLICY_ID => {}
@@ -308,7 +346,7 @@ impl SlicePolicy {
                 "max_nodes" => policy.max_nodes = range.integer(1, MAX_NODES_LIMIT)?,
                 "max_radius" => policy.max_radius = range.integer(0, MAX_COUNT)?,
                 "phase_weights" => match value {
-                    Json::Object(weights) => policy.set_weights(weights)?,
+                    Json::Object(weights) => policy.set_weights(weights, numbers)?,
                     _ => return Err(range.error("must be an object of numbers")),
                 },
                 "salience_weight" => policy.salience_weight = range.float(0.0, 1.0)?,
@@ -326,17 +364,18 @@ impl SlicePolicy {
         Ok(policy)
     }
 
-    fn set_weights(&mut self, weights: Vec<(String, Json)>) -> Result<(), PolicyError> {
+    fn set_weights(
+        &mut self,
+        weights: Vec<(String, Json)>,
+        numbers: Numbers,
+    ) -> Result<(), PolicyError> {
         for (name, value) in unique("phase_weights.", weights)? {
             let key = format!("phase_weights.{name}");
             // The names are keys here: exact, unlike the phases of stored rows.
             let phase = Phase::ALL.iter().find(|phase| phase.name() == name);
             let phase = *phase.ok_or_else(|| unknown_key(&key))?;
-            *self.phase_weights.of_mut(phase) = Range {
-                key: &key,
-                value: &value,
-            }
-            .float(-MAX_WEIGHT, MAX_WEIGHT)?;
+            *self.phase_weights.of_mut(phase) =
+                Range { key: &key, value: &value, numbers }.float(-MAX_WEIGHT, MAX_WEIGHT)?;
         }
         Ok(())
     }
@@ -346,6 +385,7 @@ impl SlicePolicy {
 struct Range<'a> {
     key: &'a str,
     value: &'a Json,
+    numbers: Numbers,
 }
 
 impl Range<'_> {
@@ -357,10 +397,17 @@ impl Range<'_> {
     }
 
     fn float(&self, min: f64, max: f64) -> Result<Quantized, PolicyError> {
-        match self.value.as_f64() {
-            Some(n) if (min..=max).contains(&n) => Ok(Quantized::new(n)),
-            _ => Err(self.error(&format!("must be a number between {min} and {max}"))),
-        }
+        let quantized = match (self.numbers, self.value) {
+            (Numbers::AsWritten, value) => {
+                value.as_f64().filter(|n| (min..=max).contains(n)).map(Quantized::new)
+            }
+            (Numbers::Millionths, Json::Integer(n)) => {
+                let range = (min * QUANTUM) as i128..=(max * QUANTUM) as i128;
+                range.contains(n).then_some(Quantized(*n as i64))
+            }
+            (Numbers::Millionths, _) => None,
+        };
+        quantized.ok_or_else(|| self.error(&format!("must be a number between {min} and {max}")))
     }
 
     fn error(&self, requirement: &str) -> PolicyError {
@@ -372,7 +419,7 @@ impl Range<'_> {
 }
 
 fn unknown_key(key: &str) -> PolicyError {
-    PolicyError::Parameter(format!("slice policy has no key {key:?}"))
+    PolicyError::Parameter(format!("slice policy has no key {}", shown(key)))
 }
 
 fn unique(prefix: &str, entries: Vec<(String, Json)>) -> Result<Vec<(String, Json)>, PolicyError> {
@@ -380,8 +427,8 @@ fn unique(prefix: &str, entries: Vec<(String, Json)>) -> Result<Vec<(String, Jso
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(PolicyError::Parameter(format!(
-            "slice policy key \"{prefix}{}\" is given twice",
-            pair[0]
+            "slice policy key {} is given twice",
+            shown(&format!("{prefix}{}", pair[0]))
         ))),
         None => Ok(entries),
     }
@@ -398,10 +445,7 @@ mod tests {
     #[test]
     fn presets_have_their_published_hashes() {
         let hashes = SlicePolicy::PRESETS.map(|p| SlicePolicy::preset(p).unwrap().params_hash());
-        assert_eq!(
-            hashes,
-            ["02005444cae1117d", "1418f1bca097bcaf", "34dbc9c9d1bb9fb1"]
-        );
+        assert_eq!(hashes, ["02005444cae1117d", "1418f1bca097bcaf", "34dbc9c9d1bb9fb1"]);
     }
 
     #[test]
@@ -409,11 +453,7 @@ mod tests {
         assert_eq!(parse("{}").unwrap(), SlicePolicy::default());
         let policy = parse(r#"{"max_nodes":3,"phase_weights":{"synthesis":0.12345649}}"#).unwrap();
         assert_eq!(parse(&policy.canonical_text()).unwrap(), policy);
-        assert!(
-            policy
-                .canonical_text()
-                .contains(r#""synthesis":0.123456,"planning":0.9"#)
-        );
+        assert!(policy.canonical_text().contains(r#""synthesis":0.123456,"planning":0.9"#));
     }
 
     #[test]
@@ -458,19 +498,13 @@ mod tests {
                 r#"{"phase_weights":{"planning":1,"planning":1}}"#,
                 r#"slice policy key "phase_weights.planning" is given twice"#,
             ),
-            (
-                r#"{"max_nodes":1,"max_nodes":1}"#,
-                r#"slice policy key "max_nodes" is given twice"#,
-            ),
+            (r#"{"max_nodes":1,"max_nodes":1}"#, r#"slice policy key "max_nodes" is given twice"#),
             (
                 r#"{"version":"slice_policy_v2"}"#,
                 r#"slice policy key "version" must be "slice_policy_v1", not "slice_policy_v2""#,
             ),
             (r#"{"radius":1}"#, r#"slice policy has no key "radius""#),
-            (
-                "[]",
-                "slice policy must be a JSON object or a preset name, not an array",
-            ),
+            ("[]", "slice policy must be a JSON object or a preset name, not an array"),
             ("wide", r#"no slice policy preset is named "wide""#),
         ];
         for (text, message) in cases {

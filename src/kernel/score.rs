@@ -44,11 +44,7 @@ impl Rank {
     /// The rank of a turn with this priority at this distance.
     #[must_use]
     pub fn new(priority: f32, distance: u32, id: TurnId) -> Self {
-        Rank {
-            priority_key: Reverse(ordered_key(priority)),
-            distance,
-            id,
-        }
+        Rank { priority_key: Reverse(ordered_key(priority)), distance, id }
     }
 
     /// The priority the rank was made from.

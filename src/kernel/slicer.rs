@@ -37,10 +37,7 @@ impl<E: fmt::Display> fmt::Display for SliceError<E> {
             Self::AnchorNotFound(id) => write!(f, "anchor turn {id} does not exist"),
             Self::DuplicateTurn(id) => write!(f, "turn {id} is stored more than once"),
             Self::TooManyIds(limit) => {
-                write!(
-                    f,
-                    "slice would hold more than {limit} neighbouring turns in memory"
-                )
+                write!(f, "slice would hold more than {limit} neighbouring turns in memory")
             }
             Self::Inconsistent(id) => write!(f, "turn {id} disappeared while it was sliced"),
             Self::Store(error) => error.fmt(f),
@@ -63,11 +60,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            batch: 24,
-            wide: 1024,
-            held: 1_000_000,
-        }
+        Limits { batch: 24, wide: 1024, held: 1_000_000 }
     }
 }
 
@@ -108,11 +101,7 @@ pub fn slice_within<S: GraphStore>(
     expansion.run(anchor)?;
     let edges = expansion.edges()?;
     let turns = expansion.turns()?;
-    Ok(Slice {
-        anchor,
-        turns,
-        edges,
-    })
+    Ok(Slice { anchor, turns, edges })
 }
 
 struct Expansion<'a, S> {
@@ -202,9 +191,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         }
 
         let siblings = self.siblings(candidate.id);
-        let siblings = siblings
-            .iter()
-            .map(|turn| self.rank(turn, candidate.distance));
+        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance));
         self.discover(siblings.collect())?;
 
         // What ranks behind the whole remaining budget can never be selected.
@@ -257,12 +244,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         distance: u32,
         keep: usize,
     ) -> Result<(Vec<Rank>, bool), SliceError<S::Error>> {
-        let Expansion {
-            store,
-            policy,
-            visited,
-            ..
-        } = self;
+        let Expansion { store, policy, visited, .. } = self;
         let mut best: Vec<Rank> = Vec::new();
         let mut worst_kept = None;
         let mut prune = |best: &mut Vec<Rank>| {
@@ -299,9 +281,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
         self.load_parents(&ids)?;
         found.retain(|rank| {
-            !self.parents[&rank.id]
-                .iter()
-                .any(|edge| self.cut_parents.contains(&edge.parent))
+            !self.parents[&rank.id].iter().any(|edge| self.cut_parents.contains(&edge.parent))
         });
         Ok(())
     }
@@ -331,11 +311,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         }
         let to_expand = self.limits.batch.min(self.budget_left());
         let batch: Vec<TurnId> = std::iter::once(&candidate)
-            .chain(
-                self.frontier
-                    .iter()
-                    .filter(|rank| rank.distance < self.policy.max_radius()),
-            )
+            .chain(self.frontier.iter().filter(|rank| rank.distance < self.policy.max_radius()))
             .map(|rank| rank.id)
             .filter(|id| !self.is_loaded(*id))
             .take(to_expand)
@@ -353,18 +329,13 @@ impl<S: GraphStore> Expansion<'_, S> {
         self.children.contains_key(&id)
             && self.parents.get(&id).is_some_and(|edges| {
                 self.policy.sibling_limit() == 0
-                    || edges
-                        .iter()
-                        .all(|edge| self.children.contains_key(&edge.parent))
+                    || edges.iter().all(|edge| self.children.contains_key(&edge.parent))
             })
     }
 
     fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
-        let mut of: Vec<TurnId> = of
-            .iter()
-            .copied()
-            .filter(|id| !self.parents.contains_key(id))
-            .collect();
+        let mut of: Vec<TurnId> =
+            of.iter().copied().filter(|id| !self.parents.contains_key(id)).collect();
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
@@ -395,11 +366,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         }
         let room = self.limits.held.saturating_sub(self.held);
         // One more than a turn's siblings: the turn itself stands in its parent's list.
-        let siblings = self
-            .policy
-            .sibling_limit()
-            .saturating_add(1)
-            .max(self.limits.wide / 2);
+        let siblings = self.policy.sibling_limit().saturating_add(1).max(self.limits.wide / 2);
         let mut lists: Vec<ChildList> = Vec::new();
         lists.resize_with(of.len(), ChildList::default);
         let mut count = 0;
@@ -457,9 +424,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         let mut turns = Vec::with_capacity(ids.len());
         for (order, rank) in self.selected.iter().enumerate() {
             turns.push(SelectedTurn {
-                turn: rows
-                    .remove(&rank.id)
-                    .ok_or(SliceError::Inconsistent(rank.id))?,
+                turn: rows.remove(&rank.id).ok_or(SliceError::Inconsistent(rank.id))?,
                 distance: rank.distance,
                 priority: rank.priority(),
                 selection_order: order as u32,
@@ -486,19 +451,11 @@ impl<S: GraphStore> Expansion<'_, S> {
 }
 
 fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
-    Rank::new(
-        priority(policy, turn.phase, turn.salience, distance),
-        distance,
-        turn.id,
-    )
+    Rank::new(priority(policy, turn.phase, turn.salience, distance), distance, turn.id)
 }
 
 fn continue_while(condition: bool) -> ControlFlow<()> {
-    if condition {
-        ControlFlow::Continue(())
-    } else {
-        ControlFlow::Break(())
-    }
+    if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 /// A turn's children as they arrive.

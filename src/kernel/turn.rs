@@ -162,10 +162,7 @@ impl From<StoredTurn<'_>> for Turn {
             trajectory_temporal: unit_interval(row.trajectory_temporal),
             trajectory_complexity: complexity(row.trajectory_complexity),
             created_at: row.created_at.unwrap_or(0),
-            content_hash: row
-                .content_hash
-                .filter(|h| is_content_hash(h))
-                .map(str::to_owned),
+            content_hash: row.content_hash.filter(|h| is_content_hash(h)).map(str::to_owned),
         }
     }
 }

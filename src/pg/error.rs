@@ -20,12 +20,7 @@ pub struct SqlError {
 impl SqlError {
     /// An error with this SQLSTATE and message.
     pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
-        SqlError {
-            code,
-            message: message.into(),
-            detail: None,
-            hint: None,
-        }
+        SqlError { code, message: message.into(), detail: None, hint: None }
     }
 
     /// Adds the stable word that programs match.
@@ -83,13 +78,12 @@ impl From<PolicyError> for SqlError {
         let code = match error {
             PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
             PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         };
-        SqlError::new(code, error.to_string())
-            .detail("INVALID_POLICY")
-            .hint(
-                "Give a preset (default, focused, broad) or a JSON object such as \
+        SqlError::new(code, error.to_string()).detail("INVALID_POLICY").hint(
+            "Give a preset (default, focused, broad) or a JSON object such as \
              '{\"max_nodes\": 64, \"max_radius\": 4}'.",
-            )
+        )
     }
 }
 

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use super::binding::Binding;
+use super::binding::{self, Binding};
 use super::error::SqlError;
+use super::private_table;
 use super::relation::{self, Table, catalog_generation, quote};
 use super::spi::{self, Param};
 
@@ -33,21 +34,11 @@ struct ColumnRule {
 }
 
 const fn rule(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule {
-        key,
-        names,
-        kind,
-        optional: false,
-    }
+    ColumnRule { key, names, kind, optional: false }
 }
 
 const fn optional(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule {
-        key,
-        names,
-        kind,
-        optional: true,
-    }
+    ColumnRule { key, names, kind, optional: true }
 }
 
 const TURN_COLUMNS: &[ColumnRule] = &[
@@ -57,26 +48,10 @@ const TURN_COLUMNS: &[ColumnRule] = &[
     rule("phase", &["trajectory_phase", "phase"], Kind::Text),
     rule("salience", &["salience_score", "salience"], Kind::Number),
     rule("trajectory_depth", &["trajectory_depth"], Kind::Integer),
-    rule(
-        "trajectory_sibling_order",
-        &["trajectory_sibling_order"],
-        Kind::Integer,
-    ),
-    rule(
-        "trajectory_homogeneity",
-        &["trajectory_homogeneity"],
-        Kind::Number,
-    ),
-    rule(
-        "trajectory_temporal",
-        &["trajectory_temporal"],
-        Kind::Number,
-    ),
-    rule(
-        "trajectory_complexity",
-        &["trajectory_complexity"],
-        Kind::Number,
-    ),
+    rule("trajectory_sibling_order", &["trajectory_sibling_order"], Kind::Integer),
+    rule("trajectory_homogeneity", &["trajectory_homogeneity"], Kind::Number),
+    rule("trajectory_temporal", &["trajectory_temporal"], Kind::Number),
+    rule("trajectory_complexity", &["trajectory_complexity"], Kind::Number),
     rule("created_at", &["created_at"], Kind::Time),
     optional("content_hash", &["content_hash"], Kind::Text),
     optional("content_text", &["content_text"], Kind::Text),
@@ -105,25 +80,32 @@ pub struct Statements {
 /// One of the graph's two tables, checked.
 struct BoundTable {
     table: Table,
-    columns: BTreeMap<&'static str, Option<BoundColumn>>,
+    partitions: Vec<pg_sys::Oid>,
+    columns: BTreeMap<&'static str, BoundColumn>,
 }
 
 struct BoundColumn {
-    name: String,
-    base_type: pg_sys::Oid,
+    /// The column's name and type, or `None` where the table has no such column.
+    stored: Option<(String, pg_sys::Oid)>,
     kind: Kind,
 }
 
 /// The graph as its tables are named now.
 pub struct Graph {
+    /// Its name in attestations.
+    pub name: String,
     turns: BoundTable,
     edges: BoundTable,
     /// What a slice asks.
     pub statements: Statements,
 }
 
+/// The name in attestations of the graph in the default tables.
+const DEFAULT_GRAPH: &str = "default";
+
 struct Kept {
     generation: u64,
+    name: String,
     turns: pg_sys::Oid,
     edges: pg_sys::Oid,
     columns: Value,
@@ -141,13 +123,14 @@ impl Graph {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
     pub fn current() -> Result<Rc<Self>, SqlError> {
-        let (turns, edges, columns) = match Binding::current() {
+        let (name, turns, edges, columns) = match Binding::current() {
             Some(binding) => {
                 relation::lock_shared(binding.turns);
                 relation::lock_shared(binding.edges);
-                (binding.turns, binding.edges, binding.columns)
+                (binding.graph.to_string(), binding.turns, binding.edges, binding.columns)
             }
             None => (
+                DEFAULT_GRAPH.to_owned(),
                 default_table(c"memory_turns")?,
                 default_table(c"memory_turn_edges")?,
                 Value::Null,
@@ -156,6 +139,7 @@ impl Graph {
         let kept = KEPT.with_borrow(|kept| {
             let kept = kept.as_ref()?;
             let same = kept.generation == catalog_generation()
+                && kept.name == name
                 && kept.turns == turns
                 && kept.edges == edges
                 && kept.columns == columns;
@@ -165,15 +149,30 @@ impl Graph {
             return Ok(graph);
         }
         let generation = catalog_generation();
-        let graph = Rc::new(Self::resolve(turns, edges, &columns)?);
-        KEPT.set(Some(Kept {
-            generation,
-            turns,
-            edges,
-            columns,
-            graph: Rc::clone(&graph),
-        }));
+        let graph = Rc::new(Self::resolve(name.clone(), turns, edges, &columns)?);
+        let kept = Kept { generation, name, turns, edges, columns, graph: Rc::clone(&graph) };
+        KEPT.set(Some(kept));
         Ok(graph)
+    }
+
+    /// The name of the bound graph, without looking at its tables.
+    pub fn current_name() -> String {
+        Binding::current().map_or_else(|| DEFAULT_GRAPH.to_owned(), |b| b.graph.to_string())
+    }
+
+    /// The two tables.
+    pub fn tables(&self) -> [pg_sys::Oid; 2] {
+        [self.turns.table.oid, self.edges.table.oid]
+    }
+
+    /// Everything whose change changes the graph: the tables, their partitions, the binding.
+    pub fn relations(&self) -> Vec<pg_sys::Oid> {
+        let mut relations = vec![private_table::oid(binding::TABLE)];
+        for bound in [&self.turns, &self.edges] {
+            relations.push(bound.table.oid);
+            relations.extend(&bound.partitions);
+        }
+        relations
     }
 
     /// The graph these tables make, with this column mapping.
@@ -181,6 +180,7 @@ impl Graph {
     /// # Errors
     /// As [`Graph::current`]; 22023 for a bad mapping.
     pub fn resolve(
+        name: String,
         turns: pg_sys::Oid,
         edges: pg_sys::Oid,
         mapping: &Value,
@@ -196,11 +196,7 @@ impl Graph {
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
         };
-        Ok(Graph {
-            turns,
-            edges,
-            statements,
-        })
+        Ok(Graph { name, turns, edges, statements })
     }
 
     /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM
@@ -211,10 +207,8 @@ impl Graph {
                 .columns
                 .iter()
                 .map(|(key, column)| {
-                    (
-                        key.to_string(),
-                        column.as_ref().map(|c| c.name.clone()).into(),
-                    )
+                    let name = column.stored.as_ref().map(|(name, _)| name.clone());
+                    (key.to_string(), name.into())
                 })
                 .collect();
             json!({ "oid": bound.table.oid.to_u32(), "from": bound.from(), "columns": columns })
@@ -231,81 +225,48 @@ impl BoundTable {
         mapping: Option<&Value>,
     ) -> Result<Self, SqlError> {
         let table = Table::lock(oid).ok_or_else(|| {
-            graph_error(
+            SqlError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!("the bound {part} table was dropped"),
             )
+            .detail("GRAPH_TABLES")
+            .hint("Run SELECT graph_kernel.bind_tables('turns', 'edges').")
         })?;
-        check_storage(&table)?;
+        let partitions = check_storage(&table)?;
         let mut columns = BTreeMap::new();
         for rule in rules {
-            columns.insert(
-                rule.key,
-                rule.resolve(&table, mapping.and_then(|m| m.get(rule.key)))?,
-            );
+            columns.insert(rule.key, rule.resolve(&table, mapping.and_then(|m| m.get(rule.key)))?);
         }
-        Ok(BoundTable { table, columns })
+        Ok(BoundTable { table, partitions, columns })
     }
 
     /// The table in a FROM clause. ONLY keeps inheritance children out, which are not checked.
     fn from(&self) -> String {
-        let only = if self.table.kind == pg_sys::RELKIND_RELATION {
-            "ONLY "
-        } else {
-            ""
-        };
+        let only = if self.table.kind == pg_sys::RELKIND_RELATION { "ONLY " } else { "" };
         format!("{only}{}", self.table.qualified_name())
-    }
-
-    /// The column as an expression of the type that the store reads.
-    fn expression(&self, key: &str, alias: &str) -> String {
-        match &self.columns[key] {
-            Some(column) => column.expression(alias),
-            None => "NULL::pg_catalog.text".to_owned(),
-        }
     }
 }
 
 impl ColumnRule {
-    fn resolve(
-        &self,
-        table: &Table,
-        mapped: Option<&Value>,
-    ) -> Result<Option<BoundColumn>, SqlError> {
-        let found = match mapped {
-            Some(Value::String(name)) => table.columns.iter().find(|column| column.name == *name),
-            Some(_) => {
-                return Err(SqlError::new(
-                    PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                    format!("column mapping of \"{}\" must be a column name", self.key),
-                )
-                .detail("INVALID_BINDING"));
+    fn resolve(&self, table: &Table, mapped: Option<&Value>) -> Result<BoundColumn, SqlError> {
+        let named = |name: &str| table.columns.iter().find(|column| column.name == name);
+        let (found, wanted) = match mapped {
+            Some(Value::Null) if !matches!(self.kind, Kind::Id) => return Ok(self.absent()),
+            Some(Value::String(name)) => (named(name), quote(name)),
+            Some(_) => return Err(self.bad_mapping()),
+            None => {
+                let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
+                (self.names.iter().find_map(|name| named(name)), names.join(" or "))
             }
-            None => self
-                .names
-                .iter()
-                .find_map(|name| table.columns.iter().find(|column| column.name == *name)),
         };
-        let Some(column) = found else {
-            if self.optional && mapped.is_none() {
-                return Ok(None);
-            }
-            let wanted = match mapped {
-                Some(Value::String(name)) => quote(name),
-                _ => self
-                    .names
-                    .iter()
-                    .map(|n| quote(n))
-                    .collect::<Vec<_>>()
-                    .join(" or "),
-            };
-            return Err(graph_error(
+        match found {
+            None if self.optional && mapped.is_none() => Ok(self.absent()),
+            None => Err(graph_error(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 format!("table {} has no column {wanted}", table.qualified_name()),
-            ));
-        };
-        if !self.kind.accepts(column.base_type) {
-            return Err(graph_error(
+                self,
+            )),
+            Some(column) if !self.kind.accepts(column.base_type) => Err(graph_error(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!(
                     "column {} of table {} has type {}, not {}",
@@ -314,13 +275,26 @@ impl ColumnRule {
                     relation::type_name(column.base_type),
                     self.kind.wanted(),
                 ),
-            ));
+                self,
+            )),
+            Some(column) => Ok(BoundColumn {
+                stored: Some((column.name.clone(), column.base_type)),
+                kind: self.kind,
+            }),
         }
-        Ok(Some(BoundColumn {
-            name: column.name.clone(),
-            base_type: column.base_type,
-            kind: self.kind,
-        }))
+    }
+
+    fn absent(&self) -> BoundColumn {
+        BoundColumn { stored: None, kind: self.kind }
+    }
+
+    fn bad_mapping(&self) -> SqlError {
+        let null = if matches!(self.kind, Kind::Id) { "" } else { " or null" };
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("column mapping of \"{}\" must be a column name{null}", self.key),
+        )
+        .detail("INVALID_BINDING")
     }
 }
 
@@ -353,29 +327,33 @@ impl Kind {
 }
 
 impl BoundColumn {
-    /// Only widening casts: none of them can fail on a stored value.
+    /// The column as an expression of the type that the store reads. Only widening casts: none of
+    /// them can fail on a stored value.
     fn expression(&self, alias: &str) -> String {
-        let column = format!("{alias}.{}", quote(&self.name));
-        let cast = match (self.kind, self.base_type) {
-            (Kind::Text, pg_sys::TEXTOID) | (Kind::Id | Kind::Time, _) => return column,
-            (Kind::Text, _) => "text",
-            (Kind::Integer, _) => "int8",
-            (Kind::Number, _) => "float8",
+        let cast = match self.kind {
+            Kind::Text => "::pg_catalog.text",
+            Kind::Integer => "::pg_catalog.int8",
+            Kind::Number => "::pg_catalog.float8",
+            Kind::Id | Kind::Time => "",
         };
-        format!("{column}::pg_catalog.{cast}")
+        match &self.stored {
+            Some((name, pg_sys::TEXTOID)) => format!("{alias}.{}", quote(name)),
+            Some((name, _)) => format!("{alias}.{}{cast}", quote(name)),
+            None if cast.is_empty() => "NULL::pg_catalog.timestamptz".to_owned(),
+            None => format!("NULL{cast}"),
+        }
     }
 }
 
 /// Fills the graph's names into a statement of sql/queries: `{turns}` and `{edges}` are the
 /// tables, `{t.key}` and `{e.key}` columns of theirs.
 fn fill(template: &str, turns: &BoundTable, edges: &BoundTable) -> String {
-    let mut statement = template
-        .replace("{turns}", &turns.from())
-        .replace("{edges}", &edges.from());
+    let mut statement =
+        template.replace("{turns}", &turns.from()).replace("{edges}", &edges.from());
     for (alias, bound) in [("t", turns), ("e", edges)] {
         for key in bound.columns.keys() {
             let placeholder = format!("{{{alias}.{key}}}");
-            statement = statement.replace(&placeholder, &bound.expression(key, alias));
+            statement = statement.replace(&placeholder, &bound.columns[key].expression(alias));
         }
     }
     statement
@@ -385,10 +363,7 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
     relation::lock_by_name(c"public", name).ok_or_else(|| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-            format!(
-                "relation \"public.{}\" does not exist",
-                name.to_string_lossy()
-            ),
+            format!("relation \"public.{}\" does not exist", name.to_string_lossy()),
         )
         .detail("GRAPH_TABLES")
         .hint(
@@ -398,45 +373,47 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
     })
 }
 
-fn graph_error(code: PgSqlErrorCode, message: String) -> SqlError {
-    SqlError::new(code, message).detail("GRAPH_TABLES").hint(
+fn graph_error(code: PgSqlErrorCode, message: String, rule: &ColumnRule) -> SqlError {
+    let part = if TURN_COLUMNS.iter().any(|r| std::ptr::eq(r, rule)) { "turns" } else { "edges" };
+    SqlError::new(code, message).detail("GRAPH_TABLES").hint(format!(
         "Run SELECT graph_kernel.bind_tables('turns', 'edges', \
-         '{\"turns\": {\"phase\": \"my_column\"}}') with the names your tables use.",
-    )
+         '{{\"{part}\": {{\"{}\": \"my_column\"}}}}') with the names your tables use.",
+        rule.key
+    ))
 }
 
-/// Temporary, unlogged and foreign data can change or vanish without the snapshot knowing.
-fn check_storage(table: &Table) -> Result<(), SqlError> {
+/// Checks how a table is stored and returns what is below it. Temporary, unlogged and foreign data
+/// can change or vanish without the snapshot knowing.
+fn check_storage(table: &Table) -> Result<Vec<pg_sys::Oid>, SqlError> {
     let wrong = |what: String| {
         SqlError::new(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, what)
             .detail("GRAPH_TABLES")
             .hint("Bind permanent plain tables, or partitioned tables made of them.")
     };
+    let name = table.qualified_name();
     match table.kind {
-        _ if !table.permanent => Err(wrong(format!(
-            "table {} is not permanent",
-            table.qualified_name()
-        ))),
-        pg_sys::RELKIND_RELATION => Ok(()),
-        pg_sys::RELKIND_PARTITIONED_TABLE => match odd_leaf(table.oid) {
-            Some(leaf) => Err(wrong(format!(
-                "partition {leaf} of table {} is not a permanent plain table",
-                table.qualified_name()
-            ))),
-            None => Ok(()),
-        },
-        _ => Err(wrong(format!("{} is not a table", table.qualified_name()))),
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE if !table.permanent => {
+            Err(wrong(format!("table {name} is not permanent")))
+        }
+        pg_sys::RELKIND_RELATION => Ok(Vec::new()),
+        pg_sys::RELKIND_PARTITIONED_TABLE => partitions(table.oid).map_err(|leaf| {
+            wrong(format!("partition {leaf} of table {name} is not a permanent plain table"))
+        }),
+        _ => Err(wrong(format!("{name} is not a table"))),
     }
 }
 
-fn odd_leaf(root: pg_sys::Oid) -> Option<String> {
-    let mut leaf = None;
-    let statement = include_str!("../../sql/queries/odd_leaf.sql");
+/// The OIDs below a partitioned table, or the name of a leaf that is no permanent plain table.
+fn partitions(root: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, String> {
+    let mut partitions = Vec::new();
+    let mut odd_leaf = None;
+    let statement = include_str!("../../sql/queries/partitions.sql");
     spi::query(statement, &[Param::Oid(root)], |row| {
-        leaf = row.text(0, |name| name.map(str::to_owned));
-        ControlFlow::Break(())
+        partitions.extend(row.i64(0).map(|oid| pg_sys::Oid::from(oid as u32)));
+        odd_leaf = row.text(1, |name| name.map(str::to_owned));
+        if odd_leaf.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    leaf
+    odd_leaf.map_or(Ok(partitions), Err)
 }
 
 fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
@@ -456,18 +433,11 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             "edges" => EDGE_COLUMNS,
             _ => return Err(wrong(format!("column mapping has no part \"{part}\""))),
         };
-        let columns = columns.as_object().ok_or_else(|| {
-            wrong(format!(
-                "column mapping of \"{part}\" must be a JSON object"
-            ))
-        })?;
-        if let Some(key) = columns
-            .keys()
-            .find(|key| rules.iter().all(|rule| rule.key != **key))
-        {
-            return Err(wrong(format!(
-                "column mapping of \"{part}\" has no key \"{key}\""
-            )));
+        let columns = columns
+            .as_object()
+            .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
+        if let Some(key) = columns.keys().find(|key| rules.iter().all(|rule| rule.key != **key)) {
+            return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));
         }
     }
     Ok(tables.clone())

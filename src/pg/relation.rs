@@ -87,11 +87,7 @@ impl Table {
             let schema = pg_sys::get_namespace_name((*class).relnamespace);
             let table = Table {
                 oid,
-                schema: if schema.is_null() {
-                    String::new()
-                } else {
-                    name(schema)
-                },
+                schema: if schema.is_null() { String::new() } else { name(schema) },
                 name: name((*class).relname.data.as_ptr()),
                 kind: (*class).relkind as u8,
                 permanent: (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT,
@@ -112,6 +108,21 @@ impl Table {
 pub fn lock_shared(oid: pg_sys::Oid) {
     // SAFETY: any OID may be locked; invalidations are taken in on the way.
     unsafe { pg_sys::LockRelationOid(oid, pg_sys::AccessShareLock as i32) };
+}
+
+/// Whether this transaction holds a lock on the relation that lets it write there or change it.
+pub fn is_locked_for_writing(oid: pg_sys::Oid) -> bool {
+    // SAFETY: the caller holds a lock on the relation, or on the table it is a partition of.
+    unsafe {
+        let relation = pg_sys::try_relation_open(oid, pg_sys::NoLock as i32);
+        if relation.is_null() {
+            return false;
+        }
+        let locked =
+            pg_sys::CheckRelationLockedByMe(relation, pg_sys::RowExclusiveLock as i32, true);
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        locked
+    }
 }
 
 /// The OID of a relation by its literal schema and name, locked AccessShare.
@@ -150,7 +161,5 @@ pub fn type_name(type_oid: pg_sys::Oid) -> String {
 
 fn name(text: *const std::ffi::c_char) -> String {
     // SAFETY: every caller hands a NUL-terminated name of the catalog.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -45,10 +45,8 @@ impl Param<'_> {
         match self {
             Param::Oid(oid) => oid.into(),
             Param::Ids(ids) => {
-                let mut elements: Vec<pg_sys::Datum> = ids
-                    .iter()
-                    .map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr()))
-                    .collect();
+                let mut elements: Vec<pg_sys::Datum> =
+                    ids.iter().map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr())).collect();
                 // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16
                 // bytes, by reference, char aligned) is stored; the array copies them.
                 unsafe {
@@ -156,11 +154,7 @@ fn plan(statement: &str, params: &[Param<'_>]) -> Rc<Plan> {
             pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
         );
         let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
-        assert_eq!(
-            pg_sys::SPI_keepplan(plan.as_ptr()),
-            0,
-            "SPI_keepplan failed"
-        );
+        assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
         Rc::new(Plan(plan))
     };
     PLANS.with_borrow_mut(|plans| {
@@ -227,8 +221,7 @@ impl Row {
     /// A `uuid`.
     pub fn id(&self, column: usize) -> Option<TurnId> {
         // SAFETY: a uuid is a pointer to its 16 bytes.
-        self.datum(column)
-            .map(|d| TurnId::from_bytes(unsafe { *d.cast_mut_ptr::<[u8; 16]>() }))
+        self.datum(column).map(|d| TurnId::from_bytes(unsafe { *d.cast_mut_ptr::<[u8; 16]>() }))
     }
 
     /// A `bigint`, or anything else stored in 8 bytes by value.
@@ -252,11 +245,7 @@ impl Row {
         unsafe {
             let plain = pgrx::varatt_is_4b_u(stored)
                 || (pgrx::varatt_is_1b(stored) && !pgrx::varatt_is_1b_e(stored));
-            let text = if plain {
-                stored
-            } else {
-                pg_sys::pg_detoast_datum_packed(stored)
-            };
+            let text = if plain { stored } else { pg_sys::pg_detoast_datum_packed(stored) };
             let bytes = std::slice::from_raw_parts(
                 pgrx::vardata_any(text).cast::<u8>(),
                 pgrx::varsize_any_exhdr(text),

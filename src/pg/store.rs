@@ -42,14 +42,7 @@ impl GraphStore for PgStore {
                 return ControlFlow::Continue(());
             };
             let edge_type = row.text(2, EdgeType::from_stored);
-            sink((
-                position(&row),
-                ParentEdge {
-                    parent,
-                    edge_type,
-                    turn: scored_turn(&row, 3),
-                },
-            ))
+            sink((position(&row), ParentEdge { parent, edge_type, turn: scored_turn(&row, 3) }))
         });
         Ok(())
     }
@@ -61,9 +54,7 @@ impl GraphStore for PgStore {
     ) -> Result<(), Infallible> {
         query(&self.0.statements.children, &[Param::Ids(of)], |row| {
             let turn = scored_turn(&row, 1);
-            turn.map_or(ControlFlow::Continue(()), |turn| {
-                sink((position(&row), turn))
-            })
+            turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn)))
         });
         Ok(())
     }
@@ -123,10 +114,8 @@ fn turn(row: &Row) -> Option<Turn> {
 
 /// Every edge of the graph, in no order.
 pub fn all_edges(graph: &Graph, mut sink: impl FnMut(TurnId, TurnId) -> ControlFlow<()>) {
-    query(&graph.statements.edges, &[], |row| {
-        match (row.id(0), row.id(1)) {
-            (Some(parent), Some(child)) => sink(parent, child),
-            _ => ControlFlow::Continue(()),
-        }
+    query(&graph.statements.edges, &[], |row| match (row.id(0), row.id(1)) {
+        (Some(parent), Some(child)) => sink(parent, child),
+        _ => ControlFlow::Continue(()),
     });
 }

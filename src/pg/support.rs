@@ -24,9 +24,7 @@ fn graph_slice_support(request: Internal) -> Internal {
     let null = Internal::from(Some(pg_sys::Datum::null()));
     // SAFETY: the planner calls a support function with a pointer to a request node.
     let request = unsafe {
-        request
-            .unwrap()
-            .and_then(|datum| datum.cast_mut_ptr::<SupportRequestRows>().as_mut())
+        request.unwrap().and_then(|datum| datum.cast_mut_ptr::<SupportRequestRows>().as_mut())
     };
     let Some(request) = request else { return null };
     if request.tag != pg_sys::NodeTag::T_SupportRequestRows {

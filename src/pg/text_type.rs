@@ -1,6 +1,7 @@
-//! SQL types whose values are laid out as a text.
+//! SQL types on the Rust side: those laid out as a text, and ids.
 
 use kernel::policy::SlicePolicy;
+use kernel::turn::TurnId;
 
 use super::error::OrRaise;
 
@@ -124,4 +125,14 @@ pub fn message_text(message: pgrx::Internal) -> String {
         std::slice::from_raw_parts(text.cast::<u8>(), length as usize)
     };
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The SQL uuid of a turn.
+pub fn to_sql_uuid(id: TurnId) -> pgrx::Uuid {
+    pgrx::Uuid::from_bytes(*id.as_bytes())
+}
+
+/// The turn of a SQL uuid.
+pub fn from_sql_uuid(id: pgrx::Uuid) -> TurnId {
+    TurnId::from_bytes(*id.as_bytes())
 }

@@ -1,0 +1,63 @@
+CREATE FUNCTION graph_kernel.add_epoch() RETURNS text
+    AS 'MODULE_PATHNAME', 'add_epoch_wrapper'
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.list_keys() RETURNS TABLE (kid text, state text)
+    AS 'MODULE_PATHNAME', 'list_keys_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 4 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.is_kid(kid text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_kid_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+
+-- Definer's rights: the tables are nobody's; who may call these is a matter of EXECUTE.
+CREATE FUNCTION graph_kernel.epoch_times() RETURNS TABLE (epoch integer, created_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER ROWS 4
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT k.epoch, k.created_at FROM graph_kernel.root_keys AS k $$;
+
+CREATE VIEW graph_kernel.keys AS
+    SELECT k.kid, k.state, t.created_at
+    FROM graph_kernel.list_keys() AS k
+    LEFT JOIN graph_kernel.epoch_times() AS t
+        ON t.epoch OPERATOR(pg_catalog.=) pg_catalog.split_part(k.kid, '-', 1)::integer;
+
+CREATE FUNCTION graph_kernel.rotate_key(revoke_old boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    old_kid text;
+    new_kid text;
+BEGIN
+    -- One rotation after the other, so that each sees the key the one before it made.
+    LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
+    SELECT k.kid INTO old_kid FROM graph_kernel.list_keys() AS k WHERE k.state = 'active';
+    new_kid := graph_kernel.add_epoch();
+    IF revoke_old THEN
+        INSERT INTO graph_kernel.revoked_keys (kid) VALUES (old_kid) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN new_kid;
+END
+$$;
+
+CREATE FUNCTION graph_kernel.revoke_key(kid text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF revoke_key.kid IS NULL OR NOT graph_kernel.is_kid(revoke_key.kid) THEN
+        RAISE EXCEPTION 'not a key id: %', coalesce(quote_literal(left(revoke_key.kid, 64)), 'NULL')
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_KID',
+                  HINT = 'SELECT kid, state FROM graph_kernel.keys;';
+    END IF;
+    LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM graph_kernel.list_keys() AS k
+               WHERE k.kid = revoke_key.kid AND k.state = 'active') THEN
+        RAISE EXCEPTION 'key % is the one that signs', revoke_key.kid
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'ACTIVE_KEY',
+                  HINT = 'SELECT graph_kernel.rotate_key(revoke_old => true);';
+    END IF;
+    INSERT INTO graph_kernel.revoked_keys (kid) VALUES (revoke_key.kid) ON CONFLICT DO NOTHING;
+END
+$$;
+
+DO $$ BEGIN PERFORM graph_kernel.add_epoch(); END $$;

@@ -1,0 +1,45 @@
+-- "No token, no promotion" as a constraint. AFTER, so that no other trigger can change the row
+-- behind it. Arguments: the slice column, the turns column, and whose slices are trusted: no_rls
+-- (the default: slices taken without row security) or roles=a,b.
+CREATE FUNCTION graph_require_admissible() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    slice json;
+    turns uuid[];
+    trust text := coalesce(TG_ARGV[2], 'no_rls');
+    verified record;
+    refused text;
+BEGIN
+    IF TG_WHEN <> 'AFTER' OR TG_LEVEL <> 'ROW' OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
+        RAISE EXCEPTION 'graph_require_admissible() must run AFTER INSERT OR UPDATE FOR EACH ROW'
+            USING ERRCODE = 'trigger_protocol_violated', DETAIL = 'INVALID_TRIGGER';
+    END IF;
+    IF TG_NARGS NOT IN (2, 3) OR (trust <> 'no_rls' AND trust NOT LIKE 'roles=_%') THEN
+        RAISE EXCEPTION 'trigger % has bad arguments', TG_NAME
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
+                  HINT = 'graph_require_admissible(''slice_column'', ''turns_column''[, ''no_rls'' | ''roles=a,b''])';
+    END IF;
+    EXECUTE format('SELECT ($1).%I::json, ($1).%I', TG_ARGV[0], TG_ARGV[1])
+        INTO slice, turns USING NEW;
+    SELECT * INTO verified FROM @extschema@.graph_verify(slice);
+    refused := CASE
+        WHEN NOT verified.valid THEN format('its slice does not verify: %s', verified.reason)
+        WHEN trust = 'no_rls' AND verified.rls THEN
+            format('its slice was taken under row security by role %s', verified.role)
+        WHEN trust <> 'no_rls' AND verified.role <> ALL (string_to_array(substr(trust, 7), ',')) THEN
+            format('its slice was taken by role %s', verified.role)
+        WHEN cardinality(turns) IS NULL OR cardinality(turns) = 0 OR array_position(turns, NULL) IS NOT NULL THEN
+            'it names no source turns'
+        WHEN cardinality(@extschema@.graph_filter_admissible(slice, turns)) < cardinality(turns) THEN
+            'a source turn is not in its slice'
+    END;
+    IF refused IS NOT NULL THEN
+        RAISE EXCEPTION 'row of %.% is not admissible: %', TG_TABLE_SCHEMA, TG_TABLE_NAME, refused
+            USING ERRCODE = 'check_violation', DETAIL = 'NOT_ADMISSIBLE',
+                  HINT = 'SELECT * FROM graph_verify_slice(slice);';
+    END IF;
+    RETURN NULL;
+END
+$$;

@@ -1,0 +1,38 @@
+use kernel::keys::epoch_of_kid;
+use kernel::verify::KeyRing;
+use pgrx::prelude::*;
+
+use crate::pg::error::OrRaise;
+use crate::pg::graph::Graph;
+use crate::pg::keys::{Keys, begin_epoch};
+
+// Declared in sql/keys.sql, in the private schema.
+#[pg_extern(sql = false)]
+fn add_epoch() -> String {
+    begin_epoch();
+    Keys::load(Graph::current_name()).or_raise().active().kid
+}
+
+#[pg_extern(sql = false)]
+fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
+    let keys = Keys::load(Graph::current_name()).or_raise();
+    let active = keys.active().kid;
+    let rows: Vec<_> = keys
+        .all()
+        .into_iter()
+        .map(|epoch| {
+            let state = match () {
+                () if keys.is_revoked(&epoch.kid) => "revoked",
+                () if epoch.kid == active => "active",
+                () => "verifying",
+            };
+            (epoch.kid, state)
+        })
+        .collect();
+    TableIterator::new(rows)
+}
+
+#[pg_extern(sql = false)]
+fn is_kid(kid: &str) -> bool {
+    epoch_of_kid(kid).is_some()
+}

@@ -1,0 +1,170 @@
+use kernel::attestation::TokenFields;
+use kernel::diff::{Difference, differences};
+use kernel::edge::Edge;
+use kernel::parse::ParsedExport;
+use kernel::policy::SlicePolicy;
+use kernel::verify::{KeyRing, Verdict, verify};
+use pgrx::Uuid;
+use pgrx::prelude::*;
+
+use super::slice::TakenSlice;
+use crate::pg::error::OrRaise;
+use crate::pg::graph::Graph;
+use crate::pg::keys::Keys;
+use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn graph_verify(
+    slice: Option<JsonText>,
+) -> TableIterator<
+    'static,
+    (
+        name!(valid, bool),
+        name!(reason, &'static str),
+        name!(kid, Option<String>),
+        name!(role, Option<String>),
+        name!(rls, Option<bool>),
+    ),
+> {
+    let verdict = verdict(slice);
+    let reason = verdict.reason();
+    let claimed = verdict.attestation();
+    TableIterator::once((
+        reason == "ok",
+        reason,
+        claimed.map(|attestation| attestation.kid.clone()),
+        claimed.map(|attestation| attestation.role.clone()),
+        claimed.map(|attestation| attestation.rls),
+    ))
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn graph_verify_slice(
+    slice: Option<JsonText>,
+) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, String))>
+{
+    let outcomes = verdict(slice).outcomes;
+    TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, o.detail)))
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::too_many_arguments)] // the arguments are the published token's fields
+fn graph_verify_token(
+    admissibility_token: Option<&str>,
+    slice_id: Option<&str>,
+    anchor_turn_id: Option<Uuid>,
+    policy_id: Option<&str>,
+    policy_params_hash: Option<&str>,
+    graph_snapshot_hash: Option<&str>,
+    schema_version: Option<&str>,
+) -> bool {
+    let fields = || {
+        Some(TokenFields {
+            slice_id: slice_id?,
+            anchor: from_sql_uuid(anchor_turn_id?),
+            policy_id: policy_id?,
+            params_hash: policy_params_hash?,
+            graph_snapshot_hash: graph_snapshot_hash?,
+            schema_version: schema_version?,
+        })
+    };
+    let (Some(token), Some(fields)) = (admissibility_token, fields()) else { return false };
+    let keys = Keys::load(Graph::current_name()).or_raise();
+    let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
+    own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
+        || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token))
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn graph_is_admissible(slice: Option<JsonText>, turn: Option<Uuid>) -> bool {
+    let verdict = verdict(slice);
+    let valid = verdict.valid();
+    turn.is_some_and(|turn| valid.is_some_and(|export| export.contains(from_sql_uuid(turn))))
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Vec<Option<Uuid>>>) -> Vec<Uuid> {
+    let verdict = verdict(slice);
+    let Some(export) = verdict.valid() else { return Vec::new() };
+    let given = turns.unwrap_or_default().into_iter().flatten();
+    given.filter(|turn| export.contains(from_sql_uuid(*turn))).collect()
+}
+
+type ReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
+
+#[pg_extern(stable, parallel_restricted)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn graph_replay(
+    slice: Option<JsonText>,
+    policy: default!(Option<Policy>, "NULL"),
+) -> TableIterator<
+    'static,
+    (
+        name!(status, &'static str),
+        name!(field, Option<String>),
+        name!(was, Option<String>),
+        name!(now, Option<String>),
+    ),
+> {
+    let text = slice.map(|json| json.0).unwrap_or_default();
+    let rows = replay(&text, policy.map(|policy| policy.0))
+        .unwrap_or_else(|why| vec![("unreplayable", Some(why.0.to_owned()), why.1, None)]);
+    TableIterator::new(rows)
+}
+
+/// The differences between an export and the slice taken now, or what forbids to compare: a word
+/// and what it is about.
+fn replay(
+    text: &str,
+    policy: Option<SlicePolicy>,
+) -> Result<Vec<ReplayRow>, (&'static str, Option<String>)> {
+    let export = ParsedExport::parse(text).map_err(|error| ("malformed", Some(error)))?;
+    if let Some((attestation, _)) = &export.attestation
+        && attestation.graph != Graph::current_name()
+    {
+        return Err(("other_graph", Some(attestation.graph.clone())));
+    }
+    let attested = export.attestation.as_ref().map(|(_, policy)| policy.clone());
+    let policy = policy.or(attested).ok_or(("no_policy", None))?;
+    if policy.params_hash() != export.params_hash {
+        return Err(("params_hash_mismatch", Some(export.params_hash.clone())));
+    }
+    let taken = TakenSlice::new(to_sql_uuid(export.anchor), &policy)
+        .map_err(|error| (error.word(), Some(error.message().to_owned())))?;
+    let now = taken.export(&policy).or_raise();
+    let changes = differences((&export.turn_refs(), &export.edges), (&now.turns, now.edges));
+    let mut rows: Vec<ReplayRow> = changes.into_iter().map(drifted).collect();
+    for (field, was, now) in [
+        ("slice_id", &export.slice_id, &now.slice_id),
+        ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),
+    ] {
+        if was != now {
+            rows.push(("drifted", Some(field.to_owned()), Some(was.clone()), Some(now.clone())));
+        }
+    }
+    if rows.is_empty() {
+        rows.push(("identical", None, None, None));
+    }
+    Ok(rows)
+}
+
+fn drifted(difference: Difference) -> ReplayRow {
+    let edge = |e: Edge| Some(format!("{} -> {} {}", e.parent, e.child, e.edge_type.name()));
+    let (field, was, now) = match difference {
+        Difference::TurnGone(id) => ("turns".to_owned(), Some(id.to_string()), None),
+        Difference::TurnNew(id) => ("turns".to_owned(), None, Some(id.to_string())),
+        Difference::TurnField { id, field, was, now } => {
+            (format!("turns.{id}.{field}"), Some(was), Some(now))
+        }
+        Difference::EdgeGone(e) => ("edges".to_owned(), edge(e), None),
+        Difference::EdgeNew(e) => ("edges".to_owned(), None, edge(e)),
+    };
+    ("drifted", Some(field), was, now)
+}
+
+/// What verification says of an export; NULL is no export.
+fn verdict(slice: Option<JsonText>) -> Verdict {
+    let keys = Keys::load(Graph::current_name()).or_raise();
+    verify(&slice.map(|json| json.0).unwrap_or_default(), &keys)
+}

@@ -1,0 +1,158 @@
+//! What differs between two slices.
+
+use serde::Serialize;
+
+use crate::canonical::json_text;
+use crate::edge::Edge;
+use crate::turn::{Turn, TurnId};
+
+/// One difference, from the first slice to the second.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Difference {
+    /// A turn only the first has.
+    TurnGone(TurnId),
+    /// A turn only the second has.
+    TurnNew(TurnId),
+    /// A field of a turn that both have.
+    TurnField {
+        /// The turn.
+        id: TurnId,
+        /// The field's name in exports.
+        field: &'static str,
+        /// Its value in the first, as in exports.
+        was: String,
+        /// Its value in the second.
+        now: String,
+    },
+    /// An edge only the first has.
+    EdgeGone(Edge),
+    /// An edge only the second has.
+    EdgeNew(Edge),
+}
+
+/// The differences between two slices given as turns and edges in export order: turns by id, then
+/// edges.
+#[must_use]
+pub fn differences(was: (&[&Turn], &[Edge]), now: (&[&Turn], &[Edge])) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    merge(
+        was.0,
+        now.0,
+        |turn| turn.id,
+        |was, now| match (was, now) {
+            (Some(was), Some(now)) => compare_turns(was, now, &mut differences),
+            (Some(was), None) => differences.push(Difference::TurnGone(was.id)),
+            (None, Some(now)) => differences.push(Difference::TurnNew(now.id)),
+            (None, None) => {}
+        },
+    );
+    merge(
+        was.1,
+        now.1,
+        |edge| *edge,
+        |was, now| match (was, now) {
+            (Some(was), None) => differences.push(Difference::EdgeGone(*was)),
+            (None, Some(now)) => differences.push(Difference::EdgeNew(*now)),
+            _ => {}
+        },
+    );
+    differences
+}
+
+/// Walks two ascending lists side by side.
+fn merge<'a, T, K: Ord>(
+    mut a: &'a [T],
+    mut b: &'a [T],
+    key: impl Fn(&T) -> K,
+    mut visit: impl FnMut(Option<&'a T>, Option<&'a T>),
+) {
+    loop {
+        let order = match (a.first(), b.first()) {
+            (None, None) => return,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(x), Some(y)) => key(x).cmp(&key(y)),
+        };
+        visit(a.first().filter(|_| order.is_le()), b.first().filter(|_| order.is_ge()));
+        a = &a[usize::from(order.is_le())..];
+        b = &b[usize::from(order.is_ge())..];
+    }
+}
+
+fn compare_turns(was: &Turn, now: &Turn, differences: &mut Vec<Difference>) {
+    macro_rules! compare {
+        ($($field:ident),+) => {$(
+            if was.$field != now.$field {
+                differences.push(Difference::TurnField {
+                    id: now.id,
+                    field: stringify!($field),
+                    was: shown(&was.$field),
+                    now: shown(&now.$field),
+                });
+            }
+        )+};
+    }
+    compare!(
+        session_id,
+        role,
+        phase,
+        salience,
+        trajectory_depth,
+        trajectory_sibling_order,
+        trajectory_homogeneity,
+        trajectory_temporal,
+        trajectory_complexity,
+        created_at,
+        content_hash
+    );
+}
+
+/// A value as exports write it, strings without their quotes.
+fn shown(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => json_text(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::StoredTurn;
+
+    fn turn(id: u128, salience: f64) -> Turn {
+        Turn::from(StoredTurn {
+            id: TurnId::from_u128(id),
+            session_id: None,
+            role: None,
+            phase: None,
+            salience: Some(salience),
+            trajectory_depth: None,
+            trajectory_sibling_order: None,
+            trajectory_homogeneity: None,
+            trajectory_temporal: None,
+            trajectory_complexity: None,
+            created_at: None,
+            content_hash: None,
+        })
+    }
+
+    #[test]
+    fn gone_new_and_changed_turns_are_told_apart() {
+        let (a, b, b2, c) = (turn(1, 0.1), turn(2, 0.3), turn(2, 0.4), turn(3, 0.1));
+        let differences = differences((&[&a, &b], &[]), (&[&b2, &c], &[]));
+        assert_eq!(
+            differences,
+            [
+                Difference::TurnGone(a.id),
+                Difference::TurnField {
+                    id: b.id,
+                    field: "salience",
+                    was: "0.3".to_owned(),
+                    now: "0.4".to_owned()
+                },
+                Difference::TurnNew(c.id),
+            ]
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! An export from outside, read by value: white space, key order and the spelling of numbers are
+//! free, as JavaScript and jsonb rewrite them; keys are exact and unique.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::attestation::{ATTESTED, Attestation, UNCOMMITTED};
+use crate::canonical::is_lower_hex;
+use crate::edge::{Edge, EdgeType};
+use crate::json::{Json, shown};
+use crate::policy::SlicePolicy;
+use crate::turn::{Phase, Role, Turn, TurnId};
+
+/// The longest export that is read, in bytes.
+pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// An export as somebody gave it: well-formed, nothing checked.
+#[derive(Clone, Debug)]
+pub struct ParsedExport {
+    /// Where the slice says it was taken.
+    pub anchor: TurnId,
+    /// In the order given.
+    pub turns: Vec<Turn>,
+    /// In the order given.
+    pub edges: Vec<Edge>,
+    /// The policy's version.
+    pub policy_id: String,
+    /// 16 lower-case hex digits.
+    pub params_hash: String,
+    /// The version of the export's shape.
+    pub schema_version: String,
+    /// 16 lower-case hex digits.
+    pub slice_id: String,
+    /// 16 lower-case hex digits.
+    pub graph_snapshot_hash: String,
+    /// 32 lower-case hex digits.
+    pub admissibility_token: Option<String>,
+    /// The attestation and the policy in it.
+    pub attestation: Option<(Attestation, SlicePolicy)>,
+}
+
+/// Why a text is no export: what is wrong, and where.
+pub type ParseError = String;
+
+impl ParsedExport {
+    /// Reads an export.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        if text.len() > EXPORT_MAX_BYTES {
+            return Err(format!(
+                "export of {} bytes is longer than {EXPORT_MAX_BYTES}",
+                text.len()
+            ));
+        }
+        let json = Json::parse(text).map_err(|error| format!("not valid JSON: {error}"))?;
+        let mut object = Object::new("export", json)?;
+        let export = ParsedExport {
+            anchor: object.id("anchor_turn_id")?,
+            turns: object.list("turns", turn)?,
+            edges: object.list("edges", edge)?,
+            policy_id: object.string("policy_id")?,
+            params_hash: object.hex("policy_params_hash", 16)?,
+            schema_version: object.string("schema_version")?,
+            slice_id: object.hex("slice_id", 16)?,
+            graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
+            admissibility_token: object.optional_hex("admissibility_token", 32)?,
+            attestation: match object.take("attestation")? {
+                Json::Null => None,
+                json => Some(attestation(json)?),
+            },
+        };
+        object.finish()?;
+        Ok(export)
+    }
+
+    /// The turns by reference, as fingerprints take them.
+    #[must_use]
+    pub fn turn_refs(&self) -> Vec<&Turn> {
+        self.turns.iter().collect()
+    }
+
+    /// Whether a turn is among the turns.
+    #[must_use]
+    pub fn contains(&self, id: TurnId) -> bool {
+        self.turns.iter().any(|turn| turn.id == id)
+    }
+}
+
+fn turn(json: Json) -> Result<Turn, ParseError> {
+    let mut object = Object::new("turn", json)?;
+    let turn = Turn {
+        id: object.id("id")?,
+        session_id: object.string("session_id")?,
+        role: object.named("role", |name| Role::ALL.iter().find(|role| role.name() == name))?,
+        phase: object.named("phase", |name| Phase::ALL.iter().find(|p| p.name() == name))?,
+        salience: object.binary32("salience")?,
+        trajectory_depth: object.count("trajectory_depth")?,
+        trajectory_sibling_order: object.count("trajectory_sibling_order")?,
+        trajectory_homogeneity: object.binary32("trajectory_homogeneity")?,
+        trajectory_temporal: object.binary32("trajectory_temporal")?,
+        trajectory_complexity: object.binary32("trajectory_complexity")?,
+        created_at: object.integer("created_at")?,
+        content_hash: object.optional_hex("content_hash", 64)?,
+    };
+    object.finish()?;
+    Ok(turn)
+}
+
+fn edge(json: Json) -> Result<Edge, ParseError> {
+    let mut object = Object::new("edge", json)?;
+    let edge = Edge {
+        parent: object.id("parent")?,
+        child: object.id("child")?,
+        edge_type: object
+            .named("edge_type", |name| EdgeType::ALL.iter().find(|t| t.name() == name))?,
+    };
+    object.finish()?;
+    Ok(edge)
+}
+
+fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), ParseError> {
+    let mut object = Object::new("attestation", json)?;
+    let policy = SlicePolicy::from_quantized(object.take("policy")?)
+        .map_err(|error| format!("attestation.policy: {error}"))?;
+    let attestation = Attestation {
+        v: object.count("v")?,
+        kid: object.string("kid")?,
+        digest: object.hex("digest", 64)?,
+        graph: object.string("graph")?,
+        policy: policy.quantized(),
+        role: object.string("role")?,
+        rls: object.boolean("rls")?,
+        status: object
+            .named("status", |name| [ATTESTED, UNCOMMITTED].iter().find(|s| **s == name))?,
+        token: object.optional_string("token")?,
+    };
+    object.finish()?;
+    Ok((attestation, policy))
+}
+
+/// An object whose keys are taken out one by one.
+struct Object {
+    what: &'static str,
+    entries: HashMap<String, Json>,
+}
+
+impl Object {
+    fn new(what: &'static str, json: Json) -> Result<Self, ParseError> {
+        let Json::Object(list) = json else {
+            return Err(format!("{what} must be an object, not {json}"));
+        };
+        let mut entries = HashMap::with_capacity(list.len());
+        for (key, value) in list {
+            if entries.contains_key(&key) {
+                return Err(format!("{what} has the key {} twice", shown(&key)));
+            }
+            entries.insert(key, value);
+        }
+        Ok(Object { what, entries })
+    }
+
+    fn take(&mut self, key: &str) -> Result<Json, ParseError> {
+        self.entries.remove(key).ok_or_else(|| format!("{}.{key} is missing", self.what))
+    }
+
+    fn finish(self) -> Result<(), ParseError> {
+        match self.entries.keys().min() {
+            Some(key) => Err(format!("{} has no key {}", self.what, shown(key))),
+            None => Ok(()),
+        }
+    }
+
+    fn read<T>(
+        &mut self,
+        key: &str,
+        wanted: &str,
+        read: impl FnOnce(&Json) -> Option<T>,
+    ) -> Result<T, ParseError> {
+        let json = self.take(key)?;
+        read(&json).ok_or_else(|| format!("{}.{key} must be {wanted}, not {json}", self.what))
+    }
+
+    fn list<T>(
+        &mut self,
+        key: &str,
+        item: impl FnMut(Json) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        match self.take(key)? {
+            Json::Array(items) => items.into_iter().map(item).collect(),
+            json => Err(format!("{}.{key} must be an array, not {json}", self.what)),
+        }
+    }
+
+    fn string(&mut self, key: &str) -> Result<String, ParseError> {
+        self.read(key, "a string", |json| string(json).map(str::to_owned))
+    }
+
+    fn optional_string(&mut self, key: &str) -> Result<Option<String>, ParseError> {
+        self.read(key, "a string or null", |json| match json {
+            Json::Null => Some(None),
+            json => string(json).map(|text| Some(text.to_owned())),
+        })
+    }
+
+    fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
+        self.read(key, &format!("{length} lower-case hex digits"), |json| {
+            string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
+        })
+    }
+
+    fn optional_hex(&mut self, key: &str, length: usize) -> Result<Option<String>, ParseError> {
+        match self.entries.get(key) {
+            Some(Json::Null) => self.take(key).map(|_| None),
+            _ => self.hex(key, length).map(Some),
+        }
+    }
+
+    fn id(&mut self, key: &str) -> Result<TurnId, ParseError> {
+        self.read(key, "a lower-case UUID", |json| string(json).and_then(canonical_uuid))
+    }
+
+    fn boolean(&mut self, key: &str) -> Result<bool, ParseError> {
+        self.read(key, "true or false", |json| match json {
+            Json::Bool(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    fn named<T: Copy + 'static>(
+        &mut self,
+        key: &str,
+        find: impl FnOnce(&str) -> Option<&'static T>,
+    ) -> Result<T, ParseError> {
+        self.read(key, "one of its names", |json| string(json).and_then(find).copied())
+    }
+
+    fn integer(&mut self, key: &str) -> Result<i64, ParseError> {
+        self.read(key, "an integer", integer)
+    }
+
+    fn count(&mut self, key: &str) -> Result<u32, ParseError> {
+        self.read(key, "a count", |json| integer(json).and_then(|n| u32::try_from(n).ok()))
+    }
+
+    fn binary32(&mut self, key: &str) -> Result<f32, ParseError> {
+        self.read(key, "a binary32 number", binary32)
+    }
+}
+
+fn string(json: &Json) -> Option<&str> {
+    match json {
+        Json::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The one spelling that exports have.
+fn canonical_uuid(text: &str) -> Option<TurnId> {
+    let id = Uuid::try_parse(text).ok()?;
+    let mut buffer = Uuid::encode_buffer();
+    (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)
+}
+
+/// An integer, also when written with a fraction of zero.
+fn integer(json: &Json) -> Option<i64> {
+    match json {
+        Json::Integer(n) => i64::try_from(*n).ok(),
+        // Beyond 2^53 a binary64 no longer says which integer was meant.
+        Json::Float(n) if n.fract() == 0.0 && n.abs() <= 9_007_199_254_740_992.0 => Some(*n as i64),
+        _ => None,
+    }
+}
+
+/// A binary32: in its shortest decimal form, or widened to binary64.
+fn binary32(json: &Json) -> Option<f32> {
+    let wide = json.as_f64()?;
+    let narrow = wide as f32;
+    let shortest = || serde_json::to_string(&narrow).ok()?.parse::<f64>().ok();
+    let same = f64::from(narrow) == wide || shortest() == Some(wide);
+    (narrow.is_finite() && same).then_some(narrow)
+}
