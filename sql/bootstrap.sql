@@ -59,55 +59,62 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 
 -- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
 -- server's own functions over a text's bytes; only reading needs code.
-CREATE TYPE slice_policy;
+CREATE TYPE @extschema@.slice_policy;
 
-CREATE FUNCTION slice_policy_in(cstring) RETURNS slice_policy
+CREATE FUNCTION @extschema@.slice_policy_in(cstring) RETURNS @extschema@.slice_policy
     AS 'MODULE_PATHNAME', 'slice_policy_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION slice_policy_out(slice_policy) RETURNS cstring
+CREATE FUNCTION @extschema@.slice_policy_out(@extschema@.slice_policy) RETURNS cstring
     AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION slice_policy_recv(internal) RETURNS slice_policy
+CREATE FUNCTION @extschema@.slice_policy_recv(internal) RETURNS @extschema@.slice_policy
     AS 'MODULE_PATHNAME', 'slice_policy_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION slice_policy_send(slice_policy) RETURNS bytea
+CREATE FUNCTION @extschema@.slice_policy_send(@extschema@.slice_policy) RETURNS bytea
     AS 'textsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE TYPE slice_policy (
-    INPUT = slice_policy_in,
-    OUTPUT = slice_policy_out,
-    RECEIVE = slice_policy_recv,
-    SEND = slice_policy_send,
+CREATE TYPE @extschema@.slice_policy (
+    INPUT = @extschema@.slice_policy_in,
+    OUTPUT = @extschema@.slice_policy_out,
+    RECEIVE = @extschema@.slice_policy_recv,
+    SEND = @extschema@.slice_policy_send,
     LIKE = pg_catalog.text,
     CATEGORY = 'U'
 );
 
-CREATE FUNCTION slice_policy_eq(slice_policy, slice_policy) RETURNS boolean
+CREATE FUNCTION @extschema@.slice_policy_eq(@extschema@.slice_policy, @extschema@.slice_policy)
+    RETURNS boolean
     AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION slice_policy_ne(slice_policy, slice_policy) RETURNS boolean
+CREATE FUNCTION @extschema@.slice_policy_ne(@extschema@.slice_policy, @extschema@.slice_policy)
+    RETURNS boolean
     AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION slice_policy_hash(slice_policy) RETURNS integer
+CREATE FUNCTION @extschema@.slice_policy_hash(@extschema@.slice_policy) RETURNS integer
     AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION slice_policy_hash_extended(slice_policy, bigint) RETURNS bigint
+CREATE FUNCTION @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint) RETURNS bigint
     AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
-CREATE OPERATOR = (
-    LEFTARG = slice_policy, RIGHTARG = slice_policy, FUNCTION = slice_policy_eq,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+CREATE OPERATOR @extschema@.= (
+    LEFTARG = @extschema@.slice_policy, RIGHTARG = @extschema@.slice_policy,
+    FUNCTION = @extschema@.slice_policy_eq,
+    COMMUTATOR = OPERATOR(@extschema@.=), NEGATOR = OPERATOR(@extschema@.<>),
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
 );
-CREATE OPERATOR <> (
-    LEFTARG = slice_policy, RIGHTARG = slice_policy, FUNCTION = slice_policy_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+CREATE OPERATOR @extschema@.<> (
+    LEFTARG = @extschema@.slice_policy, RIGHTARG = @extschema@.slice_policy,
+    FUNCTION = @extschema@.slice_policy_ne,
+    COMMUTATOR = OPERATOR(@extschema@.<>), NEGATOR = OPERATOR(@extschema@.=),
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE OPERATOR CLASS slice_policy_ops DEFAULT FOR TYPE slice_policy USING hash AS
-    OPERATOR 1 =,
-    FUNCTION 1 slice_policy_hash(slice_policy),
-    FUNCTION 2 slice_policy_hash_extended(slice_policy, bigint);
+CREATE OPERATOR CLASS @extschema@.slice_policy_ops
+    DEFAULT FOR TYPE @extschema@.slice_policy USING hash AS
+    OPERATOR 1 @extschema@.=,
+    FUNCTION 1 @extschema@.slice_policy_hash(@extschema@.slice_policy),
+    FUNCTION 2 @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint);
 
 -- Implicit from jsonb only: from json it would lend our = to users' json columns.
-CREATE CAST (jsonb AS slice_policy) WITH INOUT AS IMPLICIT;
-CREATE CAST (json AS slice_policy) WITH INOUT;
-CREATE CAST (text AS slice_policy) WITH INOUT;
-CREATE CAST (slice_policy AS jsonb) WITH INOUT;
-CREATE CAST (slice_policy AS json) WITH INOUT;
+CREATE CAST (jsonb AS @extschema@.slice_policy) WITH INOUT AS IMPLICIT;
+CREATE CAST (json AS @extschema@.slice_policy) WITH INOUT;
+CREATE CAST (text AS @extschema@.slice_policy) WITH INOUT;
+CREATE CAST (@extschema@.slice_policy AS jsonb) WITH INOUT;
+CREATE CAST (@extschema@.slice_policy AS json) WITH INOUT;
 
-CREATE FUNCTION graph_slice_support(internal) RETURNS internal
+CREATE FUNCTION @extschema@.graph_slice_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME', 'graph_slice_support_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;

@@ -12,6 +12,7 @@ DECLARE
     turns regclass;
     edges regclass;
     c jsonb;        -- column names, turns and edges together
+    hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
     BEGIN
@@ -27,7 +28,12 @@ BEGIN
     e := graph #>> '{edges,from}';
     turns := (graph #>> '{turns,oid}')::oid;
     edges := (graph #>> '{edges,oid}')::oid;
-    c := (graph #> '{turns,columns}') || (graph #> '{edges,columns}');
+    -- An absent column is '' where a statement names it, and such a statement is not run.
+    c := (SELECT jsonb_object_agg(k.key, coalesce(k.value, ''))
+          FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
+    IF row_security_active(turns) OR row_security_active(edges) THEN
+        hidden := '; row security hides rows from this role: let the owner of the tables run this';
+    END IF;
     RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
         format('turns: %s, edges: %s', turns, edges), NULL::text;
 
@@ -37,8 +43,8 @@ BEGIN
            CASE WHEN NOT h.found THEN i.command END
     FROM (VALUES
         ('index_turn_id', turns, c ->> 'id', true,
-         format('CREATE UNIQUE INDEX ON %s (%I) INCLUDE (%I, %I);',
-                turns, c ->> 'id', c ->> 'phase', c ->> 'salience')),
+         replace(graph_kernel.unique_index_command(turns, c ->> 'id'), ';',
+                 format(' INCLUDE (%I, %I);', c ->> 'phase', c ->> 'salience'))),
         ('index_edge_parent', edges, c ->> 'parent', false,
          format('CREATE INDEX ON %s (%I, %I, %I);',
                 edges, c ->> 'parent', c ->> 'child', c ->> 'edge_type')),
@@ -47,6 +53,24 @@ BEGIN
                 edges, c ->> 'child', c ->> 'parent', c ->> 'edge_type'))
     ) AS i (name, rel, col, is_unique, command)
     CROSS JOIN LATERAL graph_kernel.has_index(i.rel, i.col, i.is_unique) AS h (found);
+
+    -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
+    RETURN QUERY
+    SELECT 'policy_search_path', count(*) = 0, count(*),
+           'functions of row security policies without a search_path of their own',
+           string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp;',
+                             f.fn, f.home), ' ')
+    FROM (
+        SELECT DISTINCT p.oid::regprocedure AS fn, n.nspname AS home
+        FROM pg_policy AS pol
+        JOIN pg_depend AS d ON d.classid = 'pg_policy'::regclass AND d.objid = pol.oid
+                           AND d.refclassid = 'pg_proc'::regclass
+        JOIN pg_proc AS p ON p.oid = d.refobjid
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang
+        WHERE pol.polrelid IN (turns, edges) AND l.lanname NOT IN ('internal', 'c')
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
+    ) AS f;
 
     -- Counts over the rows: what is asked, of which table, what to do about it.
     FOR listed IN
@@ -69,9 +93,7 @@ BEGIN
              format('SELECT count(*) FROM %1$s AS e WHERE lower(e.%2$I::text) IS NULL'
                     ' OR lower(e.%2$I::text) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
                     e, c ->> 'edge_type'),
-             format('UPDATE %1$s AS e SET %2$I = ''default'' WHERE lower(e.%2$I::text) IS NULL'
-                    ' OR lower(e.%2$I::text) NOT IN (''reply'', ''branch'', ''reference'', ''default'');',
-                    e, c ->> 'edge_type')),
+             format('SELECT e.%1$I::text, count(*) FROM %2$s AS e GROUP BY 1;', c ->> 'edge_type', e)),
             ('unknown_phases', 'turns read as exploration: NULL or unknown phase',
              format('SELECT count(*) FROM %1$s AS t WHERE lower(t.%2$I::text) IS NULL OR lower(t.%2$I::text)'
                     ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
@@ -84,14 +106,16 @@ BEGIN
             ('odd_saliences', 'turns whose salience is NULL, NaN or outside 0 to 1',
              format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1',
                     t, c ->> 'salience'),
-             format('UPDATE %1$s AS t SET %2$I = 0.5 WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
+             format('UPDATE %1$s AS t SET %2$I = CASE WHEN t.%2$I > 1 AND t.%2$I <> ''NaN'' THEN 1'
+                    ' WHEN t.%2$I < 0 THEN 0 ELSE 0.5 END WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
                     t, c ->> 'salience')),
             ('missing_content_hashes', 'turns without a content hash (64 lower-case hex digits)',
              format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL',
                     t, c ->> 'content_hash'),
-             format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(t.%3$I::text)'
-                    ' WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL;',
-                    t, c ->> 'content_hash', c ->> 'content_text')),
+             CASE WHEN c ->> 'content_text' <> '' THEN
+                 format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(t.%3$I::text)'
+                        ' WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL;',
+                        t, c ->> 'content_hash', c ->> 'content_text') END),
             ('stale_content_hashes', 'turns whose content is not what was hashed',
              format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text ~ ''^[0-9a-f]{64}$'''
                     ' AND t.%2$I::text <> @extschema@.graph_content_hash(t.%3$I::text)',
@@ -101,47 +125,46 @@ BEGIN
         ) AS v (name, what, query, command)
     LOOP
         check_name := listed.name;
-        detail := listed.what;
-        -- format with a NULL name gives '': the table has no such column.
-        IF (listed.name LIKE '%content_hashes' AND c ->> 'content_hash' IS NULL)
-           OR (listed.name LIKE 'stale%' AND c ->> 'content_text' IS NULL) THEN
+        detail := listed.what || coalesce(hidden, '');
+        hint := NULL;
+        IF (listed.name LIKE '%content_hashes' AND c ->> 'content_hash' = '')
+           OR (listed.name LIKE 'stale%' AND c ->> 'content_text' = '') THEN
             ok := true;
             count := NULL;
             detail := 'not checked: the table has no such column';
-            hint := NULL;
         ELSE
-            EXECUTE listed.query INTO count;
-            ok := count = 0;
-            hint := CASE WHEN NOT ok THEN listed.command END;
+            BEGIN
+                EXECUTE listed.query INTO count;
+                ok := count = 0;
+                -- A command that counts on rows this role does not see could do harm.
+                hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
+            EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
+                        OR undefined_object OR insufficient_privilege THEN
+                ok := false;
+                count := NULL;
+                detail := 'could not be checked: ' || SQLERRM;
+            END;
         END IF;
         RETURN NEXT;
     END LOOP;
 
     check_name := 'cycles';
-    count := graph_kernel.turns_in_cycles();
-    ok := coalesce(count = 0, true);
-    detail := CASE WHEN count IS NULL THEN 'not checked: more than 20 million edges'
-                   ELSE 'turns on or between cycles, self-loops among them' END;
+    BEGIN
+        count := graph_kernel.turns_in_cycles();
+        ok := coalesce(count = 0, true);
+        detail := CASE WHEN count IS NULL THEN 'not checked: more than 20 million edges'
+                       ELSE 'turns on or between cycles, self-loops among them' END
+                  || coalesce(hidden, '');
+    EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
+                OR undefined_object OR insufficient_privilege THEN
+        ok := false;
+        count := NULL;
+        detail := 'could not be checked: ' || SQLERRM;
+    END;
     hint := CASE WHEN NOT ok THEN format(
         'WITH RECURSIVE walk AS (SELECT e.%2$I AS start, e.%3$I AS at FROM %1$s AS e'
         ' UNION SELECT walk.start, e.%3$I FROM walk JOIN %1$s AS e ON e.%2$I = walk.at)'
         ' SELECT start FROM walk WHERE start = at;', e, c ->> 'parent', c ->> 'child') END;
     RETURN NEXT;
-
-    -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
-    RETURN QUERY
-    SELECT 'policy_search_path', count(*) = 0, count(*),
-           'functions of row security policies without a search_path of their own',
-           string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, public, pg_temp;', f.fn), ' ')
-    FROM (
-        SELECT DISTINCT p.oid::regprocedure AS fn
-        FROM pg_policy AS pol
-        JOIN pg_depend AS d ON d.classid = 'pg_policy'::regclass AND d.objid = pol.oid
-                           AND d.refclassid = 'pg_proc'::regclass
-        JOIN pg_proc AS p ON p.oid = d.refobjid
-        JOIN pg_language AS l ON l.oid = p.prolang
-        WHERE pol.polrelid IN (turns, edges) AND l.lanname NOT IN ('internal', 'c')
-          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
-    ) AS f;
 END
 $$;

@@ -125,10 +125,10 @@ BEGIN
         FOR holder IN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
-                  WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::regnamespace
+                  WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
-                  WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::regnamespace
+                  WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
                  ) AS granted (acl, owner)
             CROSS JOIN LATERAL pg_catalog.aclexplode(granted.acl) AS a
             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
