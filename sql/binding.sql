@@ -22,10 +22,8 @@ AS $$
         WHERE i.indrelid = table_id
           AND i.indisvalid AND i.indpred IS NULL
           AND a.attname = column_name
-          AND CASE WHEN NOT is_unique THEN i.indkey[0] = a.attnum
-                   WHEN c.relkind = 'p' THEN i.indisunique
-                        AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1])
-                   ELSE i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum END
+          AND i.indkey[0] = a.attnum
+          AND (NOT is_unique OR i.indisunique AND (i.indnkeyatts = 1 OR c.relkind = 'p'))
     )
 $$;
 
@@ -83,3 +81,8 @@ BEGIN
 END
 $$;
 
+
+CREATE FUNCTION graph_kernel.unbind_tables() RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$ DELETE FROM graph_kernel.binding $$;

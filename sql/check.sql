@@ -12,6 +12,7 @@ DECLARE
     turns regclass;
     edges regclass;
     c jsonb;        -- column names, turns and edges together
+    x jsonb;        -- the same as expressions over t and e, texts being texts
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -31,6 +32,7 @@ BEGIN
     -- An absent column is '' where a statement names it, and such a statement is not run.
     c := (SELECT jsonb_object_agg(k.key, coalesce(k.value, ''))
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
+    x := (graph #> '{turns,expressions}') || (graph #> '{edges,expressions}');
     IF row_security_active(turns) OR row_security_active(edges) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
     END IF;
@@ -90,19 +92,19 @@ BEGIN
              format('SELECT count(*) FROM %s AS e WHERE e.%I = e.%I', e, c ->> 'parent', c ->> 'child'),
              format('DELETE FROM %s AS e WHERE e.%I = e.%I;', e, c ->> 'parent', c ->> 'child')),
             ('unknown_edge_types', 'edges read as default: NULL or unknown type',
-             format('SELECT count(*) FROM %1$s AS e WHERE lower(e.%2$I::text) IS NULL'
-                    ' OR lower(e.%2$I::text) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
-                    e, c ->> 'edge_type'),
-             format('SELECT e.%1$I::text, count(*) FROM %2$s AS e GROUP BY 1;', c ->> 'edge_type', e)),
+             format('SELECT count(*) FROM %1$s AS e WHERE lower(%2$s) IS NULL'
+                    ' OR lower(%2$s) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
+                    e, x ->> 'edge_type'),
+             format('SELECT %1$s, count(*) FROM %2$s AS e GROUP BY 1;', x ->> 'edge_type', e)),
             ('unknown_phases', 'turns read as exploration: NULL or unknown phase',
-             format('SELECT count(*) FROM %1$s AS t WHERE lower(t.%2$I::text) IS NULL OR lower(t.%2$I::text)'
+             format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
                     ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
-                    t, c ->> 'phase'),
-             format('SELECT t.%1$I::text, count(*) FROM %2$s AS t GROUP BY 1;', c ->> 'phase', t)),
+                    t, x ->> 'phase'),
+             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'turns read as user: NULL or unknown role',
-             format('SELECT count(*) FROM %1$s AS t WHERE lower(t.%2$I::text) IS NULL OR lower(t.%2$I::text)'
-                    ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, c ->> 'role'),
-             format('SELECT t.%1$I::text, count(*) FROM %2$s AS t GROUP BY 1;', c ->> 'role', t)),
+             format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
+                    ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, x ->> 'role'),
+             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
             ('odd_saliences', 'turns whose salience is NULL, NaN or outside 0 to 1',
              format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1',
                     t, c ->> 'salience'),
@@ -110,18 +112,18 @@ BEGIN
                     ' WHEN t.%2$I < 0 THEN 0 ELSE 0.5 END WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
                     t, c ->> 'salience')),
             ('missing_content_hashes', 'turns without a content hash (64 lower-case hex digits)',
-             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL',
-                    t, c ->> 'content_hash'),
+             format('SELECT count(*) FROM %1$s AS t WHERE (%2$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE',
+                    t, x ->> 'content_hash'),
              CASE WHEN c ->> 'content_text' <> '' THEN
-                 format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(t.%3$I::text)'
-                        ' WHERE t.%2$I::text !~ ''^[0-9a-f]{64}$'' OR t.%2$I IS NULL;',
-                        t, c ->> 'content_hash', c ->> 'content_text') END),
+                 format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(%4$s)'
+                        ' WHERE (%3$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE;',
+                        t, c ->> 'content_hash', x ->> 'content_hash', x ->> 'content_text') END),
             ('stale_content_hashes', 'turns whose content is not what was hashed',
-             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I::text ~ ''^[0-9a-f]{64}$'''
-                    ' AND t.%2$I::text <> @extschema@.graph_content_hash(t.%3$I::text)',
-                    t, c ->> 'content_hash', c ->> 'content_text'),
-             format('SELECT t.%4$I FROM %1$s AS t WHERE t.%2$I::text <> @extschema@.graph_content_hash(t.%3$I::text);',
-                    t, c ->> 'content_hash', c ->> 'content_text', c ->> 'id'))
+             format('SELECT count(*) FROM %1$s AS t WHERE %2$s ~ ''^[0-9a-f]{64}$'''
+                    ' AND %2$s <> @extschema@.graph_content_hash(%3$s)',
+                    t, x ->> 'content_hash', x ->> 'content_text'),
+             format('SELECT t.%4$I FROM %1$s AS t WHERE %2$s <> @extschema@.graph_content_hash(%3$s);',
+                    t, x ->> 'content_hash', x ->> 'content_text', c ->> 'id'))
         ) AS v (name, what, query, command)
     LOOP
         check_name := listed.name;

@@ -88,6 +88,8 @@ COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS
     'makes these tables the graph; returns the name of the graph in attestations';
+COMMENT ON FUNCTION graph_kernel.unbind_tables() IS
+    'makes public.memory_turns and public.memory_turn_edges the graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb) IS
@@ -106,6 +108,7 @@ DECLARE
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
+        'FUNCTION graph_kernel.unbind_tables()',
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',

@@ -8,11 +8,11 @@ use kernel::slicer;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
 use crate::pg::keys::Keys;
-use crate::pg::session::circumstances;
+use crate::pg::session::{circumstances, row_security_applies};
 use crate::pg::store::PgStore;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
@@ -103,7 +103,10 @@ impl TakenSlice {
         guc::check_budget(policy)?;
         let graph = Graph::current()?;
         let mut store = PgStore::new(Rc::clone(&graph));
-        let slice = slicer::slice(&mut store, policy, from_sql_uuid(anchor))?;
+        let anchor = from_sql_uuid(anchor);
+        let slice = with_policy_hint(row_security_applies(&graph), || {
+            slicer::slice(&mut store, policy, anchor)
+        })?;
         Ok(TakenSlice { graph, slice })
     }
 

@@ -2,11 +2,12 @@
 //! the command to type in HINT.
 
 use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
 use kernel::slicer::SliceError;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
 
 /// An error on its way to the client.
 #[derive(Debug)]
@@ -59,6 +60,35 @@ impl SqlError {
         report.report(PgLogLevel::ERROR);
         unreachable!("an ERROR report does not return")
     }
+}
+
+/// Runs what reads tables under row security. A policy whose function finds nothing under the fixed
+/// search_path raises errors that name neither: they get a hint.
+pub fn with_policy_hint<T>(row_security: bool, read: impl FnOnce() -> T) -> T {
+    if !row_security {
+        return read();
+    }
+    PgTryBuilder::new(AssertUnwindSafe(read))
+        .catch_others(|error| {
+            let CaughtError::PostgresError(report) = &error else { error.rethrow() };
+            match report.sql_error_code() {
+                code @ (PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE
+                | PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION
+                | PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT) => SqlError::new(
+                    code,
+                    report.message(),
+                )
+                .detail("GRAPH_POLICY")
+                .hint(
+                    "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
+                         security policy needs its own (ALTER FUNCTION … SET search_path = …); \
+                         graph_check() names them.",
+                )
+                .raise(),
+                _ => error.rethrow(),
+            }
+        })
+        .execute()
 }
 
 /// Unwraps a result or raises its error.

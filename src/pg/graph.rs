@@ -200,20 +200,24 @@ impl Graph {
     }
 
     /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM
-    /// clause, and the name of each column, or null.
+    /// clause, the name of each column or null, and the column as an expression over the alias t
+    /// (turns) or e (edges).
     pub fn description(&self) -> Value {
-        let table = |bound: &BoundTable| {
-            let columns: Map<String, Value> = bound
-                .columns
-                .iter()
-                .map(|(key, column)| {
-                    let name = column.stored.as_ref().map(|(name, _)| name.clone());
-                    (key.to_string(), name.into())
-                })
-                .collect();
-            json!({ "oid": bound.table.oid.to_u32(), "from": bound.from(), "columns": columns })
+        let table = |bound: &BoundTable, alias: &str| {
+            let (mut columns, mut expressions) = (Map::new(), Map::new());
+            for (key, column) in &bound.columns {
+                let name = column.stored.as_ref().map(|(name, _)| name.clone());
+                columns.insert(key.to_string(), name.into());
+                expressions.insert(key.to_string(), column.expression(alias).into());
+            }
+            json!({
+                "oid": bound.table.oid.to_u32(),
+                "from": bound.from(),
+                "columns": columns,
+                "expressions": expressions,
+            })
         };
-        json!({ "turns": table(&self.turns), "edges": table(&self.edges) })
+        json!({ "turns": table(&self.turns, "t"), "edges": table(&self.edges, "e") })
     }
 }
 
@@ -327,8 +331,9 @@ impl Kind {
 }
 
 impl BoundColumn {
-    /// The column as an expression of the type that the store reads. Only widening casts: none of
-    /// them can fail on a stored value.
+    /// The column as an expression of the type that the store reads. None of the conversions can
+    /// fail on a stored value, and none runs code of a user's: an enum's owner could give it a cast
+    /// to text, so its own output function is called.
     fn expression(&self, alias: &str) -> String {
         let cast = match self.kind {
             Kind::Text => "::pg_catalog.text",
@@ -337,8 +342,16 @@ impl BoundColumn {
             Kind::Id | Kind::Time => "",
         };
         match &self.stored {
-            Some((name, pg_sys::TEXTOID)) => format!("{alias}.{}", quote(name)),
-            Some((name, _)) => format!("{alias}.{}{cast}", quote(name)),
+            Some((name, base_type)) => {
+                let column = format!("{alias}.{}", quote(name));
+                match *base_type {
+                    pg_sys::TEXTOID => column,
+                    oid if relation::is_enum(oid) => {
+                        format!("pg_catalog.textin(pg_catalog.enum_out({column}))")
+                    }
+                    _ => format!("{column}{cast}"),
+                }
+            }
             None if cast.is_empty() => "NULL::pg_catalog.timestamptz".to_owned(),
             None => format!("NULL{cast}"),
         }

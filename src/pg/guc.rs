@@ -42,6 +42,19 @@ pub fn register() {
         GucContext::Sighup,
         GucFlags::SUPERUSER_ONLY,
     );
+    reserve_prefix();
+}
+
+/// Makes a misspelt setting an error instead of a setting of its own.
+fn reserve_prefix() {
+    let prefix = c"graph_kernel".as_ptr();
+    // SAFETY: all settings of the prefix are defined by now; the name is NUL-terminated.
+    unsafe {
+        #[cfg(feature = "pg14")]
+        pgrx::pg_sys::EmitWarningsOnPlaceholders(prefix);
+        #[cfg(not(feature = "pg14"))]
+        pgrx::pg_sys::MarkGUCPrefixReserved(prefix);
+    }
 }
 
 /// The path of the root key, when one is set.

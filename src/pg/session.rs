@@ -12,7 +12,7 @@ pub fn circumstances(graph: &Graph) -> Circumstances {
     Circumstances {
         graph: graph.name.clone(),
         role: current_role(),
-        rls: graph.tables().into_iter().any(row_security_applies),
+        rls: row_security_applies(graph),
         uncommitted: wrote_graph(graph),
     }
 }
@@ -25,10 +25,13 @@ fn current_role() -> String {
         .into_owned()
 }
 
-fn row_security_applies(table: pg_sys::Oid) -> bool {
-    // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
-    let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
-    status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+/// Whether row security applies to the current role on either table.
+pub fn row_security_applies(graph: &Graph) -> bool {
+    graph.tables().into_iter().any(|table| {
+        // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
+        let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
+        status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+    })
 }
 
 /// Whether this transaction may have changed what the graph is: its tables, a partition of them,
