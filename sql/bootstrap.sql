@@ -38,13 +38,14 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding', '');
 -- decoding does not see.
 CREATE TABLE graph_kernel.root_keys (
     epoch integer NOT NULL,
-    root bytea NOT NULL,
+    root bytea,
     created_at timestamptz NOT NULL
 );
 ALTER TABLE graph_kernel.root_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE graph_kernel.root_keys IS 'roots of the keys: secret';
 COMMENT ON COLUMN graph_kernel.root_keys.epoch IS 'counts from 1; the newest epoch signs';
-COMMENT ON COLUMN graph_kernel.root_keys.root IS '32 random bytes; unused while a key file is set';
+COMMENT ON COLUMN graph_kernel.root_keys.root IS
+    '32 random bytes; NULL when the epoch began with a key file';
 COMMENT ON COLUMN graph_kernel.root_keys.created_at IS 'when the epoch began';
 
 -- Kept in dumps: it can only deny.

@@ -45,14 +45,15 @@ BEGIN
            CASE WHEN NOT h.found THEN i.command END
     FROM (VALUES
         ('index_turn_id', turns, c ->> 'id', true,
-         replace(graph_kernel.unique_index_command(turns, c ->> 'id'), ';',
-                 format(' INCLUDE (%I, %I);', c ->> 'phase', c ->> 'salience'))),
+         rtrim(graph_kernel.unique_index_command(turns, c ->> 'id'), ';')
+         || CASE WHEN '' IN (c ->> 'phase', c ->> 'salience') THEN ';'
+                 ELSE format(' INCLUDE (%I, %I);', c ->> 'phase', c ->> 'salience') END),
         ('index_edge_parent', edges, c ->> 'parent', false,
-         format('CREATE INDEX ON %s (%I, %I, %I);',
-                edges, c ->> 'parent', c ->> 'child', c ->> 'edge_type')),
+         format('CREATE INDEX ON %s (%I, %I%s);', edges, c ->> 'parent', c ->> 'child',
+                ', ' || quote_ident(nullif(c ->> 'edge_type', '')))),
         ('index_edge_child', edges, c ->> 'child', false,
-         format('CREATE INDEX ON %s (%I, %I, %I);',
-                edges, c ->> 'child', c ->> 'parent', c ->> 'edge_type'))
+         format('CREATE INDEX ON %s (%I, %I%s);', edges, c ->> 'child', c ->> 'parent',
+                ', ' || quote_ident(nullif(c ->> 'edge_type', ''))))
     ) AS i (name, rel, col, is_unique, command)
     CROSS JOIN LATERAL graph_kernel.has_index(i.rel, i.col, i.is_unique) AS h (found);
 
@@ -77,59 +78,59 @@ BEGIN
     -- Counts over the rows: what is asked, of which table, what to do about it.
     FOR listed IN
         SELECT * FROM (VALUES
-            ('duplicate_turns', 'turn ids stored more than once',
+            ('duplicate_turns', 'id', 'turn ids stored more than once',
              format('SELECT count(*) FROM (SELECT FROM %s AS t GROUP BY t.%I HAVING count(*) > 1) AS d',
                     t, c ->> 'id'),
              format('SELECT %1$I, count(*) FROM %2$s GROUP BY 1 HAVING count(*) > 1;', c ->> 'id', t)),
-            ('dangling_edges', 'edges with an end that is no turn',
+            ('dangling_edges', 'id', 'edges with an end that is no turn',
              format('SELECT count(*) FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
                     ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I)',
                     e, t, c ->> 'id', c ->> 'parent', c ->> 'child'),
              format('DELETE FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
                     ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I);',
                     e, t, c ->> 'id', c ->> 'parent', c ->> 'child')),
-            ('self_loops', 'edges from a turn to itself',
+            ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT count(*) FROM %s AS e WHERE e.%I = e.%I', e, c ->> 'parent', c ->> 'child'),
              format('DELETE FROM %s AS e WHERE e.%I = e.%I;', e, c ->> 'parent', c ->> 'child')),
-            ('unknown_edge_types', 'edges read as default: NULL or unknown type',
+            ('unknown_edge_types', 'edge_type', 'edges read as default: NULL or unknown type',
              format('SELECT count(*) FROM %1$s AS e WHERE lower(%2$s) IS NULL'
                     ' OR lower(%2$s) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
                     e, x ->> 'edge_type'),
              format('SELECT %1$s, count(*) FROM %2$s AS e GROUP BY 1;', x ->> 'edge_type', e)),
-            ('unknown_phases', 'turns read as exploration: NULL or unknown phase',
+            ('unknown_phases', 'phase', 'turns read as exploration: NULL or unknown phase',
              format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
                     ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
                     t, x ->> 'phase'),
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
-            ('unknown_roles', 'turns read as user: NULL or unknown role',
+            ('unknown_roles', 'role', 'turns read as user: NULL or unknown role',
              format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
                     ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, x ->> 'role'),
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
-            ('odd_saliences', 'turns whose salience is NULL, NaN or outside 0 to 1',
+            ('odd_saliences', 'salience', 'turns whose salience is NULL, NaN or outside 0 to 1',
              format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1',
                     t, c ->> 'salience'),
              format('UPDATE %1$s AS t SET %2$I = CASE WHEN t.%2$I > 1 AND t.%2$I <> ''NaN'' THEN 1'
                     ' WHEN t.%2$I < 0 THEN 0 ELSE 0.5 END WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
                     t, c ->> 'salience')),
-            ('missing_content_hashes', 'turns without a content hash (64 lower-case hex digits)',
+            ('missing_content_hashes', 'content_hash', 'turns without a content hash (64 lower-case hex digits)',
              format('SELECT count(*) FROM %1$s AS t WHERE (%2$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE',
                     t, x ->> 'content_hash'),
              CASE WHEN c ->> 'content_text' <> '' THEN
                  format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(%4$s)'
                         ' WHERE (%3$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE;',
                         t, c ->> 'content_hash', x ->> 'content_hash', x ->> 'content_text') END),
-            ('stale_content_hashes', 'turns whose content is not what was hashed',
+            ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT count(*) FROM %1$s AS t WHERE %2$s ~ ''^[0-9a-f]{64}$'''
                     ' AND %2$s <> @extschema@.graph_content_hash(%3$s)',
                     t, x ->> 'content_hash', x ->> 'content_text'),
              format('SELECT t.%4$I FROM %1$s AS t WHERE %2$s <> @extschema@.graph_content_hash(%3$s);',
                     t, x ->> 'content_hash', x ->> 'content_text', c ->> 'id'))
-        ) AS v (name, what, query, command)
+        ) AS v (name, needs, what, query, command)
     LOOP
         check_name := listed.name;
         detail := listed.what || coalesce(hidden, '');
         hint := NULL;
-        IF (listed.name LIKE '%content_hashes' AND c ->> 'content_hash' = '')
+        IF c ->> listed.needs = ''
            OR (listed.name LIKE 'stale%' AND c ->> 'content_text' = '') THEN
             ok := true;
             count := NULL;
@@ -154,7 +155,7 @@ BEGIN
     BEGIN
         count := graph_kernel.turns_in_cycles();
         ok := coalesce(count = 0, true);
-        detail := CASE WHEN count IS NULL THEN 'not checked: more than 20 million edges'
+        detail := CASE WHEN count IS NULL THEN 'not checked: more than 5 million edges'
                        ELSE 'turns on or between cycles, self-loops among them' END
                   || coalesce(hidden, '');
     EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function

@@ -32,7 +32,7 @@ BEGIN
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
     SELECT k.kid INTO old_kid FROM graph_kernel.list_keys() AS k WHERE k.state = 'active';
     new_kid := graph_kernel.add_epoch();
-    IF revoke_old THEN
+    IF revoke_old AND old_kid IS NOT NULL THEN
         INSERT INTO graph_kernel.revoked_keys (kid) VALUES (old_kid) ON CONFLICT DO NOTHING;
     END IF;
     RETURN new_kid;

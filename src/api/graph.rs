@@ -8,8 +8,8 @@ use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::store;
 
-/// Above this many edges the cycle check is left out: it would need gigabytes.
-const MAX_CHECKED_EDGES: usize = 20_000_000;
+/// Above this many edges the cycle check is left out: it would need more than some 300 MB.
+const MAX_CHECKED_EDGES: usize = 5_000_000;
 
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
@@ -32,13 +32,10 @@ fn describe_graph() -> JsonB {
 fn turns_in_cycles() -> Option<i64> {
     let graph = Graph::current().or_raise();
     let mut edges = EdgeList::default();
+    let mut whole = true;
     store::all_edges(&graph, |parent, child| {
-        edges.push(parent, child);
-        if edges.len() > MAX_CHECKED_EDGES {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        whole = edges.len() < MAX_CHECKED_EDGES && edges.push(parent, child);
+        if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    (edges.len() <= MAX_CHECKED_EDGES).then(|| edges.turns_in_cycles() as i64)
+    whole.then(|| edges.turns_in_cycles() as i64)
 }

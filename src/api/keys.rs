@@ -9,21 +9,21 @@ use crate::pg::keys::{Keys, begin_epoch};
 // Declared in sql/keys.sql, in the private schema.
 #[pg_extern(sql = false)]
 fn add_epoch() -> String {
-    begin_epoch();
-    Keys::load(Graph::current_name()).or_raise().active().kid
+    begin_epoch().or_raise();
+    Keys::load(Graph::current_name()).and_then(|keys| keys.active()).or_raise().kid
 }
 
 #[pg_extern(sql = false)]
 fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
     let keys = Keys::load(Graph::current_name()).or_raise();
-    let active = keys.active().kid;
+    let active = keys.active().ok().map(|active| active.kid);
     let rows: Vec<_> = keys
         .all()
         .into_iter()
         .map(|epoch| {
             let state = match () {
                 () if keys.is_revoked(&epoch.kid) => "revoked",
-                () if epoch.kid == active => "active",
+                () if Some(&epoch.kid) == active.as_ref() => "active",
                 () => "verifying",
             };
             (epoch.kid, state)

@@ -113,7 +113,7 @@ impl TakenSlice {
     /// The export, with its tokens.
     pub fn export(&self, policy: &SlicePolicy) -> Result<Export<'_>, SqlError> {
         let keys = Keys::load(self.graph.name.clone())?;
-        let active = keys.active();
+        let active = keys.active()?;
         let mut export = Export::new(&self.slice, policy);
         export.attest(policy, &active, keys.v2_secret(&active), circumstances(&self.graph));
         Ok(export)

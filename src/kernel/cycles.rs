@@ -12,10 +12,15 @@ pub struct EdgeList {
 }
 
 impl EdgeList {
-    /// Adds an edge.
-    pub fn push(&mut self, parent: TurnId, child: TurnId) {
+    /// Adds an edge; false when there is no memory for it.
+    #[must_use]
+    pub fn push(&mut self, parent: TurnId, child: TurnId) -> bool {
+        if self.numbers.try_reserve(2).is_err() || self.edges.try_reserve(1).is_err() {
+            return false;
+        }
         let edge = (self.number(parent), self.number(child));
         self.edges.push(edge);
+        true
     }
 
     /// How many edges there are.
@@ -84,7 +89,7 @@ mod tests {
     fn graph(edges: &[(u128, u128)]) -> EdgeList {
         let mut list = EdgeList::default();
         for &(parent, child) in edges {
-            list.push(TurnId::from_u128(parent), TurnId::from_u128(child));
+            assert!(list.push(TurnId::from_u128(parent), TurnId::from_u128(child)));
         }
         list
     }

@@ -1,9 +1,11 @@
 //! Settings.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernel::policy::{MAX_NODES_LIMIT, SlicePolicy};
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgSqlErrorCode};
+use pgrx::prelude::*;
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 use super::error::SqlError;
 
@@ -11,38 +13,119 @@ static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static MAX_NODES: GucSetting<i32> = GucSetting::<i32>::new(MAX_NODES_LIMIT as i32);
 
+/// Set by a check hook: the server took a value that somebody gave.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// What a path is replaced by where a session tried to set it: no file has this name.
+const REFUSED_PATH: &CStr = c"refused: this session tried to set it";
+
 /// Registers the settings; called once when the library is loaded.
 pub fn register() {
-    GucRegistry::define_int_guc(
-        c"graph_kernel.max_nodes_limit",
-        c"Sets the largest max_nodes a slice may be taken with.",
-        c"A policy above the limit is refused when slicing (54000); no slice changes its content. \
-          Range 1 to 10000.",
-        &MAX_NODES,
-        1,
-        MAX_NODES_LIMIT as i32,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_string_guc(
+    define(c"graph_kernel.max_nodes_limit", c"1", |name| {
+        // SAFETY: the hook has the type the server calls it with.
+        unsafe {
+            GucRegistry::define_int_guc_with_hooks(
+                name,
+                c"Sets the largest max_nodes a slice may be taken with.",
+                c"A policy above the limit is refused when slicing (54000); no slice changes its \
+                  content. Range 1 to 10000.",
+                &MAX_NODES,
+                1,
+                MAX_NODES_LIMIT as i32,
+                GucContext::Suset,
+                GucFlags::default(),
+                Some(note_int),
+                None,
+                None,
+            );
+        }
+    });
+    define_path(
         c"graph_kernel.root_key_file",
         c"Names the file that holds the root of all keys.",
         c"Empty: each epoch's root is in the database. 32 to 4096 bytes that only the server's user \
           can read; changes which tokens are issued and verify, no slice.",
         &ROOT_KEY_FILE,
-        GucContext::Sighup,
-        GucFlags::SUPERUSER_ONLY,
     );
-    GucRegistry::define_string_guc(
+    define_path(
         c"graph_kernel.v2_secret_file",
         c"Names the file that holds a secret for admissibility tokens shared with other verifiers.",
         c"Empty: the secret is derived from the active key. 32 to 4096 bytes that only the server's \
           user can read; changes which admissibility tokens are issued and verify, no slice.",
         &V2_SECRET_FILE,
-        GucContext::Sighup,
-        GucFlags::SUPERUSER_ONLY,
     );
     reserve_prefix();
+}
+
+fn define_path(
+    name: &'static CStr,
+    short: &'static CStr,
+    long: &'static CStr,
+    setting: &'static GucSetting<Option<CString>>,
+) {
+    define(name, REFUSED_PATH, |name| {
+        // SAFETY: the hook has the type the server calls it with.
+        unsafe {
+            GucRegistry::define_string_guc_with_hooks(
+                name,
+                short,
+                long,
+                setting,
+                GucContext::Sighup,
+                GucFlags::SUPERUSER_ONLY,
+                Some(note_string),
+                None,
+                None,
+            );
+        }
+    });
+}
+
+/// Defines a setting, and fails closed where its configured value was lost: until the library is
+/// loaded anybody can set the name for his session, which hides the configured value; the server
+/// then refuses that value and would go on with the built-in default.
+fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'static CStr)) {
+    // SAFETY: looks a setting up by name; a missing one gives NULL.
+    let was_set = unsafe { !pg_sys::GetConfigOption(name.as_ptr(), true, false).is_null() };
+    TAKEN.store(false, Ordering::Relaxed);
+    define(name);
+    if was_set && !TAKEN.load(Ordering::Relaxed) {
+        // SAFETY: the setting exists by now and takes this value. An override outlasts reloads and
+        // is handed on to parallel workers.
+        unsafe {
+            pg_sys::SetConfigOption(
+                name.as_ptr(),
+                refused.as_ptr(),
+                pg_sys::GucContext::PGC_SIGHUP,
+                pg_sys::GucSource::PGC_S_OVERRIDE,
+            );
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_int(
+    _value: *mut c_int,
+    _extra: *mut *mut c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    note(source)
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_string(
+    _value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    note(source)
+}
+
+fn note(source: pg_sys::GucSource::Type) -> bool {
+    if source != pg_sys::GucSource::PGC_S_DEFAULT {
+        TAKEN.store(true, Ordering::Relaxed);
+    }
+    true
 }
 
 /// Makes a misspelt setting an error instead of a setting of its own.
@@ -51,25 +134,48 @@ fn reserve_prefix() {
     // SAFETY: all settings of the prefix are defined by now; the name is NUL-terminated.
     unsafe {
         #[cfg(feature = "pg14")]
-        pgrx::pg_sys::EmitWarningsOnPlaceholders(prefix);
+        pg_sys::EmitWarningsOnPlaceholders(prefix);
         #[cfg(not(feature = "pg14"))]
-        pgrx::pg_sys::MarkGUCPrefixReserved(prefix);
+        pg_sys::MarkGUCPrefixReserved(prefix);
     }
 }
 
-/// The path of the root key, when one is set.
-pub fn root_key_file() -> Option<String> {
-    path(&ROOT_KEY_FILE)
+/// A setting that names a file.
+pub struct PathSetting {
+    /// The setting's name.
+    pub name: &'static str,
+    /// What it says.
+    pub path: Path,
 }
 
-/// The path of the shared secret, when one is set.
-pub fn v2_secret_file() -> Option<String> {
-    path(&V2_SECRET_FILE)
+/// What a setting that names a file says.
+pub enum Path {
+    /// No file is named.
+    Unset,
+    /// A file.
+    File(String),
+    /// The session tried to set it, which hides what is configured.
+    Refused,
 }
 
-fn path(setting: &GucSetting<Option<CString>>) -> Option<String> {
-    let path = setting.get()?.to_string_lossy().into_owned();
-    (!path.is_empty()).then_some(path)
+/// The file with the root key.
+pub fn root_key_file() -> PathSetting {
+    path("graph_kernel.root_key_file", &ROOT_KEY_FILE)
+}
+
+/// The file with the shared secret of published tokens.
+pub fn v2_secret_file() -> PathSetting {
+    path("graph_kernel.v2_secret_file", &V2_SECRET_FILE)
+}
+
+fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSetting {
+    let value = setting.get().unwrap_or_default();
+    let path = match value.as_c_str() {
+        value if value.is_empty() => Path::Unset,
+        value if value == REFUSED_PATH => Path::Refused,
+        value => Path::File(value.to_string_lossy().into_owned()),
+    };
+    PathSetting { name, path }
 }
 
 /// Refuses policies whose budget is above the server's limit.

@@ -10,8 +10,11 @@ use kernel::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
 use kernel::verify::KeyRing;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 
+use zeroize::Zeroizing;
+
 use super::error::SqlError;
-use super::{guc, private_table};
+use super::guc::{self, Path, PathSetting};
+use super::private_table;
 
 const ROOTS: &CStr = c"root_keys";
 const REVOKED: &CStr = c"revoked_keys";
@@ -22,8 +25,8 @@ const SECRET_MAX_BYTES: u64 = 4096;
 /// The keys as they are now, for the bound graph.
 pub struct Keys {
     graph: String,
-    /// The newest epoch last; never empty.
-    epochs: Vec<(u32, Secret)>,
+    /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
+    epochs: Vec<(u32, Option<Secret>)>,
     /// The root of every epoch, when a file holds it.
     file: Option<Secret>,
     revoked: Vec<String>,
@@ -40,16 +43,12 @@ impl Keys {
             // SAFETY: columns as sql/bootstrap.sql declares them: epoch integer, root bytea.
             unsafe {
                 let epoch = u32::try_from(row.get::<i32>(1)?).ok()?;
-                Some((epoch, Secret::new(row.get::<Vec<u8>>(2)?)))
+                Some((epoch, row.get::<Vec<u8>>(2).map(Secret::new)))
             }
         });
         epochs.sort_unstable_by_key(|(epoch, _)| *epoch);
-        if epochs.is_empty() {
-            return Err(unavailable("there is no key".to_owned())
-                .hint("Have a superuser run SELECT graph_kernel.rotate_key()."));
-        }
-        let file = guc::root_key_file().map(|path| read_secret(&path)).transpose()?;
-        let shared_v2 = guc::v2_secret_file().map(|path| read_secret(&path)).transpose()?;
+        let file = read_secret(guc::root_key_file())?;
+        let shared_v2 = read_secret(guc::v2_secret_file())?;
         if let (Some(root), Some(shared)) = (&file, &shared_v2)
             && root.same_as(shared)
         {
@@ -63,13 +62,25 @@ impl Keys {
 
     /// The keys that sign: those of the newest epoch. With a key file an epoch that a restored
     /// list revokes is passed over.
-    pub fn active(&self) -> EpochKeys {
-        let (newest, root) = self.epochs.last().expect("there is an epoch");
-        let Some(file) = &self.file else { return EpochKeys::derive(root, *newest) };
-        (*newest..)
-            .map(|epoch| EpochKeys::derive(file, epoch))
-            .find(|keys| !self.is_revoked(&keys.kid))
-            .expect("fewer epochs are revoked than there are")
+    ///
+    /// # Errors
+    /// 55000 when the newest epoch's root is not known or revoked.
+    pub fn active(&self) -> Result<EpochKeys, SqlError> {
+        self.active_epoch().map(|(_, keys)| keys).ok_or_else(|| {
+            unavailable("the newest key is revoked or was in a file".to_owned())
+                .hint("Run SELECT graph_kernel.rotate_key().")
+        })
+    }
+
+    fn active_epoch(&self) -> Option<(u32, EpochKeys)> {
+        let (newest, own) = self.epochs.last()?;
+        let alive = |(_, keys): &(u32, EpochKeys)| !self.is_revoked(&keys.kid);
+        match &self.file {
+            Some(file) => (*newest..).map(|e| (e, EpochKeys::derive(file, e))).find(alive),
+            None => {
+                own.as_ref().map(|root| (*newest, EpochKeys::derive(root, *newest))).filter(alive)
+            }
+        }
     }
 
     /// The secret that signs published tokens.
@@ -77,15 +88,15 @@ impl Keys {
         self.shared_v2.as_ref().unwrap_or(&active.v2)
     }
 
-    /// Every key that is known, oldest first; with a key file those of the epochs begun here.
+    /// Every key that is known, oldest first: with a key file those of the epochs begun here.
     pub fn all(&self) -> Vec<EpochKeys> {
-        let root = |root| self.file.as_ref().unwrap_or(root);
+        let roots = self.epochs.iter().filter_map(|(epoch, own)| {
+            self.file.as_ref().or(own.as_ref()).map(|root| (*epoch, root))
+        });
         let mut keys: Vec<EpochKeys> =
-            self.epochs.iter().map(|(epoch, own)| EpochKeys::derive(root(own), *epoch)).collect();
-        let active = self.active();
-        if keys.iter().all(|known| known.kid != active.kid) {
-            keys.push(active);
-        }
+            roots.map(|(epoch, root)| EpochKeys::derive(root, epoch)).collect();
+        let active = self.active_epoch().map(|(_, keys)| keys);
+        keys.extend(active.filter(|active| keys.iter().all(|known| known.kid != active.kid)));
         keys
     }
 }
@@ -97,7 +108,7 @@ impl KeyRing for Keys {
 
     fn keys(&self, kid: &str) -> Option<EpochKeys> {
         let epoch = epoch_of_kid(kid)?;
-        let own = || self.epochs.iter().find(|(known, _)| *known == epoch).map(|(_, root)| root);
+        let own = || self.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
         let root = self.file.as_ref().or_else(own)?;
         Some(EpochKeys::derive(root, epoch)).filter(|keys| keys.kid == kid)
     }
@@ -111,28 +122,51 @@ impl KeyRing for Keys {
     }
 }
 
-/// Begins an epoch with a root of its own. The caller must hold admin rights.
-pub fn begin_epoch() {
+/// Begins an epoch, one past the epoch that signs now. With a key file it gets no root of its own:
+/// then there is nothing to fall back to. The caller must hold admin rights.
+///
+/// # Errors
+/// As [`Keys::load`].
+pub fn begin_epoch() -> Result<(), SqlError> {
     // SAFETY: raises where writing is not allowed.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"rotate_key()".as_ptr()) };
     private_table::lock_against_writers(ROOTS);
-    // SAFETY: the first column of root_keys is epoch integer.
-    let epochs = private_table::scan(ROOTS, |row| unsafe { row.get::<i32>(1) });
-    let epoch = epochs.into_iter().max().unwrap_or(0) + 1;
-    let mut root = zeroize::Zeroizing::new([0u8; SECRET_MIN_BYTES]);
-    // SAFETY: the buffer has the length given.
-    if !unsafe { pg_sys::pg_strong_random(root.as_mut_ptr().cast(), root.len()) } {
-        unavailable("the system gave no random bytes".to_owned()).raise();
-    }
+    let keys = Keys::load(String::new())?;
+    let newest = keys.epochs.last().map_or(0, |(epoch, _)| *epoch);
+    let epoch = newest.max(keys.active_epoch().map_or(0, |(epoch, _)| epoch)) + 1;
+    let root = match keys.file {
+        Some(_) => None,
+        None => Some(random_root()?),
+    };
     // SAFETY: reads the time the transaction began.
     let now = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
-    let values = [epoch.into_datum(), root.as_slice().into_datum(), now.into_datum()];
-    private_table::insert_undecoded(ROOTS, values);
+    let root = root.as_ref().and_then(|root| root.as_slice().into_datum());
+    private_table::insert_undecoded(ROOTS, [(epoch as i32).into_datum(), root, now.into_datum()]);
+    Ok(())
 }
 
-fn read_secret(path: &str) -> Result<Secret, SqlError> {
+fn random_root() -> Result<Zeroizing<[u8; SECRET_MIN_BYTES]>, SqlError> {
+    let mut root = Zeroizing::new([0; SECRET_MIN_BYTES]);
+    // SAFETY: the buffer has the length given.
+    if unsafe { pg_sys::pg_strong_random(root.as_mut_ptr().cast(), root.len()) } {
+        Ok(root)
+    } else {
+        Err(unavailable("the system gave no random bytes".to_owned()))
+    }
+}
+
+/// The secret in the file that a setting names. Its path is for superusers, so no message has it.
+fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
+    let path = match setting.path {
+        Path::Unset => return Ok(None),
+        Path::Refused => {
+            return Err(unavailable(format!("this session tried to set {}", setting.name))
+                .hint("Connect again without setting it."));
+        }
+        Path::File(path) => path,
+    };
     let refuse = |why: String| {
-        Err(unavailable(format!("key file \"{path}\" {why}")).hint(
+        Err(unavailable(format!("the file named by {} {why}", setting.name)).hint(
             "It must be a regular file of 32 to 4096 bytes that only the server's user can read \
              (chmod 600).",
         ))
@@ -150,14 +184,14 @@ fn read_secret(path: &str) -> Result<Secret, SqlError> {
     if metadata.mode() & 0o077 != 0 && !lent {
         return refuse("can be read by others".to_owned());
     }
-    let mut bytes = zeroize::Zeroizing::new(Vec::with_capacity(SECRET_MAX_BYTES as usize + 1));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX_BYTES as usize + 1));
     if let Err(error) = file.by_ref().take(SECRET_MAX_BYTES + 1).read_to_end(&mut bytes) {
         return refuse(format!("cannot be read: {error}"));
     }
     if bytes.len() < SECRET_MIN_BYTES || bytes.len() as u64 > SECRET_MAX_BYTES {
         return refuse(format!("holds {} bytes", bytes.len()));
     }
-    Ok(Secret::new(std::mem::take(&mut bytes)))
+    Ok(Some(Secret::new(std::mem::take(&mut bytes))))
 }
 
 fn unavailable(message: String) -> SqlError {
