@@ -15,7 +15,6 @@ $$;
 -- Not IF NOT EXISTS: a schema somebody else made beforehand would be theirs to fill.
 CREATE SCHEMA graph_kernel;
 COMMENT ON SCHEMA graph_kernel IS 'graph_kernel: administration';
-GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
 
 CREATE TABLE graph_kernel.binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -41,6 +40,8 @@ CREATE TABLE graph_kernel.root_keys (
     root bytea,
     created_at timestamptz NOT NULL
 );
+-- ANALYZE would copy roots into pg_statistic.
+ALTER TABLE graph_kernel.root_keys ALTER COLUMN root SET STATISTICS 0;
 ALTER TABLE graph_kernel.root_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE graph_kernel.root_keys IS 'roots of the keys: secret';
 COMMENT ON COLUMN graph_kernel.root_keys.epoch IS 'counts from 1; the newest epoch signs';
@@ -57,6 +58,38 @@ COMMENT ON TABLE graph_kernel.revoked_keys IS 'keys whose tokens no longer verif
 COMMENT ON COLUMN graph_kernel.revoked_keys.kid IS 'names the key';
 COMMENT ON COLUMN graph_kernel.revoked_keys.revoked_at IS 'when it was revoked';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
+
+-- pg_write_all_data may write any table; these two decide what verifies. Only their owner changes
+-- them, through the functions; the extension's owner may add rows, as a restore does. A binding
+-- restored that way is a graph of its own: with a shared key file a known name would let slices of
+-- one database pass in another.
+CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
+    extension_owner oid := (SELECT x.extowner FROM pg_extension AS x WHERE x.extname = 'graph_kernel');
+BEGIN
+    IF pg_has_role(current_user, table_owner, 'USAGE') THEN
+        RETURN coalesce(NEW, OLD);
+    END IF;
+    IF TG_OP <> 'INSERT' OR NOT pg_has_role(current_user, extension_owner, 'USAGE') THEN
+        RAISE EXCEPTION 'rows of %.% are changed by functions only', TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE';
+    END IF;
+    IF TG_TABLE_NAME = 'binding' THEN
+        NEW.graph := gen_random_uuid();
+    END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change the binding';
+COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation is for good';
 
 -- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
 -- server's own functions over a text's bytes; only reading needs code.

@@ -88,6 +88,8 @@ COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS
     'makes these tables the graph; returns the name of the graph in attestations';
+COMMENT ON FUNCTION graph_kernel.guard_table() IS
+    'trigger: keeps rows of private tables from being written past the functions';
 COMMENT ON FUNCTION graph_kernel.unbind_tables() IS
     'makes public.memory_turns and public.memory_turn_edges the graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
@@ -116,6 +118,8 @@ DECLARE
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
+        'FUNCTION graph_kernel.guard_table()',
+        'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
@@ -129,6 +133,9 @@ BEGIN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
                   WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                  UNION ALL
+                  SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
+                  WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
@@ -149,4 +156,5 @@ BEGIN
         'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys TO %I', owner);
 END
 $$;
+GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
 GRANT SELECT ON graph_kernel.binding TO PUBLIC;

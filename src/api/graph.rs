@@ -37,5 +37,9 @@ fn turns_in_cycles() -> Option<i64> {
         whole = edges.len() < MAX_CHECKED_EDGES && edges.push(parent, child);
         if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    whole.then(|| edges.turns_in_cycles() as i64)
+    let mut tick = || {
+        pgrx::check_for_interrupts!();
+    };
+    let count = if whole { edges.turns_in_cycles(&mut tick) } else { None };
+    count.map(|count| count as i64)
 }

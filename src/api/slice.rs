@@ -12,7 +12,7 @@ use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
 use crate::pg::keys::Keys;
-use crate::pg::session::{circumstances, row_security_applies};
+use crate::pg::session::Caller;
 use crate::pg::store::PgStore;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
@@ -94,6 +94,7 @@ fn graph_slice_edges(
 /// A slice of the bound graph, with the graph it was taken from.
 pub struct TakenSlice {
     graph: Rc<Graph>,
+    caller: Caller,
     slice: Slice,
 }
 
@@ -102,12 +103,11 @@ impl TakenSlice {
     pub fn new(anchor: Uuid, policy: &SlicePolicy) -> Result<Self, SqlError> {
         guc::check_budget(policy)?;
         let graph = Graph::current()?;
-        let mut store = PgStore::new(Rc::clone(&graph));
+        let caller = Caller::current(&graph);
+        let mut store = PgStore::new(&graph, &caller);
         let anchor = from_sql_uuid(anchor);
-        let slice = with_policy_hint(row_security_applies(&graph), || {
-            slicer::slice(&mut store, policy, anchor)
-        })?;
-        Ok(TakenSlice { graph, slice })
+        let slice = with_policy_hint(caller.rls, || slicer::slice(&mut store, policy, anchor))?;
+        Ok(TakenSlice { graph, caller, slice })
     }
 
     /// The export, with its tokens.
@@ -115,7 +115,8 @@ impl TakenSlice {
         let keys = Keys::load(self.graph.name.clone())?;
         let active = keys.active()?;
         let mut export = Export::new(&self.slice, policy);
-        export.attest(policy, &active, keys.v2_secret(&active), circumstances(&self.graph));
+        let circumstances = self.caller.circumstances(&self.graph)?;
+        export.attest(policy, &active, keys.v2_secret(&active), circumstances);
         Ok(export)
     }
 

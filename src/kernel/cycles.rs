@@ -41,45 +41,73 @@ impl EdgeList {
     }
 
     /// How many turns lie on a cycle or on a path between two cycles; a self-loop is a cycle.
-    /// 0 means the graph is a DAG. Linear in the edges.
+    /// 0 means the graph is a DAG, `None` that there is no memory to find out. Linear in the edges;
+    /// `tick` is called at least every 256 steps.
     #[must_use]
-    pub fn turns_in_cycles(&self) -> usize {
-        let below = self.peel(|&(parent, child)| (parent, child));
-        let above = self.peel(|&(parent, child)| (child, parent));
-        below.iter().zip(&above).filter(|(a, b)| **a && **b).count()
+    pub fn turns_in_cycles(&self, tick: &mut dyn FnMut()) -> Option<usize> {
+        let below = self.peel(tick, |&(parent, child)| (parent, child))?;
+        let above = self.peel(tick, |&(parent, child)| (child, parent))?;
+        Some(below.iter().zip(&above).filter(|(a, b)| **a && **b).count())
     }
 
     /// Removes turns without incoming edges until none is left; true marks those that stay.
-    fn peel(&self, direction: impl Fn(&(u32, u32)) -> (u32, u32)) -> Vec<bool> {
+    fn peel(
+        &self,
+        tick: &mut dyn FnMut(),
+        direction: impl Fn(&(u32, u32)) -> (u32, u32),
+    ) -> Option<Vec<bool>> {
         let turns = self.numbers.len();
-        let mut incoming = vec![0u32; turns];
-        let mut starts = vec![0usize; turns + 1];
+        let mut step = 0u8;
+        let mut tick = || {
+            step = step.wrapping_add(1);
+            if step == 0 {
+                tick();
+            }
+        };
+        let mut incoming = filled(0u32, turns)?;
+        let mut starts = filled(0usize, turns + 1)?;
         for (from, to) in self.edges.iter().map(&direction) {
+            tick();
             incoming[to as usize] += 1;
             starts[from as usize + 1] += 1;
         }
         for i in 0..turns {
+            tick();
             starts[i + 1] += starts[i];
         }
-        let mut targets = vec![0u32; self.edges.len()];
-        let mut fill = starts.clone();
+        let mut targets = filled(0u32, self.edges.len())?;
+        let mut next = filled(0usize, turns)?;
+        next.copy_from_slice(&starts[..turns]);
         for (from, to) in self.edges.iter().map(&direction) {
-            targets[fill[from as usize]] = to;
-            fill[from as usize] += 1;
+            tick();
+            targets[next[from as usize]] = to;
+            next[from as usize] += 1;
         }
-        let mut stays = vec![true; turns];
-        let mut free: Vec<usize> = (0..turns).filter(|&turn| incoming[turn] == 0).collect();
+        let mut stays = filled(true, turns)?;
+        // Each turn enters the list once, so it never grows past this.
+        let mut free = filled(0usize, turns)?;
+        free.clear();
+        free.extend((0..turns).filter(|&turn| incoming[turn] == 0));
         while let Some(turn) = free.pop() {
             stays[turn] = false;
             for &target in &targets[starts[turn]..starts[turn + 1]] {
+                tick();
                 incoming[target as usize] -= 1;
                 if incoming[target as usize] == 0 {
                     free.push(target as usize);
                 }
             }
         }
-        stays
+        Some(stays)
     }
+}
+
+/// A vector, or `None` when there is no memory for it.
+fn filled<T: Clone>(value: T, length: usize) -> Option<Vec<T>> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(length).ok()?;
+    vector.resize(length, value);
+    Some(vector)
 }
 
 #[cfg(test)]
@@ -96,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_dag_has_none() {
-        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(), 0);
-        assert_eq!(graph(&[]).turns_in_cycles(), 0);
+        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(&mut || {}), Some(0));
+        assert_eq!(graph(&[]).turns_in_cycles(&mut || {}), Some(0));
     }
 
     #[test]
     fn cycles_and_self_loops_count_without_their_tails() {
-        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(), 2);
-        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(), 1);
+        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(&mut || {}), Some(2));
+        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(&mut || {}), Some(1));
     }
 }

@@ -250,9 +250,10 @@ impl Object {
     }
 }
 
+/// A string that PostgreSQL can hold: without NUL.
 fn string(json: &Json) -> Option<&str> {
     match json {
-        Json::String(text) => Some(text),
+        Json::String(text) if !text.contains('\0') => Some(text),
         _ => None,
     }
 }
@@ -278,7 +279,30 @@ fn integer(json: &Json) -> Option<i64> {
 fn binary32(json: &Json) -> Option<f32> {
     let wide = json.as_f64()?;
     let narrow = wide as f32;
-    let shortest = || serde_json::to_string(&narrow).ok()?.parse::<f64>().ok();
-    let same = f64::from(narrow) == wide || shortest() == Some(wide);
-    (narrow.is_finite() && same).then_some(narrow)
+    let spells = |number: &f32| {
+        let shortest = || serde_json::to_string(number).ok()?.parse::<f64>().ok();
+        number.is_finite() && (f64::from(*number) == wide || shortest() == Some(wide))
+    };
+    // The shortest form read as a binary64 can lie just past the middle between two binary32.
+    [narrow, narrow.next_up(), narrow.next_down()].into_iter().find(spells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_binary32_reads_back_from_both_spellings() {
+        let mut bits = 1u32;
+        for _ in 0..200_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let number = f32::from_bits(bits);
+            if number.is_finite() {
+                let shortest = Json::parse(&serde_json::to_string(&number).unwrap()).unwrap();
+                assert_eq!(binary32(&shortest).map(f32::to_bits), Some(bits), "{number:?}");
+                assert_eq!(binary32(&Json::Float(number.into())).map(f32::to_bits), Some(bits));
+            }
+        }
+        assert_eq!(binary32(&Json::Float(0.123_456_789_012)), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! From the kernel's errors to what a client sees: SQLSTATE, message, a stable word in DETAIL, and
 //! the command to type in HINT.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
@@ -91,6 +91,12 @@ pub fn with_policy_hint<T>(row_security: bool, read: impl FnOnce() -> T) -> T {
         .execute()
 }
 
+impl Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// Unwraps a result or raises its error.
 pub trait OrRaise<T> {
     /// The value; an error goes to the client.
@@ -117,10 +123,11 @@ impl From<PolicyError> for SqlError {
     }
 }
 
-impl<E: Display> From<SliceError<E>> for SqlError {
-    fn from(error: SliceError<E>) -> Self {
+impl From<SliceError<SqlError>> for SqlError {
+    fn from(error: SliceError<SqlError>) -> Self {
         let message = error.to_string();
         match error {
+            SliceError::Store(error) => error,
             SliceError::AnchorNotFound(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message)
                     .detail("ANCHOR_NOT_FOUND")
@@ -139,7 +146,7 @@ impl<E: Display> From<SliceError<E>> for SqlError {
                     .detail("SLICE_TOO_LARGE")
                     .hint("Use a policy with fewer max_nodes or max_siblings_per_node.")
             }
-            SliceError::Inconsistent(_) | SliceError::Store(_) => {
+            SliceError::Inconsistent(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
                     .detail("SLICE_FAILED")
             }

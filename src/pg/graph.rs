@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -12,7 +11,6 @@ use super::binding::{self, Binding};
 use super::error::SqlError;
 use super::private_table;
 use super::relation::{self, Table, catalog_generation, quote};
-use super::spi::{self, Param};
 
 /// What a column holds.
 #[derive(Clone, Copy)]
@@ -165,9 +163,10 @@ impl Graph {
         [self.turns.table.oid, self.edges.table.oid]
     }
 
-    /// Everything whose change changes the graph: the tables, their partitions, the binding.
+    /// Everything whose change changes the graph: the tables, their partitions, the binding, and
+    /// the schemas, by whose names the default tables are found.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
-        let mut relations = vec![private_table::oid(binding::TABLE)];
+        let mut relations = vec![private_table::oid(binding::TABLE), pg_sys::NamespaceRelationId];
         for bound in [&self.turns, &self.edges] {
             relations.push(bound.table.oid);
             relations.extend(&bound.partitions);
@@ -197,6 +196,14 @@ impl Graph {
             edges: fill(include_str!("../../sql/queries/edges.sql")),
         };
         Ok(Graph { name, turns, edges, statements })
+    }
+
+    /// Whether a column is an enum, whose labels can be renamed without touching the tables.
+    pub fn has_enum(&self) -> bool {
+        let columns = self.turns.columns.values().chain(self.edges.columns.values());
+        columns
+            .filter_map(|column| column.stored.as_ref())
+            .any(|(_, base_type)| relation::is_enum(*base_type))
     }
 
     /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM
@@ -409,24 +416,11 @@ fn check_storage(table: &Table) -> Result<Vec<pg_sys::Oid>, SqlError> {
             Err(wrong(format!("table {name} is not permanent")))
         }
         pg_sys::RELKIND_RELATION => Ok(Vec::new()),
-        pg_sys::RELKIND_PARTITIONED_TABLE => partitions(table.oid).map_err(|leaf| {
+        pg_sys::RELKIND_PARTITIONED_TABLE => relation::partitions(table.oid).map_err(|leaf| {
             wrong(format!("partition {leaf} of table {name} is not a permanent plain table"))
         }),
         _ => Err(wrong(format!("{name} is not a table"))),
     }
-}
-
-/// The OIDs below a partitioned table, or the name of a leaf that is no permanent plain table.
-fn partitions(root: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, String> {
-    let mut partitions = Vec::new();
-    let mut odd_leaf = None;
-    let statement = include_str!("../../sql/queries/partitions.sql");
-    spi::query(statement, &[Param::Oid(root)], |row| {
-        partitions.extend(row.i64(0).map(|oid| pg_sys::Oid::from(oid as u32)));
-        odd_leaf = row.text(1, |name| name.map(str::to_owned));
-        if odd_leaf.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    odd_leaf.map_or(Ok(partitions), Err)
 }
 
 fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {

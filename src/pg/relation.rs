@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 
 use pgrx::prelude::*;
-use pgrx::{PgTupleDesc, pg_sys};
+use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -102,6 +102,41 @@ impl Table {
     pub fn qualified_name(&self) -> String {
         format!("{}.{}", quote(&self.schema), quote(&self.name))
     }
+}
+
+/// The OIDs below a partitioned table, locked AccessShare, or the name of a leaf that is no permanent
+/// plain table. Read as the planner reads it, at the latest committed state: a partition made after
+/// the transaction's snapshot is part of the table too.
+pub fn partitions(root: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, String> {
+    // SAFETY: the function is the server's own, with this signature in PostgreSQL 14 to 18; the
+    // guard turns an error in it into a panic. It returns a list of OIDs, the root first.
+    let all = unsafe {
+        let list = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            find_all_inheritors(root, pg_sys::AccessShareLock as i32, std::ptr::null_mut())
+        });
+        PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect::<Vec<_>>()
+    };
+    let below: Vec<pg_sys::Oid> = all.into_iter().filter(|oid| *oid != root).collect();
+    // SAFETY: syscache look-ups of relations that are locked.
+    let odd = below.iter().find(|oid| unsafe {
+        let kind = pg_sys::get_rel_relkind(**oid) as u8;
+        let permanent =
+            pg_sys::get_rel_persistence(**oid) as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+        !matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE) || !permanent
+    });
+    match odd {
+        Some(oid) => Err(Table::lock(*oid).map_or_else(String::new, |t| t.qualified_name())),
+        None => Ok(below),
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// catalog/pg_inherits.h; not among the bindings.
+    fn find_all_inheritors(
+        parent: pg_sys::Oid,
+        lock: pg_sys::LOCKMODE,
+        parents: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::List;
 }
 
 /// Locks a relation AccessShare, to the transaction's end.

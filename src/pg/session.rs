@@ -1,32 +1,73 @@
 //! Who asks, and under what circumstances.
 
 use kernel::attestation::Circumstances;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
+use super::error::SqlError;
 use super::graph::Graph;
 use super::relation;
 
-/// The circumstances of a slice taken now.
-pub fn circumstances(graph: &Graph) -> Circumstances {
-    Circumstances {
-        graph: graph.name.clone(),
-        role: current_role(),
-        rls: row_security_applies(graph),
-        uncommitted: wrote_graph(graph),
+/// Whose rights apply when a slice is begun.
+pub struct Caller {
+    role: pg_sys::Oid,
+    /// Whether row security applies to the graph's tables.
+    pub rls: bool,
+}
+
+impl Caller {
+    /// The current role's rights on the graph.
+    pub fn current(graph: &Graph) -> Self {
+        Caller { role: current_role(), rls: row_security_applies(graph) }
+    }
+
+    /// The circumstances of a slice this caller began.
+    ///
+    /// # Errors
+    /// 55000 when the rights are no longer those the slice was begun with: a function of a row
+    /// security policy can switch roles.
+    pub fn circumstances(&self, graph: &Graph) -> Result<Circumstances, SqlError> {
+        self.check_role()?;
+        if self.rls != row_security_applies(graph) {
+            return Err(rights_changed());
+        }
+        Ok(Circumstances {
+            graph: graph.name.clone(),
+            role: role_name(self.role),
+            rls: self.rls,
+            uncommitted: may_have_changed(graph),
+        })
+    }
+
+    /// Refuses to go on under another role.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check_role(&self) -> Result<(), SqlError> {
+        if current_role() == self.role { Ok(()) } else { Err(rights_changed()) }
     }
 }
 
-/// The role whose rights apply.
-fn current_role() -> String {
-    // SAFETY: the current role has a name; GetUserNameFromId returns it NUL-terminated.
-    unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false)) }
-        .to_string_lossy()
-        .into_owned()
+fn rights_changed() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the role or its rights changed while a slice was taken",
+    )
+    .detail("RIGHTS_CHANGED")
+    .hint("A function of a row security policy must not set the role.")
 }
 
-/// Whether row security applies to the current role on either table.
-pub fn row_security_applies(graph: &Graph) -> bool {
+fn current_role() -> pg_sys::Oid {
+    // SAFETY: reads the session's state.
+    unsafe { pg_sys::GetUserId() }
+}
+
+fn role_name(role: pg_sys::Oid) -> String {
+    // SAFETY: the current role has a name; it comes NUL-terminated.
+    unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) }.to_string_lossy().into_owned()
+}
+
+fn row_security_applies(graph: &Graph) -> bool {
     graph.tables().into_iter().any(|table| {
         // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
         let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
@@ -34,12 +75,16 @@ pub fn row_security_applies(graph: &Graph) -> bool {
     })
 }
 
-/// Whether this transaction may have changed what the graph is: its tables, a partition of them,
-/// or the binding. Writers and DDL hold their locks to the end, a rolled back savepoint gives them
-/// back with the changes.
-fn wrote_graph(graph: &Graph) -> bool {
+/// Whether this transaction may have changed what the graph is. Writers and DDL hold their locks
+/// to the end; a rolled back savepoint gives them back together with the changes.
+fn may_have_changed(graph: &Graph) -> bool {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
-    let xid = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-    xid != pg_sys::InvalidTransactionId
-        && graph.relations().into_iter().any(relation::is_locked_for_writing)
+    let (xid, worker) =
+        unsafe { (pg_sys::GetTopTransactionIdIfAny(), pg_sys::ParallelWorkerNumber >= 0) };
+    if xid == pg_sys::InvalidTransactionId {
+        return false;
+    }
+    // A parallel worker knows the leader's XID but not its locks; renaming an enum's label takes
+    // no lock on the tables.
+    worker || graph.has_enum() || graph.relations().into_iter().any(relation::is_locked_for_writing)
 }

@@ -1,69 +1,76 @@
 //! The graph store over SPI: each question is one statement for a whole batch.
 
-use std::convert::Infallible;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use kernel::edge::EdgeType;
 use kernel::store::{GraphStore, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
 
+use super::error::SqlError;
 use super::graph::Graph;
+use super::session::Caller;
 use super::spi::{Param, Row, query};
 
-/// The bound graph, read on the caller's snapshot. What fails in PostgreSQL unwinds from there,
-/// so the store itself has no error.
-pub struct PgStore(Rc<Graph>);
+/// The bound graph, read on the caller's snapshot with the caller's rights.
+pub struct PgStore<'a> {
+    graph: &'a Graph,
+    caller: &'a Caller,
+}
 
-impl PgStore {
-    /// A store over this graph.
-    pub fn new(graph: Rc<Graph>) -> Self {
-        PgStore(graph)
+impl<'a> PgStore<'a> {
+    /// A store over this graph for this caller.
+    pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
+        PgStore { graph, caller }
+    }
+
+    fn ask(
+        &self,
+        statement: &str,
+        ids: &[TurnId],
+        sink: impl FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        self.caller.check_role()?;
+        query(statement, &[Param::Ids(ids)], sink);
+        Ok(())
     }
 }
 
-impl GraphStore for PgStore {
-    type Error = Infallible;
+impl GraphStore for PgStore<'_> {
+    type Error = SqlError;
 
-    fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Infallible> {
-        query(&self.0.statements.scored, &[Param::Ids(ids)], |row| {
+    fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.scored, ids, |row| {
             scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
-        });
-        Ok(())
+        })
     }
 
     fn parents(
         &mut self,
         of: &[TurnId],
         sink: Sink<'_, (usize, ParentEdge)>,
-    ) -> Result<(), Infallible> {
-        query(&self.0.statements.parents, &[Param::Ids(of)], |row| {
-            let Some(parent) = row.id(1) else {
-                return ControlFlow::Continue(());
-            };
+    ) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.parents, of, |row| {
+            let Some(parent) = row.id(1) else { return ControlFlow::Continue(()) };
             let edge_type = row.text(2, EdgeType::from_stored);
             sink((position(&row), ParentEdge { parent, edge_type, turn: scored_turn(&row, 3) }))
-        });
-        Ok(())
+        })
     }
 
     fn children(
         &mut self,
         of: &[TurnId],
         sink: Sink<'_, (usize, ScoredTurn)>,
-    ) -> Result<(), Infallible> {
-        query(&self.0.statements.children, &[Param::Ids(of)], |row| {
+    ) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.children, of, |row| {
             let turn = scored_turn(&row, 1);
             turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn)))
-        });
-        Ok(())
+        })
     }
 
-    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Infallible> {
-        query(&self.0.statements.turns, &[Param::Ids(ids)], |row| {
+    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.turns, ids, |row| {
             turn(&row).map_or(ControlFlow::Continue(()), &mut *sink)
-        });
-        Ok(())
+        })
     }
 
     fn check_interrupts(&mut self) {
