@@ -24,45 +24,23 @@ thread_local! {
     static PLANS: RefCell<HashMap<String, Rc<Plan>>> = RefCell::default();
 }
 
-/// What a statement is given for `$1`, `$2`, …
-#[derive(Clone, Copy)]
-pub enum Param<'a> {
-    /// A `uuid[]`.
-    Ids(&'a [TurnId]),
-    /// An `oid`.
-    Oid(pg_sys::Oid),
-}
-
-impl Param<'_> {
-    fn type_oid(self) -> pg_sys::Oid {
-        match self {
-            Param::Ids(_) => pg_sys::UUIDARRAYOID,
-            Param::Oid(_) => pg_sys::OIDOID,
-        }
+/// The `uuid[]` of these ids, in the current memory context.
+fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
+    let mut elements: Vec<pg_sys::Datum> =
+        ids.iter().map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr())).collect();
+    // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16 bytes, by
+    // reference, char aligned) is stored; the array copies them.
+    unsafe {
+        pg_sys::construct_array(
+            elements.as_mut_ptr(),
+            elements.len() as c_int,
+            pg_sys::UUIDOID,
+            16,
+            false,
+            pg_sys::TYPALIGN_CHAR as std::ffi::c_char,
+        )
     }
-
-    fn datum(self) -> pg_sys::Datum {
-        match self {
-            Param::Oid(oid) => oid.into(),
-            Param::Ids(ids) => {
-                let mut elements: Vec<pg_sys::Datum> =
-                    ids.iter().map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr())).collect();
-                // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16
-                // bytes, by reference, char aligned) is stored; the array copies them.
-                unsafe {
-                    pg_sys::construct_array(
-                        elements.as_mut_ptr(),
-                        elements.len() as c_int,
-                        pg_sys::UUIDOID,
-                        16,
-                        false,
-                        pg_sys::TYPALIGN_CHAR as std::ffi::c_char,
-                    )
-                }
-                .into()
-            }
-        }
-    }
+    .into()
 }
 
 /// A prepared statement that lives as long as the backend.
@@ -98,13 +76,18 @@ impl Drop for Connection {
     }
 }
 
-/// Runs a read-only statement on the caller's snapshot and hands each row to `sink`.
+/// Runs a read-only statement on the caller's snapshot and hands each row to `sink`. `ids` is the
+/// statement's `$1`, a `uuid[]`, where it has one.
 ///
 /// The statement's plan is generic and kept by its text, so the text must name its tables with
 /// their schemas and say all that the plan depends on.
-pub fn query(statement: &str, params: &[Param<'_>], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+pub fn query(
+    statement: &str,
+    ids: Option<&[TurnId]>,
+    mut sink: impl FnMut(Row) -> ControlFlow<()>,
+) {
     let _connection = Connection::open();
-    let plan = plan(statement, params);
+    let plan = plan(statement, ids.is_some());
     let mut receiver = Receiver {
         interface: pg_sys::DestReceiver {
             receiveSlot: Some(receive_slot),
@@ -116,17 +99,17 @@ pub fn query(statement: &str, params: &[Param<'_>], mut sink: impl FnMut(Row) ->
         },
         sink: &mut sink,
     };
-    // SAFETY: the parameter list has room for `params.len()` entries and lives, like the arrays
-    // in it, in SPI's procedure context until SPI_finish; the receiver and the sink it points to
-    // outlive the call.
+    // SAFETY: the parameter list has room for its one entry and lives, like the array in it, in
+    // SPI's procedure context until SPI_finish; the receiver and the sink it points to outlive the
+    // call.
     let code = unsafe {
-        let list = pg_sys::makeParamList(params.len() as c_int);
-        for (i, param) in params.iter().enumerate() {
-            let entry = (*list).params.as_mut_ptr().add(i);
-            (*entry).value = param.datum();
+        let list = pg_sys::makeParamList(ids.is_some().into());
+        if let Some(ids) = ids {
+            let entry = (*list).params.as_mut_ptr();
+            (*entry).value = uuid_array(ids);
             (*entry).isnull = false;
             (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
-            (*entry).ptype = param.type_oid();
+            (*entry).ptype = pg_sys::UUIDARRAYOID;
         }
         let options = pg_sys::SPIExecuteOptions {
             params: list,
@@ -139,17 +122,17 @@ pub fn query(statement: &str, params: &[Param<'_>], mut sink: impl FnMut(Row) ->
     assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
 }
 
-fn plan(statement: &str, params: &[Param<'_>]) -> Rc<Plan> {
+fn plan(statement: &str, takes_ids: bool) -> Rc<Plan> {
     if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
         return plan;
     }
     let text = CString::new(statement).expect("statements hold no NUL byte");
-    let mut types: Vec<pg_sys::Oid> = params.iter().map(|param| param.type_oid()).collect();
-    // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
+    let mut types = [pg_sys::UUIDARRAYOID];
+    // SAFETY: `types` has at least as many entries as said; an unparsable statement raises an error.
     let plan = unsafe {
         let plan = pg_sys::SPI_prepare_cursor(
             text.as_ptr(),
-            types.len() as c_int,
+            takes_ids.into(),
             types.as_mut_ptr(),
             pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
         );

@@ -9,7 +9,7 @@ use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds}
 use super::error::SqlError;
 use super::graph::Graph;
 use super::session::Caller;
-use super::spi::{Param, Row, query};
+use super::spi::{Row, query};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {
@@ -30,7 +30,7 @@ impl<'a> PgStore<'a> {
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        query(statement, &[Param::Ids(ids)], sink);
+        query(statement, Some(ids), sink);
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ fn turn(row: &Row) -> Option<Turn> {
 
 /// Every edge of the graph, in no order.
 pub fn all_edges(graph: &Graph, mut sink: impl FnMut(TurnId, TurnId) -> ControlFlow<()>) {
-    query(&graph.statements.edges, &[], |row| match (row.id(0), row.id(1)) {
+    query(&graph.statements.edges, None, |row| match (row.id(0), row.id(1)) {
         (Some(parent), Some(child)) => sink(parent, child),
         _ => ControlFlow::Continue(()),
     });
