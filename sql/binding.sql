@@ -58,7 +58,7 @@ BEGIN
         RAISE EXCEPTION 'turns and edges must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    described := graph_kernel.describe_tables(turns, edges, columns);
+    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns);
     IF NOT graph_kernel.has_index(turns, described #>> '{turns,columns,id}', true) THEN
         RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
             described #>> '{turns,columns,id}'

@@ -30,7 +30,8 @@ BEGIN
             format('its slice was taken under row security by role %s', verified.role)
         WHEN trust <> 'no_rls' AND verified.role <> ALL (string_to_array(substr(trust, 7), ',')) THEN
             format('its slice was taken by role %s', verified.role)
-        WHEN cardinality(turns) IS NULL OR cardinality(turns) = 0 OR array_position(turns, NULL) IS NOT NULL THEN
+        WHEN coalesce(cardinality(turns), 0) = 0
+             OR EXISTS (SELECT FROM unnest(turns) AS t (id) WHERE t.id IS NULL) THEN
             'it names no source turns'
         WHEN cardinality(@extschema@.graph_filter_admissible(slice, turns)) < cardinality(turns) THEN
             'a source turn is not in its slice'

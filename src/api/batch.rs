@@ -6,6 +6,7 @@ use super::slice::TakenSlice;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
+use crate::pg::keys::Keys;
 use crate::pg::text_type::{JsonText, Policy};
 
 type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
@@ -24,9 +25,10 @@ fn graph_slices(
         name!(error, Option<String>),
     ),
 > {
-    // What is wrong with the graph or the policy is wrong for every anchor: an error, not a row.
+    // What is wrong with the graph, the keys or the policy is wrong for every anchor: an error, not a row.
     guc::check_budget(&policy.0).or_raise();
     Graph::current().or_raise();
+    Keys::load(Graph::current_name()).or_raise();
     TableIterator::new(anchors.into_iter().map(move |anchor| slice_row(anchor, &policy.0)))
 }
 

@@ -3,7 +3,7 @@ use kernel::diff::{Difference, differences};
 use kernel::edge::Edge;
 use kernel::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
-use kernel::verify::{KeyRing, Verdict, verify};
+use kernel::verify::{KeyRing, Verdict, has_known_versions, verify};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -119,7 +119,13 @@ fn replay(
     text: &str,
     policy: Option<SlicePolicy>,
 ) -> Result<Vec<ReplayRow>, (&'static str, Option<String>)> {
-    let export = ParsedExport::parse(text).map_err(|error| ("malformed", Some(error)))?;
+    let tick = || {
+        pgrx::check_for_interrupts!();
+    };
+    let export = ParsedExport::parse(text, &tick).map_err(|error| ("malformed", Some(error)))?;
+    if !has_known_versions(&export) {
+        return Err(("unknown_version", None));
+    }
     if let Some((attestation, _)) = &export.attestation
         && attestation.graph != Graph::current_name()
     {

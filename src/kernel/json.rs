@@ -1,8 +1,10 @@
 //! JSON from outside, read without losing what a map would lose: duplicate keys, key order and
 //! whether a number was written as an integer.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::cell::Cell;
 use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +31,24 @@ impl Json {
     /// # Errors
     /// The parser's own message, with line and column.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+        Self::parse_within(text, usize::MAX, &|| {})
+    }
+
+    /// [`Json::parse`] of a text that may be hostile: more than `most` values are an error, and
+    /// `tick` is called at least every 256 values.
+    ///
+    /// # Errors
+    /// As [`Json::parse`].
+    pub fn parse_within(
+        text: &str,
+        most: usize,
+        tick: &dyn Fn(),
+    ) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let reader = Reader { left: &Cell::new(most), tick };
+        let json = reader.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(json)
     }
 
     /// The number, whether it was written as an integer or not.
@@ -68,15 +87,30 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
+/// Reads values while there are any left to read.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    left: &'a Cell<usize>,
+    tick: &'a dyn Fn(),
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(D::Error::custom("too many values"));
+        }
+        if left.is_multiple_of(256) {
+            (self.tick)();
+        }
+        self.left.set(left - 1);
+        deserializer.deserialize_any(self)
     }
 }
 
-struct JsonVisitor;
-
-impl<'de> Visitor<'de> for JsonVisitor {
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +143,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Json::Array(items))
@@ -117,8 +151,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+        while let Some(key) = map.next_key()? {
+            entries.push((key, map.next_value_seed(self)?));
         }
         Ok(Json::Object(entries))
     }
@@ -136,6 +170,12 @@ mod tests {
         let expected =
             [("b", Json::Integer(1)), ("a", Json::Float(1.0)), ("b", Json::Float(100.0))];
         assert_eq!(entries, expected.map(|(k, v)| (k.to_owned(), v)));
+    }
+
+    #[test]
+    fn values_are_counted() {
+        assert!(Json::parse_within("[[],[],[]]", 4, &|| {}).is_ok());
+        assert!(Json::parse_within("[[],[],[]]", 3, &|| {}).is_err());
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::turn::{Phase, Role, Turn, TurnId};
 /// The longest export that is read, in bytes.
 pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
+/// The most JSON values an export is read with: a full slice's turns and half a million edges.
+const EXPORT_MAX_VALUES: usize = 2_500_000;
+
 /// An export as somebody gave it: well-formed, nothing checked.
 #[derive(Clone, Debug)]
 pub struct ParsedExport {
@@ -44,18 +47,19 @@ pub struct ParsedExport {
 pub type ParseError = String;
 
 impl ParsedExport {
-    /// Reads an export.
+    /// Reads an export; `tick` is called at least every 256 values.
     ///
     /// # Errors
     /// A sentence that names the key.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
+    pub fn parse(text: &str, tick: &dyn Fn()) -> Result<Self, ParseError> {
         if text.len() > EXPORT_MAX_BYTES {
             return Err(format!(
                 "export of {} bytes is longer than {EXPORT_MAX_BYTES}",
                 text.len()
             ));
         }
-        let json = Json::parse(text).map_err(|error| format!("not valid JSON: {error}"))?;
+        let json = Json::parse_within(text, EXPORT_MAX_VALUES, tick)
+            .map_err(|error| format!("not valid JSON: {error}"))?;
         let mut object = Object::new("export", json)?;
         let export = ParsedExport {
             anchor: object.id("anchor_turn_id")?,
@@ -82,10 +86,10 @@ impl ParsedExport {
         self.turns.iter().collect()
     }
 
-    /// Whether a turn is among the turns.
+    /// Whether a turn is among the turns, which must ascend as those of a valid export do.
     #[must_use]
     pub fn contains(&self, id: TurnId) -> bool {
-        self.turns.iter().any(|turn| turn.id == id)
+        self.turns.binary_search_by_key(&id, |turn| turn.id).is_ok()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::export::{graph_snapshot_hash, slice_id};
 use crate::keys::{EpochKeys, Secret};
 use crate::parse::ParsedExport;
 use crate::policy::{POLICY_ID, SlicePolicy};
+use crate::turn::TurnId;
 
 /// What a verifier knows: its graph and its keys.
 pub trait KeyRing {
@@ -17,6 +18,8 @@ pub trait KeyRing {
     fn is_revoked(&self, kid: &str) -> bool;
     /// The secret shared with other verifiers of published tokens, if there is one.
     fn shared_v2_secret(&self) -> Option<&Secret>;
+    /// Called at least every 256 values of an export: a verifier that can be cancelled answers here.
+    fn check_interrupts(&self) {}
 }
 
 macro_rules! checks {
@@ -128,7 +131,7 @@ impl Verdict {
 #[must_use]
 pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     let mut verdict = Verdict { outcomes: Vec::new(), export: None };
-    match ParsedExport::parse(text) {
+    match ParsedExport::parse(text, &|| ring.check_interrupts()) {
         Ok(export) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
             check_slice(&mut verdict, &export);
@@ -150,24 +153,28 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     verdict
 }
 
+/// Whether policy, schema and attestation have the versions of this kernel.
+#[must_use]
+pub fn has_known_versions(export: &ParsedExport) -> bool {
+    let attestation = export.attestation.as_ref().map(|(attestation, _)| attestation.v);
+    export.policy_id == POLICY_ID
+        && export.schema_version == SCHEMA_VERSION
+        && attestation.is_none_or(|v| v == ATTESTATION_VERSION)
+}
+
 /// What can be checked without a key.
 fn check_slice(verdict: &mut Verdict, export: &ParsedExport) {
     let ordered =
         export.turns.is_sorted_by(|a, b| a.id < b.id) && export.edges.is_sorted_by(|a, b| a < b);
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
 
-    let attestation_version = export.attestation.as_ref().map(|(attestation, _)| attestation.v);
-    let versions = export.policy_id == POLICY_ID
-        && export.schema_version == SCHEMA_VERSION
-        && attestation_version.is_none_or(|v| v == ATTESTATION_VERSION);
+    let versions = has_known_versions(export);
     let detail = format!("policy {}, schema {}", export.policy_id, export.schema_version);
     verdict.note(Check::Versions, versions, detail);
 
-    // By binary search where the order allows it; an unordered export has failed already.
-    let contains = |id| match ordered {
-        true => export.turns.binary_search_by_key(&id, |turn| turn.id).is_ok(),
-        false => export.contains(id),
-    };
+    let mut ids: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
+    ids.sort_unstable();
+    let contains = |id: TurnId| ids.binary_search(&id).is_ok();
     let outside = export.edges.iter().filter(|e| !contains(e.parent) || !contains(e.child)).count();
     let anchor = if contains(export.anchor) { "is a turn" } else { "is no turn" };
     let boundary = outside == 0 && contains(export.anchor);

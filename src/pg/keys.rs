@@ -2,9 +2,9 @@
 //! database.
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use kernel::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
 use kernel::verify::KeyRing;
@@ -18,6 +18,9 @@ use super::private_table;
 
 const ROOTS: &CStr = c"root_keys";
 const REVOKED: &CStr = c"revoked_keys";
+
+/// open(2)'s flag on Linux.
+const O_NONBLOCK: i32 = 0o4000;
 
 /// The longest secret that is read from a file, in bytes.
 const SECRET_MAX_BYTES: u64 = 4096;
@@ -120,6 +123,10 @@ impl KeyRing for Keys {
     fn shared_v2_secret(&self) -> Option<&Secret> {
         self.shared_v2.as_ref()
     }
+
+    fn check_interrupts(&self) {
+        pgrx::check_for_interrupts!();
+    }
 }
 
 /// Begins an epoch, one past the epoch that signs now. With a key file it gets no root of its own:
@@ -171,7 +178,8 @@ fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
              (chmod 600).",
         ))
     };
-    let mut file = match File::open(path) {
+    // Not blocking: a pipe nobody writes to would hang the backend.
+    let mut file = match OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) => return refuse(format!("cannot be opened: {error}")),
     };
