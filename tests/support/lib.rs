@@ -1,1 +1,6 @@
 //! What the tests share: finding data, reading it, reaching a server.
+
+pub mod data;
+pub mod key_ring;
+pub mod memory_store;
+pub mod shared;

@@ -1,0 +1,13 @@
+//! Published values: whatever the kernel computes of the same input must be these bytes.
+
+mod attestation;
+mod recorded_slices;
+mod reference;
+mod small_graphs;
+
+use std::path::{Path, PathBuf};
+
+/// A committed file.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data").join(name)
+}

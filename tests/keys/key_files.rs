@@ -1,0 +1,263 @@
+//! The rules for key files: what they may be, and that nothing takes their place.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use postgres::{Client, NoTls};
+
+use crate::cluster::{Cluster, server_account};
+use crate::common::tell;
+use crate::graph::{SLICE, install, kid, reason, reasons, refusal, rotate, slice, text};
+use crate::secret_file::{self, random, set_mode};
+
+const ROOT: &str = "graph_kernel.root_key_file";
+const SECRET: &str = "graph_kernel.v2_secret_file";
+
+fn installed() -> (Cluster, String) {
+    let cluster = Cluster::start("");
+    let mut client = cluster.client();
+    install(&mut client);
+    let export = slice(&mut client);
+    (cluster, export)
+}
+
+/// Everything that needs a key, each as a statement of its own.
+fn statements_that_need_a_key(export: &str) -> Vec<String> {
+    let anchor = "'00000000-0000-4000-8000-000000000003'";
+    let hash = "'0123456789abcdef'";
+    vec![
+        SLICE.to_owned(),
+        format!("SELECT * FROM graph_slices(ARRAY[{anchor}::uuid])"),
+        format!("SELECT admissibility_token FROM graph_slice_turns({anchor})"),
+        format!("SELECT * FROM graph_verify('{export}')"),
+        format!("SELECT * FROM graph_verify_slice('{export}')"),
+        format!("SELECT graph_is_admissible('{export}', {anchor})"),
+        format!("SELECT graph_filter_admissible('{export}', ARRAY[{anchor}::uuid])"),
+        format!(
+            "SELECT graph_verify_token('0123456789abcdef0123456789abcdef', {hash}, {anchor},
+                 'slice_policy_v1', {hash}, {hash}, '1.0.0')"
+        ),
+        "SELECT * FROM graph_kernel.keys".to_owned(),
+        "SELECT graph_kernel.rotate_key()".to_owned(),
+        "SELECT graph_kernel.revoke_key('7-0123456789abcdef')".to_owned(),
+    ]
+}
+
+fn assert_nothing_works(client: &mut Client, export: &str, why: &str) {
+    for statement in statements_that_need_a_key(export) {
+        let (code, detail) = refusal(client, &statement);
+        assert_eq!((code.as_str(), detail.as_str()), ("55000", "KEYS_UNAVAILABLE"), "{why}");
+    }
+}
+
+/// Files that must be refused, and why.
+fn unusable_files(folder: &Path) -> Vec<(&'static str, PathBuf)> {
+    let file = |name: &str, length: usize, mode: u32| {
+        let path = folder.join(name);
+        secret_file::write(&path, &random(length));
+        set_mode(&path, mode);
+        path
+    };
+    let empty_folder = folder.join("empty");
+    fs::create_dir(&empty_folder).unwrap();
+    crate::cluster::give_to_server(&empty_folder);
+    vec![
+        ("missing", folder.join("missing")),
+        ("empty", file("zero", 0, 0o600)),
+        ("too short", file("short", 31, 0o600)),
+        ("too long", file("long", 4097, 0o600)),
+        ("a folder", empty_folder),
+        ("a device", PathBuf::from("/dev/zero")),
+        ("read by the group", file("group", 32, 0o640)),
+        ("read by all", file("world", 32, 0o604)),
+        ("written by all", file("written", 32, 0o602)),
+        ("not readable", file("unreadable", 32, 0o200)),
+    ]
+}
+
+#[test]
+fn an_unusable_key_file_stops_everything_and_nothing_takes_its_place() {
+    let (cluster, export) = installed();
+    for setting in [ROOT, SECRET] {
+        let folder = cluster.folder.join(setting);
+        fs::create_dir(&folder).unwrap();
+        set_mode(&folder, 0o755);
+        for (why, path) in unusable_files(&folder) {
+            cluster.set(setting, path.to_str().unwrap());
+            assert_nothing_works(&mut cluster.client(), &export, why);
+        }
+        cluster.set(setting, "");
+        assert_eq!(reason(&mut cluster.client(), &export), "ok");
+    }
+}
+
+#[test]
+fn files_of_32_and_of_4096_bytes_are_used() {
+    let (cluster, export) = installed();
+    let mut signers = vec![kid(&export)];
+    for length in [32, 4096] {
+        secret_file::use_root(&cluster, &random(length));
+        let mut client = cluster.client();
+        let export = slice(&mut client);
+        assert_eq!(reason(&mut client, &export), "ok");
+        assert!(!signers.contains(&kid(&export)));
+        signers.push(kid(&export));
+    }
+}
+
+#[test]
+fn a_running_session_takes_a_good_file_without_a_restart() {
+    let (cluster, signed_by_table) = installed();
+    let mut client = cluster.client();
+    cluster.set(ROOT, "/nowhere");
+    cluster.wait_for(&mut client, ROOT, "/nowhere");
+    assert_nothing_works(&mut client, &signed_by_table, "missing");
+
+    let path = secret_file::use_root(&cluster, &random(32));
+    cluster.wait_for(&mut client, ROOT, path.to_str().unwrap());
+    let signed_by_file = slice(&mut client);
+    let exports = [signed_by_table, signed_by_file];
+    assert_eq!(reasons(&mut client, &exports), ["unknown_key", "ok"]);
+
+    // The same place, another root.
+    secret_file::write(&path, &random(32));
+    assert_eq!(reasons(&mut client, &exports), ["unknown_key", "unknown_key"]);
+
+    cluster.set(ROOT, "");
+    cluster.wait_for(&mut client, ROOT, "");
+    assert_eq!(reasons(&mut client, &exports), ["ok", "unknown_key"]);
+}
+
+#[test]
+fn the_extension_is_not_created_with_an_unusable_key_file() {
+    let cluster = Cluster::start(&format!("{ROOT} = '/nowhere'"));
+    let mut client = cluster.client();
+    let refused = refusal(&mut client, "CREATE EXTENSION graph_kernel");
+    assert_eq!(refused, ("55000".to_owned(), "KEYS_UNAVAILABLE".to_owned()));
+    secret_file::use_root(&cluster, &random(32));
+    let mut client = cluster.client();
+    install(&mut client);
+    let export = slice(&mut client);
+    assert_eq!(reason(&mut client, &export), "ok");
+}
+
+#[test]
+fn root_may_lend_a_key_file_to_the_servers_group() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        tell("SKIPPED: root_may_lend_a_key_file_to_the_servers_group: not run as root");
+        return;
+    }
+    let (cluster, export) = installed();
+    let (_, group) = server_account();
+    let path = secret_file::use_root(&cluster, &random(32));
+    let mut client = cluster.client();
+    for (mode, lent) in [
+        (0o640, true),
+        (0o440, true),
+        (0o600, false), // nobody but root can read it
+        (0o644, false),
+        (0o660, false),
+        (0o641, false),
+    ] {
+        chown(&path, Some(0), Some(group)).unwrap();
+        set_mode(&path, mode);
+        if lent {
+            let new = slice(&mut client);
+            assert_eq!(reason(&mut client, &new), "ok", "{mode:o}");
+        } else {
+            assert_nothing_works(&mut client, &export, &format!("{mode:o}"));
+        }
+    }
+}
+
+#[test]
+fn an_epoch_begun_with_a_key_file_leaves_no_root_in_the_database() {
+    let (cluster, signed_by_table) = installed();
+    secret_file::use_root(&cluster, &random(32));
+    let mut client = cluster.client();
+    rotate(&mut client);
+    let signed_by_file = slice(&mut client);
+    let roots = "SELECT string_agg(epoch || CASE WHEN root IS NULL THEN ' none' ELSE '' END, ', '
+                                   ORDER BY epoch) FROM graph_kernel.root_keys";
+    assert_eq!(text(&mut client, roots), "1, 2 none");
+
+    // Without the file nothing takes its place until somebody rotates.
+    cluster.set(ROOT, "");
+    let mut client = cluster.client();
+    let refused = refusal(&mut client, SLICE);
+    assert_eq!(refused, ("55000".to_owned(), "KEYS_UNAVAILABLE".to_owned()));
+    let exports = [signed_by_table, signed_by_file];
+    assert_eq!(reasons(&mut client, &exports), ["ok", "unknown_key"]);
+    rotate(&mut client);
+    let export = slice(&mut client);
+    assert_eq!(reason(&mut client, &export), "ok");
+    assert_eq!(text(&mut client, roots), "1, 2 none, 3");
+}
+
+/// What this session makes of the graph and of an export that the table's root has signed: the id
+/// of the key it signs with, and the reason; or errors.
+fn tries(client: &mut Client, signed_by_table: &str) -> [Result<String, String>; 2] {
+    let mut ask = |statement: &str| {
+        let answer = client.query_one(statement, &[]);
+        answer.map(|row| row.get::<_, String>(0)).map_err(|error| error.to_string())
+    };
+    [
+        ask(SLICE).map(|export| kid(&export)),
+        ask(&format!("SELECT reason FROM graph_verify('{signed_by_table}')")),
+    ]
+}
+
+/// Sessions of roles whose settings name another file, or none, before the library is loaded: until
+/// then the name means nothing to the server.
+fn tampered_sessions(cluster: &Cluster, value: &str) -> Vec<(&'static str, Client)> {
+    let mut sessions = Vec::new();
+    for more in ["", "-c force_parallel_mode=on", "-c debug_parallel_query=on"] {
+        let mut config = cluster.config("mallory", "postgres");
+        if let Ok(client) = config.options(&format!("-c {ROOT}={value} {more}")).connect(NoTls) {
+            sessions.push(("options", client));
+        }
+    }
+    let mut add = |way, role, statement: &str| {
+        let mut client = cluster.client_of(role, "postgres");
+        let _ = client.batch_execute(statement);
+        sessions.push((way, client));
+    };
+    add("SET", "mallory", &format!("SET {ROOT} = '{value}'"));
+    add("SET LOCAL", "mallory", &format!("BEGIN; SET LOCAL {ROOT} = '{value}'"));
+    add("to be altered", "mallory", &format!("ALTER ROLE mallory SET {ROOT} = '{value}'"));
+    add("after ALTER ROLE", "mallory", "");
+    let _ = cluster.client().batch_execute(&format!("ALTER ROLE trent SET {ROOT} = '{value}'"));
+    add("after a superuser's ALTER ROLE", "trent", "");
+    add("loaded and rolled back", "trent", "BEGIN; SELECT graph_kernel_version(); ROLLBACK");
+    sessions
+}
+
+#[test]
+fn no_session_switches_the_key_file_off_for_itself() {
+    let (cluster, signed_by_table) = installed();
+    cluster
+        .client()
+        .batch_execute(
+            "CREATE ROLE mallory LOGIN; CREATE ROLE trent LOGIN;
+             GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO PUBLIC",
+        )
+        .unwrap();
+    let path = secret_file::use_root(&cluster, &random(32));
+    let other = cluster.folder.join("other.key");
+    secret_file::write(&other, &random(32));
+    let by_file = kid(&slice(&mut cluster.client()));
+
+    for value in ["", "/nowhere", path.to_str().unwrap(), other.to_str().unwrap()] {
+        for (way, mut client) in tampered_sessions(&cluster, value) {
+            // Whatever is refused, a second try gets no more.
+            for _ in 0..2 {
+                let [signer, reason] = tries(&mut client, &signed_by_table);
+                assert!(signer.as_ref().map_or(true, |kid| *kid == by_file), "{way}: {signer:?}");
+                assert!(reason.as_ref().map_or(true, |r| r == "unknown_key"), "{way}: {reason:?}");
+                let _ = client.batch_execute("ROLLBACK");
+            }
+        }
+    }
+    assert_eq!(kid(&slice(&mut cluster.client())), by_file);
+}

@@ -1,0 +1,19 @@
+//! The life of keys: restarts, crashes, moves, dumps, key files; and that they stay secret.
+
+#[path = "../server/common/mod.rs"]
+mod common;
+
+mod cluster;
+mod graph;
+mod secret_file;
+
+mod crash;
+mod dump;
+mod extension;
+mod key_files;
+mod moves;
+mod parallel;
+mod published_secret;
+mod rotation;
+mod secrecy;
+mod standby;

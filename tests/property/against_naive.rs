@@ -1,0 +1,110 @@
+//! The slicer selects what the specification's own loop selects, however it reads the graph.
+
+use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::slice::SelectedTurn;
+use kernel::slicer::{Limits, slice_within};
+use kernel::turn::TurnId;
+use proptest::prelude::*;
+
+use crate::cases;
+use crate::generate::{Case, PolicyParams, graphs, hubs, limits, policies, rivals};
+use crate::naive;
+
+/// Selection order, distances, priorities and edges are those of the naive slice.
+fn check(
+    case: Case,
+    params: &PolicyParams,
+    limits: Limits,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let expected = naive::slice(&case.graph, params, case.anchor);
+    let mut store = MemoryStore::new(case.graph).shuffled(seed);
+    let slice = slice_within(&mut store, &params.policy(), case.anchor, limits);
+    let slice = slice.map_err(|error| TestCaseError::fail(error.to_string()))?;
+
+    let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    selected.sort_by_key(|turn| turn.selection_order);
+    // A priority of −0.0 ranks as 0.0 and is shown so.
+    type Selected = (TurnId, u32, u32);
+    let found: Vec<Selected> = selected
+        .iter()
+        .map(|turn| (turn.turn.id, turn.distance, turn.priority.to_bits()))
+        .collect();
+    let wanted: Vec<Selected> = expected
+        .selected
+        .iter()
+        .map(|turn| (turn.id, turn.distance, (turn.priority + 0.0).to_bits()))
+        .collect();
+    prop_assert_eq!(found, wanted);
+    prop_assert_eq!(slice.edges, expected.edges);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(4000))]
+
+    #[test]
+    fn any_graph_is_sliced_as_the_naive_loop_does(
+        case in graphs(),
+        params in policies(1..=64),
+        seed: u64,
+    ) {
+        check(case, &params, Limits::default(), seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(20_000))]
+
+    #[test]
+    fn hubs_are_sliced_as_the_naive_loop_does_when_nearly_every_turn_is_wide(
+        case in hubs(4..=40, 90),
+        params in policies(2..=14),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn any_graph_is_sliced_as_the_naive_loop_does_when_nearly_every_turn_is_wide(
+        case in graphs(),
+        params in policies(1..=64),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(4000))]
+
+    // What the second one may discover depends on what the first one cut off.
+    #[test]
+    fn rivals_for_the_same_children_are_sliced_as_the_naive_loop_does(
+        (case, params) in rivals(12..=40, 100),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    // Answers long enough for the best children to be sorted out while they stream in.
+    #[test]
+    fn rivals_for_hundreds_of_children_are_sliced_as_the_naive_loop_does(
+        (case, params) in rivals(200..=350, 1000),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}

@@ -1,0 +1,106 @@
+//! Graphs and bounds that give no slice give an error that says so.
+
+use graph_kernel_tests::data::Graph;
+use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::slicer::{Limits, SliceError, slice, slice_within};
+use kernel::turn::{Phase, Turn, TurnId};
+use proptest::prelude::*;
+
+use crate::cases;
+use crate::generate::{Case, graphs, limits, policies};
+use crate::naive;
+
+/// The graph with a turn stored once more, under another phase, at a random place.
+fn with_twin(graph: &Graph, of: TurnId, seed: u64) -> Graph {
+    let mut graph = graph.clone();
+    let original = graph.turns.iter().find(|turn| turn.id == of).unwrap();
+    let other_phase = match original.phase {
+        Phase::Planning => Phase::Debugging,
+        _ => Phase::Planning,
+    };
+    let twin = Turn { phase: other_phase, ..original.clone() };
+    let place = fastrand::Rng::with_seed(seed).usize(..=graph.turns.len());
+    graph.turns.insert(place, twin);
+    graph
+}
+
+/// A turn that an edge joins to the anchor.
+fn neighbour(Case { graph, anchor }: &Case) -> Option<TurnId> {
+    let edges = graph.edges.iter();
+    let ends = edges.flat_map(|edge| [(edge.parent, edge.child), (edge.child, edge.parent)]);
+    let mut others = ends.filter(|(end, _)| end == anchor).map(|(_, other)| other);
+    others.find(|other| other != anchor && graph.turns.iter().any(|turn| turn.id == *other))
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn an_anchor_stored_twice_is_a_duplicate(
+        case in graphs(),
+        params in policies(1..=64),
+        seed: u64,
+    ) {
+        let mut store = MemoryStore::new(with_twin(&case.graph, case.anchor, seed));
+        let found = slice(&mut store, &params.policy(), case.anchor);
+        prop_assert_eq!(found, Err(SliceError::DuplicateTurn(case.anchor)));
+    }
+
+    #[test]
+    fn a_neighbour_stored_twice_is_a_duplicate(
+        case in graphs(),
+        mut params in policies(64..=80),
+        seed: u64,
+    ) {
+        params.max_radius = params.max_radius.max(1);
+        if let Some(twin) = neighbour(&case) {
+            let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
+            let found = slice(&mut store, &params.policy(), case.anchor);
+            prop_assert_eq!(found, Err(SliceError::DuplicateTurn(twin)));
+        }
+    }
+
+    #[test]
+    fn a_turn_stored_twice_is_never_selected(
+        case in graphs(),
+        params in policies(1..=64),
+        limits in limits(),
+        twin: prop::sample::Index,
+        seed: u64,
+    ) {
+        let twin = case.graph.turns[twin.index(case.graph.turns.len())].id;
+        let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
+        match slice_within(&mut store, &params.policy(), case.anchor, limits) {
+            Ok(slice) => prop_assert!(slice.turns.iter().all(|turn| turn.turn.id != twin)),
+            Err(error) => prop_assert_eq!(error, SliceError::DuplicateTurn(twin)),
+        }
+    }
+
+    #[test]
+    fn a_missing_anchor_is_not_found(case in graphs(), params in policies(1..=64)) {
+        let Case { mut graph, anchor } = case;
+        graph.turns.retain(|turn| turn.id != anchor);
+        let found = slice(&mut MemoryStore::new(graph), &params.policy(), anchor);
+        prop_assert_eq!(found, Err(SliceError::AnchorNotFound(anchor)));
+    }
+
+    #[test]
+    fn a_small_bound_on_held_ids_gives_the_same_slice_or_an_error(
+        case in graphs(),
+        params in policies(1..=64),
+        limits in limits(),
+        held in 0..150usize,
+    ) {
+        let selected = naive::slice(&case.graph, &params, case.anchor).selected.len();
+        let policy = params.policy();
+        let mut store = MemoryStore::new(case.graph);
+        let unbound = slice(&mut store, &policy, case.anchor).unwrap();
+        match slice_within(&mut store, &policy, case.anchor, Limits { held, ..limits }) {
+            Ok(slice) => {
+                prop_assert!(selected <= held);
+                prop_assert_eq!(slice, unbound);
+            }
+            Err(error) => prop_assert_eq!(error, SliceError::TooManyIds(held)),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What holds for every graph and every policy.
+
+mod against_naive;
+mod failures;
+mod generate;
+mod invariants;
+mod naive;
+mod policy_text;
+
+use proptest::test_runner::{Config, RngAlgorithm};
+
+/// How often a property is tried; a failure is shown, and nothing is written down.
+fn cases(cases: u32) -> Config {
+    Config {
+        cases,
+        failure_persistence: None,
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..Config::default()
+    }
+}

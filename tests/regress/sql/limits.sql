@@ -1,0 +1,51 @@
+-- Promise: every limit is an error that says what to do, and only a superuser moves the one that can be moved.
+CREATE ROLE regress_user;
+GRANT SELECT ON memory_turns, memory_turn_edges TO regress_user;
+-- graph_kernel.max_nodes_limit is known once the library is loaded, and asked when slicing, not when a policy is read.
+SELECT graph_kernel_version() IS NOT NULL AS loaded;
+SHOW graph_kernel.max_nodes_limit;
+SET graph_kernel.max_nodes_limit = 100;
+SELECT * FROM test_error('SELECT graph_slice(turn(2))');
+SELECT code, message, detail FROM test_error($$SELECT * FROM graph_slice_turns(turn(2), '{"max_nodes": 101}')$$);
+SELECT code, message, detail FROM test_error($$SELECT * FROM graph_slice_edges(turn(2), 'broad')$$);
+SELECT code, message, detail FROM test_error($$SELECT * FROM graph_slices(ARRAY[turn(2)])$$);
+SELECT slice_id(2, '{"max_nodes": 100}') IS NOT NULL AS at_the_limit, graph_policy_hash('broad') AS reading_is_free;
+-- A missing anchor does not hide it, nor the other way round.
+SELECT code FROM test_error('SELECT graph_slice(turn(99))');
+SELECT code FROM test_error($$SELECT graph_slice(turn(99), 'focused')$$);
+-- Its range and who may set it.
+SELECT code, message FROM unnest(ARRAY['0', '10001', '-1', 'many']) AS value, test_error(format('SET graph_kernel.max_nodes_limit = %L', value));
+SET ROLE regress_user;
+SELECT code, message FROM test_error('SET graph_kernel.max_nodes_limit = 10000');
+SELECT code FROM test_error($$SELECT set_config('graph_kernel.max_nodes_limit', '10000', true)$$);
+SELECT code FROM test_error('SELECT graph_slice(turn(2))');
+RESET ROLE;
+RESET graph_kernel.max_nodes_limit;
+-- A superuser sets it for a role; the role cannot leave it, also when it tries before the library is loaded.
+ALTER ROLE regress_user SET graph_kernel.max_nodes_limit = 32;
+ALTER ROLE regress_user LOGIN;
+\c - regress_user
+SET client_min_messages = error;
+SET graph_kernel.max_nodes_limit = 10000;
+SELECT code FROM test_error('SELECT graph_slice(turn(2))');
+SELECT slice_id(2, 'focused') IS NOT NULL AS at_the_limit;
+SELECT current_setting('graph_kernel.max_nodes_limit') AS limit;
+\c - postgres
+
+-- Policy text: 64 KiB and one byte more; nesting that would run deep.
+SELECT code, message FROM test_error($$SELECT ('{' || repeat(' ', 65534) || '}')::slice_policy$$);
+SELECT code, message, detail FROM test_error($$SELECT ('{' || repeat(' ', 65535) || '}')::slice_policy$$);
+SELECT code, message, detail FROM test_error($$SELECT repeat('x', 10000000)::slice_policy$$);
+SELECT code, left(message, 60) AS message FROM test_error($$SELECT ('{"max_nodes": ' || repeat('[', 30000) || repeat(']', 30000) || '}')::slice_policy$$);
+SELECT code, left(message, 60) AS message FROM test_error($$SELECT ('{"max_nodes": ' || repeat('{"a":', 10000) || '1' || repeat('}', 10000) || '}')::slice_policy$$);
+SELECT code, left(message, 60) AS message FROM test_error($$SELECT repeat('[', 60000)::slice_policy$$);
+-- Messages stay short, however long what they are about.
+SELECT code, length(message) < 200 AS short FROM test_error($$SELECT ('{"' || repeat('k', 60000) || '": 1}')::slice_policy$$);
+SELECT code, length(message) < 200 AS short FROM test_error($$SELECT ('{"version": "' || repeat('v', 60000) || '"}')::slice_policy$$);
+SELECT code, length(message) < 200 AS short FROM test_error($$SELECT ('{"max_nodes": ' || repeat('9', 60000) || '}')::slice_policy$$);
+
+-- The largest policy there is, on a small graph.
+SELECT s.* FROM test_slice(4, '{"max_nodes": 10000, "max_radius": 2147483647, "max_siblings_per_node": 2147483647}') AS s;
+
+REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_user;
+DROP ROLE regress_user;

@@ -1,0 +1,60 @@
+-- Promise: NULL or an empty value in any argument of any function gives NULL, no row or a clean error.
+CREATE TEMP TABLE sample (type regtype, good text, empty text);
+INSERT INTO sample VALUES
+    ('uuid', quote_literal(turn(2)), quote_literal(turn(0))),
+    ('uuid[]', quote_literal(ARRAY[turn(2)]), $$'{}'$$),
+    ('slice_policy', $$'default'$$, $$'{}'$$),
+    ('text', $$'x'$$, $$''$$),
+    ('name', $$'no_such_schema'$$, $$''$$),
+    ('cstring', $$'default'$$, $$''$$),
+    ('real', '0.5', '0'),
+    ('integer', '1', '0'),
+    ('bigint', '1', '0'),
+    ('boolean', 'true', 'false'),
+    ('json', $$'{}'$$, $$'{}'$$),
+    ('jsonb', $$'{}'$$, $$'{}'$$),
+    ('oid', $$'memory_turns'::regclass$$, '0'),
+    ('regclass', $$'memory_turns'$$, '0');
+
+-- Each function is called with good values, except for one position; what it did is undone.
+CREATE FUNCTION pg_temp.call(fn regprocedure, odd_position int, odd_value text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    arguments text := (
+        SELECT string_agg(CASE WHEN a.position <> odd_position AND a.position = 2 THEN replace(s.good, 'turns', 'turn_edges')
+                               WHEN a.position <> odd_position THEN s.good
+                               WHEN odd_value = 'null' THEN 'NULL' ELSE s.empty END
+                          || '::' || a.type::regtype, ', ' ORDER BY a.position)
+        FROM pg_proc AS p, unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a (type, position)
+        LEFT JOIN sample AS s ON s.type = a.type
+        WHERE p.oid = fn);
+    answer text;
+BEGIN
+    EXECUTE format('SELECT CASE WHEN count(*) = 0 THEN ''no rows'' WHEN bool_and(r::text IS NULL) THEN ''null'''
+                   ' ELSE ''a value'' END FROM %s(%s) AS r', fn::oid::regproc, arguments) INTO answer;
+    RAISE triggered_action_exception;
+EXCEPTION WHEN triggered_action_exception THEN
+    RETURN answer;
+WHEN OTHERS THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+
+SELECT p.oid::regproc AS function, a.position, v.value, pg_temp.call(p.oid, a.position::int, v.value)
+FROM pg_depend AS d JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
+JOIN pg_proc AS p ON p.oid = d.objid
+CROSS JOIN LATERAL unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a (type, position)
+CROSS JOIN (VALUES ('null'), ('empty')) AS v (value)
+WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
+ORDER BY p.pronamespace::regnamespace::text COLLATE "C" = 'graph_kernel', p.proname COLLATE "C", a.position, v.value DESC;
+
+-- Functions with an internal argument cannot be called by SQL at all.
+SELECT code, message FROM test_error('SELECT slice_policy_recv(NULL)');
+SELECT code, message FROM test_error('SELECT graph_slice_support(NULL)');
+
+-- Every argument NULL at once, and columns of NULLs.
+SELECT graph_slice(NULL, NULL) IS NULL AS slice, graph_priority(NULL, NULL, NULL, NULL) IS NULL AS priority,
+       graph_policy_hash(NULL) IS NULL AS hash, NULL::text::slice_policy IS NULL AS text, NULL::jsonb::slice_policy IS NULL AS jsonb,
+       NULL::slice_policy::json IS NULL AS json;
+SELECT n, x.turn_id FROM (VALUES (1), (NULL)) AS v (n) LEFT JOIN LATERAL graph_slice_turns(turn(n), '{"max_nodes": 1}') AS x ON true;
+SELECT count(*), count(graph_slice(id)) FROM (VALUES (turn(1)), (NULL), (turn(2))) AS v (id);

@@ -1,0 +1,87 @@
+-- Promise: partitioned tables slice as plain ones do; every leaf must be a permanent plain table, and an id stored twice is an error.
+CREATE SCHEMA part;
+CREATE TABLE part.turns (LIKE memory_turns) PARTITION BY HASH (id);
+CREATE TABLE part.turns_0 PARTITION OF part.turns FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+CREATE TABLE part.turns_1 PARTITION OF part.turns FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE part.turns_2 PARTITION OF part.turns FOR VALUES WITH (MODULUS 3, REMAINDER 2) PARTITION BY HASH (id);
+CREATE TABLE part.turns_2_0 PARTITION OF part.turns_2 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE TABLE part.edges (LIKE memory_turn_edges) PARTITION BY LIST (edge_type);
+CREATE TABLE part.edges_reply PARTITION OF part.edges FOR VALUES IN ('reply');
+CREATE TABLE part.edges_other PARTITION OF part.edges FOR VALUES IN ('branch', 'reference');
+INSERT INTO part.turns SELECT * FROM memory_turns;
+INSERT INTO part.edges SELECT * FROM memory_turn_edges;
+-- The unique index must reach every partition.
+SELECT code, message, hint FROM test_error($$SELECT graph_kernel.bind_tables('part.turns', 'part.edges')$$);
+CREATE UNIQUE INDEX ON ONLY part.turns (id);
+SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('part.turns', 'part.edges')$$);
+CREATE UNIQUE INDEX ON part.turns (id);
+CREATE INDEX ON part.edges (parent_turn_id);
+CREATE INDEX ON part.edges (child_turn_id);
+SELECT graph_kernel.bind_tables('part.turns', 'part.edges') IS NOT NULL AS bound;
+SELECT anchor, slice_id(anchor) = public_id AS same FROM (VALUES (2, '8d6980384910121d'), (4, '12e69f2c3b2b5252')) AS v (anchor, public_id);
+SELECT check_name, ok, count FROM graph_check() WHERE NOT ok OR check_name LIKE 'index%';
+
+-- A leaf that loses what binding asked for, however deep, is refused when slicing, and graph_check names it.
+CREATE UNLOGGED TABLE part.unlogged (LIKE part.edges);
+ALTER TABLE part.edges ATTACH PARTITION part.unlogged FOR VALUES IN ('default');
+SELECT * FROM test_error('SELECT slice_id(2)');
+SELECT check_name, ok, detail, hint FROM graph_check();
+ALTER TABLE part.unlogged SET LOGGED;
+SELECT slice_id(2);
+ALTER TABLE part.turns_2_0 SET UNLOGGED;
+SELECT code, message FROM test_error('SELECT slice_id(2)');
+SELECT code, message FROM test_error($$SELECT graph_kernel.bind_tables('part.turns', 'part.edges')$$);
+ALTER TABLE part.turns_2_0 SET LOGGED;
+SELECT slice_id(2);
+CREATE FOREIGN DATA WRAPPER regress_wrapper;
+CREATE SERVER regress_server FOREIGN DATA WRAPPER regress_wrapper;
+CREATE FOREIGN TABLE part.away PARTITION OF part.edges DEFAULT SERVER regress_server;
+SELECT code, message FROM test_error('SELECT slice_id(2)');
+ALTER TABLE part.edges DETACH PARTITION part.away;
+SELECT slice_id(2);
+-- Rows of a partition come and go with it.
+ALTER TABLE part.edges DETACH PARTITION part.edges_other;
+SELECT edges FROM test_slice(2);
+ALTER TABLE part.edges ATTACH PARTITION part.edges_other FOR VALUES IN ('branch', 'reference');
+SELECT slice_id(2);
+
+-- By session: the index holds id and session, so one id may be stored twice. Met while slicing, it is 21000.
+CREATE TABLE part.by_session (LIKE memory_turns) PARTITION BY LIST (session_id);
+CREATE TABLE part.session_1 PARTITION OF part.by_session FOR VALUES IN ('11111111-1111-1111-1111-111111111111');
+CREATE TABLE part.session_x PARTITION OF part.by_session DEFAULT;
+CREATE UNIQUE INDEX ON part.by_session (id, session_id);
+INSERT INTO part.by_session SELECT * FROM memory_turns;
+SELECT graph_kernel.bind_tables('part.by_session', 'part.edges') IS NOT NULL AS bound;
+SELECT slice_id(2);
+INSERT INTO part.by_session (id, session_id, trajectory_phase, salience_score) VALUES (turn(4), 'x', 'synthesis', 1);
+SELECT anchor, policy, e.* FROM (VALUES (4, 'default'), (2, 'default'), (3, 'default'), (2, '{"max_nodes": 1}'), (5, '{"max_radius": 0}')) AS v (anchor, policy),
+    test_error(format('SELECT graph_slice(turn(%s), %L)', anchor, policy)) AS e;
+SELECT turn_number(anchor_turn_id) AS anchor, error_code, error FROM graph_slices(ARRAY[turn(2), turn(4)]);
+SELECT check_name, count, hint FROM graph_check() WHERE check_name = 'duplicate_turns';
+-- Rows that are the same in all that scores are found as well.
+DELETE FROM part.by_session WHERE session_id = 'x';
+INSERT INTO part.by_session SELECT id, 'x', role, trajectory_phase, salience_score FROM memory_turns WHERE id = turn(4);
+SELECT anchor, e.code, e.message FROM unnest(ARRAY[2, 3, 4]) AS anchor, test_error(format('SELECT graph_slice(turn(%s))', anchor)) AS e;
+DELETE FROM part.by_session WHERE session_id = 'x';
+SELECT slice_id(2);
+
+-- A leaf may be bound by itself; inheritance children of a plain table are not read.
+SELECT graph_kernel.bind_tables('part.session_1', 'part.edges') IS NOT NULL AS bound;
+SELECT slice_id(2);
+CREATE TABLE part.parent (LIKE memory_turns INCLUDING INDEXES);
+CREATE TABLE part.parent_edges (LIKE memory_turn_edges);
+CREATE TABLE part.child () INHERITS (part.parent);
+CREATE TABLE part.child_edges () INHERITS (part.parent_edges);
+INSERT INTO part.parent SELECT * FROM memory_turns WHERE id <= turn(2);
+INSERT INTO part.child SELECT * FROM memory_turns;
+INSERT INTO part.parent_edges VALUES (turn(1), turn(2), 'reply');
+INSERT INTO part.child_edges SELECT * FROM memory_turn_edges;
+SELECT graph_kernel.bind_tables('part.parent', 'part.parent_edges') IS NOT NULL AS bound;
+SELECT selected, edges FROM test_slice(2);
+SELECT code, message FROM test_error('SELECT slice_id(3)');
+SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('duplicate_turns', 'dangling_edges');
+
+SELECT test_unbind();
+SET client_min_messages = warning;
+DROP SCHEMA part CASCADE;
+DROP FOREIGN DATA WRAPPER regress_wrapper CASCADE;

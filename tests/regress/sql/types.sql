@@ -1,0 +1,77 @@
+-- Promise: the SQL surface is frozen; a change of any name, default, type or property shows here.
+\a
+\pset footer off
+CREATE TEMP VIEW member AS
+SELECT d.classid, d.objid, d.objsubid
+FROM pg_depend AS d JOIN pg_extension AS x ON x.oid = d.refobjid
+WHERE x.extname = 'graph_kernel' AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e';
+CREATE TEMP VIEW member_function AS
+SELECT p.*, p.pronamespace::regnamespace::text AS schema
+FROM pg_proc AS p JOIN member AS m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid;
+
+-- Every function: arguments, result, kind of evaluation.
+SELECT oid::regprocedure AS function,
+       replace(pg_get_function_arguments(oid), 'default'::slice_policy::text, '<default>') AS arguments,
+       pg_get_function_result(oid) AS result
+FROM member_function ORDER BY schema = 'graph_kernel', proname COLLATE "C";
+SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, proparallel AS par,
+       proisstrict AS strict, prosecdef AS definer, proleakproof AS leakproof, procost AS cost, prorows AS rows,
+       nullif(prosupport::oid, 0)::regproc AS support, array_to_string(proconfig, '; ') AS config
+FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
+ORDER BY schema = 'graph_kernel', proname COLLATE "C";
+-- One function a name, and nothing for users is volatile: no rows.
+SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
+SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v';
+
+-- The type, its operators, operator classes and casts.
+SELECT typname, typlen, typbyval, typtype, typcategory, typispreferred, typdelim, typalign, typstorage,
+       typcollation, typinput, typoutput, typreceive, typsend, typnotnull, typdefault
+FROM pg_type WHERE oid = 'slice_policy'::regtype \gx
+SELECT typname, typelem::regtype FROM pg_type
+WHERE oid = (SELECT typarray FROM pg_type WHERE oid = 'slice_policy'::regtype);
+SELECT oid::regoperator AS operator, oprresult::regtype AS result, oprcode AS function,
+       oprcom::regoperator AS commutator, oprnegate::regoperator AS negator,
+       oprrest AS restrict, oprjoin AS join, oprcanhash AS hashes, oprcanmerge AS merges
+FROM pg_operator
+WHERE 'slice_policy'::regtype IN (oprleft, oprright) ORDER BY oprname COLLATE "C";
+SELECT a.amname, c.opcname, c.opcdefault, f.opfname
+FROM pg_opclass AS c JOIN pg_am AS a ON a.oid = c.opcmethod JOIN pg_opfamily AS f ON f.oid = c.opcfamily
+WHERE c.opcintype = 'slice_policy'::regtype ORDER BY a.amname;
+SELECT castsource::regtype AS source, casttarget::regtype AS target, castcontext AS context, castmethod AS method
+FROM pg_cast
+WHERE 'slice_policy'::regtype IN (castsource, casttarget)
+ORDER BY castsource::regtype::text COLLATE "C", casttarget::regtype::text COLLATE "C";
+
+-- Tables and settings.
+SELECT a.attrelid::regclass AS table, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod) AS type,
+       a.attnotnull AS not_null, pg_get_expr(ad.adbin, ad.adrelid) AS default
+FROM member AS m
+JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid AND a.attnum > 0
+LEFT JOIN pg_attrdef AS ad ON ad.adrelid = a.attrelid AND ad.adnum = a.attnum
+ORDER BY a.attrelid::regclass::text COLLATE "C", a.attnum;
+SELECT name, setting, vartype, context, min_val, max_val, boot_val, short_desc
+FROM pg_settings WHERE name LIKE 'graph\_kernel.%' ORDER BY name COLLATE "C";
+
+-- Every object of the extension, each column of its tables too, says what it is: no rows.
+SELECT pg_describe_object(classid, objid, objsubid)
+FROM member WHERE obj_description(objid, classid::regclass::name) IS NULL;
+SELECT a.attrelid::regclass, a.attname
+FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
+JOIN pg_class AS c ON c.oid = m.objid AND c.relkind IN ('r', 'p', 'v')
+WHERE a.attnum > 0 AND col_description(a.attrelid, a.attnum) IS NULL;
+SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'graph_kernel';
+
+-- What create_tables makes: columns, indexes, constraints; no members of the extension.
+SELECT a.attrelid::regclass AS table, a.attname, format_type(a.atttypid, a.atttypmod) AS type,
+       a.attnotnull AS not_null, pg_get_expr(ad.adbin, ad.adrelid) AS default
+FROM pg_attribute AS a LEFT JOIN pg_attrdef AS ad ON ad.adrelid = a.attrelid AND ad.adnum = a.attnum
+WHERE a.attrelid IN ('memory_turns'::regclass, 'memory_turn_edges'::regclass) AND a.attnum > 0
+ORDER BY a.attrelid::regclass::text COLLATE "C" DESC, a.attnum;
+SELECT indexdef FROM pg_indexes
+WHERE schemaname = 'public' AND tablename LIKE 'memory\_turn%' ORDER BY indexname COLLATE "C";
+SELECT conrelid::regclass AS table, pg_get_constraintdef(oid) AS constraint FROM pg_constraint
+WHERE conrelid IN ('memory_turns'::regclass, 'memory_turn_edges'::regclass) AND contype IN ('p', 'f')
+ORDER BY conname COLLATE "C";
+SELECT obj_description('memory_turns'::regclass) AS turns, obj_description('memory_turn_edges'::regclass) AS edges;
+SELECT count(*) FROM member
+WHERE classid = 'pg_class'::regclass AND objid IN ('memory_turns'::regclass, 'memory_turn_edges'::regclass);

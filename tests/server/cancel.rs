@@ -1,0 +1,264 @@
+//! Slices that take long: they end at once when asked to, leave nothing behind, and a batch of
+//! them holds one at a time.
+
+mod common;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::database::Database;
+use common::process::{backend_pid, private_memory};
+use common::tell;
+use postgres::error::SqlState;
+use postgres::{Client, Error, NoTls};
+
+/// How soon a statement must end.
+const AT_ONCE: Duration = Duration::from_millis(50);
+const TRIES: u32 = 30;
+
+/// What a backend's memory may vary by, in KiB.
+const FEW_MIB: i64 = 4 * 1024;
+
+/// A turn with 300 000 children, one of them, and the first turn of a chain of 20 000.
+const BIG_GRAPH: &str = "
+    INSERT INTO public.memory_turns (id, trajectory_phase, salience_score, created_at)
+    SELECT md5('hub ' || i)::uuid,
+           (ARRAY['synthesis', 'planning', 'debugging'])[1 + i % 3], (i % 997) / 997.0, now()
+    FROM generate_series(0, 300000) AS i
+    UNION ALL
+    SELECT md5('chain ' || i)::uuid, 'planning', 0.5, now() FROM generate_series(0, 20000) AS i;
+    INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+    SELECT md5('hub 0')::uuid, md5('hub ' || i)::uuid, 'reply' FROM generate_series(1, 300000) AS i
+    UNION ALL
+    SELECT md5('chain ' || i - 1)::uuid, md5('chain ' || i)::uuid, 'reply'
+    FROM generate_series(1, 20000) AS i";
+
+const HUB: &str = "SELECT graph_slice(md5('hub 0')::uuid)";
+const CHILD_OF_HUB: &str = "SELECT graph_slice(md5('hub 1')::uuid, 'broad')";
+const CHAIN: &str = r#"SELECT graph_slice(md5('chain 0')::uuid,
+    '{"max_nodes": 5000, "max_radius": 20000, "distance_decay": 1}')"#;
+const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
+    ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i)) AS s";
+const ORDINARY: &str = "SELECT graph_slice(md5('chain 100')::uuid)::text";
+const CHECK: &str = "SELECT * FROM graph_check()";
+
+/// The big graph, to one test at a time: they measure.
+fn big_graph() -> (MutexGuard<'static, ()>, &'static Database) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    static DATABASE: OnceLock<Database> = OnceLock::new();
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = DATABASE.get_or_init(|| {
+        let database = Database::with_loose_tables("cancel");
+        let mut client = database.connect();
+        client.batch_execute(BIG_GRAPH).unwrap();
+        client.batch_execute("VACUUM ANALYZE").unwrap();
+        database
+    });
+    (alone, database)
+}
+
+fn assert_code(error: &Error, code: &SqlState) {
+    assert_eq!(error.code(), Some(code), "{error:?}");
+}
+
+/// From the request to cancel to the error; `None` when the statement was faster.
+fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) -> Option<Duration> {
+    let token = client.cancel_token();
+    let request = thread::spawn(move || {
+        thread::sleep(delay);
+        let start = Instant::now();
+        token.cancel_query(NoTls).unwrap();
+        start
+    });
+    let result = client.batch_execute(statement);
+    let end = Instant::now();
+    let start = request.join().unwrap();
+    let error = result.err()?;
+    assert_code(&error, &SqlState::QUERY_CANCELED);
+    Some(end - start)
+}
+
+/// From the end of the time allowed to the error; `None` when the statement was faster.
+fn timed_out_after(client: &mut Client, statement: &str, allowed: Duration) -> Option<Duration> {
+    let milliseconds = allowed.as_millis().max(1);
+    client.batch_execute(&format!("SET statement_timeout = {milliseconds}")).unwrap();
+    let start = Instant::now();
+    let result = client.batch_execute(statement);
+    let elapsed = start.elapsed();
+    client.batch_execute("RESET statement_timeout").unwrap();
+    assert_code(&result.err()?, &SqlState::QUERY_CANCELED);
+    Some(elapsed.saturating_sub(allowed))
+}
+
+/// Interrupts a statement at moments all over its first 300 ms and checks how soon it ends.
+fn assert_ends_at_once(
+    how: &str,
+    what: &str,
+    statement: &str,
+    interrupt: impl Fn(&mut Client, &str, Duration) -> Option<Duration>,
+) {
+    const LATEST: Duration = Duration::from_millis(300);
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    let ordinary = first_field(&mut client, ORDINARY);
+    let start = Instant::now();
+    timed_out_after(&mut client, statement, LATEST);
+    let latest = start.elapsed().min(LATEST);
+    let mut times: Vec<Duration> = (1..=TRIES)
+        .filter_map(|attempt| interrupt(&mut client, statement, latest * attempt / (TRIES + 5)))
+        .collect();
+    times.sort();
+    // Some runs may be faster than the one that was measured.
+    assert!(times.len() >= 20, "{what}: {} runs interrupted", times.len());
+    let median = times[times.len() / 2];
+    let p99 = times[times.len() * 99 / 100];
+    tell(&format!("{how} of {what}: median {median:.1?}, p99 {p99:.1?} of {} runs", times.len()));
+    assert!(median <= AT_ONCE, "{how} of {what}: {times:.1?}");
+    // The same backend goes on as before.
+    assert_eq!(first_field(&mut client, ORDINARY), ordinary);
+    assert_eq!(backend_pid(&mut client), pid);
+}
+
+fn first_field(client: &mut Client, statement: &str) -> String {
+    client.query_one(statement, &[]).unwrap().get(0)
+}
+
+#[test]
+fn a_cancel_ends_slices_at_once() {
+    let cancel = cancelled_after;
+    assert_ends_at_once("cancel", "the slice of a hub", HUB, cancel);
+    assert_ends_at_once("cancel", "the slice of a hub's child", CHILD_OF_HUB, cancel);
+    assert_ends_at_once("cancel", "the slice of a long chain", CHAIN, cancel);
+    assert_ends_at_once("cancel", "a batch of slices", BATCH, cancel);
+}
+
+#[test]
+fn a_cancel_ends_the_check_at_once() {
+    assert_ends_at_once("cancel", "graph_check", CHECK, cancelled_after);
+}
+
+#[test]
+fn a_statement_timeout_ends_slices_at_once() {
+    let timeout = timed_out_after;
+    assert_ends_at_once("timeout", "the slice of a hub", HUB, timeout);
+    assert_ends_at_once("timeout", "the slice of a hub's child", CHILD_OF_HUB, timeout);
+    assert_ends_at_once("timeout", "the slice of a long chain", CHAIN, timeout);
+    assert_ends_at_once("timeout", "a batch of slices", BATCH, timeout);
+}
+
+/// Runs `repeat` again and again, and checks that the backend's memory stays.
+fn assert_memory_stays(what: &str, repetitions: u32, mut repeat: impl FnMut(&mut Client, u32)) {
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    for repetition in 0..20 {
+        repeat(&mut client, repetition);
+    }
+    let before = private_memory(pid);
+    for repetition in 0..repetitions {
+        repeat(&mut client, repetition);
+    }
+    let grown = private_memory(pid) - before;
+    tell(&format!("{what}: memory grew from {before} KiB by {grown} KiB"));
+    assert!(grown <= FEW_MIB, "{what}: {grown} KiB more");
+}
+
+#[test]
+fn interrupted_slices_leave_no_memory_behind() {
+    for (what, statement) in [("hub", HUB), ("hub's child", CHILD_OF_HUB), ("chain", CHAIN)] {
+        let what = format!("200 timeouts of the slice of a {what}");
+        assert_memory_stays(&what, 200, |client, repetition| {
+            let allowed = Duration::from_millis(u64::from(5 + repetition % 30));
+            timed_out_after(client, statement, allowed);
+        });
+    }
+}
+
+#[test]
+fn slices_and_errors_leave_no_memory_behind() {
+    assert_memory_stays("200 slices", 200, |client, repetition| {
+        let statement =
+            format!("SELECT graph_slice(md5('chain ' || {repetition} * 50 + 500)::uuid)");
+        client.batch_execute(&statement).unwrap();
+    });
+    assert_memory_stays("10000 missing anchors", 200, |client, _| {
+        let batch = "SELECT count(*) FROM graph_slices(array_fill(gen_random_uuid(), ARRAY[50]))";
+        client.batch_execute(batch).unwrap();
+        let missing = client.batch_execute("SELECT graph_slice(gen_random_uuid())");
+        assert_code(&missing.unwrap_err(), &SqlState::NO_DATA);
+    });
+}
+
+/// A statement that names slices of 200 KB each, hours of them.
+const LARGE_BATCH: &str = r#"SELECT graph_slices(
+    ARRAY(SELECT md5('chain ' || i % 10000)::uuid FROM generate_series(0, 199999) AS i),
+    '{"max_nodes": 500, "max_radius": 20000, "distance_decay": 1}')"#;
+
+#[test]
+fn a_batch_in_the_select_list_holds_one_slice_at_a_time() {
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    // Were the batch not streamed, its first slice would come hours later.
+    let few = format!("SET statement_timeout = '60s'; {LARGE_BATCH} LIMIT 3");
+    client.batch_execute(&few).unwrap();
+    let before = private_memory(pid);
+    client.batch_execute(&format!("BEGIN; DECLARE slices CURSOR FOR {LARGE_BATCH}")).unwrap();
+    for _ in 0..6 {
+        client.batch_execute("MOVE 10 FROM slices").unwrap();
+        let grown = private_memory(pid) - before;
+        assert!(grown <= FEW_MIB, "{grown} KiB more");
+    }
+}
+
+#[test]
+fn a_batch_in_the_from_clause_spools_to_disk() {
+    let statement = r#"SELECT count(s.slice) FROM graph_slices(
+        ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(1, 50) AS i),
+        '{"max_nodes": 500, "max_radius": 20000, "distance_decay": 1}') AS s"#;
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    client.batch_execute("SET work_mem = '1MB'").unwrap();
+    client.batch_execute(ORDINARY).unwrap();
+    let before = private_memory(pid);
+    let most = thread::scope(|scope| {
+        let batch = scope.spawn(|| client.batch_execute(statement).unwrap());
+        let mut most = before;
+        while !batch.is_finished() {
+            most = most.max(private_memory(pid));
+            thread::sleep(Duration::from_millis(5));
+        }
+        most
+    });
+    let grown = most - before;
+    assert!(grown <= FEW_MIB, "{grown} KiB more");
+}
+
+#[test]
+fn ending_a_backend_in_a_slice_ends_no_other() {
+    let (_alone, database) = big_graph();
+    let mut witness = database.connect();
+    let witness_pid = backend_pid(&mut witness);
+    // A crash would end the witness and the checkpointer too.
+    let checkpointer = "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'";
+    let checkpointer_pid = first_field(&mut witness, checkpointer);
+    for statement in [HUB, CHAIN, BATCH, HUB] {
+        let mut client = database.connect();
+        let pid = backend_pid(&mut client);
+        let slicing = thread::spawn(move || client.batch_execute(statement));
+        thread::sleep(Duration::from_millis(50));
+        witness.execute("SELECT pg_terminate_backend($1, 1000)", &[&pid]).unwrap();
+        let error = slicing.join().unwrap().unwrap_err();
+        // The client library does not always read what came before the end of the connection.
+        if !error.is_closed() {
+            assert_code(&error, &SqlState::ADMIN_SHUTDOWN);
+        }
+        let alive = format!("SELECT count(*)::text FROM pg_stat_activity WHERE pid = {pid}");
+        assert_eq!(first_field(&mut witness, &alive), "0", "{statement}");
+    }
+    assert_eq!(backend_pid(&mut witness), witness_pid);
+    assert_eq!(first_field(&mut witness, checkpointer), checkpointer_pid);
+}

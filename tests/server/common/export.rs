@@ -1,0 +1,51 @@
+//! Slices as the server exports them.
+
+use kernel::turn::TurnId;
+use postgres::Client;
+use serde::Deserialize;
+
+/// What the tests read of an export.
+#[derive(Debug, Deserialize)]
+pub struct Export {
+    pub anchor_turn_id: TurnId,
+    pub turns: Vec<ExportedTurn>,
+    pub edges: Vec<ExportedEdge>,
+    pub policy_params_hash: String,
+    pub slice_id: String,
+    pub graph_snapshot_hash: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ExportedTurn {
+    pub id: TurnId,
+    pub created_at: i64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ExportedEdge {
+    pub parent: TurnId,
+    pub child: TurnId,
+    pub edge_type: String,
+}
+
+/// The text of `graph_slice(anchor, policy)`.
+pub fn slice_text(client: &mut Client, anchor: TurnId, policy: &str) -> String {
+    client
+        .query_one("SELECT graph_slice($1, $2::text::slice_policy)::text", &[&anchor, &policy])
+        .unwrap_or_else(|error| panic!("slice at {anchor} by {policy}: {error:?}"))
+        .get(0)
+}
+
+/// An export's text.
+pub fn read_export(text: &str) -> Export {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// An export's text without its two claims, which differ from server to server.
+pub fn without_claims(export: &str) -> &str {
+    let at = export
+        .rfind(r#","admissibility_token":"#)
+        .unwrap_or_else(|| panic!("no admissibility_token: {export}"));
+    assert!(export[at..].contains(r#","attestation":"#), "no attestation: {export}");
+    &export[..at]
+}

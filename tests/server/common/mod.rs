@@ -1,0 +1,60 @@
+//! What the server tests share. Each test binary uses its part of it.
+#![allow(dead_code)]
+
+pub mod database;
+pub mod export;
+pub mod process;
+
+use std::io::Write;
+
+use postgres::{Client, Config, NoTls};
+
+/// A variable of the environment that `make test` sets up (`use_server` in tests/harness/common.sh).
+pub fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: this test needs a running server, run `make test`")
+    })
+}
+
+/// A running server, reached through its socket.
+#[derive(Clone)]
+pub struct Server {
+    pub socket: String,
+    pub port: u16,
+    pub user: String,
+}
+
+impl Server {
+    /// The server that the environment names.
+    pub fn primary() -> Self {
+        let port = variable("PGPORT");
+        Server {
+            socket: variable("PGHOST"),
+            port: port.parse().unwrap_or_else(|_| panic!("PGPORT is no port: {port:?}")),
+            user: variable("PGUSER"),
+        }
+    }
+
+    /// A connection to a database.
+    pub fn connect(&self, database: &str) -> Client {
+        Config::new()
+            .host_path(&self.socket)
+            .port(self.port)
+            .user(&self.user)
+            .dbname(database)
+            .connect(NoTls)
+            .unwrap_or_else(|error| panic!("no connection to {database}: {error:?}"))
+    }
+
+    /// A connection to the database that administers the others.
+    pub fn connect_admin(&self) -> Client {
+        self.connect(&variable("PGDATABASE"))
+    }
+}
+
+/// A line on standard output, past the capture of `print!`, so that a passing test can tell.
+pub fn tell(line: &str) {
+    std::io::stdout()
+        .write_all(format!("\n{line}\n").as_bytes())
+        .expect("standard output takes a line");
+}

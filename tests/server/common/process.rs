@@ -1,0 +1,57 @@
+//! Processes of the server, and programs run as its account.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use postgres::Client;
+
+use super::variable;
+
+/// One of the server's programs, to be run as the account that owns the primary's data.
+pub fn server_program(name: &str) -> Command {
+    let data = variable("GRAPH_KERNEL_DATADIR");
+    let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
+    let mut command = program(name);
+    command.current_dir("/").env_remove("RUST_BACKTRACE");
+    if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
+        command.uid(owner.uid()).gid(owner.gid());
+    }
+    command
+}
+
+/// One of the server's programs.
+pub fn program(name: &str) -> Command {
+    Command::new(PathBuf::from(variable("GRAPH_KERNEL_BINDIR")).join(name))
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The process that serves this connection.
+pub fn backend_pid(client: &mut Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// Memory of a process's own, in KiB.
+pub fn private_memory(pid: i32) -> i64 {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .unwrap_or_else(|| panic!("{path} has no RssAnon"));
+    let kib = line.trim().trim_end_matches(" kB");
+    kib.parse().unwrap_or_else(|_| panic!("RssAnon: {line}"))
+}

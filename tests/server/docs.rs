@@ -1,0 +1,266 @@
+//! What the documentation shows is what the server answers: the SQL of each page runs in a fresh
+//! database with the sample conversation, and the output printed below an example is compared.
+//! `GRAPH_KERNEL_BLESS=1` writes the answers into the pages.
+
+mod common;
+mod page;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::database::{Database, load_graph};
+use common::process::program;
+use common::{tell, variable};
+use page::{Example, Page};
+
+/// Beginnings of the names of functions that nobody calls by name: the reference lists them.
+const INTERNAL: [&str; 10] = [
+    "add_epoch",
+    "describe_",
+    "epoch_times",
+    "graph_slice_support",
+    "has_index",
+    "is_kid",
+    "list_keys",
+    "slice_policy_",
+    "turns_in_cycles",
+    "unique_index_command",
+];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// README.md and every page below docs/.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![repository().join("README.md")];
+    let mut folders = vec![repository().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The database the examples start from.
+fn sample_database() -> Database {
+    let database = Database::with_tables("docs_sample");
+    load_graph(&mut database.connect(), &repository().join("sql/sample"));
+    database
+}
+
+/// Runs a page's examples in one psql session and returns what each printed, errors included.
+fn run(page: &Page, database: &Database) -> Vec<Vec<String>> {
+    let mut script = String::from("\\set VERBOSITY default\n");
+    for (number, example) in page.examples.iter().enumerate() {
+        if example.runs {
+            script += &example.sql;
+            script += "\n";
+        }
+        script += &format!("\\echo {}\n", end_mark(number));
+    }
+    let printed = psql(&database.name, &script);
+    let mut lines = printed.lines();
+    let mut outputs = Vec::new();
+    for (number, example) in page.examples.iter().enumerate() {
+        let mark = end_mark(number);
+        let output: Vec<&str> = lines.by_ref().take_while(|line| *line != mark).collect();
+        outputs.push(trimmed(output.iter().copied()));
+        let place = format!("{}:{}", page.path.display(), example.line);
+        // A statement that is not ended takes what follows with it.
+        assert!(ends_whole(&example.sql), "{place}: no ; at the end");
+    }
+    outputs
+}
+
+fn end_mark(number: usize) -> String {
+    format!("end-of-example-{number}")
+}
+
+fn ends_whole(sql: &str) -> bool {
+    let last = sql.lines().rfind(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("--")
+    });
+    last.is_none_or(|line| line.contains(';') || line.contains('\\'))
+}
+
+/// What psql prints to this script.
+fn psql(database: &str, script: &str) -> String {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut psql = program("psql");
+    psql.args(["-X", "--dbname", database])
+        .env("PGCLIENTENCODING", "UTF8")
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("PGOPTIONS")
+        .stdin(Stdio::piped())
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer);
+    let mut child = psql.spawn().unwrap();
+    // Else the pipe would stay open on this side, and reading would not end.
+    drop(psql);
+    let mut input = child.stdin.take().unwrap();
+    let script = script.to_owned();
+    let feeder = std::thread::spawn(move || input.write_all(script.as_bytes()));
+    let printed = std::io::read_to_string(&mut reader).unwrap();
+    feeder.join().unwrap().unwrap();
+    assert!(child.wait().unwrap().success(), "psql failed: {printed}");
+    printed
+}
+
+/// Lines without white space at their ends, and without empty ones at the end.
+fn trimmed<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// What is wrong with an example, or `None`.
+fn fault(page: &Page, example: &Example, printed: &[String]) -> Option<String> {
+    let place = format!("{}:{}", page.path.display(), example.line);
+    match page.output(example) {
+        _ if !example.runs => None,
+        Some(shown) => {
+            let shown = trimmed(shown.iter().map(String::as_str));
+            let diff = difference(&shown, printed)?;
+            Some(format!("{place}: - is what the page shows, + what psql prints\n{diff}"))
+        }
+        // An error is fine where the page shows it.
+        None => {
+            let error = printed.iter().position(|line| line.contains("ERROR:"))?;
+            Some(format!("{place}: fails\n{}", printed[error..].join("\n")))
+        }
+    }
+}
+
+/// The lines that differ, without what is the same before and after them.
+fn difference(shown: &[String], printed: &[String]) -> Option<String> {
+    if shown == printed {
+        return None;
+    }
+    let pairs = shown.iter().zip(printed);
+    let before = pairs.take_while(|(a, b)| a == b).count();
+    let (shown, printed) = (&shown[before..], &printed[before..]);
+    let pairs = shown.iter().rev().zip(printed.iter().rev());
+    let after = pairs.take_while(|(a, b)| a == b).count();
+    let lines = |sign: char, lines: &[String]| -> String {
+        let lines = &lines[..lines.len() - after];
+        lines.iter().map(|line| format!("{sign}{line}\n")).collect()
+    };
+    Some(lines('-', shown) + &lines('+', printed))
+}
+
+#[test]
+fn examples_print_what_the_pages_show() {
+    variable("PGHOST");
+    let bless = std::env::var("GRAPH_KERNEL_BLESS").is_ok_and(|value| value == "1");
+    let sample = sample_database();
+    let mut faults = Vec::new();
+    for path in pages() {
+        let page = Page::read(&path);
+        let database = sample.copy("docs_page");
+        let printed = run(&page, &database);
+        let run = page.examples.iter().filter(|example| example.runs).count();
+        tell(&format!(
+            "{}: {run} examples run, {} not run",
+            path.strip_prefix(repository()).unwrap().display(),
+            page.examples.len() - run
+        ));
+        if bless {
+            fs::write(&path, page.with_outputs(&printed)).unwrap();
+        }
+        let page = Page::read(&path);
+        let examples = page.examples.iter().zip(&printed);
+        faults.extend(examples.filter_map(|(example, printed)| fault(&page, example, printed)));
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n\n"));
+}
+
+#[test]
+fn the_reference_documents_every_function_and_runs_an_example_of_it() {
+    let database = Database::with_tables("docs_functions");
+    let rows = database
+        .connect()
+        .query(
+            "SELECT DISTINCT p.proname::text
+             FROM pg_depend AS d
+             JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+             JOIN pg_extension AS x ON d.refclassid = 'pg_extension'::regclass
+                                   AND x.oid = d.refobjid
+             WHERE d.deptype = 'e' AND x.extname = 'graph_kernel'",
+            &[],
+        )
+        .unwrap();
+    let functions: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert!(functions.contains("graph_slice"));
+    let path = repository().join("docs/reference.md");
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("docs/reference.md: {error}"));
+    let page = Page::read(&path);
+    let run: Vec<&Example> = page.examples.iter().filter(|example| example.runs).collect();
+    let mut faults = Vec::new();
+    for function in &functions {
+        if !documents(&text, function) {
+            faults.push(format!("{function} is not documented"));
+        } else if !INTERNAL.iter().any(|internal| function.starts_with(internal))
+            && !run.iter().any(|example| mentions(&example.sql, function))
+        {
+            faults.push(format!("{function} has no example that is run"));
+        }
+    }
+    assert!(faults.is_empty(), "docs/reference.md:\n{}", faults.join("\n"));
+}
+
+/// Whether the reference has this name; of what the type consists of it may have the ends alone.
+fn documents(reference: &str, function: &str) -> bool {
+    let end = function.strip_prefix("slice_policy");
+    mentions(reference, function) || end.is_some_and(|end| reference.contains(&format!("`{end}`")))
+}
+
+/// Whether a text has this name, not as a part of a longer one.
+fn mentions(text: &str, name: &str) -> bool {
+    let in_name = |character: char| character.is_alphanumeric() || character == '_';
+    text.match_indices(name).any(|(at, _)| {
+        !text[..at].ends_with(in_name) && !text[at + name.len()..].starts_with(in_name)
+    })
+}
+
+mod tests {
+    use super::{difference, ends_whole, mentions};
+
+    #[test]
+    fn a_name_is_not_found_in_a_longer_one() {
+        assert!(mentions("SELECT graph_slice(1)", "graph_slice"));
+        assert!(!mentions("SELECT graph_slice_turns(1)", "graph_slice"));
+        assert!(!mentions("SELECT my_graph_slice(1)", "graph_slice"));
+    }
+
+    #[test]
+    fn a_difference_shows_only_what_differs() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let shown = lines("a\nb\nc\nd");
+        assert_eq!(difference(&shown, &shown), None);
+        let printed = lines("a\nB\nC\nc\nd");
+        assert_eq!(difference(&shown, &printed).unwrap(), "-b\n+B\n+C\n");
+        assert_eq!(difference(&shown, &shown[..3]).unwrap(), "-d\n");
+    }
+
+    #[test]
+    fn an_unended_statement_is_found() {
+        assert!(ends_whole("SELECT 1;\n-- that was it"));
+        assert!(ends_whole("SELECT 1 \\gset"));
+        assert!(!ends_whole("SELECT 1;\nSELECT 2"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Published values through the server: what SQL answers is what an independent program computed
+//! from the specification's text, and what the kernel exports, byte for byte.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::database::{Database, load_graph};
+use common::export::{read_export, slice_text, without_claims};
+use graph_kernel_tests::data::{read_graph, read_json_lines};
+use graph_kernel_tests::memory_store::MemoryStore;
+use graph_kernel_tests::shared::shared_or_skip;
+use kernel::content::sha256_hex;
+use kernel::export::Export;
+use kernel::policy::SlicePolicy;
+use kernel::turn::TurnId;
+use postgres::Client;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A file that the golden tests have committed.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data").join(name)
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct RecordedSlice {
+    data: String,
+    policy: Value,
+    anchor: TurnId,
+    policy_params_hash: String,
+    turns: usize,
+    edges: usize,
+    slice_id: String,
+    selection_order_sha256: String,
+}
+
+impl RecordedSlice {
+    /// The same slice, taken by the server.
+    fn retaken(&self, client: &mut Client) -> Self {
+        let export = read_export(&slice_text(client, self.anchor, &self.policy.to_string()));
+        let ids = selection_order(client, self.anchor, &self.policy, &export.slice_id);
+        RecordedSlice {
+            data: self.data.clone(),
+            policy: self.policy.clone(),
+            anchor: export.anchor_turn_id,
+            policy_params_hash: export.policy_params_hash,
+            turns: export.turns.len(),
+            edges: export.edges.len(),
+            slice_id: export.slice_id,
+            selection_order_sha256: sha256_hex(ids.join("\n").as_bytes()),
+        }
+    }
+}
+
+/// The turns of `graph_slice_turns` as they were selected, each row naming this slice.
+fn selection_order(
+    client: &mut Client,
+    anchor: TurnId,
+    policy: &Value,
+    slice_id: &str,
+) -> Vec<String> {
+    let rows = client
+        .query(
+            "SELECT turn_id::text, selection_order, slice_id
+             FROM graph_slice_turns($1, $2::text::slice_policy) ORDER BY selection_order",
+            &[&anchor, &policy.to_string()],
+        )
+        .unwrap();
+    let mut ids = Vec::new();
+    for (position, row) in (0_i32..).zip(rows) {
+        assert_eq!(row.get::<_, i32>("selection_order"), position, "{anchor}");
+        assert_eq!(row.get::<_, &str>("slice_id"), slice_id, "{anchor}");
+        ids.push(row.get("turn_id"));
+    }
+    ids
+}
+
+fn recorded_slices(name: &str, file: &Path, expected: usize) -> Vec<RecordedSlice> {
+    let mut slices: Vec<RecordedSlice> = read_json_lines(file);
+    slices.retain(|slice| slice.data == name);
+    assert_eq!(slices.len(), expected, "recorded slices of {name}");
+    slices
+}
+
+/// Takes the slices of one graph again; `expected` is how many there are.
+fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
+    let slices = recorded_slices(name, slices, expected);
+    let database = Database::with_loose_tables(&format!("golden_{name}"));
+    let mut client = database.connect();
+    load_graph(&mut client, folder);
+    for slice in slices {
+        assert_eq!(slice.retaken(&mut client), slice);
+    }
+}
+
+fn retake_shared(test: &str, name: &str) {
+    if let Some(shared) = shared_or_skip(test) {
+        let slices = shared.join("vectors/slices.jsonl");
+        retake(name, &shared.join("data").join(name), &slices, 270);
+    }
+}
+
+#[test]
+fn slices_of_the_hard_graph_are_the_recorded_ones() {
+    retake("hard", &data("hard"), &data("hard/slices.jsonl.gz"), 420);
+}
+
+#[test]
+fn slices_of_agent_sessions_are_the_recorded_ones() {
+    retake_shared("slices_of_agent_sessions_are_the_recorded_ones (server)", "agent_sessions");
+}
+
+#[test]
+fn slices_of_oasst1_are_the_recorded_ones() {
+    retake_shared("slices_of_oasst1_are_the_recorded_ones (server)", "oasst1");
+}
+
+#[test]
+fn exports_of_the_hard_graph_are_the_kernels_bytes() {
+    let mut anchors: BTreeMap<String, Vec<TurnId>> = BTreeMap::new();
+    for slice in recorded_slices("hard", &data("hard/slices.jsonl.gz"), 420) {
+        let of_policy = anchors.entry(slice.policy.to_string()).or_default();
+        of_policy.push(slice.anchor);
+    }
+    let database = Database::with_loose_tables("golden_bytes");
+    let mut client = database.connect();
+    load_graph(&mut client, &data("hard"));
+    let mut store = MemoryStore::new(read_graph(&data("hard")));
+    for (policy, anchors) in anchors {
+        let batch = batch_texts(&mut client, &anchors, &policy);
+        assert_eq!(batch.len(), anchors.len());
+        for (anchor, in_batch) in anchors.into_iter().zip(batch) {
+            let single = slice_text(&mut client, anchor, &policy);
+            let kernel = kernel_text(&mut store, anchor, &policy);
+            assert_eq!(without_claims(&single), without_claims(&kernel));
+            assert_eq!(in_batch, (anchor, single));
+        }
+    }
+}
+
+/// What `graph_slices` answers, in its order.
+fn batch_texts(client: &mut Client, anchors: &[TurnId], policy: &str) -> Vec<(TurnId, String)> {
+    let rows = client
+        .query(
+            "SELECT anchor_turn_id, slice::text FROM graph_slices($1, $2::text::slice_policy)",
+            &[&anchors, &policy],
+        )
+        .unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+fn kernel_text(store: &mut MemoryStore, anchor: TurnId, policy: &str) -> String {
+    let policy: SlicePolicy = policy.parse().unwrap();
+    let slice = kernel::slicer::slice(store, &policy, anchor).unwrap();
+    Export::new(&slice, &policy).to_json()
+}
+
+/// One of the small graphs; rows stay JSON for the server to read.
+#[derive(Deserialize)]
+struct Case {
+    case: u32,
+    anchor: TurnId,
+    policy: Value,
+    turns: Value,
+    edges: Value,
+    spec_tiebreak: Expected,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Expected {
+    policy_params_hash: String,
+    turn_ids: Vec<TurnId>,
+    edge_count: usize,
+    slice_id: String,
+    graph_snapshot_hash: String,
+}
+
+impl Case {
+    fn store(&self, client: &mut Client) {
+        client
+            .execute(
+                "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase,
+                     salience_score, trajectory_depth, created_at, content_hash)
+                 SELECT id, session_id, role, phase, salience, depth, to_timestamp(created_at),
+                        content_hash
+                 FROM json_to_recordset($1::text::json) AS t (
+                     id uuid, session_id text, role text, phase text, salience float8,
+                     depth integer, created_at float8, content_hash text)",
+                &[&self.turns.to_string()],
+            )
+            .unwrap();
+        client
+            .execute(
+                "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+                 SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, e ->> 2
+                 FROM json_array_elements($1::text::json) AS e",
+                &[&self.edges.to_string()],
+            )
+            .unwrap();
+    }
+}
+
+#[test]
+fn small_graphs_are_sliced_as_the_specification_asks() {
+    let cases: Vec<Case> = read_json_lines(&data("small-graphs.jsonl.gz"));
+    assert_eq!(cases.len(), 200);
+    let database = Database::with_loose_tables("golden_small");
+    let mut client = database.connect();
+    for case in cases {
+        client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
+        case.store(&mut client);
+        let text = slice_text(&mut client, case.anchor, &case.policy.to_string());
+        let export = read_export(&text);
+        let taken = Expected {
+            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
+            edge_count: export.edges.len(),
+            policy_params_hash: export.policy_params_hash,
+            slice_id: export.slice_id,
+            graph_snapshot_hash: export.graph_snapshot_hash,
+        };
+        assert_eq!(taken, case.spec_tiebreak, "case {}", case.case);
+    }
+}

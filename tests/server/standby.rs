@@ -1,0 +1,158 @@
+//! A hot standby answers what its primary answers.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::database::{Database, load_graph};
+use common::process::{run, server_program};
+use common::{Server, variable};
+use kernel::turn::TurnId;
+use postgres::Client;
+
+/// A hot standby of the primary, stopped and removed when it goes out of scope.
+struct Standby {
+    server: Server,
+    data: PathBuf,
+}
+
+impl Standby {
+    fn start() -> Self {
+        let primary = Server::primary();
+        let data = Path::new(&variable("GRAPH_KERNEL_SCRATCH")).join("standby");
+        let standby = Standby {
+            // In the primary's socket folder, as a path of its own might be too long for a socket.
+            server: Server { port: primary.port + 1, ..primary.clone() },
+            data,
+        };
+        standby.remove();
+        run(server_program("pg_basebackup")
+            .arg("--pgdata")
+            .arg(&standby.data)
+            .args(["--host", &primary.socket])
+            .args(["--port", &primary.port.to_string()])
+            .args(["--username", &primary.user])
+            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]));
+        run(standby
+            .control("start")
+            .arg("--log")
+            .arg(standby.data.join("standby.log"))
+            .args(["--options", &format!("-p {}", standby.server.port)]));
+        standby
+    }
+
+    fn control(&self, action: &str) -> std::process::Command {
+        let mut command = server_program("pg_ctl");
+        command.args([action, "--silent", "--wait", "--pgdata"]);
+        command.arg(&self.data);
+        command
+    }
+
+    /// Waits until it has replayed all that the primary has written.
+    fn catch_up(&self) {
+        let mut primary = Server::primary().connect_admin();
+        let mut standby = self.server.connect_admin();
+        let row = primary.query_one("SELECT pg_current_wal_lsn()::text", &[]);
+        let target: String = row.unwrap().get(0);
+        let start = Instant::now();
+        let mut reached = || -> bool {
+            let statement = "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn";
+            standby.query_one(statement, &[&target]).unwrap().get(0)
+        };
+        while !reached() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it lags behind");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn remove(&self) {
+        if self.data.exists() {
+            fs::remove_dir_all(&self.data).unwrap();
+        }
+    }
+}
+
+impl Drop for Standby {
+    fn drop(&mut self) {
+        let mut stop = self.control("stop");
+        stop.arg("--mode=fast");
+        if thread::panicking() {
+            // What went wrong is told already; the log stays.
+            let _ = stop.status();
+            return;
+        }
+        run(&mut stop);
+        assert!(!self.data.join("postmaster.pid").exists());
+        self.remove();
+    }
+}
+
+/// What the extension answers about these turns, in the words of SQL; of a few more than slices.
+fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
+    let mut answers = Vec::new();
+    let mut ask = |statement: &str, anchors: &[TurnId]| {
+        let rows = client.query(statement, &[&anchors]).unwrap();
+        answers.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+    };
+    let few = &anchors[..5];
+    ask("SELECT graph_slice(id)::text FROM unnest($1::uuid[]) AS id", anchors);
+    ask("SELECT s::text FROM graph_slices($1, 'focused') AS s", anchors);
+    for function in ["graph_slice_turns", "graph_slice_edges"] {
+        let statement =
+            format!("SELECT s::text FROM unnest($1::uuid[]) AS id, {function}(id, 'broad') AS s");
+        ask(&statement, few);
+    }
+    ask(
+        "SELECT g::text FROM graph_check() AS g WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT graph_policy_hash('broad')
+         UNION ALL SELECT graph_priority('planning', 0.75, 3)::text
+         UNION ALL SELECT graph_kernel_version()",
+        few,
+    );
+    answers
+}
+
+/// Fifty turns from all over the graph.
+fn fifty_turns(client: &mut Client) -> Vec<TurnId> {
+    let rows = client
+        .query("SELECT id FROM public.memory_turns ORDER BY md5(id::text) LIMIT 50", &[])
+        .unwrap();
+    assert_eq!(rows.len(), 50);
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn a_standby_slices_byte_for_byte_as_its_primary() {
+    let database = Database::with_loose_tables("standby");
+    let mut primary = database.connect();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");
+    load_graph(&mut primary, &data);
+    let anchors = fifty_turns(&mut primary);
+    // Dropped, hence stopped, before the database is.
+    let standby = Standby::start();
+    standby.catch_up();
+
+    let mut replica = standby.server.connect(&database.name);
+    let recovering = replica.query_one("SELECT pg_is_in_recovery()", &[]);
+    assert!(recovering.unwrap().get::<_, bool>(0));
+    let loaded = answers(&mut primary, &anchors);
+    assert_eq!(answers(&mut replica, &anchors), loaded);
+
+    // The standby follows what happens to rows, and to the binding.
+    for change in [
+        "UPDATE public.memory_turns SET salience_score = 1 - salience_score",
+        "CREATE TABLE public.other_turns AS SELECT * FROM public.memory_turns;
+         ALTER TABLE public.other_turns ADD PRIMARY KEY (id);
+         UPDATE public.other_turns SET created_at = '2001-01-01';
+         SELECT graph_kernel.bind_tables('public.other_turns', 'public.memory_turn_edges')",
+    ] {
+        primary.batch_execute(change).unwrap();
+        standby.catch_up();
+        let changed = answers(&mut primary, &anchors);
+        assert_ne!(changed, loaded);
+        assert_eq!(answers(&mut replica, &anchors), changed);
+    }
+}

@@ -1,0 +1,56 @@
+//! What a verifier knows, in memory.
+
+use kernel::keys::{EpochKeys, Secret};
+use kernel::verify::KeyRing;
+
+/// A [`KeyRing`] of epochs with known roots.
+pub struct TestRing {
+    /// The name of the graph.
+    pub graph: String,
+    /// Epochs and their roots; the last one signs.
+    pub epochs: Vec<(u32, Vec<u8>)>,
+    /// Revoked key ids.
+    pub revoked: Vec<String>,
+    /// The shared secret of published tokens.
+    pub shared_v2: Option<Secret>,
+}
+
+impl TestRing {
+    /// One epoch with this root, the graph being `default`.
+    #[must_use]
+    pub fn new(root: &[u8]) -> Self {
+        TestRing {
+            graph: "default".to_owned(),
+            epochs: vec![(1, root.to_vec())],
+            revoked: Vec::new(),
+            shared_v2: None,
+        }
+    }
+
+    /// The keys that sign.
+    #[must_use]
+    pub fn active(&self) -> EpochKeys {
+        let (epoch, root) = self.epochs.last().expect("a ring has an epoch");
+        EpochKeys::derive(&Secret::new(root.clone()), *epoch)
+    }
+}
+
+impl KeyRing for TestRing {
+    fn graph(&self) -> &str {
+        &self.graph
+    }
+
+    fn keys(&self, kid: &str) -> Option<EpochKeys> {
+        let derive =
+            |(epoch, root): &(u32, Vec<u8>)| EpochKeys::derive(&Secret::new(root.clone()), *epoch);
+        self.epochs.iter().map(derive).find(|keys| keys.kid == kid)
+    }
+
+    fn is_revoked(&self, kid: &str) -> bool {
+        self.revoked.iter().any(|revoked| revoked == kid)
+    }
+
+    fn shared_v2_secret(&self) -> Option<&Secret> {
+        self.shared_v2.as_ref()
+    }
+}

@@ -1,0 +1,138 @@
+//! A graph store in memory.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use kernel::edge::Edge;
+use kernel::store::{GraphStore, ParentEdge, ScoredTurn, Sink};
+use kernel::turn::{Turn, TurnId};
+
+use crate::data::Graph;
+
+/// A [`GraphStore`] over rows as they were given: ids may repeat, edges may repeat and dangle.
+///
+/// It answers in storage order, or shuffled differently at every call.
+pub struct MemoryStore {
+    turns: Vec<Turn>,
+    edges: Vec<Edge>,
+    /// Positions in `turns` and `edges`.
+    turns_by_id: HashMap<TurnId, Vec<usize>>,
+    edges_by_child: HashMap<TurnId, Vec<usize>>,
+    edges_by_parent: HashMap<TurnId, Vec<usize>>,
+    shuffle: Option<fastrand::Rng>,
+}
+
+impl MemoryStore {
+    /// A store that answers in storage order.
+    #[must_use]
+    pub fn new(graph: Graph) -> Self {
+        let Graph { turns, edges } = graph;
+        MemoryStore {
+            turns_by_id: positions(turns.iter().map(|turn| turn.id)),
+            edges_by_child: positions(edges.iter().map(|edge| edge.child)),
+            edges_by_parent: positions(edges.iter().map(|edge| edge.parent)),
+            turns,
+            edges,
+            shuffle: None,
+        }
+    }
+
+    /// The same store, answering in an order that the seed decides.
+    #[must_use]
+    pub fn shuffled(mut self, seed: u64) -> Self {
+        self.shuffle = Some(fastrand::Rng::with_seed(seed));
+        self
+    }
+
+    fn rows(&self, id: TurnId) -> impl Iterator<Item = (usize, &Turn)> {
+        at(&self.turns_by_id, id).map(|position| (position, &self.turns[position]))
+    }
+
+    /// Gives rows, each with its storage position, to the sink until it has enough.
+    fn answer<T>(
+        &mut self,
+        mut rows: Vec<(usize, T)>,
+        sink: Sink<'_, T>,
+    ) -> Result<(), Infallible> {
+        match &mut self.shuffle {
+            Some(random) => random.shuffle(&mut rows),
+            None => rows.sort_by_key(|(position, _)| *position),
+        }
+        for (_, row) in rows {
+            if sink(row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn positions(ids: impl Iterator<Item = TurnId>) -> HashMap<TurnId, Vec<usize>> {
+    let mut positions: HashMap<TurnId, Vec<usize>> = HashMap::new();
+    for (position, id) in ids.enumerate() {
+        positions.entry(id).or_default().push(position);
+    }
+    positions
+}
+
+fn at(positions: &HashMap<TurnId, Vec<usize>>, id: TurnId) -> impl Iterator<Item = usize> {
+    positions.get(&id).into_iter().flatten().copied()
+}
+
+fn scored(turn: &Turn) -> ScoredTurn {
+    ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience }
+}
+
+impl GraphStore for MemoryStore {
+    type Error = Infallible;
+
+    fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Infallible> {
+        let rows = ids.iter().flat_map(|id| self.rows(*id));
+        let rows = rows.map(|(at, turn)| (at, scored(turn))).collect();
+        self.answer(rows, sink)
+    }
+
+    fn parents(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ParentEdge)>,
+    ) -> Result<(), Infallible> {
+        let mut rows = Vec::new();
+        for (index, child) in of.iter().enumerate() {
+            for position in at(&self.edges_by_child, *child) {
+                let Edge { parent, edge_type, .. } = self.edges[position];
+                let mut turns: Vec<Option<ScoredTurn>> =
+                    self.rows(parent).map(|(_, turn)| Some(scored(turn))).collect();
+                if turns.is_empty() {
+                    turns.push(None);
+                }
+                rows.extend(turns.into_iter().map(|turn| {
+                    let edge = ParentEdge { parent, edge_type, turn };
+                    (position, (index, edge))
+                }));
+            }
+        }
+        self.answer(rows, sink)
+    }
+
+    fn children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, ScoredTurn)>,
+    ) -> Result<(), Infallible> {
+        let mut rows = Vec::new();
+        for (index, parent) in of.iter().enumerate() {
+            for position in at(&self.edges_by_parent, *parent) {
+                let turns = self.rows(self.edges[position].child);
+                rows.extend(turns.map(|(_, turn)| (position, (index, scored(turn)))));
+            }
+        }
+        self.answer(rows, sink)
+    }
+
+    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Infallible> {
+        let rows = ids.iter().flat_map(|id| self.rows(*id));
+        let rows = rows.map(|(at, turn)| (at, turn.clone())).collect();
+        self.answer(rows, sink)
+    }
+}

@@ -1,0 +1,151 @@
+//! What the kernel signs, and what a forger can do without its key.
+
+use graph_kernel_tests::key_ring::TestRing;
+use kernel::attestation::Circumstances;
+use kernel::edge::{Edge, EdgeType};
+use kernel::export::Export;
+use kernel::json::Json;
+use kernel::keys::{EpochKeys, Secret};
+use kernel::policy::SlicePolicy;
+use kernel::slice::{SelectedTurn, Slice};
+use kernel::turn::{Phase, Role, Turn, TurnId};
+use kernel::verify::verify;
+
+use crate::document::Document;
+
+/// A slice with all that is signed of it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub slice: Slice,
+    pub policy: SlicePolicy,
+    pub circumstances: Circumstances,
+}
+
+impl Claim {
+    /// Five turns, no field of two neighbours alike; the middle one is the anchor.
+    pub fn genuine() -> Self {
+        let edge =
+            |parent, child, edge_type| Edge { parent: id(parent), child: id(child), edge_type };
+        Claim {
+            slice: Slice {
+                anchor: id(3),
+                turns: (1..=5).map(turn).map(selected).collect(),
+                edges: vec![
+                    edge(1, 2, EdgeType::Reply),
+                    edge(2, 3, EdgeType::Reply),
+                    edge(2, 3, EdgeType::Reference),
+                    edge(3, 4, EdgeType::Branch),
+                    edge(3, 5, EdgeType::Default),
+                ],
+            },
+            policy: SlicePolicy::default(),
+            circumstances: Circumstances {
+                graph: "default".to_owned(),
+                role: "alice".to_owned(),
+                rls: false,
+                uncommitted: false,
+            },
+        }
+    }
+
+    /// The same, one turn without a content hash: the content fingerprint is then of counts and
+    /// times.
+    pub fn without_a_content_hash() -> Self {
+        let mut claim = Self::genuine();
+        claim.turn(2).content_hash = None;
+        claim
+    }
+
+    /// The turn of this number, 1 to 5.
+    pub fn turn(&mut self, number: usize) -> &mut Turn {
+        &mut self.slice.turns[number - 1].turn
+    }
+
+    /// The export that these keys sign.
+    pub fn signed_with(&self, keys: &EpochKeys) -> Document {
+        let mut export = Export::new(&self.slice, &self.policy);
+        export.attest(&self.policy, keys, &keys.v2, self.circumstances.clone());
+        Document::parse(&export.to_json())
+    }
+
+    /// The kernel's export.
+    pub fn signed(&self) -> Document {
+        self.signed_with(&ring().active())
+    }
+
+    /// The best forgery without the key: hashes, fingerprints and digest are computed anew, key id
+    /// and tokens are those of a genuine export.
+    pub fn with_tokens_of(&self, genuine: &Document) -> Document {
+        let stranger = EpochKeys::derive(&Secret::new(vec![0xee; 32]), 1);
+        let mut forged = self.signed_with(&stranger);
+        for path in ["admissibility_token", "attestation.kid", "attestation.token"] {
+            forged.set(path, genuine.get(path));
+        }
+        forged
+    }
+}
+
+pub fn id(number: u64) -> TurnId {
+    TurnId::from_u64_pair(0x4000, 0x8000_0000_0000_0000 + number)
+}
+
+pub fn turn(number: u64) -> Turn {
+    let n = number as usize;
+    Turn {
+        id: id(number),
+        session_id: format!("session {}", n % 2),
+        role: Role::ALL[n % Role::ALL.len()],
+        phase: Phase::ALL[n % Phase::ALL.len()],
+        salience: n as f32 / 10.0,
+        trajectory_depth: number as u32,
+        trajectory_sibling_order: 10 - number as u32,
+        trajectory_homogeneity: 1.0 / (n as f32 + 1.0),
+        trajectory_temporal: n as f32 / 5.0,
+        trajectory_complexity: n as f32 * 1.5,
+        created_at: 1_704_067_200 + 60 * number as i64,
+        content_hash: Some(format!("{number:064x}")),
+    }
+}
+
+pub fn selected(turn: Turn) -> SelectedTurn {
+    SelectedTurn { turn, distance: 0, priority: 0.0, selection_order: 0 }
+}
+
+/// The verifier: two epochs of the graph `default`, the second one signs.
+pub fn ring() -> TestRing {
+    let mut ring = TestRing::new(&[1; 32]);
+    ring.epochs.push((2, vec![2; 32]));
+    ring
+}
+
+/// What the verifier says.
+pub fn reason(export: &Document) -> &'static str {
+    reason_of(&export.text())
+}
+
+pub fn reason_of(text: &str) -> &'static str {
+    verify(text, &ring()).reason()
+}
+
+/// The string at a path.
+pub fn string(export: &Document, path: &str) -> String {
+    match export.get(path) {
+        Json::String(text) => text,
+        other => panic!("{path} is {other}"),
+    }
+}
+
+#[test]
+fn genuine_exports_verify() {
+    for claim in [Claim::genuine(), Claim::without_a_content_hash()] {
+        assert_eq!(reason(&claim.signed()), "ok");
+    }
+}
+
+#[test]
+fn a_forgery_that_changes_nothing_verifies() {
+    // Otherwise the others would be refused for the wrong reason.
+    let genuine = Claim::genuine().signed();
+    let forged = Claim::genuine().with_tokens_of(&genuine);
+    assert_eq!(forged.text(), genuine.text());
+}

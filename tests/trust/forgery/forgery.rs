@@ -1,0 +1,16 @@
+//! Forged exports: each test fails when its defence is taken out.
+
+mod claim;
+mod document;
+
+mod collision;
+mod edited_attestation;
+mod edited_selection;
+mod edited_turns;
+mod keys;
+mod mutated_text;
+mod numbers;
+mod reasons;
+mod rewritten;
+mod shape;
+mod tokens;

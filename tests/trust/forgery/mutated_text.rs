@@ -1,0 +1,133 @@
+//! Texts from outside, broken at random: reading them never panics, and what still verifies says
+//! what the genuine export said.
+
+use fastrand::Rng;
+use kernel::parse::ParsedExport;
+use kernel::policy::SlicePolicy;
+
+use crate::claim::{Claim, reason_of};
+
+/// How many texts of each kind the normal run breaks, and `make test-long`.
+const SOME: u64 = 20_000;
+const MANY: u64 = 2_000_000;
+
+/// What breaks readers.
+const PIECES: [&str; 40] = [
+    "",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "\\u0000",
+    "\\ud800",
+    "\\u",
+    "null",
+    "true",
+    "0",
+    "-",
+    "-0",
+    "-0.0",
+    "1e400",
+    "1e-400",
+    "1e39",
+    "1E+38",
+    "0.1",
+    "1.0",
+    "e",
+    ".",
+    "NaN",
+    "18446744073709551616",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "4294967296",
+    "\0",
+    "\u{feff}",
+    "\u{2028}",
+    "😀",
+    "\u{301}",
+    "\"id\":",
+    "\"turns\":[]",
+    "slice_policy_v1",
+    "gk3.",
+];
+
+/// A text with a few changes: pieces put in, parts cut, doubled, moved, characters replaced.
+fn broken(text: &str, random: &mut Rng) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    for _ in 0..random.usize(1..4) {
+        let at = random.usize(..=chars.len());
+        let end = (at + random.usize(1..16)).min(chars.len());
+        match random.u8(..6) {
+            0 => drop(chars.splice(at..at, PIECES[random.usize(..PIECES.len())].chars())),
+            1 => drop(chars.splice(at..end, PIECES[random.usize(..PIECES.len())].chars())),
+            2 => drop(chars.drain(at..end)),
+            3 => {
+                let part: Vec<char> = chars[at..end].to_vec();
+                chars.splice(at..at, part);
+            }
+            4 => {
+                let part: Vec<char> = chars.drain(at..end).collect();
+                let to = random.usize(..=chars.len());
+                chars.splice(to..to, part);
+            }
+            _ if at < chars.len() => chars[at] = random.char(..),
+            _ => chars.truncate(random.usize(..=chars.len())),
+        }
+    }
+    chars.into_iter().collect()
+}
+
+fn exports_hold(texts: u64, seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let genuine = Claim::genuine().signed().text();
+    let value = |text: &str| format!("{:?}", ParsedExport::parse(text));
+    let expected = value(&genuine);
+    let mut valid = 0;
+    for _ in 0..texts {
+        let text = broken(&genuine, &mut random);
+        if reason_of(&text) == "ok" {
+            valid += 1;
+            assert_eq!(value(&text), expected, "{text}");
+        }
+    }
+    // White space between tokens, an escaped letter: few changes do not matter, but some.
+    assert!(valid < texts / 20, "{valid} of {texts}");
+}
+
+fn policies_hold(texts: u64, seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let genuine = r#"{"version":"slice_policy_v1","max_nodes":256,"max_radius":10,"phase_weights":{"synthesis":1.0,"planning":0.9},"salience_weight":0.3,"include_siblings":true}"#;
+    for _ in 0..texts {
+        let text = broken(genuine, &mut random);
+        if let Ok(policy) = text.parse::<SlicePolicy>() {
+            assert!((1..=10_000).contains(&policy.max_nodes()), "{text}");
+            assert_eq!(policy.canonical_text().parse(), Ok(policy), "{text}");
+        }
+    }
+}
+
+#[test]
+fn broken_exports_neither_panic_nor_verify() {
+    exports_hold(SOME, 1);
+}
+
+#[test]
+fn broken_policies_do_not_panic() {
+    policies_hold(SOME, 2);
+}
+
+#[test]
+#[ignore = "long"]
+fn millions_of_broken_exports_neither_panic_nor_verify() {
+    exports_hold(MANY, fastrand::u64(..));
+}
+
+#[test]
+#[ignore = "long"]
+fn millions_of_broken_policies_do_not_panic() {
+    policies_hold(MANY, fastrand::u64(..));
+}

@@ -1,0 +1,122 @@
+//! The closed list of reasons.
+
+use std::collections::BTreeSet;
+
+use graph_kernel_tests::key_ring::TestRing;
+use kernel::json::Json;
+use kernel::verify::{Check, verify};
+
+use crate::claim::{Claim, ring};
+use crate::document::Document;
+
+/// As documented.
+const REASONS: [&str; 14] = [
+    "ok",
+    "malformed",
+    "unordered",
+    "unknown_version",
+    "unattested",
+    "unknown_key",
+    "revoked_key",
+    "other_graph",
+    "bad_mac",
+    "digest_mismatch",
+    "slice_id_mismatch",
+    "params_hash_mismatch",
+    "over_budget",
+    "boundary",
+];
+
+const CHECKS: [Check; 15] = [
+    Check::WellFormed,
+    Check::Ordered,
+    Check::Versions,
+    Check::Boundary,
+    Check::Attested,
+    Check::ParamsHash,
+    Check::Budget,
+    Check::SliceId,
+    Check::SnapshotHash,
+    Check::Digest,
+    Check::KnownKey,
+    Check::LiveKey,
+    Check::Graph,
+    Check::Token,
+    Check::PublishedToken,
+];
+
+/// An export whose only fault is what the check looks at, and who verifies it.
+fn failing(check: Check) -> (Document, TestRing) {
+    let (mut claim, mut ring) = (Claim::genuine(), ring());
+    let mut export = claim.signed();
+    match check {
+        Check::WellFormed => export.remove("attestation.rls"),
+        Check::Ordered => export.array("turns").swap(0, 1),
+        Check::Versions => export.set("schema_version", "1.0.1"),
+        Check::Boundary => {
+            claim.slice.edges.truncate(4);
+            claim.slice.edges[3].child = crate::claim::id(9);
+            export = claim.signed();
+        }
+        Check::Attested => export.set("attestation", Json::Null),
+        Check::ParamsHash => export.set("attestation.policy.max_nodes", 300),
+        Check::Budget => {
+            claim.policy = r#"{"max_nodes":2}"#.parse().unwrap();
+            export = claim.signed();
+        }
+        Check::SliceId => export.set("slice_id", "0123456789abcdef"),
+        Check::SnapshotHash => export.set("graph_snapshot_hash", "0123456789abcdef"),
+        Check::Digest => export.set("attestation.digest", "0".repeat(64)),
+        Check::KnownKey => ring.epochs.truncate(1),
+        Check::LiveKey => ring.revoked.push(ring.active().kid),
+        Check::Graph => ring.graph = "another".to_owned(),
+        Check::Token => export.set("attestation.role", "bob"),
+        Check::PublishedToken => export.set("admissibility_token", "0".repeat(32)),
+    }
+    (export, ring)
+}
+
+#[test]
+fn each_check_gives_its_reason_and_the_list_is_closed() {
+    let mut met = BTreeSet::from(["ok"]);
+    for check in CHECKS {
+        let (export, ring) = failing(check);
+        let verdict = verify(&export.text(), &ring);
+        let failed: Vec<Check> =
+            verdict.outcomes.iter().filter(|o| !o.ok).map(|o| o.check).collect();
+        assert_eq!(failed.first(), Some(&check), "{:#?}", verdict.outcomes);
+        assert_eq!(verdict.reason(), check.reason());
+        assert!(verdict.valid().is_none());
+        met.insert(verdict.reason());
+    }
+    assert_eq!(met, BTreeSet::from(REASONS));
+}
+
+#[test]
+fn a_valid_export_passes_every_check() {
+    let verdict = verify(&Claim::genuine().signed().text(), &ring());
+    let passed: Vec<Check> = verdict.outcomes.iter().map(|outcome| outcome.check).collect();
+    assert_eq!(passed, CHECKS);
+    assert!(verdict.outcomes.iter().all(|outcome| outcome.ok));
+}
+
+#[test]
+fn the_first_check_that_fails_is_the_reason() {
+    // Each export here has every fault from one check on.
+    let mut export = Claim::genuine().signed();
+    export.set("attestation.role", "bob");
+    export.set("admissibility_token", "0".repeat(32));
+    export.set("attestation.digest", "0".repeat(64));
+    let reason = |export: &Document| verify(&export.text(), &ring()).reason();
+    assert_eq!(reason(&export), "digest_mismatch");
+    export.set("slice_id", "0123456789abcdef");
+    assert_eq!(reason(&export), "slice_id_mismatch");
+    export.set("attestation.policy.max_nodes", 2);
+    assert_eq!(reason(&export), "params_hash_mismatch");
+    export.set("schema_version", "2");
+    assert_eq!(reason(&export), "unknown_version");
+    export.array("turns").swap(0, 1);
+    assert_eq!(reason(&export), "unordered");
+    export.remove("edges");
+    assert_eq!(reason(&export), "malformed");
+}
