@@ -1,5 +1,21 @@
 -- Runs last: what pgrx does not write. Fixed search_path, costs, estimates, comments, rights.
 
+-- Slices probe indexes by id. A generic plan's estimate for a graph with hubs would make it scan the
+-- tables for every id, and compile that.
+DO $$
+DECLARE
+    slicing text;
+BEGIN
+    FOREACH slicing IN ARRAY ARRAY[
+        'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
+        'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
+        'graph_replay(json, slice_policy)']
+    LOOP
+        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET jit = off', slicing);
+    END LOOP;
+END
+$$;
+
 ALTER FUNCTION graph_slice(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000;
 ALTER FUNCTION graph_slice_turns(uuid, slice_policy)

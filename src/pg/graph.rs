@@ -366,15 +366,23 @@ impl BoundColumn {
 }
 
 /// Fills the graph's names into a statement of sql/queries: `{turns}` and `{edges}` are the
-/// tables, `{t.key}` and `{e.key}` columns of theirs.
+/// tables, `{t.key}` and `{e.key}` columns of theirs. In one pass: what is filled in comes from
+/// names that users choose and is not looked at again.
 fn fill(template: &str, turns: &BoundTable, edges: &BoundTable) -> String {
-    let mut statement =
-        template.replace("{turns}", &turns.from()).replace("{edges}", &edges.from());
-    for (alias, bound) in [("t", turns), ("e", edges)] {
-        for key in bound.columns.keys() {
-            let placeholder = format!("{{{alias}.{key}}}");
-            statement = statement.replace(&placeholder, &bound.columns[key].expression(alias));
+    let value = |placeholder: &str| match placeholder.split_once('.') {
+        None if placeholder == "turns" => turns.from(),
+        None => edges.from(),
+        Some((alias, key)) => {
+            let table = if alias == "t" { turns } else { edges };
+            table.columns[key].expression(alias)
         }
+    };
+    let mut parts = template.split('{');
+    let mut statement = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (placeholder, text) = part.split_once('}').expect("placeholders are closed");
+        statement.push_str(&value(placeholder));
+        statement.push_str(text);
     }
     statement
 }

@@ -33,7 +33,7 @@ pub fn register() {
                 1,
                 MAX_NODES_LIMIT as i32,
                 GucContext::Suset,
-                GucFlags::default(),
+                in_parallel(GucFlags::default()),
                 Some(note_int),
                 None,
                 None,
@@ -72,13 +72,19 @@ fn define_path(
                 long,
                 setting,
                 GucContext::Sighup,
-                GucFlags::SUPERUSER_ONLY,
+                in_parallel(GucFlags::SUPERUSER_ONLY),
                 Some(note_string),
                 None,
                 None,
             );
         }
     });
+}
+
+/// The library may be loaded in the middle of a parallel plan, where only settings with this flag
+/// take the value that is configured for them.
+fn in_parallel(flags: GucFlags) -> GucFlags {
+    GucFlags::from_bits_retain(flags.bits() | pg_sys::GUC_ALLOW_IN_PARALLEL as i32)
 }
 
 /// Defines a setting, and fails closed where its configured value was lost: until the library is
