@@ -1,7 +1,7 @@
 -- Runs last: what pgrx does not write. Fixed search_path, costs, estimates, comments, rights.
 
--- Slices probe indexes by id. A generic plan's estimate for a graph with hubs would make it scan the
--- tables for every id, and compile that.
+-- Slices probe indexes by id. A generic plan's estimates for a graph with hubs would make it scan the
+-- tables for every id, compile that, and remember rows that do not come again.
 DO $$
 DECLARE
     slicing text;
@@ -11,7 +11,8 @@ BEGIN
         'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
         'graph_replay(json, slice_policy)']
     LOOP
-        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET jit = off', slicing);
+        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
+            slicing);
     END LOOP;
 END
 $$;
