@@ -48,7 +48,7 @@ impl Worked {
 
     /// The slice in the export, as if it had just been taken.
     fn slice(&self) -> Slice {
-        let export = ParsedExport::parse(&self.export).unwrap();
+        let export = ParsedExport::parse(&self.export, &|| ()).unwrap();
         let selected =
             |turn: Turn| SelectedTurn { turn, distance: 0, priority: 0.0, selection_order: 0 };
         Slice {

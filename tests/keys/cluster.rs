@@ -59,13 +59,13 @@ impl Cluster {
     fn beside_nothing() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Short: a socket's path has at most 107 bytes.
-        let folder = PathBuf::from(format!("/tmp/gkk.{}.{count}", std::process::id()));
+        let folder = base().join(format!("gkk.{}.{count}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
-        give_to_server(&folder);
         let socket = folder.to_str().unwrap().to_owned();
         let server = Server { socket, port: 5432, user: "postgres".to_owned() };
-        Cluster { server, folder, postmaster: None }
+        let cluster = Cluster { server, folder, postmaster: None };
+        give_to_server(&cluster.folder);
+        cluster
     }
 
     fn data(&self) -> PathBuf {
@@ -235,6 +235,18 @@ fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
+/// Where clusters live: a short path, as a socket's has at most 107 bytes; in memory where there is
+/// room for some, as their many small files are slow to copy on some disks.
+fn base() -> &'static Path {
+    static BASE: OnceLock<&Path> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let free = Command::new("df").args(["-B", "1M", "--output=avail", "/dev/shm"]).output();
+        let free = String::from_utf8(free.unwrap().stdout).unwrap();
+        let megabytes = free.lines().last().and_then(|line| line.trim().parse::<u32>().ok());
+        Path::new(if megabytes > Some(2000) { "/dev/shm" } else { "/tmp" })
+    })
+}
+
 /// The files of an empty cluster.
 fn template() -> &'static Path {
     static TEMPLATE: OnceLock<PathBuf> = OnceLock::new();
@@ -248,7 +260,7 @@ fn template() -> &'static Path {
             .arg("--pgdata")
             .arg(&data)
             .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"])
-            .arg("--no-sync"));
+            .args(["--no-sync", "--wal-segsize=1"]));
         let mut file = OpenOptions::new().append(true).open(data.join("postgresql.conf")).unwrap();
         file.write_all(CONFIGURATION.as_bytes()).unwrap();
         data
@@ -264,5 +276,7 @@ shared_buffers = 16MB
 max_connections = 20
 fsync = off
 wal_level = logical
+min_wal_size = 2MB
+wal_retrieve_retry_interval = 100ms
 hot_standby = on
 ";

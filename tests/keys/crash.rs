@@ -28,6 +28,15 @@ fn exports_verify_after_a_restart() {
     assert_eq!(slice(&mut client), exports[1]);
 }
 
+/// Kills a backend and waits until the server has noticed, and with it ended every other session.
+fn kill_backend(cluster: &Cluster, backend: u32) {
+    let mut witness = cluster.client();
+    send_signal("KILL", backend);
+    while witness.batch_execute("SELECT 1").is_ok() {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_backend_killed_while_it_rotates_leaves_one_active_key() {
     let cluster = Cluster::start("");
@@ -38,7 +47,7 @@ fn a_backend_killed_while_it_rotates_leaves_one_active_key() {
         let export = slice(&mut client);
         client.batch_execute("BEGIN").unwrap();
         let lost = rotate(&mut client);
-        send_signal("KILL", backend_pid(&mut client).try_into().unwrap());
+        kill_backend(&cluster, backend_pid(&mut client).try_into().unwrap());
         assert!(client.batch_execute("COMMIT").is_err());
 
         let mut client = cluster.client();
@@ -94,7 +103,7 @@ fn tokens_issued_before_a_backend_was_killed_verify() {
     let mut cluster = Cluster::start("");
     install(&mut cluster.client());
     for _ in 0..3 {
-        survives(&mut cluster, |_, backend| send_signal("KILL", backend));
+        survives(&mut cluster, |cluster, backend| kill_backend(cluster, backend));
     }
 }
 

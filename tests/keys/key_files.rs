@@ -9,6 +9,7 @@ use postgres::{Client, NoTls};
 use crate::cluster::{Cluster, server_account};
 use crate::common::tell;
 use crate::graph::{SLICE, install, kid, reason, reasons, refusal, rotate, slice, text};
+use crate::parallel::FORCE_PARALLEL;
 use crate::secret_file::{self, random, set_mode};
 
 const ROOT: &str = "graph_kernel.root_key_file";
@@ -202,28 +203,28 @@ fn tries(client: &mut Client, signed_by_table: &str) -> [Result<String, String>;
         let answer = client.query_one(statement, &[]);
         answer.map(|row| row.get::<_, String>(0)).map_err(|error| error.to_string())
     };
-    [
-        ask(SLICE).map(|export| kid(&export)),
-        ask(&format!("SELECT reason FROM graph_verify('{signed_by_table}')")),
-    ]
+    let reason = ask(&format!("SELECT reason FROM graph_verify('{signed_by_table}')"));
+    [ask(SLICE).map(|export| kid(&export)), reason]
 }
 
 /// Sessions of roles whose settings name another file, or none, before the library is loaded: until
 /// then the name means nothing to the server.
 fn tampered_sessions(cluster: &Cluster, value: &str) -> Vec<(&'static str, Client)> {
     let mut sessions = Vec::new();
-    for more in ["", "-c force_parallel_mode=on", "-c debug_parallel_query=on"] {
-        let mut config = cluster.config("mallory", "postgres");
-        if let Ok(client) = config.options(&format!("-c {ROOT}={value} {more}")).connect(NoTls) {
-            sessions.push(("options", client));
-        }
-    }
+    let mut config = cluster.config("mallory", "postgres");
+    config.options(&format!("-c {ROOT}={value}"));
+    sessions.extend(config.connect(NoTls).map(|client| ("options", client)));
+    sessions.extend(config.connect(NoTls).map(|mut client| {
+        client.batch_execute(FORCE_PARALLEL).unwrap();
+        ("options, in a worker", client)
+    }));
     let mut add = |way, role, statement: &str| {
         let mut client = cluster.client_of(role, "postgres");
         let _ = client.batch_execute(statement);
         sessions.push((way, client));
     };
     add("SET", "mallory", &format!("SET {ROOT} = '{value}'"));
+    add("SET, in a worker", "mallory", &format!("SET {ROOT} = '{value}'; {FORCE_PARALLEL}"));
     add("SET LOCAL", "mallory", &format!("BEGIN; SET LOCAL {ROOT} = '{value}'"));
     add("to be altered", "mallory", &format!("ALTER ROLE mallory SET {ROOT} = '{value}'"));
     add("after ALTER ROLE", "mallory", "");

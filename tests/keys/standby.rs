@@ -65,7 +65,7 @@ fn a_standby_with_the_root_key_file_signs_and_verifies_as_its_primary() {
 
 #[test]
 fn a_standby_verifies_on_when_it_is_promoted() {
-    let mut primary = Cluster::start("");
+    let primary = Cluster::start("");
     let mut client = primary.client();
     install(&mut client);
     let standby = Cluster::standby_of(&primary);
@@ -73,8 +73,7 @@ fn a_standby_verifies_on_when_it_is_promoted() {
     rotate(&mut client);
     let export = slice(&mut client);
     catch_up(&mut client, &mut replica);
-    drop(client);
-    primary.kill();
+    drop(primary);
 
     assert_eq!(text(&mut replica, "SELECT pg_promote()::text"), "true");
     assert_eq!(reason(&mut replica, &export), "ok");

@@ -64,12 +64,12 @@ impl Page {
         Some(&self.lines[example.output.clone()?])
     }
 
-    /// The page's text with the outputs it shows replaced, one for each example.
-    pub fn with_outputs(&self, outputs: &[Vec<String>]) -> String {
+    /// The page's text with outputs it shows replaced: for each example the new one, if any.
+    pub fn with_outputs(&self, outputs: &[Option<Vec<String>>]) -> String {
         let mut lines = Vec::new();
         let mut copied = 0;
         for (example, output) in self.examples.iter().zip(outputs) {
-            if let Some(shown) = &example.output {
+            if let (Some(shown), Some(output)) = (&example.output, output) {
                 lines.extend_from_slice(&self.lines[copied..shown.start]);
                 lines.extend_from_slice(output);
                 copied = shown.end;
@@ -160,8 +160,9 @@ kept
 
     #[test]
     fn outputs_are_replaced_in_place() {
-        let output = |text: &str| vec![text.to_owned()];
-        let outputs = [output("new"), output("none"), output("none")];
+        let output = |text: &str| Some(vec![text.to_owned()]);
+        let outputs = [output("new"), None, output("shown nowhere")];
         assert_eq!(page().with_outputs(&outputs), TEXT.replace("old", "new"));
+        assert_eq!(page().with_outputs(&[None, None, None]), TEXT);
     }
 }

@@ -77,6 +77,10 @@ impl Standby {
 
 impl Drop for Standby {
     fn drop(&mut self) {
+        let pid_file = self.data.join("postmaster.pid");
+        if !pid_file.exists() {
+            return;
+        }
         let mut stop = self.control("stop");
         stop.arg("--mode=fast");
         if thread::panicking() {
@@ -85,7 +89,7 @@ impl Drop for Standby {
             return;
         }
         run(&mut stop);
-        assert!(!self.data.join("postmaster.pid").exists());
+        assert!(!pid_file.exists());
         self.remove();
     }
 }

@@ -8,14 +8,16 @@ SELECT slice_id(2);
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') AS graph \gset
 SELECT slice_id(2) AS without_5;
 SELECT turns, edges, columns, graph = :'graph' AS graph FROM graph_kernel.binding;
--- The same tables again are the same graph, new column names too; other tables are another, also when bound back.
+-- The same tables and columns again are the same graph; anything else is another, also when bound back.
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') = :'graph' AS same_graph;
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges', '{"turns": {"phase": "role"}}') = :'graph' AS same_graph;
 SELECT graph_kernel.bind_tables(edges => 'public.memory_turn_edges', turns => 'public.memory_turns') = :'graph' AS same_graph;
 SELECT slice_id(2);
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') = :'graph' AS same_graph;
-SELECT test_unbind();
-SELECT slice_id(2) AS unbound;
+SELECT graph_kernel.unbind_tables();
+SELECT slice_id(2) AS unbound, (SELECT count(*) FROM graph_kernel.binding) AS bindings;
+-- Unbinding twice is no error.
+SELECT graph_kernel.unbind_tables();
 
 -- What cannot be bound.
 CREATE TABLE elsewhere.bare (LIKE memory_turns);
@@ -51,7 +53,7 @@ SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 
 SELECT hint AS command FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$) \gset
 :command
 SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$);
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 
 -- Columns: each is looked for by name and type.
 CREATE TABLE elsewhere.wrong (LIKE memory_turns INCLUDING INDEXES);
@@ -82,6 +84,16 @@ SELECT mapping, e.code, e.message FROM unnest(ARRAY[
 ]) AS mapping, test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'elsewhere.wrong', 'elsewhere.edges', mapping)) AS e;
 SELECT mapping, e.code FROM unnest(ARRAY['null', '{}', '{"turns": {}, "edges": {}}', '{"turns": {"id": "id", "session_id": "role"}}', NULL]) AS mapping,
     test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'elsewhere.wrong', 'elsewhere.edges', mapping)) AS e;
+-- A column mapped to null is left out, whatever stands in the table; turns are read with the defaults then. Ids cannot be left out.
+SELECT key, e.code, e.message FROM unnest(ARRAY['id', 'session_id', 'role', 'phase', 'salience', 'trajectory_depth', 'trajectory_sibling_order', 'trajectory_homogeneity',
+        'trajectory_temporal', 'trajectory_complexity', 'created_at', 'content_hash', 'content_text']) AS key,
+    test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'elsewhere.wrong', 'elsewhere.edges', jsonb_build_object('turns', jsonb_build_object(key, NULL)))) AS e;
+SELECT key, e.code, e.message FROM unnest(ARRAY['parent', 'child', 'edge_type']) AS key,
+    test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'elsewhere.wrong', 'elsewhere.edges', jsonb_build_object('edges', jsonb_build_object(key, NULL)))) AS e;
+ALTER TABLE elsewhere.wrong ALTER content_hash TYPE bytea USING NULL;
+INSERT INTO elsewhere.wrong (id, content_hash) VALUES (turn(1), '\x00');
+SELECT graph_kernel.bind_tables('elsewhere.wrong', 'elsewhere.edges', '{"turns": {"content_hash": null}}') IS NOT NULL AS bound;
+SELECT turn_number(turn_id) AS turn, content_hash IS NULL AS no_hash FROM graph_slice_turns(turn(1));
 SELECT detail, hint, count(*) FROM unnest(ARRAY['[]', '{"turn": {}}', '{"turns": []}', '{"turns": {"phases": "role"}}']) AS mapping,
     test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'elsewhere.wrong', 'elsewhere.edges', mapping)) GROUP BY 1, 2;
 -- A refused binding leaves the old one.
@@ -103,7 +115,7 @@ INSERT INTO "Odd ""schema""; --".memory_turn_edges SELECT * FROM memory_turn_edg
 SELECT slice_id(2);
 SELECT check_name, detail FROM graph_check() WHERE check_name IN ('bound_tables', 'index_turn_id');
 
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA elsewhere, "Odd ""schema""; --" CASCADE;
 DROP FOREIGN DATA WRAPPER regress_wrapper CASCADE;

@@ -27,23 +27,6 @@ SELECT count(*), max(turn_number(turn_id)), max(distance)
 FROM graph_slice_turns(turn(1), '{"max_radius": 2147483647, "max_nodes": 10000, "distance_decay": 1}');
 SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 
--- statement_timeout ends heavy work at once, within a slice and between slices, and the session goes on.
-CREATE TEMP TABLE clock AS SELECT clock_timestamp() AS started;
-SET statement_timeout = '50ms';
-SELECT count(*) FROM generate_series(50001, 51000) AS n, graph_slice_turns(turn(n), '{"max_radius": 5000, "max_nodes": 10000}');
-\echo :SQLSTATE
-SELECT count(*) FROM graph_slices((SELECT array_agg(turn(n)) FROM generate_series(1, 100000, 10) AS n), '{"max_radius": 5000, "max_nodes": 10000}');
-\echo :SQLSTATE
-DO $$
-BEGIN
-    PERFORM graph_slice(turn(n), '{"max_radius": 5000, "max_nodes": 10000}') FROM generate_series(50001, 51000) AS n;
-EXCEPTION WHEN query_canceled THEN
-    RAISE NOTICE 'cancelled, and still slicing: % turns', (SELECT count(*) FROM graph_slice_turns(turn(50000)));
-END $$;
-RESET statement_timeout;
-SELECT clock_timestamp() - started < interval '10 s' AS at_once FROM clock;
-SELECT count(*) FROM graph_slice_turns(turn(50000));
-
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA long CASCADE;

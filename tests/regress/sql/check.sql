@@ -58,6 +58,6 @@ SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 INSERT INTO dirty."Edges" VALUES (turn(2000), turn(1), 'reply');
 SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA dirty CASCADE;

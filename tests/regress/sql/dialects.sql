@@ -5,13 +5,13 @@ RETURNS TABLE (slice_id text, snapshot text, same_turns boolean) LANGUAGE plpgsq
 DECLARE
     was text;
 BEGIN
-    PERFORM test_unbind();
+    PERFORM graph_kernel.unbind_tables();
     was := (SELECT string_agg(md5((t #- '{content_hash}')::text), '' ORDER BY t ->> 'id') FROM jsonb_array_elements(graph_slice(turn(2))::jsonb -> 'turns') AS t);
     PERFORM graph_kernel.bind_tables(turns, edges, columns);
     RETURN QUERY SELECT s ->> 'slice_id', s ->> 'graph_snapshot_hash',
         was = (SELECT string_agg(md5((t #- '{content_hash}')::text), '' ORDER BY t ->> 'id') FROM jsonb_array_elements(s::jsonb -> 'turns') AS t)
     FROM graph_slice(turn(2)) AS s;
-    PERFORM test_unbind();
+    PERFORM graph_kernel.unbind_tables();
 END $$;
 
 -- The specification's tables as published: timestamp, no content columns, edges by (parent, child).
@@ -67,11 +67,29 @@ SELECT id AS "ID; --", session_id AS "the ""session""", role AS "{t.id}", trajec
        trajectory_complexity AS "\", created_at AS "When?", content_text AS "{e.child}", content_hash AS "{edges}" FROM memory_turns;
 CREATE UNIQUE INDEX ON dialect."Turns of ""mine"" {turns}" ("ID; --");
 CREATE TABLE dialect."{t.id}" AS SELECT parent_turn_id AS "from", child_turn_id AS "to", edge_type AS "{turns}" FROM memory_turn_edges;
-SELECT * FROM pg_temp.try('dialect."Turns of ""mine"" {turns}"', 'dialect."{t.id}"', $${
+SELECT $${
     "turns": {"id": "ID; --", "session_id": "the \"session\"", "role": "{t.id}", "phase": "Phase $1", "salience": "salience score", "trajectory_depth": "depth'",
         "trajectory_sibling_order": "ordre é", "trajectory_homogeneity": "select", "trajectory_temporal": "%I", "trajectory_complexity": "\\",
         "created_at": "When?", "content_text": "{e.child}", "content_hash": "{edges}"},
-    "edges": {"parent": "from", "child": "to", "edge_type": "{turns}"}}$$);
+    "edges": {"parent": "from", "child": "to", "edge_type": "{turns}"}}$$ AS columns \gset
+SELECT * FROM pg_temp.try('dialect."Turns of ""mine"" {turns}"', 'dialect."{t.id}"', :'columns');
+SELECT graph_kernel.bind_tables('dialect."Turns of ""mine"" {turns}"', 'dialect."{t.id}"', :'columns') IS NOT NULL AS bound;
+SELECT check_name, ok, count FROM graph_check() WHERE NOT ok;
+SELECT c.check_name, e.code FROM graph_check() AS c, test_error(c.hint) AS e WHERE c.hint IS NOT NULL;
+SELECT bool_and(ok) FROM graph_check();
+
+-- The least there can be: ids. All else is mapped to null and read with its default; indexes are proposed without what is not there.
+CREATE TABLE dialect.bare_turns AS SELECT id FROM memory_turns;
+CREATE UNIQUE INDEX ON dialect.bare_turns (id);
+CREATE TABLE dialect.bare_edges AS SELECT parent_turn_id, child_turn_id FROM memory_turn_edges;
+SELECT graph_kernel.bind_tables('dialect.bare_turns', 'dialect.bare_edges', jsonb_build_object('edges', '{"edge_type": null}'::jsonb, 'turns',
+    (SELECT jsonb_object_agg(key, NULL) FROM unnest(ARRAY['session_id', 'role', 'phase', 'salience', 'trajectory_depth', 'trajectory_sibling_order',
+        'trajectory_homogeneity', 'trajectory_temporal', 'trajectory_complexity', 'created_at']) AS key))) IS NOT NULL AS bound;
+SELECT * FROM test_slice(2);
+SELECT graph_slice(turn(1), '{"max_nodes": 1}') -> 'turns' -> 0 AS turn;
+SELECT check_name, ok, count, hint FROM graph_check() WHERE NOT ok OR count IS NULL;
+SELECT c.check_name, e.code FROM graph_check() AS c, test_error(c.hint) AS e WHERE c.hint IS NOT NULL;
+SELECT bool_and(ok) FROM graph_check();
 
 -- A mapping goes before a recognised name; the specification's name before the other dialect's.
 ALTER TABLE dialect.spec_turns ADD phase text DEFAULT 'synthesis', ADD conversation_id uuid, ADD salience real DEFAULT 1, ADD stage text;
@@ -88,6 +106,6 @@ SELECT graph_kernel.bind_tables('dialect.typed_turns', 'dialect.typed_edges') IS
 SELECT check_name, ok, count FROM graph_check();
 SELECT graph_kernel.bind_tables('dialect.orbit_turns', 'dialect.spec_edges') IS NOT NULL AS bound;
 SELECT check_name, ok, count FROM graph_check() WHERE NOT ok OR check_name LIKE '%hashes';
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA dialect CASCADE;

@@ -58,6 +58,6 @@ SELECT count(*) AS turns, count(*) FILTER (WHERE distance = 3) AS through_b, min
 FROM graph_slice_turns(turn(1), '{"max_nodes": 1000, "include_siblings": false, "salience_weight": 0,
                                   "phase_weights": {"exploration": -1, "planning": -0.95}}');
 
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA wide CASCADE;

@@ -24,13 +24,14 @@ RESET graph_kernel.max_nodes_limit;
 -- A superuser sets it for a role; the role cannot leave it, also when it tries before the library is loaded.
 ALTER ROLE regress_user SET graph_kernel.max_nodes_limit = 32;
 ALTER ROLE regress_user LOGIN;
+SELECT current_user AS superuser \gset
 \c - regress_user
 SET client_min_messages = error;
 SET graph_kernel.max_nodes_limit = 10000;
 SELECT code FROM test_error('SELECT graph_slice(turn(2))');
 SELECT slice_id(2, 'focused') IS NOT NULL AS at_the_limit;
 SELECT current_setting('graph_kernel.max_nodes_limit') AS limit;
-\c - postgres
+\c - :superuser
 
 -- Policy text: 64 KiB and one byte more; nesting that would run deep.
 SELECT code, message FROM test_error($$SELECT ('{' || repeat(' ', 65534) || '}')::slice_policy$$);
@@ -47,5 +48,21 @@ SELECT code, length(message) < 200 AS short FROM test_error($$SELECT ('{"max_nod
 -- The largest policy there is, on a small graph.
 SELECT s.* FROM test_slice(4, '{"max_nodes": 10000, "max_radius": 2147483647, "max_siblings_per_node": 2147483647}') AS s;
 
+-- An export of more than 64 MiB is refused; its turns and edges can still be read as rows.
+CREATE SCHEMA heavy;
+CREATE TABLE heavy.turns (LIKE memory_turns INCLUDING INDEXES);
+CREATE TABLE heavy.edges (LIKE memory_turn_edges INCLUDING INDEXES);
+INSERT INTO heavy.turns (id, session_id) SELECT turn(n), repeat(E'\001', 4096) FROM generate_series(1, 3000) AS n;
+INSERT INTO heavy.edges SELECT turn(1), turn(n), 'reply' FROM generate_series(2, 3000) AS n;
+CREATE INDEX ON heavy.edges (child_turn_id);
+ANALYZE heavy.turns, heavy.edges;
+SELECT graph_kernel.bind_tables('heavy.turns', 'heavy.edges') IS NOT NULL AS bound;
+SELECT code, regexp_replace(message, '\d{8}', 'N') AS message, detail, hint FROM test_error($$SELECT graph_slice(turn(1), '{"max_nodes": 3000}')$$);
+SELECT (graph_slices).error_code, (graph_slices).slice IS NULL AS no_slice FROM graph_slices(ARRAY[turn(1), turn(1)], '{"max_nodes": 3000}') AS graph_slices;
+SELECT count(*), sum(length(session_id)) AS characters FROM graph_slice_turns(turn(1), '{"max_nodes": 3000}');
+SELECT length(graph_slice(turn(1), '{"max_nodes": 100}')::text) > 2000000 AS smaller_is_fine;
+SELECT graph_kernel.unbind_tables();
+SET client_min_messages = warning;
+DROP SCHEMA heavy CASCADE;
 REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_user;
 DROP ROLE regress_user;

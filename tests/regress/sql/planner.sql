@@ -26,18 +26,19 @@ SELECT pg_temp.estimate($$EXECUTE with_policy('focused')$$) AS rows;
 SET plan_cache_mode = force_custom_plan;
 SELECT pg_temp.estimate($$EXECUTE with_policy('focused')$$) AS rows;
 RESET plan_cache_mode;
--- A slice is computed once, then joined: it is no filter over a scan.
-CREATE TEMP TABLE many AS SELECT turn(n) AS id FROM generate_series(1, 5000) AS n;
+-- Joined to a large table, the turns of a slice are looked up there one by one.
+CREATE TEMP TABLE many AS SELECT turn(n) AS id, 'text ' || n AS content FROM generate_series(1, 50000) AS n;
 CREATE UNIQUE INDEX ON many (id);
 ANALYZE many;
-CREATE FUNCTION pg_temp.nodes(statement text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.scans(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     plan jsonb;
 BEGIN
     EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
-    RETURN (SELECT string_agg(node ->> 'Node Type', ', ') FROM jsonb_path_query(plan, 'strict $.**."Plans"[*]') AS node WHERE node ? 'Function Name' OR node ? 'Index Name');
+    RETURN (SELECT string_agg(DISTINCT coalesce(node ->> 'Index Name', node ->> 'Function Name', 'all of ' || (node ->> 'Relation Name')), ', ')
+            FROM jsonb_path_query(plan, '$.**') AS node WHERE node ?| ARRAY['Function Name', 'Relation Name']);
 END $$;
-SELECT pg_temp.nodes($$SELECT * FROM graph_slice_turns(turn(2), 'focused') AS s JOIN many ON many.id = s.turn_id$$) AS nodes;
+SELECT pg_temp.scans($$SELECT * FROM graph_slice_turns(turn(2), 'focused') AS s JOIN many ON many.id = s.turn_id$$) AS scans;
 -- Cheap conditions go first.
 CREATE FUNCTION pg_temp.seen(id uuid) RETURNS boolean LANGUAGE plpgsql COST 100 AS $$ BEGIN RAISE NOTICE 'asked'; RETURN false; END $$;
 SELECT count(*) FROM memory_turns WHERE graph_slice(id) IS NULL AND pg_temp.seen(id);

@@ -3,7 +3,7 @@ CREATE TEMP TABLE wrong (n int GENERATED ALWAYS AS IDENTITY, policy text);
 INSERT INTO wrong (policy) VALUES
     -- no policy at all
     (''), (' '), ('DEFAULT'), ('wide'), ('default focused'), (E'tab\there'), (repeat('x', 100)), (repeat('é', 100)),
-    ('null'), ('true'), ('42'), ('"default"'), ('[]'), ('[{}]'),
+    ('null'), ('true'), ('42'), ('"wide"'), ('"{}"'), ('[]'), ('[{}]'),
     -- no JSON
     ('{'), ('{}}'), ('{} {}'), ('{max_nodes: 1}'), ('{"max_nodes": 1,}'), ('{''max_nodes'': 1}'), ('{"max_nodes": 01}'),
     ('{"distance_decay": NaN}'), ('{"distance_decay": Infinity}'), ('{"distance_decay": .5}'), ('{"max_nodes": 1} -- no'),
@@ -25,7 +25,7 @@ INSERT INTO wrong (policy) VALUES
     ('{"include_siblings": 1}'), ('{"include_siblings": "true"}'), ('{"include_siblings": null}'), ('{"include_siblings": TRUE}'),
     -- weights and decay
     ('{"salience_weight": -0.1}'), ('{"salience_weight": 1.0000001}'), ('{"salience_weight": "0.3"}'), ('{"salience_weight": null}'), ('{"salience_weight": true}'),
-    ('{"distance_decay": 1.5}'), ('{"distance_decay": -1}'), ('{"distance_decay": {}}'), ('{"distance_decay": 1e39}'),
+    ('{"distance_decay": 1.5}'), ('{"distance_decay": -1}'), ('{"distance_decay": {}}'), ('{"distance_decay": 1e39}'), ('{"distance_decay": 1e400}'),
     ('{"phase_weights": null}'), ('{"phase_weights": 1}'), ('{"phase_weights": [1, 0.9]}'),
     ('{"phase_weights": {"synthesis": 1000000.5}}'), ('{"phase_weights": {"synthesis": -1000001}}'), ('{"phase_weights": {"synthesis": "1"}}'), ('{"phase_weights": {"synthesis": null}}');
 \t
@@ -39,7 +39,6 @@ SELECT e.code, e.message, e.detail FROM test_error($$SELECT '{"max_nodes": 256.0
 SELECT e.code, e.message, e.detail FROM test_error($$SELECT '{"max_nodes": 5, "max_nodes": 6}'::json::slice_policy$$) AS e;
 SELECT e.code, e.message, e.detail FROM test_error($$SELECT graph_slice(turn(2), '["focused"]'::jsonb)$$) AS e;
 SELECT e.code, e.message, e.detail FROM test_error($$SELECT graph_slice(turn(2), '{"max_node": 5}')$$) AS e;
-SELECT e.code, e.message, e.detail FROM test_error($$SELECT '"focused"'::jsonb::slice_policy$$) AS e;
 -- jsonb has one value a key before we see it, so the last one counts.
 SELECT graph_policy_hash('{"max_nodes": 5, "max_nodes": 256}'::jsonb) = graph_policy_hash('default');
 \a

@@ -8,6 +8,8 @@ SELECT '{}'::slice_policy::text = 'default'::slice_policy::text;
 SELECT E' \n\t{ "max_radius" : 2,"phase_weights": {"planning" : 1} , "max_nodes":7 } '::slice_policy;
 SELECT E'\tfocused\n'::slice_policy::text = 'focused'::slice_policy::text;
 SELECT '{"version": "slice_policy_v1"}'::slice_policy = 'default';
+-- A preset's name may come as a JSON string.
+SELECT '"focused"'::slice_policy = 'focused', '"broad"'::jsonb::slice_policy = 'broad', '"default"'::json::slice_policy = 'default';
 -- The edges of each range.
 SELECT '{"max_nodes": 1, "max_radius": 0, "max_siblings_per_node": 0, "include_siblings": false, "salience_weight": 0, "distance_decay": 0}'::slice_policy;
 SELECT '{"max_nodes": 10000, "max_radius": 2147483647, "max_siblings_per_node": 2147483647, "salience_weight": 1, "distance_decay": 1}'::slice_policy;

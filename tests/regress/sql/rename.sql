@@ -93,7 +93,7 @@ DROP TABLE there.four_edges;
 SELECT code, message FROM test_error('EXECUTE slice');
 
 -- Unbound, the names count, whatever bears them.
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 EXECUTE slice;
 BEGIN;
 ALTER TABLE memory_turns RENAME TO aside;

@@ -45,11 +45,6 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Back to public.memory_turns and public.memory_turn_edges.
-CREATE FUNCTION test_unbind() RETURNS void
-LANGUAGE sql
-AS $$ DELETE FROM graph_kernel.binding $$;
-
 -- The five turns of the specification's reference values:
 --   1 ─reply→ 2 ─reply→ 3 ─reply→ 5,  2 ─branch→ 4,  2 ─reference→ 5
 INSERT INTO memory_turns

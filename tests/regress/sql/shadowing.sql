@@ -82,7 +82,7 @@ RESET ROLE;
 SELECT pg_temp.genuine(:'genuine');
 SELECT ok FROM graph_check() WHERE check_name = 'bound_tables';
 
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA evil, " t,evil.run(1)f--" CASCADE;
 DROP OWNED BY regress_mallory;

@@ -90,7 +90,7 @@ DELETE FROM odd.memory_turn_edges;
 INSERT INTO odd.memory_turn_edges SELECT * FROM kept;
 SELECT md5(graph_slice(turn(30))::text) = :'before' AS same;
 
-SELECT test_unbind();
+SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA odd CASCADE;
 SELECT slice_id(2);

@@ -63,7 +63,7 @@ BEGIN
     FOREACH n IN ARRAY anchors LOOP
         BEGIN
             RETURN n || ' ' || (graph_slice(turn(n)) ->> 'slice_id');
-        EXCEPTION WHEN no_data THEN
+        EXCEPTION WHEN SQLSTATE '02000' THEN
             CONTINUE;
         END;
     END LOOP;

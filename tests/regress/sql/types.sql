@@ -49,8 +49,11 @@ FROM member AS m
 JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid AND a.attnum > 0
 LEFT JOIN pg_attrdef AS ad ON ad.adrelid = a.attrelid AND ad.adnum = a.attnum
 ORDER BY a.attrelid::regclass::text COLLATE "C", a.attnum;
-SELECT name, setting, vartype, context, min_val, max_val, boot_val, short_desc
+SELECT name, vartype, context, min_val, max_val, boot_val, short_desc
 FROM pg_settings WHERE name LIKE 'graph\_kernel.%' ORDER BY name COLLATE "C";
+
+-- Tables whose rows a dump carries.
+SELECT unnest(extconfig)::regclass AS dumped, unnest(extcondition) AS rows FROM pg_extension WHERE extname = 'graph_kernel' ORDER BY unnest(extconfig)::regclass::text COLLATE "C";
 
 -- Every object of the extension, each column of its tables too, says what it is: no rows.
 SELECT pg_describe_object(classid, objid, objsubid)

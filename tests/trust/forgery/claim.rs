@@ -98,7 +98,7 @@ pub fn turn(number: u64) -> Turn {
         phase: Phase::ALL[n % Phase::ALL.len()],
         salience: n as f32 / 10.0,
         trajectory_depth: number as u32,
-        trajectory_sibling_order: 10 - number as u32,
+        trajectory_sibling_order: number.abs_diff(10) as u32,
         trajectory_homogeneity: 1.0 / (n as f32 + 1.0),
         trajectory_temporal: n as f32 / 5.0,
         trajectory_complexity: n as f32 * 1.5,

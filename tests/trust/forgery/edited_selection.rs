@@ -20,7 +20,9 @@ const EDITS: [(&str, Edit); 9] = [
         claim.slice.turns.push(selected(turn(6)));
         claim.slice.edges.push(edge(5, 6));
     }),
-    ("edge removed", |claim| drop(claim.slice.edges.remove(1))),
+    ("edge removed", |claim| {
+        claim.slice.edges.remove(1);
+    }),
     ("all edges removed", |claim| claim.slice.edges.clear()),
     ("edge added", |claim| claim.slice.edges.push(edge(4, 5))),
     ("edge retyped", |claim| claim.slice.edges[4].edge_type = EdgeType::Reply),

@@ -84,7 +84,7 @@ fn broken(text: &str, random: &mut Rng) -> String {
 fn exports_hold(texts: u64, seed: u64) {
     let mut random = Rng::with_seed(seed);
     let genuine = Claim::genuine().signed().text();
-    let value = |text: &str| format!("{:?}", ParsedExport::parse(text));
+    let value = |text: &str| format!("{:?}", ParsedExport::parse(text, &|| ()));
     let expected = value(&genuine);
     let mut valid = 0;
     for _ in 0..texts {

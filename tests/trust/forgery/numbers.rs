@@ -54,7 +54,7 @@ fn what_is_no_binary32_is_malformed() {
         "-1e400",
         "1e-400000000000",
         "1e99999999999999999999",
-        "99999999999999999999",
+        "123456789012345678901",
         "123456789012345678901234567890123456789012345678901234567890",
         "NaN",
         "nan",
@@ -178,5 +178,5 @@ fn numbers_that_are_hard_to_read_survive() {
             reason_of(&claim.signed().text()) != "ok"
         })
         .collect();
-    assert_eq!(failed, []);
+    assert!(failed.is_empty(), "{failed:?}");
 }

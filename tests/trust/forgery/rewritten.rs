@@ -206,7 +206,7 @@ fn javascript_writes_numbers_as_it_does() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rewritten_exports_verify(seed in any::<u64>()) {

@@ -1,0 +1,18 @@
+//! Trust inside a server: what an attacker with SQL access can try.
+
+#[path = "../../server/common/mod.rs"]
+mod common;
+
+mod graph;
+
+mod carving;
+mod cursors;
+mod exports;
+mod other_sessions;
+mod partitions;
+mod rebinding;
+mod replay;
+mod settings;
+mod shadowing;
+mod uncommitted;
+mod workers;
