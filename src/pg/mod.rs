@@ -14,3 +14,7 @@ pub mod spi;
 pub mod store;
 pub mod support;
 pub mod text_type;
+
+#[cfg(any(test, feature = "pg_test"))]
+#[pgrx::pg_schema]
+mod tests;

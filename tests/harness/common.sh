@@ -103,11 +103,14 @@ install_release() {
   cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
 }
 
-# install_real PG_CONFIG: the release build, into that server itself, through sudo where its folders are not ours.
+# install_real PG_CONFIG: the same, into that server itself, through sudo where its folders are not ours.
 install_real() {
-  local with=()
-  [[ -w $("$1" --pkglibdir) ]] || with=(--sudo)
-  cargo pgrx install --release --pg-config "$1" "${features[@]}" "${with[@]}"
+  local folder sudo=()
+  folder=$("$1" --pkglibdir)
+  [[ -w $folder ]] || sudo=(sudo)
+  cargo build --lib --release "${features[@]}" # first, so that the library is gone for a moment only
+  "${sudo[@]}" rm -f "$folder/graph_kernel.so"
+  cargo pgrx install --release --pg-config "$1" "${features[@]}" "${sudo[@]/#/--}"
 }
 
 # use_server NAME: points psql and the tests at a server that server.sh has started.

@@ -1,0 +1,140 @@
+//! What is tried on each object.
+
+/// A statement on a relation, and the right that it needs; none where it takes the owner.
+pub struct Attempt {
+    pub name: &'static str,
+    pub right: Option<&'static str>,
+    pub statement: String,
+}
+
+/// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
+pub const CALLS: [(&str, Option<&str>); 41] = [
+    ("graph_check()", Some("SELECT * FROM graph_check()")),
+    ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
+    ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
+    ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
+    ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
+    (
+        "graph_kernel.bind_tables(regclass,regclass,jsonb)",
+        Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
+    ),
+    ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
+    ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
+    (
+        "graph_kernel.describe_tables(oid,oid,jsonb)",
+        Some(
+            "SELECT graph_kernel.describe_tables('memory_turns'::regclass::oid,
+                                                 'memory_turn_edges'::regclass::oid, NULL)",
+        ),
+    ),
+    ("graph_kernel.epoch_times()", Some("SELECT * FROM graph_kernel.epoch_times()")),
+    ("graph_kernel.guard_table()", None),
+    (
+        "graph_kernel.has_index(regclass,text,boolean)",
+        Some("SELECT graph_kernel.has_index('memory_turns', 'id', true)"),
+    ),
+    ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
+    ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
+    ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
+    ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
+    ("graph_kernel.turns_in_cycles()", Some("SELECT graph_kernel.turns_in_cycles()")),
+    ("graph_kernel.unbind_tables()", Some("SELECT graph_kernel.unbind_tables()")),
+    (
+        "graph_kernel.unique_index_command(regclass,text)",
+        Some("SELECT graph_kernel.unique_index_command('memory_turns', 'id')"),
+    ),
+    ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
+    ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
+    ("graph_policy_hash(slice_policy)", Some("SELECT graph_policy_hash('default')")),
+    (
+        "graph_priority(text,real,integer,slice_policy)",
+        Some("SELECT graph_priority('planning', 0.5, 1)"),
+    ),
+    ("graph_replay(json,slice_policy)", Some("SELECT * FROM graph_replay('{}')")),
+    ("graph_require_admissible()", None),
+    (
+        "graph_slice(uuid,slice_policy)",
+        Some("SELECT graph_slice('00000000-0000-4000-8000-000000000001')"),
+    ),
+    (
+        "graph_slice_edges(uuid,slice_policy)",
+        Some("SELECT * FROM graph_slice_edges('00000000-0000-4000-8000-000000000001')"),
+    ),
+    ("graph_slice_support(internal)", None),
+    (
+        "graph_slice_turns(uuid,slice_policy)",
+        Some("SELECT * FROM graph_slice_turns('00000000-0000-4000-8000-000000000001')"),
+    ),
+    (
+        "graph_slices(uuid[],slice_policy)",
+        Some("SELECT * FROM graph_slices('{00000000-0000-4000-8000-000000000001}')"),
+    ),
+    ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
+    ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),
+    (
+        "graph_verify_token(text,text,uuid,text,text,text,text)",
+        Some("SELECT graph_verify_token('', '', NULL, '', '', '', '')"),
+    ),
+    ("slice_policy_eq(slice_policy,slice_policy)", Some("SELECT slice_policy_eq('{}', '{}')")),
+    ("slice_policy_hash(slice_policy)", Some("SELECT slice_policy_hash('{}')")),
+    (
+        "slice_policy_hash_extended(slice_policy,bigint)",
+        Some("SELECT slice_policy_hash_extended('{}', 1)"),
+    ),
+    ("slice_policy_in(cstring)", Some("SELECT slice_policy_in('default')")),
+    ("slice_policy_ne(slice_policy,slice_policy)", Some("SELECT slice_policy_ne('{}', '{}')")),
+    ("slice_policy_out(slice_policy)", Some("SELECT slice_policy_out('{}')")),
+    ("slice_policy_recv(internal)", None),
+    ("slice_policy_send(slice_policy)", Some("SELECT slice_policy_send('{}')")),
+];
+
+pub fn calls_of(function: &str) -> Option<&'static str> {
+    let found = CALLS.iter().find(|(name, _)| *name == function);
+    found.unwrap_or_else(|| panic!("{function} is new: say how to call it")).1
+}
+
+/// What is tried on a relation.
+pub fn on_relations(relation: &str) -> Vec<Attempt> {
+    let select = Attempt {
+        name: "select",
+        right: Some("SELECT"),
+        statement: format!("SELECT * FROM {relation}"),
+    };
+    let owner_only = |name, statement: &str| Attempt {
+        name,
+        right: None,
+        statement: statement.replace('@', relation),
+    };
+    let (insert, update) = match relation {
+        "graph_kernel.binding" => (
+            "(turns, edges) VALUES ('memory_turns', 'memory_turn_edges') ON CONFLICT DO NOTHING",
+            "graph = gen_random_uuid()",
+        ),
+        "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
+        "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
+        "graph_kernel.keys" => {
+            return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
+        }
+        // Indexes and what else cannot be written to.
+        _ => return Vec::new(),
+    };
+    let writing = |name, right, statement: String| Attempt { name, right: Some(right), statement };
+    vec![
+        select,
+        writing("insert", "INSERT", format!("INSERT INTO {relation} {insert}")),
+        writing("update", "UPDATE", format!("UPDATE {relation} SET {update}")),
+        writing("delete", "DELETE", format!("DELETE FROM {relation}")),
+        writing("truncate", "TRUNCATE", format!("TRUNCATE {relation}")),
+        writing(
+            "trigger",
+            "TRIGGER",
+            format!(
+                "CREATE TRIGGER mine BEFORE INSERT ON {relation} FOR EACH ROW
+                     EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+            ),
+        ),
+        owner_only("rule", "CREATE RULE mine AS ON INSERT TO @ DO INSTEAD NOTHING"),
+        owner_only("policy", "CREATE POLICY mine ON @"),
+        owner_only("alter", "ALTER TABLE @ NO FORCE ROW LEVEL SECURITY"),
+    ]
+}

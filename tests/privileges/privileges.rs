@@ -1,0 +1,123 @@
+//! Who may do what with everything in the extension: `matrix.txt` says it, and it is tried.
+
+#[path = "../server/common/mod.rs"]
+mod common;
+
+mod attempts;
+mod roles;
+mod table;
+
+use attempts::{Attempt, CALLS, calls_of, on_relations};
+use roles::{ROLES, World};
+use table::Table;
+
+/// The extension's objects of a catalog, as text.
+const MEMBERS: &str = "
+    SELECT CASE d.classid WHEN 'pg_proc'::regclass THEN d.objid::regprocedure::text
+                          WHEN 'pg_class'::regclass THEN d.objid::regclass::text
+                          WHEN 'pg_namespace'::regclass THEN d.objid::regnamespace::text END
+    FROM pg_depend AS d JOIN pg_extension AS x ON x.oid = d.refobjid
+    WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+      AND x.extname = 'graph_kernel' AND d.classid = $1::text::regclass";
+
+fn members(world: &World, catalog: &str) -> Vec<String> {
+    let rows = world.superuser().query(MEMBERS, &[&catalog]).unwrap();
+    let mut names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
+    let world = World::create("matrix");
+    let mut table = Table::new(ROLES.map(|(name, _)| name));
+    table.section("schema: U usage, C create");
+    for schema in members(&world, "pg_namespace") {
+        table.row(&schema, ROLES.map(|(role, _)| world.rights_on_schema(role, &schema)));
+    }
+    table.section(
+        "functions: yes; no (not executable); graph (executable, but the graph is not readable); \
+         may (executable, not callable from SQL)",
+    );
+    for function in members(&world, "pg_proc") {
+        let call = calls_of(&function);
+        table.row(&function, ROLES.map(|(role, _)| world.call(role, &function, call)));
+    }
+    table.section(
+        "relations: ok, rows (some), none (allowed, no row); - (no right); guarded (refused \
+         in spite of the right, by row security or a trigger)",
+    );
+    for relation in members(&world, "pg_class") {
+        for Attempt { name, right, statement } in on_relations(&relation) {
+            let cells = ROLES.map(|(role, _)| world.attempt(role, &relation, right, &statement));
+            table.row(&format!("{relation} {name}"), cells);
+        }
+    }
+    let expected = include_str!("matrix.txt");
+    assert!(table.text() == expected, "matrix.txt says otherwise; it is:\n{}", table.text());
+}
+
+#[test]
+fn every_function_is_tried() {
+    let world = World::create("functions");
+    let functions = members(&world, "pg_proc");
+    let tried: Vec<&str> = CALLS.iter().map(|(function, _)| *function).collect();
+    assert_eq!(functions, tried);
+}
+
+#[test]
+fn statistics_hold_no_root() {
+    let world = World::create("statistics");
+    world.superuser().batch_execute("SELECT graph_kernel.rotate_key(); ANALYZE").unwrap();
+    world.connect("db_owner").batch_execute("ANALYZE graph_kernel.root_keys").unwrap();
+    let stored = "SELECT count(*) FROM pg_statistic
+                  WHERE starelid = 'graph_kernel.root_keys'::regclass AND staattnum = 2";
+    let row = world.connect("read_all").query_one(stored, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 0);
+}
+
+#[test]
+fn no_function_takes_or_gives_bytes() {
+    let world = World::create("bytes");
+    let functions = "
+        SELECT coalesce(string_agg(p.oid::regprocedure::text, ', '), '')
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.objid = p.oid AND d.deptype = 'e'
+        JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
+        WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
+    let row = world.superuser().query_one(functions, &[]).unwrap();
+    assert_eq!(row.get::<_, &str>(0), "slice_policy_send(slice_policy)");
+}
+
+#[test]
+fn the_extensions_owner_hands_administration_on() {
+    let world = World::create("grants");
+    let mut owner = world.connect("ext_owner");
+    let mut plain = world.connect("plain");
+    let administration = [
+        "rotate_key(boolean)",
+        "revoke_key(text)",
+        "bind_tables(regclass, regclass, jsonb)",
+        "unbind_tables()",
+        "list_keys()",
+        "epoch_times()",
+    ];
+    for function in administration {
+        let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
+        owner.batch_execute(&world.named(&grant)).unwrap();
+    }
+    owner.batch_execute(&world.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
+    for statement in [
+        "SELECT graph_kernel.rotate_key(true)",
+        "SELECT graph_kernel.revoke_key('7-0123456789abcdef')",
+        "SELECT graph_kernel.unbind_tables()",
+        "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+        "SELECT kid, state, created_at FROM graph_kernel.keys",
+    ] {
+        plain.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    // What is the extension's own stays so.
+    for function in ["add_epoch()", "describe_tables(oid, oid, jsonb)", "guard_table()"] {
+        let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
+        assert!(owner.batch_execute(&world.named(&grant)).is_err(), "{function}");
+    }
+}
