@@ -59,8 +59,8 @@ COMMENT ON COLUMN graph_kernel.revoked_keys.kid IS 'names the key';
 COMMENT ON COLUMN graph_kernel.revoked_keys.revoked_at IS 'when it was revoked';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 
--- pg_write_all_data may write any table; these two decide what verifies. Only their owner changes
--- them, through the functions; the extension's owner may add rows, as a restore does. A binding
+-- pg_write_all_data may write any table, and BYPASSRLS passes row security; these three decide what
+-- verifies. Only their owner changes them, through the functions; the extension's owner may add rows, as a restore does. A binding
 -- restored that way is a graph of its own: with a shared key file a known name would let slices of
 -- one database pass in another.
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
@@ -74,7 +74,8 @@ BEGIN
     IF pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
     END IF;
-    IF TG_OP <> 'INSERT' OR NOT pg_has_role(current_user, extension_owner, 'USAGE') THEN
+    IF TG_OP <> 'INSERT' OR TG_TABLE_NAME = 'root_keys'
+       OR NOT pg_has_role(current_user, extension_owner, 'USAGE') THEN
         RAISE EXCEPTION 'rows of %.% are changed by functions only', TG_TABLE_SCHEMA, TG_TABLE_NAME
             USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE';
     END IF;
@@ -84,10 +85,13 @@ BEGIN
     RETURN NEW;
 END
 $$;
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.root_keys
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+COMMENT ON TRIGGER guard ON graph_kernel.root_keys IS 'nobody plants a key';
 COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change the binding';
 COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation is for good';
 
