@@ -71,7 +71,8 @@ DECLARE
     table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
     extension_owner oid := (SELECT x.extowner FROM pg_extension AS x WHERE x.extname = 'graph_kernel');
 BEGIN
-    IF pg_has_role(current_user, table_owner, 'USAGE') THEN
+    -- No statement writes roots, a subscription's copy neither: the library inserts past triggers.
+    IF TG_TABLE_NAME <> 'root_keys' AND pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
     END IF;
     IF TG_OP <> 'INSERT' OR TG_TABLE_NAME = 'root_keys'
@@ -87,6 +88,7 @@ END
 $$;
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.root_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER guard;
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys

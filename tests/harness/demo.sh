@@ -32,7 +32,7 @@ fi
 
 psql -v anchor="$ANCHOR" <<'SQL'
 \echo
-\echo 'the turns that may influence it, best first: SELECT * FROM graph_slice_turns(anchor)'
+\echo 'the turns that may influence it, in the order they were chosen: SELECT * FROM graph_slice_turns(anchor)'
 SELECT selection_order AS "order", turn_id, distance, priority, role, phase, salience
   FROM graph_slice_turns(:'anchor'::uuid) ORDER BY selection_order LIMIT 10;
 SELECT count(*) AS turns, slice_id, admissibility_token

@@ -7,7 +7,7 @@ use kernel::turn::{Phase, Turn, TurnId};
 use proptest::prelude::*;
 
 use crate::cases;
-use crate::generate::{Case, graphs, limits, policies};
+use crate::generate::{Case, PolicyParams, graphs, limits, policies};
 use crate::naive;
 
 /// The graph with a turn stored once more, under another phase, at a random place.
@@ -24,12 +24,37 @@ fn with_twin(graph: &Graph, of: TurnId, seed: u64) -> Graph {
     graph
 }
 
-/// A turn that an edge joins to the anchor.
-fn neighbour(Case { graph, anchor }: &Case) -> Option<TurnId> {
-    let edges = graph.edges.iter();
-    let ends = edges.flat_map(|edge| [(edge.parent, edge.child), (edge.child, edge.parent)]);
-    let mut others = ends.filter(|(end, _)| end == anchor).map(|(_, other)| other);
-    others.find(|other| other != anchor && graph.turns.iter().any(|turn| turn.id == *other))
+/// A parent of the anchor, other than itself.
+fn parent(case: &Case) -> Option<TurnId> {
+    let mut edges = case.graph.edges.iter().filter(|edge| edge.child == case.anchor);
+    edges.find_map(|edge| other_turn(case, edge.parent))
+}
+
+/// A child of the anchor, other than itself.
+fn child(case: &Case) -> Option<TurnId> {
+    let mut edges = case.graph.edges.iter().filter(|edge| edge.parent == case.anchor);
+    edges.find_map(|edge| other_turn(case, edge.child))
+}
+
+fn other_turn(Case { graph, anchor }: &Case, id: TurnId) -> Option<TurnId> {
+    let exists = graph.turns.iter().any(|turn| turn.id == id);
+    (exists && id != *anchor).then_some(id)
+}
+
+/// With the turn stored twice there is no slice.
+fn check_twin(
+    case: &Case,
+    twin: Option<TurnId>,
+    params: &PolicyParams,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let Some(twin) = twin else {
+        return Ok(());
+    };
+    let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
+    let found = slice(&mut store, &params.policy(), case.anchor);
+    prop_assert_eq!(found, Err(SliceError::DuplicateTurn(twin)));
+    Ok(())
 }
 
 proptest! {
@@ -41,23 +66,42 @@ proptest! {
         params in policies(1..=64),
         seed: u64,
     ) {
-        let mut store = MemoryStore::new(with_twin(&case.graph, case.anchor, seed));
-        let found = slice(&mut store, &params.policy(), case.anchor);
-        prop_assert_eq!(found, Err(SliceError::DuplicateTurn(case.anchor)));
+        check_twin(&case, Some(case.anchor), &params, seed)?;
     }
 
+    // Whether it would be selected or not.
     #[test]
-    fn a_neighbour_stored_twice_is_a_duplicate(
+    fn a_child_stored_twice_is_a_duplicate(
+        case in graphs(),
+        mut params in policies(2..=64),
+        seed: u64,
+    ) {
+        params.max_radius = params.max_radius.max(1);
+        check_twin(&case, child(&case), &params, seed)?;
+    }
+
+    // Whether it would be selected or not, as long as its rows rank differently.
+    #[test]
+    fn a_parent_stored_twice_is_a_duplicate(
+        case in graphs(),
+        mut params in policies(2..=64),
+        seed: u64,
+    ) {
+        params.max_radius = params.max_radius.max(1);
+        params.phase_weights = [0.1, 0.2, 0.3, 0.4, 0.5];
+        params.distance_decay = params.distance_decay.max(0.1);
+        check_twin(&case, parent(&case), &params, seed)?;
+    }
+
+    // However it ranks.
+    #[test]
+    fn a_selected_parent_stored_twice_is_a_duplicate(
         case in graphs(),
         mut params in policies(64..=80),
         seed: u64,
     ) {
         params.max_radius = params.max_radius.max(1);
-        if let Some(twin) = neighbour(&case) {
-            let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
-            let found = slice(&mut store, &params.policy(), case.anchor);
-            prop_assert_eq!(found, Err(SliceError::DuplicateTurn(twin)));
-        }
+        check_twin(&case, parent(&case), &params, seed)?;
     }
 
     #[test]

@@ -1,0 +1,239 @@
+-- Promise: with graph_require_admissible() a table takes a row only with a slice that verifies and turns inside it. Played by an attacker.
+CREATE TABLE semantic_atoms (
+    id int PRIMARY KEY,
+    statement text,
+    slice json,
+    turns uuid[]
+);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON semantic_atoms
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+
+-- The slices an attacker may have got hold of.
+CREATE TABLE held (name text PRIMARY KEY, export json NOT NULL);
+INSERT INTO held SELECT 'good', graph_slice(turn(2));
+INSERT INTO held SELECT 'other', graph_slice(turn(2), '{"max_nodes": 2}');
+INSERT INTO held SELECT 'edited', replace(export::text, '"role":"user"', '"role":"system"')::json FROM held WHERE name = 'good';
+INSERT INTO held SELECT 'without attestation', (export::jsonb || '{"attestation": null}')::json FROM held WHERE name = 'good';
+INSERT INTO held SELECT 'tokens of another', (g.export::jsonb || jsonb_build_object('attestation', o.export -> 'attestation'))::json
+    FROM held AS g, held AS o WHERE g.name = 'good' AND o.name = 'other';
+BEGIN;
+UPDATE memory_turns SET role = 'system' WHERE id = turn(1);
+CREATE TEMP TABLE smuggled AS SELECT graph_slice(turn(2))::text AS export;
+SELECT export::json #>> '{attestation,status}' AS status FROM smuggled \gset
+SELECT export AS uncommitted FROM smuggled \gset
+ROLLBACK;
+INSERT INTO held VALUES ('uncommitted', :'uncommitted');
+SELECT h.name, v.valid, v.reason FROM held AS h, graph_verify(h.export) AS v ORDER BY h.name;
+
+-- A row made of a held slice and turns by their numbers.
+CREATE FUNCTION atom(id int, slice text, VARIADIC turns int[]) RETURNS SETOF semantic_atoms
+LANGUAGE sql STABLE
+AS $$ SELECT atom.id, 'statement', (SELECT h.export FROM held AS h WHERE h.name = atom.slice),
+             (SELECT array_agg(turn(t) ORDER BY n) FROM unnest(atom.turns) WITH ORDINALITY AS u (t, n)) $$;
+
+-- What is admissible is taken.
+INSERT INTO semantic_atoms SELECT * FROM atom(1, 'good', 2);
+INSERT INTO semantic_atoms SELECT * FROM atom(2, 'good', 5, 1, 3, 3);
+INSERT INTO semantic_atoms SELECT * FROM atom(3, 'other', 2);
+
+-- Nothing else is.
+SELECT code, message, detail FROM test_error($$ INSERT INTO semantic_atoms VALUES (9, 'no slice', NULL, ARRAY[turn(2)]) $$);
+SELECT code, message, detail FROM test_error($$ INSERT INTO semantic_atoms VALUES (9, 'not a slice', '{}', ARRAY[turn(2)]) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'edited', 2) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'without attestation', 2) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'tokens of another', 2) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'uncommitted', 2) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 77) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2, 77) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'other', 1, 2, 3) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2, NULL) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT 9, '', export, NULL FROM held WHERE name = 'good' $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT 9, '', export, '{}' FROM held WHERE name = 'good' $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT 9, '', export, ARRAY[[turn(2), turn(3)], [turn(77), turn(4)]] FROM held WHERE name = 'good' $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT 9, '', export, ARRAY[[turn(2), NULL]] FROM held WHERE name = 'good' $$);
+-- Slicing and promoting in one statement is fine, also after a write elsewhere; not after one to the graph.
+INSERT INTO semantic_atoms SELECT 4, '', graph_slice(turn(4)), ARRAY[turn(4)];
+BEGIN;
+INSERT INTO memory_turns (id) VALUES (turn(99));
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT 9, '', graph_slice(turn(99)), ARRAY[turn(99)] $$);
+ROLLBACK;
+
+-- A good row does not turn bad.
+SELECT code, message FROM test_error($$ UPDATE semantic_atoms SET turns = turns || turn(77) WHERE id = 1 $$);
+SELECT code, message FROM test_error($$ UPDATE semantic_atoms SET turns = NULL $$);
+SELECT code, message FROM test_error($$ UPDATE semantic_atoms SET slice = NULL WHERE id = 1 $$);
+SELECT code, message FROM test_error($$ UPDATE semantic_atoms SET slice = h.export FROM held AS h WHERE h.name = 'edited' AND id = 1 $$);
+UPDATE semantic_atoms SET statement = 'reworded', turns = ARRAY[turn(3)] WHERE id = 1;
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(1, 'good', 2)
+    ON CONFLICT (id) DO UPDATE SET turns = ARRAY[turn(77)] $$);
+SELECT code, message FROM test_error($$ WITH w AS (INSERT INTO semantic_atoms SELECT * FROM atom(9, 'edited', 2) RETURNING id) SELECT id FROM w $$);
+
+-- COPY goes past no trigger.
+\set VERBOSITY terse
+COPY semantic_atoms FROM STDIN;
+9	copied	{}	{00000000-0000-0000-0000-000000000002}
+\.
+\set VERBOSITY default
+
+-- Triggers that run before and change the row are checked after; one that runs after is checked again.
+CREATE FUNCTION widen() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN NEW.turns := NEW.turns || turn(77); RETURN NEW; END $$;
+CREATE TRIGGER widen BEFORE INSERT ON semantic_atoms FOR EACH ROW EXECUTE FUNCTION widen();
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
+DROP TRIGGER widen ON semantic_atoms;
+CREATE FUNCTION widen_later() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN UPDATE semantic_atoms SET turns = turns || turn(77) WHERE id = NEW.id AND cardinality(turns) = 1; RETURN NULL; END $$;
+CREATE TRIGGER zz_widen_later AFTER INSERT ON semantic_atoms FOR EACH ROW EXECUTE FUNCTION widen_later();
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
+DROP TRIGGER zz_widen_later ON semantic_atoms;
+
+-- A session's settings change nothing.
+CREATE SCHEMA decoys;
+CREATE FUNCTION decoys.graph_verify(json) RETURNS TABLE (valid boolean, reason text, kid text, role text, rls boolean)
+    LANGUAGE sql AS $$ SELECT true, 'ok', '', '', false $$;
+CREATE FUNCTION decoys.cardinality(uuid[]) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE TEMP TABLE pg_roles (x int);
+SET search_path = decoys, pg_temp, public, pg_catalog;
+SET transform_null_equals = on;
+SET plpgsql.extra_errors = 'all';
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'edited', 2) $$);
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 77) $$);
+INSERT INTO semantic_atoms SELECT * FROM atom(5, 'good', 2);
+RESET plpgsql.extra_errors;
+RESET transform_null_equals;
+RESET search_path;
+SET client_min_messages = warning;
+DROP SCHEMA decoys CASCADE;
+DROP TABLE pg_roles, smuggled;
+RESET client_min_messages;
+
+SELECT id, statement, array_length(turns, 1) AS turns FROM semantic_atoms ORDER BY id;
+
+-- The slice may be stored as json, jsonb or text; the columns may have any name.
+CREATE TABLE atoms_jsonb ("the Slice" jsonb, "from" uuid[]);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_jsonb
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('the Slice', 'from');
+INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good';
+SELECT code, message FROM test_error($$ INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'edited' $$);
+CREATE TABLE atoms_text (slice text, turns uuid[]);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_text
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+INSERT INTO atoms_text SELECT export::text, ARRAY[turn(2)] FROM held WHERE name = 'good';
+SELECT code, message FROM test_error($$ INSERT INTO atoms_text SELECT export::text, ARRAY[turn(2)] FROM held WHERE name = 'edited' $$);
+SELECT code, message FROM test_error($$ INSERT INTO atoms_text VALUES ('no json', ARRAY[turn(2)]) $$);
+SELECT code, message FROM test_error($$ INSERT INTO atoms_text VALUES ('', ARRAY[turn(2)]) $$);
+
+-- Partitions have the trigger of their parent.
+CREATE TABLE atoms_parted (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
+CREATE TABLE atoms_parted_1 PARTITION OF atoms_parted FOR VALUES IN (1);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_parted
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+CREATE TABLE atoms_parted_2 PARTITION OF atoms_parted FOR VALUES IN (2);
+INSERT INTO atoms_parted SELECT 1, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
+SELECT code FROM test_error($$ INSERT INTO atoms_parted VALUES (1, '{}', ARRAY[turn(2)]) $$);
+SELECT code FROM test_error($$ INSERT INTO atoms_parted_1 VALUES (1, '{}', ARRAY[turn(2)]) $$);
+SELECT code FROM test_error($$ INSERT INTO atoms_parted_2 VALUES (2, '{}', ARRAY[turn(2)]) $$);
+SELECT code FROM test_error($$ UPDATE atoms_parted SET id = 2, turns = ARRAY[turn(77)] $$);
+UPDATE atoms_parted SET id = 2;
+
+-- Deferred to the end of the transaction: what stands there then is checked.
+CREATE TABLE atoms_deferred (id int, slice json, turns uuid[]);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_deferred DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+BEGIN;
+INSERT INTO atoms_deferred SELECT 1, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
+COMMIT;
+BEGIN;
+INSERT INTO atoms_deferred SELECT 2, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
+UPDATE atoms_deferred SET turns = ARRAY[turn(77)] WHERE id = 2;
+\set VERBOSITY terse
+COMMIT;
+BEGIN;
+UPDATE atoms_deferred SET slice = NULL;
+COMMIT;
+\set VERBOSITY default
+SELECT id, array_length(turns, 1) AS turns FROM atoms_deferred;
+
+-- Trust: no_rls is the default, roles=… names whose slices are taken.
+CREATE ROLE regress_trusted;
+CREATE ROLE regress_stranger;
+GRANT SELECT ON memory_turns, memory_turn_edges TO regress_trusted, regress_stranger;
+GRANT INSERT ON held, semantic_atoms TO regress_trusted, regress_stranger;
+SET ROLE regress_trusted;
+INSERT INTO held SELECT 'trusted', graph_slice(turn(2));
+RESET ROLE;
+CREATE POLICY carved ON memory_turns USING (id::text IS DISTINCT FROM current_setting('test.hidden', true));
+ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+SET test.hidden = '00000000-0000-0000-0000-000000000004';
+SET ROLE regress_stranger;
+INSERT INTO held SELECT 'carved', graph_slice(turn(2));
+SET ROLE regress_trusted;
+INSERT INTO held SELECT 'carved by trusted', graph_slice(turn(2));
+RESET ROLE;
+RESET test.hidden;
+SELECT h.name, v.reason, v.role, v.rls FROM held AS h, graph_verify(h.export) AS v WHERE h.name ~ 'carved|trusted' ORDER BY h.name;
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'carved', 2) $$);
+INSERT INTO semantic_atoms SELECT * FROM atom(6, 'trusted', 2);
+-- To say that no row security applied is a forgery.
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms
+    SELECT 9, '', replace(export::text, '"rls":true', '"rls":false')::json, ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+
+CREATE TABLE atoms_of_roles (slice json, turns uuid[]);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_of_roles
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'roles=regress_trusted,regress_other');
+INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'trusted';
+INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'carved by trusted';
+SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT replace(export::text, 'regress_stranger', 'regress_trusted')::json,
+    ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+-- A turn that the trusted role did not see is not in its slice.
+SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(4)] FROM held WHERE name = 'carved by trusted' $$);
+
+-- Whoever inserts needs no rights on the graph, and brings none.
+CREATE FUNCTION insert_held(name text) RETURNS void LANGUAGE sql SECURITY DEFINER
+AS $$ INSERT INTO semantic_atoms SELECT 10, '', h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = insert_held.name $$;
+REVOKE SELECT ON memory_turns FROM regress_stranger;
+SET ROLE regress_stranger;
+SELECT code, message FROM test_error($$ SELECT insert_held('carved') $$);
+SELECT insert_held('good');
+RESET ROLE;
+
+-- Triggers that could be got round are refused: at the wrong time, for statements, with arguments nobody means.
+CREATE TABLE misused (slice json, turns uuid[]);
+CREATE VIEW misused_view AS SELECT * FROM misused;
+CREATE FUNCTION misuse(definition text) RETURNS TABLE (code text, message text, hint text) LANGUAGE plpgsql
+AS $$
+BEGIN
+    EXECUTE 'CREATE TRIGGER misuse ' || definition;
+    RETURN QUERY SELECT e.code, e.message, e.hint FROM test_error('INSERT INTO misused SELECT h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = ''good''') AS e;
+    DROP TRIGGER misuse ON misused;
+END
+$$;
+SELECT * FROM misuse('BEFORE INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
+SELECT * FROM misuse('AFTER INSERT ON misused EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
+SELECT * FROM misuse('BEFORE INSERT ON misused EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible()');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'')');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', '''')');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''roles='')');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''anybody'')');
+SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''no_rls'', ''x'')');
+SELECT code FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''no_such'', ''turns'')');
+SELECT code FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''slice'')');
+CREATE TRIGGER misuse INSTEAD OF INSERT ON misused_view FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+SELECT code, message FROM test_error($$ INSERT INTO misused_view SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good' $$);
+SELECT code, message FROM test_error('SELECT graph_require_admissible()');
+SELECT count(*) FROM misused;
+
+-- A revoked key promotes nothing more.
+SELECT graph_kernel.rotate_key(revoke_old => true) IS NOT NULL AS rotated;
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
+INSERT INTO semantic_atoms SELECT 11, '', graph_slice(turn(2)), ARRAY[turn(2)];
+
+DROP POLICY carved ON memory_turns;
+ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
+SET client_min_messages = warning;
+DROP FUNCTION insert_held(text), misuse(text), atom(int, text, int[]), widen(), widen_later();
+DROP TABLE semantic_atoms, atoms_jsonb, atoms_text, atoms_parted, atoms_deferred, atoms_of_roles, misused, held CASCADE;
+REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_trusted, regress_stranger;
+DROP ROLE regress_trusted, regress_stranger;
