@@ -16,5 +16,4 @@ pub mod support;
 pub mod text_type;
 
 #[cfg(any(test, feature = "pg_test"))]
-#[pgrx::pg_schema]
 mod tests;

