@@ -49,7 +49,7 @@ count_regress() {
     awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
 }
 
-kernel_tests() { cargo test -p graph_kernel_core -p graph_kernel_tests; }
+kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_tests; }
 
 # The extension's tests inside a server that cargo pgrx starts itself, on a loopback port.
 pgrx_tests() {
@@ -101,7 +101,7 @@ server_targets() {
 # They compile nothing of PostgreSQL, so one build serves every major.
 server_tests() {
   # shellcheck disable=SC2046 # words
-  CARGO_TARGET_DIR="$root/target" cargo test -p graph_kernel_tests --features server $(server_targets)
+  CARGO_TARGET_DIR="$root/target" cargo test --no-fail-fast -p graph_kernel_tests --features server $(server_targets)
 }
 
 stop_server() { "$root/tests/harness/server.sh" stop test; }
