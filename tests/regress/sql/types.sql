@@ -57,7 +57,10 @@ SELECT unnest(extconfig)::regclass AS dumped, unnest(extcondition) AS rows FROM 
 
 -- Every object of the extension, each column of its tables too, says what it is: no rows.
 SELECT pg_describe_object(classid, objid, objsubid)
-FROM member WHERE obj_description(objid, classid::regclass::name) IS NULL;
+FROM member WHERE obj_description(objid, classid::regclass::name) IS NULL
+AND NOT EXISTS (SELECT FROM pg_type AS t  -- members since 18, and nothing of their own
+                WHERE classid = 'pg_type'::regclass AND t.oid = objid
+                  AND (t.typrelid <> 0 OR t.typcategory = 'A'));
 SELECT a.attrelid::regclass, a.attname
 FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
 JOIN pg_class AS c ON c.oid = m.objid AND c.relkind IN ('r', 'p', 'v')
