@@ -1,19 +1,19 @@
 //! The expansion (SlicePolicy v1 §5), reading neighbours in batches.
 //!
-//! What a turn's neighbours are does not depend on the state of the expansion, so the neighbours
-//! of the best frontier candidates are fetched together with those of the candidate at hand. The
-//! order of selection is that of §5.2, turn by turn.
+//! What a turn's neighbours are does not depend on the state of the expansion, so they are fetched
+//! ahead: those of the best frontier candidates and of turns around them together with those of the
+//! candidate at hand. The order of selection is that of §5.2, turn by turn.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::edge::Edge;
+use crate::edge::{Edge, EdgeType};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
 use crate::slice::{SelectedTurn, Slice};
-use crate::store::{GraphStore, ParentEdge, ScoredTurn};
+use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
 use crate::turn::{Turn, TurnId};
 
 /// Why there is no slice.
@@ -50,8 +50,10 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for SliceError<E> {}
 /// Bounds on what an expansion holds and how it reads. They change no result.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most turns whose neighbours are fetched together.
+    /// Most frontier candidates whose neighbours are fetched together.
     pub batch: usize,
+    /// Neighbours of a turn with more parents or children than this are not fetched ahead.
+    pub nearby: usize,
     /// A turn with more children than this is wide: its children are streamed, not held.
     pub wide: usize,
     /// Most ids held at once.
@@ -60,7 +62,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, wide: 1024, held: 1_000_000 }
+        Limits { batch: 24, nearby: 64, wide: 1024, held: 1_000_000 }
     }
 }
 
@@ -93,6 +95,7 @@ pub fn slice_within<S: GraphStore>(
         selected: Vec::new(),
         visited: HashSet::new(),
         frontier: BTreeSet::new(),
+        scores: HashMap::new(),
         parents: HashMap::new(),
         children: HashMap::new(),
         cut_parents: HashSet::new(),
@@ -113,6 +116,8 @@ struct Expansion<'a, S> {
     visited: HashSet<TurnId>,
     /// Best candidate first.
     frontier: BTreeSet<Rank>,
+    /// Turns that were looked up; `None` is not there.
+    scores: HashMap<TurnId, Option<ScoredTurn>>,
     parents: HashMap<TurnId, Vec<ParentEdge>>,
     children: HashMap<TurnId, Children>,
     /// Expanded wide turns of which some children were cut off: those children count as visited.
@@ -144,6 +149,9 @@ fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
 impl<S: GraphStore> Expansion<'_, S> {
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
+        if self.policy.max_radius() > 0 && self.policy.max_nodes() > 1 {
+            self.load_nearby(vec![anchor], 0)?;
+        }
         let anchor = self.find(anchor)?;
         self.discover(vec![self.rank(&anchor, 0)])?;
         while self.selected.len() < self.policy.max_nodes() {
@@ -161,18 +169,8 @@ impl<S: GraphStore> Expansion<'_, S> {
     }
 
     fn find(&mut self, id: TurnId) -> Result<ScoredTurn, SliceError<S::Error>> {
-        let mut found = Vec::new();
-        self.store
-            .scored(&[id], &mut |turn| {
-                found.push(turn);
-                ControlFlow::Continue(())
-            })
-            .map_err(SliceError::Store)?;
-        match found[..] {
-            [] => Err(SliceError::AnchorNotFound(id)),
-            [turn] => Ok(turn),
-            _ => Err(SliceError::DuplicateTurn(id)),
-        }
+        self.load_scores(vec![id])?;
+        self.scores[&id].ok_or(SliceError::AnchorNotFound(id))
     }
 
     fn expand(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
@@ -309,13 +307,14 @@ impl<S: GraphStore> Expansion<'_, S> {
         if self.is_loaded(candidate.id) {
             return Ok(());
         }
-        let to_expand = self.limits.batch.min(self.budget_left());
         let batch: Vec<TurnId> = std::iter::once(&candidate)
             .chain(self.frontier.iter().filter(|rank| rank.distance < self.policy.max_radius()))
             .map(|rank| rank.id)
             .filter(|id| !self.is_loaded(*id))
-            .take(to_expand)
+            .take(self.limits.batch.max(self.children.len()).min(self.budget_left()))
             .collect();
+        self.load_nearby(batch.clone(), candidate.distance)?;
+        // Wide turns.
         self.load_parents(&batch)?;
         let mut children_of = batch.clone();
         if self.policy.sibling_limit() > 0 {
@@ -331,6 +330,109 @@ impl<S: GraphStore> Expansion<'_, S> {
                 self.policy.sibling_limit() == 0
                     || edges.iter().all(|edge| self.children.contains_key(&edge.parent))
             })
+    }
+
+    /// Fetches the edges of these turns, which are this far out, and of turns around them.
+    fn load_nearby(&mut self, of: Vec<TurnId>, distance: u32) -> Result<(), SliceError<S::Error>> {
+        let mut found: HashMap<TurnId, Ends> = HashMap::new();
+        let mut ends = of.clone();
+        if 2 * self.held <= 5 * self.children.len() {
+            // Next to no branches: what such a conversation has within the radius, in one go.
+            let around = 2 * (self.policy.max_radius() - distance) as usize;
+            let reach = of.len() + around.min(self.limits.batch);
+            found.extend(self.read_around(&of, reach)?);
+            ends.extend(found.values().flat_map(Ends::ids));
+        } else {
+            // As many again as are known: fetches are few, and at most half of them is waste.
+            let reach = self.children.len().min(self.budget_left()).max(of.len());
+            let mut level = of;
+            while !level.is_empty() {
+                let read = self.read_edges(&level)?;
+                level = read.iter().flat_map(|(_, ends)| ends.ids()).collect();
+                ends.extend(&level);
+                found.extend(read);
+                let mut seen = HashSet::new();
+                level.retain(|id| {
+                    !self.children.contains_key(id) && !found.contains_key(id) && seen.insert(*id)
+                });
+                level.truncate(reach.saturating_sub(found.len()));
+            }
+        }
+        self.load_scores(ends)?;
+        let most = self.limits.nearby;
+        found.retain(|_, ends| ends.parents.len() <= most && ends.children.len() <= most);
+        for (turn, ends) in found {
+            self.held += ends.parents.len() + ends.children.len();
+            let parents = ends.parents.into_iter().map(|(parent, edge_type)| ParentEdge {
+                parent,
+                edge_type,
+                turn: self.scores[&parent],
+            });
+            let children = ends.children.iter().filter_map(|child| self.scores[child]).collect();
+            self.parents.insert(turn, parents.collect());
+            self.children.insert(turn, ChildList { turns: children, wide: false }.finish()?);
+        }
+        self.check_held(0)
+    }
+
+    /// The edges of these turns.
+    fn read_edges(&mut self, of: &[TurnId]) -> Result<Vec<(TurnId, Ends)>, SliceError<S::Error>> {
+        let mut read: Vec<(TurnId, Ends)> = of.iter().map(|id| (*id, Ends::default())).collect();
+        self.store
+            .neighbours(of, self.limits.nearby + 1, &mut |(index, neighbour)| {
+                read[index].1.push(neighbour);
+                ControlFlow::Continue(())
+            })
+            .map_err(SliceError::Store)?;
+        Ok(read)
+    }
+
+    /// The edges of these turns and of those nearest to them, of `reach` turns in all.
+    fn read_around(
+        &mut self,
+        of: &[TurnId],
+        reach: usize,
+    ) -> Result<Vec<(TurnId, Ends)>, SliceError<S::Error>> {
+        let known: Vec<TurnId> = self.children.keys().copied().collect();
+        let mut read: Vec<(TurnId, Ends)> = Vec::new();
+        self.store
+            .nearby(of, &known, self.limits.nearby + 1, &mut |(turn, neighbour)| {
+                if read.last().is_none_or(|(last, _)| *last != turn) {
+                    if read.len() >= reach {
+                        return ControlFlow::Break(());
+                    }
+                    read.push((turn, Ends::default()));
+                }
+                if let Some((_, ends)) = read.last_mut() {
+                    ends.push(neighbour);
+                }
+                ControlFlow::Continue(())
+            })
+            .map_err(SliceError::Store)?;
+        let silent = of.iter().filter(|id| read.iter().all(|(turn, _)| turn != *id));
+        let silent: Vec<TurnId> = silent.copied().collect();
+        read.extend(silent.into_iter().map(|id| (id, Ends::default())));
+        Ok(read)
+    }
+
+    fn load_scores(&mut self, mut ids: Vec<TurnId>) -> Result<(), SliceError<S::Error>> {
+        ids.retain(|id| !self.scores.contains_key(id));
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let Expansion { store, scores, .. } = self;
+        scores.extend(ids.iter().map(|id| (*id, None)));
+        let mut differing = None;
+        store
+            .scored(&ids, &mut |turn| {
+                let known = scores.insert(turn.id, Some(turn)).flatten();
+                differing = known.filter(|known| *known != turn);
+                continue_while(differing.is_none())
+            })
+            .map_err(SliceError::Store)?;
+        differing.map_or(Ok(()), |turn| Err(SliceError::DuplicateTurn(turn.id)))
     }
 
     fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
@@ -380,7 +482,7 @@ impl<S: GraphStore> Expansion<'_, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (id, list) in of.into_iter().zip(lists) {
-            let children = list.finish().map_err(SliceError::DuplicateTurn)?;
+            let children = list.finish()?;
             self.held += children.in_sibling_order().len();
             self.children.insert(id, children);
         }
@@ -443,7 +545,7 @@ impl<S: GraphStore> Expansion<'_, S> {
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.held + self.visited.len() + more > self.limits.held {
+        if self.held + self.scores.len() + self.visited.len() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
@@ -456,6 +558,26 @@ fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
 
 fn continue_while(condition: bool) -> ControlFlow<()> {
     if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// The other ends of a turn's edges.
+#[derive(Clone, Default)]
+struct Ends {
+    parents: Vec<(TurnId, EdgeType)>,
+    children: Vec<TurnId>,
+}
+
+impl Ends {
+    fn ids(&self) -> impl Iterator<Item = TurnId> {
+        self.parents.iter().map(|(id, _)| *id).chain(self.children.iter().copied())
+    }
+
+    fn push(&mut self, neighbour: Neighbour) {
+        match neighbour {
+            Neighbour::Parent(id, edge_type) => self.parents.push((id, edge_type)),
+            Neighbour::Child(id) => self.children.push(id),
+        }
+    }
 }
 
 /// A turn's children as they arrive.
@@ -489,13 +611,13 @@ impl ChildList {
         self.turns.dedup();
     }
 
-    /// The children, or the id that came with two scores.
-    fn finish(mut self) -> Result<Children, TurnId> {
+    /// The children, unless one came with two scores.
+    fn finish<E>(mut self) -> Result<Children, SliceError<E>> {
         self.sort();
         let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
         ids.sort_unstable();
         match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(pair[0]),
+            Some(pair) => Err(SliceError::DuplicateTurn(pair[0])),
             None if self.wide => Ok(Children::Wide(self.turns)),
             None => Ok(Children::All(self.turns)),
         }

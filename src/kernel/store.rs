@@ -27,6 +27,15 @@ pub struct ParentEdge {
     pub turn: Option<ScoredTurn>,
 }
 
+/// One end of an edge, seen from the turn at its other end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Neighbour {
+    /// The edge comes from this turn.
+    Parent(TurnId, EdgeType),
+    /// The edge goes to this turn.
+    Child(TurnId),
+}
+
 /// Receives one row of an answer; `Break` asks for no more rows.
 pub type Sink<'a, T> = &'a mut dyn FnMut(T) -> ControlFlow<()>;
 
@@ -43,6 +52,31 @@ pub trait GraphStore {
     /// # Errors
     /// When the store cannot answer.
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Self::Error>;
+
+    /// The edges of each turn, both ways, of each way at most `most`.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn neighbours(
+        &mut self,
+        of: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (usize, Neighbour)>,
+    ) -> Result<(), Self::Error>;
+
+    /// The same for these turns and then for turns around them, nearest first, until the sink
+    /// breaks or has them all; the rows of a turn come one after another, and a turn can come
+    /// again. Nothing comes of a turn without edges, nor of turns beyond those of `known`.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn nearby(
+        &mut self,
+        of: &[TurnId],
+        known: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (TurnId, Neighbour)>,
+    ) -> Result<(), Self::Error>;
 
     /// The edges into each turn.
     ///

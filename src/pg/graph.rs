@@ -65,6 +65,10 @@ const EDGE_COLUMNS: &[ColumnRule] = &[
 pub struct Statements {
     /// sql/queries/scored.sql
     pub scored: String,
+    /// sql/queries/neighbours.sql
+    pub neighbours: String,
+    /// sql/queries/nearby.sql
+    pub nearby: String,
     /// sql/queries/parents.sql
     pub parents: String,
     /// sql/queries/children.sql
@@ -190,6 +194,8 @@ impl Graph {
         let fill = |template| fill(template, &turns, &edges);
         let statements = Statements {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
+            neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
+            nearby: fill(include_str!("../../sql/queries/nearby.sql")),
             parents: fill(include_str!("../../sql/queries/parents.sql")),
             children: fill(include_str!("../../sql/queries/children.sql")),
             turns: fill(include_str!("../../sql/queries/turns.sql")),

@@ -17,7 +17,7 @@ use kernel::turn::TurnId;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Kept plans are few: four statements for each shape of a graph this backend has sliced.
+/// Kept plans are few: a few statements for each shape of a graph this backend has sliced.
 const MAX_PLANS: usize = 64;
 
 thread_local! {
@@ -76,18 +76,44 @@ impl Drop for Connection {
     }
 }
 
-/// Runs a read-only statement on the caller's snapshot and hands each row to `sink`. `ids` is the
-/// statement's `$1`, a `uuid[]`, where it has one.
+/// A value for a parameter of a statement.
+#[derive(Clone, Copy)]
+pub enum Argument<'a> {
+    /// A `uuid[]`.
+    Ids(&'a [TurnId]),
+    /// A `bigint`.
+    Number(i64),
+}
+
+impl Argument<'_> {
+    fn type_oid(self) -> pg_sys::Oid {
+        match self {
+            Argument::Ids(_) => pg_sys::UUIDARRAYOID,
+            Argument::Number(_) => pg_sys::INT8OID,
+        }
+    }
+
+    /// The value, in the current memory context.
+    fn datum(self) -> pg_sys::Datum {
+        match self {
+            Argument::Ids(ids) => uuid_array(ids),
+            Argument::Number(number) => number.into(),
+        }
+    }
+}
+
+/// Runs a read-only statement on the caller's snapshot, with these values for `$1`, `$2`, …, and
+/// hands each row to `sink`.
 ///
 /// The statement's plan is generic and kept by its text, so the text must name its tables with
 /// their schemas and say all that the plan depends on.
 pub fn query(
     statement: &str,
-    ids: Option<&[TurnId]>,
+    arguments: &[Argument<'_>],
     mut sink: impl FnMut(Row) -> ControlFlow<()>,
 ) {
     let _connection = Connection::open();
-    let plan = plan(statement, ids.is_some());
+    let plan = plan(statement, arguments);
     let mut receiver = Receiver {
         interface: pg_sys::DestReceiver {
             receiveSlot: Some(receive_slot),
@@ -99,17 +125,17 @@ pub fn query(
         },
         sink: &mut sink,
     };
-    // SAFETY: the parameter list has room for its one entry and lives, like the array in it, in
-    // SPI's procedure context until SPI_finish; the receiver and the sink it points to outlive the
-    // call.
+    // SAFETY: the parameter list has room for an entry for each argument and lives, like the arrays
+    // in it, in SPI's procedure context until SPI_finish; the receiver and the sink it points to
+    // outlive the call.
     let code = unsafe {
-        let list = pg_sys::makeParamList(ids.is_some().into());
-        if let Some(ids) = ids {
-            let entry = (*list).params.as_mut_ptr();
-            (*entry).value = uuid_array(ids);
+        let list = pg_sys::makeParamList(arguments.len() as c_int);
+        for (index, argument) in arguments.iter().enumerate() {
+            let entry = (*list).params.as_mut_ptr().add(index);
+            (*entry).value = argument.datum();
             (*entry).isnull = false;
             (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
-            (*entry).ptype = pg_sys::UUIDARRAYOID;
+            (*entry).ptype = argument.type_oid();
         }
         let options = pg_sys::SPIExecuteOptions {
             params: list,
@@ -122,17 +148,17 @@ pub fn query(
     assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
 }
 
-fn plan(statement: &str, takes_ids: bool) -> Rc<Plan> {
+fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
     if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
         return plan;
     }
     let text = CString::new(statement).expect("statements hold no NUL byte");
-    let mut types = [pg_sys::UUIDARRAYOID];
-    // SAFETY: `types` has at least as many entries as said; an unparsable statement raises an error.
+    let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|a| a.type_oid()).collect();
+    // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
     let plan = unsafe {
         let plan = pg_sys::SPI_prepare_cursor(
             text.as_ptr(),
-            takes_ids.into(),
+            types.len() as c_int,
             types.as_mut_ptr(),
             pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
         );
@@ -210,6 +236,11 @@ impl Row {
     /// A `bigint`, or anything else stored in 8 bytes by value.
     pub fn i64(&self, column: usize) -> Option<i64> {
         self.datum(column).map(|d| d.value() as i64)
+    }
+
+    /// A `boolean`.
+    pub fn bool(&self, column: usize) -> Option<bool> {
+        self.datum(column).map(|d| d.value() as u8 != 0)
     }
 
     /// A `double precision`.

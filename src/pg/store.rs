@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use kernel::edge::EdgeType;
-use kernel::store::{GraphStore, ParentEdge, ScoredTurn, Sink};
+use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
 
 use super::error::SqlError;
 use super::graph::Graph;
 use super::session::Caller;
-use super::spi::{Row, query};
+use super::spi::{Argument, Row, query};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {
@@ -26,11 +26,11 @@ impl<'a> PgStore<'a> {
     fn ask(
         &self,
         statement: &str,
-        ids: &[TurnId],
+        arguments: &[Argument<'_>],
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        query(statement, Some(ids), sink);
+        query(statement, arguments, sink);
         Ok(())
     }
 }
@@ -39,8 +39,34 @@ impl GraphStore for PgStore<'_> {
     type Error = SqlError;
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.scored, ids, |row| {
+        self.ask(&self.graph.statements.scored, &[Argument::Ids(ids)], |row| {
             scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
+        })
+    }
+
+    fn neighbours(
+        &mut self,
+        of: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (usize, Neighbour)>,
+    ) -> Result<(), SqlError> {
+        let arguments = [Argument::Ids(of), Argument::Number(most as i64)];
+        self.ask(&self.graph.statements.neighbours, &arguments, |row| {
+            neighbour(&row).map_or(ControlFlow::Continue(()), |end| sink((position(&row), end)))
+        })
+    }
+
+    fn nearby(
+        &mut self,
+        of: &[TurnId],
+        known: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (TurnId, Neighbour)>,
+    ) -> Result<(), SqlError> {
+        let arguments = [Argument::Ids(of), Argument::Number(most as i64), Argument::Ids(known)];
+        self.ask(&self.graph.statements.nearby, &arguments, |row| {
+            let turn = row.id(0).zip(neighbour(&row));
+            turn.map_or(ControlFlow::Continue(()), &mut *sink)
         })
     }
 
@@ -49,7 +75,7 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ParentEdge)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.parents, of, |row| {
+        self.ask(&self.graph.statements.parents, &[Argument::Ids(of)], |row| {
             let Some(parent) = row.id(1) else { return ControlFlow::Continue(()) };
             let edge_type = row.text(2, EdgeType::from_stored);
             sink((position(&row), ParentEdge { parent, edge_type, turn: scored_turn(&row, 3) }))
@@ -61,14 +87,14 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ScoredTurn)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.children, of, |row| {
+        self.ask(&self.graph.statements.children, &[Argument::Ids(of)], |row| {
             let turn = scored_turn(&row, 1);
             turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn)))
         })
     }
 
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.turns, ids, |row| {
+        self.ask(&self.graph.statements.turns, &[Argument::Ids(ids)], |row| {
             turn(&row).map_or(ControlFlow::Continue(()), &mut *sink)
         })
     }
@@ -81,6 +107,15 @@ impl GraphStore for PgStore<'_> {
 /// Column 0 as the index of the id it belongs to: `WITH ORDINALITY` counts from 1.
 fn position(row: &Row) -> usize {
     row.i64(0).map_or(0, |ordinality| ordinality as usize - 1)
+}
+
+/// Columns 1 to 3 of sql/queries/neighbours.sql and nearby.sql.
+fn neighbour(row: &Row) -> Option<Neighbour> {
+    let other = row.id(2)?;
+    Some(match row.bool(1) {
+        Some(true) => Neighbour::Parent(other, row.text(3, EdgeType::from_stored)),
+        _ => Neighbour::Child(other),
+    })
 }
 
 /// Three columns: id (NULL where there is no turn), phase, salience.
@@ -121,7 +156,7 @@ fn turn(row: &Row) -> Option<Turn> {
 
 /// Every edge of the graph, in no order.
 pub fn all_edges(graph: &Graph, mut sink: impl FnMut(TurnId, TurnId) -> ControlFlow<()>) {
-    query(&graph.statements.edges, None, |row| match (row.id(0), row.id(1)) {
+    query(&graph.statements.edges, &[], |row| match (row.id(0), row.id(1)) {
         (Some(parent), Some(child)) => sink(parent, child),
         _ => ControlFlow::Continue(()),
     });

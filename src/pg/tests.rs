@@ -14,7 +14,7 @@ mod tests {
     fn ids_go_in_and_rows_come_out_until_the_sink_breaks() {
         let ids: Vec<TurnId> = (1..=5).map(TurnId::from_u128).collect();
         let mut seen = Vec::new();
-        query("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", Some(&ids), |row| {
+        query("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", &[Argument::Ids(&ids)], |row| {
             seen.extend(row.id(0));
             if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -23,7 +23,7 @@ mod tests {
 
     #[pg_test]
     fn values_are_read_by_their_types_and_null_is_none() {
-        query("SELECT 1.5::float8, -7::int8, 'x'::text, NULL::text, NULL::uuid", None, |row| {
+        query("SELECT 1.5::float8, -7::int8, 'x'::text, NULL::text, NULL::uuid", &[], |row| {
             assert_eq!(row.f64(0), Some(1.5));
             assert_eq!(row.i64(1), Some(-7));
             assert_eq!(row.text(2, |text| text.map(str::to_owned)).as_deref(), Some("x"));
@@ -35,7 +35,7 @@ mod tests {
 
     #[pg_test]
     fn long_texts_come_whole() {
-        query("SELECT pg_catalog.repeat('ä', 100000)", None, |row| {
+        query("SELECT pg_catalog.repeat('ä', 100000)", &[], |row| {
             assert!(row.text(0, |text| text.is_some_and(|t| t.chars().count() == 100_000)));
             ControlFlow::Continue(())
         });
@@ -44,8 +44,8 @@ mod tests {
     #[pg_test]
     fn a_query_may_run_inside_the_sink_of_another() {
         let depth = RefCell::new(Vec::new());
-        query("SELECT 1::int8", None, |outer| {
-            query("SELECT 2::int8", None, |inner| {
+        query("SELECT 1::int8", &[], |outer| {
+            query("SELECT 2::int8", &[], |inner| {
                 depth.borrow_mut().extend([outer.i64(0), inner.i64(0)]);
                 ControlFlow::Continue(())
             });
@@ -56,6 +56,6 @@ mod tests {
 
     #[pg_test(error = "CREATE TABLE is not allowed in a non-volatile function")]
     fn a_statement_cannot_write() {
-        query("CREATE TABLE public.written (id int)", None, |_| ControlFlow::Continue(()));
+        query("CREATE TABLE public.written (id int)", &[], |_| ControlFlow::Continue(()));
     }
 }

@@ -1,10 +1,11 @@
 //! A graph store in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use kernel::edge::Edge;
-use kernel::store::{GraphStore, ParentEdge, ScoredTurn, Sink};
+use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Turn, TurnId};
 
 use crate::data::Graph;
@@ -90,6 +91,53 @@ impl GraphStore for MemoryStore {
         let rows = ids.iter().flat_map(|id| self.rows(*id));
         let rows = rows.map(|(at, turn)| (at, scored(turn))).collect();
         self.answer(rows, sink)
+    }
+
+    fn neighbours(
+        &mut self,
+        of: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (usize, Neighbour)>,
+    ) -> Result<(), Infallible> {
+        let mut rows = Vec::new();
+        for (index, turn) in of.iter().enumerate() {
+            for position in at(&self.edges_by_child, *turn).take(most) {
+                let Edge { parent, edge_type, .. } = self.edges[position];
+                rows.push((position, (index, Neighbour::Parent(parent, edge_type))));
+            }
+            for position in at(&self.edges_by_parent, *turn).take(most) {
+                rows.push((position, (index, Neighbour::Child(self.edges[position].child))));
+            }
+        }
+        self.answer(rows, sink)
+    }
+
+    fn nearby(
+        &mut self,
+        of: &[TurnId],
+        known: &[TurnId],
+        most: usize,
+        sink: Sink<'_, (TurnId, Neighbour)>,
+    ) -> Result<(), Infallible> {
+        let mut queue = of.to_vec();
+        let mut seen: HashSet<TurnId> = of.iter().chain(known).copied().collect();
+        let mut next = 0;
+        while let Some(turn) = queue.get(next).copied() {
+            next += 1;
+            let mut flow = ControlFlow::Continue(());
+            self.neighbours(&[turn], most, &mut |(_, neighbour)| {
+                let (Neighbour::Parent(other, _) | Neighbour::Child(other)) = neighbour;
+                if seen.insert(other) {
+                    queue.push(other);
+                }
+                flow = sink((turn, neighbour));
+                flow
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn parents(
