@@ -15,6 +15,7 @@ pub mod edge;
 pub mod export;
 pub mod json;
 pub mod keys;
+pub mod observer;
 pub mod parse;
 pub mod policy;
 pub mod score;

@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use crate::edge::Edge;
+use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
 use crate::slice::{SelectedTurn, Slice};
@@ -86,26 +87,44 @@ pub fn slice_within<S: GraphStore>(
     anchor: TurnId,
     limits: Limits,
 ) -> Result<Slice, SliceError<S::Error>> {
-    let mut expansion = Expansion {
-        store,
-        policy,
-        limits,
-        selected: Vec::new(),
-        visited: HashSet::new(),
-        frontier: BTreeSet::new(),
-        parents: HashMap::new(),
-        children: HashMap::new(),
-        cut_parents: HashSet::new(),
-        held: 0,
-    };
+    slice_observed(store, policy, anchor, limits, &mut ())
+}
+
+/// [`slice_within`] that tells an observer what happens.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn slice_observed<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<Slice, SliceError<S::Error>> {
+    let mut expansion = Expansion::new(store, policy, limits, observer);
     expansion.run(anchor)?;
     let edges = expansion.edges()?;
     let turns = expansion.turns()?;
     Ok(Slice { anchor, turns, edges })
 }
 
-struct Expansion<'a, S> {
+/// The expansion alone, without edges and rows: what there is to know the observer is told.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn observe<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<(), SliceError<S::Error>> {
+    Expansion::new(store, policy, limits, observer).run(anchor)
+}
+
+struct Expansion<'a, S, O> {
     store: &'a mut S,
+    observer: &'a mut O,
     policy: &'a SlicePolicy,
     limits: Limits,
     /// In selection order.
@@ -141,11 +160,27 @@ fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
     (Reverse(turn.salience.to_bits()), turn.id)
 }
 
-impl<S: GraphStore> Expansion<'_, S> {
+impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
+    fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits, observer: &'a mut O) -> Self {
+        Expansion {
+            store,
+            observer,
+            policy,
+            limits,
+            selected: Vec::new(),
+            visited: HashSet::new(),
+            frontier: BTreeSet::new(),
+            parents: HashMap::new(),
+            children: HashMap::new(),
+            cut_parents: HashSet::new(),
+            held: 0,
+        }
+    }
+
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         let anchor = self.find(anchor)?;
-        self.discover(vec![self.rank(&anchor, 0)])?;
+        self.discover(vec![self.rank(&anchor, 0)], Via::Anchor, anchor.id)?;
         while self.selected.len() < self.policy.max_nodes() {
             // Nothing farther than max_radius is ever put into the frontier.
             let Some(candidate) = self.frontier.pop_first() else {
@@ -153,6 +188,9 @@ impl<S: GraphStore> Expansion<'_, S> {
             };
             self.selected.push(candidate);
             self.store.check_interrupts();
+            if self.observer.selected(candidate).is_break() {
+                break;
+            }
             if candidate.distance < self.policy.max_radius() && self.budget_left() > 0 {
                 self.expand(candidate)?;
             }
@@ -181,18 +219,23 @@ impl<S: GraphStore> Expansion<'_, S> {
 
         let parents = &self.parents[&candidate.id];
         let parents = parents.iter().filter_map(|edge| edge.turn.as_ref());
-        self.discover(parents.map(|turn| self.rank(turn, distance)).collect())?;
+        let parents = parents.map(|turn| self.rank(turn, distance)).collect();
+        self.discover(parents, Via::Parent, candidate.id)?;
 
         match &self.children[&candidate.id] {
             Children::All(turns) => {
-                self.discover(turns.iter().map(|turn| self.rank(turn, distance)).collect())?;
+                let children = turns.iter().map(|turn| self.rank(turn, distance)).collect();
+                self.discover(children, Via::Child, candidate.id)?;
             }
             Children::Wide(_) => self.discover_wide(candidate.id, distance)?,
         }
 
         let siblings = self.siblings(candidate.id);
-        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance));
-        self.discover(siblings.collect())?;
+        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance)).collect();
+        self.discover(siblings, Via::Sibling, candidate.id)?;
+        if O::LISTENS {
+            self.tell_passed_over(candidate);
+        }
 
         // What ranks behind the whole remaining budget can never be selected.
         while self.frontier.len() > self.budget_left() {
@@ -202,7 +245,12 @@ impl<S: GraphStore> Expansion<'_, S> {
     }
 
     /// Puts turns that were not visited before into the frontier.
-    fn discover(&mut self, mut found: Vec<Rank>) -> Result<(), SliceError<S::Error>> {
+    fn discover(
+        &mut self,
+        mut found: Vec<Rank>,
+        via: Via,
+        from: TurnId,
+    ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
         self.drop_cut_children(&mut found)?;
         for rank in found {
@@ -211,9 +259,25 @@ impl<S: GraphStore> Expansion<'_, S> {
                 // One id with two scores in one answer.
                 return Err(SliceError::DuplicateTurn(rank.id));
             }
+            if new {
+                self.observer.discovered(rank, via, from);
+            }
             self.frontier.insert(rank);
         }
         Ok(())
+    }
+
+    /// Tells the observer what expanding this turn did not discover.
+    fn tell_passed_over(&mut self, expanded: Rank) {
+        for edge in &self.parents[&expanded.id] {
+            if edge.turn.is_none() {
+                self.observer.missing_parent(edge.parent, expanded);
+            }
+            if self.policy.sibling_limit() > 0 {
+                let siblings = self.children[&edge.parent].in_sibling_order();
+                self.observer.siblings(edge.parent, siblings, expanded);
+            }
+        }
     }
 
     /// Discovers the best children of a wide turn and cuts off those that no budget can reach.
@@ -229,7 +293,7 @@ impl<S: GraphStore> Expansion<'_, S> {
                 self.check_held(2 * keep)?;
                 continue;
             }
-            self.discover(reachable)?;
+            self.discover(reachable, Via::Child, parent)?;
             if cut {
                 self.cut_parents.insert(parent);
             }
