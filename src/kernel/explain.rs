@@ -1,0 +1,280 @@
+//! What became of every turn that an expansion touched, heard while it runs.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use crate::observer::{Observer, Via};
+use crate::policy::SlicePolicy;
+use crate::score::{Rank, priority};
+use crate::slice::Slice;
+use crate::slicer::{Limits, SliceError, observe, slice_observed};
+use crate::store::{GraphStore, ScoredTurn};
+use crate::turn::{Phase, Role, Turn, TurnId};
+
+/// What became of a turn; the declaration order is the order of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It is in the slice.
+    Selected,
+    /// It was found, and the budget was spent before its turn came.
+    Frontier,
+    /// It is a sibling beyond `max_siblings_per_node`, and was not found in another way.
+    SiblingLimit,
+    /// An edge names it as a parent, and it does not exist.
+    Missing,
+}
+
+impl Outcome {
+    /// The name in SQL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Selected => "selected",
+            Self::Frontier => "frontier",
+            Self::SiblingLimit => "sibling_limit",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// A turn that was touched, and its final outcome.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Touched {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its place in the selection order, or where it would have stood; of a missing turn the
+    /// priority says nothing.
+    pub rank: Rank,
+    /// What it is to the turn it was found from.
+    pub via: Via,
+    /// The selection order of the turn it was found from; 0 of the anchor itself.
+    pub from: usize,
+}
+
+/// Every turn an expansion touched, once each: the selected in selection order, then the frontier
+/// best first, then siblings beyond the limit, then missing parents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The turns.
+    pub touched: Vec<Touched>,
+    selected: usize,
+    max_nodes: usize,
+    sibling_limit: usize,
+}
+
+impl Explanation {
+    /// The turn that led to a touched one; none led to the anchor.
+    #[must_use]
+    pub fn discovered_from(&self, touched: &Touched) -> Option<TurnId> {
+        (touched.via != Via::Anchor).then(|| self.touched[touched.from].rank.id)
+    }
+
+    /// Why the turn at this place has its outcome, in a few words.
+    #[must_use]
+    pub fn reason(&self, place: usize) -> String {
+        let Touched { outcome, via, from, .. } = self.touched[place];
+        match outcome {
+            Outcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
+            Outcome::Selected => format!("{} of step {from}", via.name()),
+            Outcome::Frontier => format!(
+                "{} of step {from}, next in line {} when max_nodes {} was spent",
+                via.name(),
+                place - self.selected + 1,
+                self.max_nodes
+            ),
+            Outcome::SiblingLimit => format!(
+                "sibling of step {from}, not among its best {} (max_siblings_per_node)",
+                self.sibling_limit
+            ),
+            Outcome::Missing => format!("parent of step {from}, no such turn"),
+        }
+    }
+}
+
+/// Explains the slice of `policy` at `anchor`: the same expansion, with every child of every
+/// expanded turn held, whatever the budget can still reach. `tick` is called at least every 256
+/// turns.
+///
+/// # Errors
+/// See [`SliceError`]. The turns touched count into `limits.held`.
+pub fn explain<S: GraphStore>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    tick: &dyn Fn(),
+) -> Result<Explanation, SliceError<S::Error>> {
+    let mut recorder = Recorder {
+        policy,
+        selected: Vec::new(),
+        touched: HashMap::new(),
+        told: HashSet::new(),
+        steps: 0,
+        tick,
+    };
+    observe(store, policy, anchor, whole(limits), &mut recorder)?;
+    let Recorder { selected, mut touched, .. } = recorder;
+    let mut explanation = Explanation {
+        selected: selected.len(),
+        max_nodes: policy.max_nodes(),
+        sibling_limit: policy.sibling_limit(),
+        touched: Vec::with_capacity(touched.len()),
+    };
+    for turn in selected {
+        let found = touched.remove(&turn.id);
+        explanation.touched.extend(found.map(|t| Touched { outcome: Outcome::Selected, ..t }));
+    }
+    let mut left_out: Vec<Touched> = touched.into_values().collect();
+    left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
+    explanation.touched.append(&mut left_out);
+    Ok(explanation)
+}
+
+/// Nothing is cut off unseen: no turn is too wide to be held.
+fn whole(limits: Limits) -> Limits {
+    Limits { wide: usize::MAX, ..limits }
+}
+
+/// Keeps what it is told.
+struct Recorder<'a> {
+    policy: &'a SlicePolicy,
+    /// In selection order.
+    selected: Vec<Rank>,
+    /// What was discovered stands as [`Outcome::Frontier`] to the end.
+    touched: HashMap<TurnId, Touched>,
+    /// The parents whose children were told.
+    told: HashSet<TurnId>,
+    steps: usize,
+    tick: &'a dyn Fn(),
+}
+
+impl Recorder<'_> {
+    fn tick(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(256) {
+            (self.tick)();
+        }
+    }
+
+    /// The selection order of the turn that is being expanded.
+    fn step(&self) -> usize {
+        self.selected.len().saturating_sub(1)
+    }
+}
+
+impl Observer for Recorder<'_> {
+    const LISTENS: bool = true;
+
+    fn discovered(&mut self, rank: Rank, via: Via, _from: TurnId) {
+        self.tick();
+        let found = Touched { outcome: Outcome::Frontier, rank, via, from: self.step() };
+        self.touched.insert(rank.id, found);
+    }
+
+    fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
+        self.selected.push(turn);
+        ControlFlow::Continue(())
+    }
+
+    fn missing_parent(&mut self, parent: TurnId, of: Rank) {
+        let found = Touched {
+            outcome: Outcome::Missing,
+            rank: Rank::new(0.0, of.distance + 1, parent),
+            via: Via::Parent,
+            from: self.step(),
+        };
+        self.touched.entry(parent).or_insert(found);
+    }
+
+    fn siblings(&mut self, parent: TurnId, siblings: &[ScoredTurn], of: Rank) {
+        if !self.told.insert(parent) {
+            return;
+        }
+        let from = self.step();
+        for turn in siblings {
+            self.tick();
+            let priority = priority(self.policy, turn.phase, turn.salience, of.distance);
+            let rank = Rank::new(priority, of.distance, turn.id);
+            let cut = Touched { outcome: Outcome::SiblingLimit, rank, via: Via::Sibling, from };
+            self.touched.entry(turn.id).or_insert(cut);
+        }
+    }
+}
+
+/// How a slice fills its bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// The slice.
+    pub slice: Slice,
+    /// The greatest distance of its turns.
+    pub max_distance: u32,
+    /// Turns by budget, 0 … 1.
+    pub budget_used: f32,
+    /// Whether a larger budget gives more turns.
+    pub truncated: bool,
+    /// Turns that were found and not selected.
+    pub frontier_left: usize,
+}
+
+impl Stats {
+    /// How many turns have each phase.
+    #[must_use]
+    pub fn phases(&self) -> Vec<(Phase, usize)> {
+        self.count(Phase::ALL, |turn| turn.phase)
+    }
+
+    /// How many turns have each role.
+    #[must_use]
+    pub fn roles(&self) -> Vec<(Role, usize)> {
+        self.count(Role::ALL, |turn| turn.role)
+    }
+
+    fn count<T: Copy + PartialEq>(&self, all: &[T], of: impl Fn(&Turn) -> T) -> Vec<(T, usize)> {
+        let count = |value| self.slice.turns.iter().filter(|t| of(&t.turn) == value).count();
+        all.iter().map(|value| (*value, count(*value))).collect()
+    }
+}
+
+/// The slice of `policy` at `anchor`, and how it fills its bounds.
+///
+/// # Errors
+/// See [`SliceError`]. The turns found count into `limits.held`.
+pub fn stats<S: GraphStore>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+) -> Result<Stats, SliceError<S::Error>> {
+    let mut counter = Counter::default();
+    let slice = slice_observed(store, policy, anchor, whole(limits), &mut counter)?;
+    let (selected, max_nodes) = (slice.turns.len(), policy.max_nodes());
+    let frontier_left = counter.discovered - counter.selected;
+    let mut truncated = frontier_left > 0;
+    if !truncated && selected == max_nodes {
+        // The turn that spent the budget was not expanded: only a run tells what it leads to.
+        let larger = policy.with_max_nodes(max_nodes as u32 + 1);
+        let mut counter = Counter::default();
+        observe(store, &larger, anchor, limits, &mut counter)?;
+        truncated = counter.selected > selected;
+    }
+    let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
+    let budget_used = selected as f32 / max_nodes as f32;
+    Ok(Stats { slice, max_distance, budget_used, truncated, frontier_left })
+}
+
+#[derive(Default)]
+struct Counter {
+    discovered: usize,
+    selected: usize,
+}
+
+impl Observer for Counter {
+    fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {
+        self.discovered += 1;
+    }
+
+    fn selected(&mut self, _turn: Rank) -> ControlFlow<()> {
+        self.selected += 1;
+        ControlFlow::Continue(())
+    }
+}
