@@ -1,7 +1,7 @@
 //! An export as a drawing: text for Graphviz and for Mermaid.
 //!
-//! An export can come from anywhere. Of its free texts only session names are drawn, cut short and
-//! escaped so that they end no label and begin nothing that either program would obey.
+//! An export can come from anywhere. Its free texts are cut short and escaped, so that they end no
+//! label and begin nothing that either program would obey.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,8 +11,8 @@ use crate::parse::ParsedExport;
 use crate::policy::SlicePolicy;
 use crate::turn::{Phase, Turn, TurnId};
 
-/// The most characters of a session's name that are drawn.
-const SESSION_MOST: usize = 24;
+/// The most characters of a free text that are drawn: the name of a policy's version is 15 long.
+const TEXT_MOST: usize = 15;
 
 /// Fill and line of each phase.
 fn colours(phase: Phase) -> (&'static str, &'static str) {
@@ -57,7 +57,7 @@ fn label(turn: &Turn) -> Vec<String> {
 
 /// A text as far as it is drawn.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(SESSION_MOST) {
+    match text.char_indices().nth(TEXT_MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

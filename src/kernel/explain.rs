@@ -210,13 +210,17 @@ pub struct Stats {
     pub max_distance: u32,
     /// Turns by budget, 0 … 1.
     pub budget_used: f32,
-    /// Whether a larger budget gives more turns.
-    pub truncated: bool,
     /// Turns that were found and not selected.
     pub frontier_left: usize,
 }
 
 impl Stats {
+    /// Whether a larger budget gives more turns: something was found that it did not reach.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.frontier_left > 0
+    }
+
     /// How many turns have each phase.
     #[must_use]
     pub fn phases(&self) -> Vec<(Phase, usize)> {
@@ -247,34 +251,22 @@ pub fn stats<S: GraphStore>(
 ) -> Result<Stats, SliceError<S::Error>> {
     let mut counter = Counter::default();
     let slice = slice_observed(store, policy, anchor, whole(limits), &mut counter)?;
-    let (selected, max_nodes) = (slice.turns.len(), policy.max_nodes());
-    let frontier_left = counter.discovered - counter.selected;
-    let mut truncated = frontier_left > 0;
-    if !truncated && selected == max_nodes {
-        // The turn that spent the budget was not expanded: only a run tells what it leads to.
-        let larger = policy.with_max_nodes(max_nodes as u32 + 1);
-        let mut counter = Counter::default();
-        observe(store, &larger, anchor, limits, &mut counter)?;
-        truncated = counter.selected > selected;
-    }
+    let frontier_left = counter.discovered - slice.turns.len();
     let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
-    let budget_used = selected as f32 / max_nodes as f32;
-    Ok(Stats { slice, max_distance, budget_used, truncated, frontier_left })
+    let budget_used = slice.turns.len() as f32 / policy.max_nodes() as f32;
+    Ok(Stats { slice, max_distance, budget_used, frontier_left })
 }
 
+/// Counts what is found.
 #[derive(Default)]
 struct Counter {
     discovered: usize,
-    selected: usize,
 }
 
 impl Observer for Counter {
+    const LISTENS: bool = true;
+
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {
         self.discovered += 1;
-    }
-
-    fn selected(&mut self, _turn: Rank) -> ControlFlow<()> {
-        self.selected += 1;
-        ControlFlow::Continue(())
     }
 }

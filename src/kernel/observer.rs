@@ -34,7 +34,8 @@ impl Via {
 
 /// Is told what an expansion does, as it does it. The default listens to nothing and costs nothing.
 pub trait Observer {
-    /// Whether turns that are passed over shall be told too.
+    /// Whether it wants to know also what no selection needs: the turns that are passed over, and
+    /// what is found from the turn that spends the budget.
     const LISTENS: bool = false;
 
     /// A turn was found for the first time: it stands in the frontier, or would if the budget left

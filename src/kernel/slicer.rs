@@ -191,7 +191,8 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
             if self.observer.selected(candidate).is_break() {
                 break;
             }
-            if candidate.distance < self.policy.max_radius() && self.budget_left() > 0 {
+            let wanted = self.budget_left() > 0 || O::LISTENS;
+            if candidate.distance < self.policy.max_radius() && wanted {
                 self.expand(candidate)?;
             }
         }
@@ -373,7 +374,7 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
         if self.is_loaded(candidate.id) {
             return Ok(());
         }
-        let to_expand = self.limits.batch.min(self.budget_left());
+        let to_expand = self.limits.batch.min(self.budget_left()).max(1);
         let batch: Vec<TurnId> = std::iter::once(&candidate)
             .chain(self.frontier.iter().filter(|rank| rank.distance < self.policy.max_radius()))
             .map(|rank| rank.id)

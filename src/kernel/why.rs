@@ -183,7 +183,7 @@ pub fn why<S: GraphStore>(
     }
 
     // Edges lead both ways, so either end can tell whether the other is within reach.
-    let far = policy.with_max_nodes(most_nodes).with_max_radius(u32::MAX);
+    let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
     let from_anchor = search(&far, anchor, turn)?;
     if from_anchor.hit().is_some() {
         return answer(Because::NoOneChange, from_anchor.path());

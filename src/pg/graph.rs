@@ -73,6 +73,8 @@ pub struct Statements {
     pub turns: String,
     /// sql/queries/edges.sql
     pub edges: String,
+    /// sql/queries/content_chars.sql
+    pub content_chars: String,
 }
 
 /// One of the graph's two tables, checked.
@@ -194,6 +196,7 @@ impl Graph {
             children: fill(include_str!("../../sql/queries/children.sql")),
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
+            content_chars: fill(include_str!("../../sql/queries/content_chars.sql")),
         };
         Ok(Graph { name, turns, edges, statements })
     }

@@ -23,6 +23,19 @@ impl<'a> PgStore<'a> {
         PgStore { graph, caller }
     }
 
+    /// How many characters the contents of these turns have together; `None` where none is stored.
+    ///
+    /// # Errors
+    /// As any question; the caller needs the right to read the column.
+    pub fn content_chars(&self, ids: &[TurnId]) -> Result<Option<i64>, SqlError> {
+        let mut chars = None;
+        self.ask(&self.graph.statements.content_chars, ids, |row| {
+            chars = row.i64(0);
+            ControlFlow::Continue(())
+        })?;
+        Ok(chars)
+    }
+
     fn ask(
         &self,
         statement: &str,
