@@ -34,10 +34,10 @@ fn caption(export: &ParsedExport) -> [String; 2] {
     let preset = SlicePolicy::PRESETS
         .into_iter()
         .find(|name| hash_of(name).as_ref() == Some(&export.params_hash));
-    let preset = preset.map(|name| format!(" ({name})")).unwrap_or_default();
+    let preset = preset.map(|name| format!(", {name}")).unwrap_or_default();
     let (turns, edges) = (export.turns.len(), export.edges.len());
     [
-        format!("slice {}, {turns} turns, {edges} edges", export.slice_id),
+        format!("slice {}, turns {turns}, edges {edges}", export.slice_id),
         format!("{} {}{preset}", cut(&export.policy_id), export.params_hash),
     ]
 }
@@ -114,7 +114,7 @@ pub fn dot(export: &ParsedExport, tick: &dyn Fn()) -> String {
         };
         let _ = writeln!(text, "  \"{parent}\" -> \"{child}\"{style};");
     }
-    text.push_str("}\n");
+    text.push('}');
     text
 }
 
@@ -172,18 +172,19 @@ pub fn mermaid(export: &ParsedExport, tick: &dyn Fn()) -> String {
         let _ = writeln!(text, "  classDef size{size} font-size:{size}px");
         let _ = writeln!(text, "  class {} size{size}", turns.join(","));
     }
+    text.truncate(text.trim_end().len());
     text
 }
 
-/// Lines as a quoted label of Mermaid: all but letters, digits and spaces are entities, as its
-/// directives, comments and entities are looked for inside quotes too.
+/// Lines as a quoted label of Mermaid: all but letters, digits and a few signs are entities, as
+/// its directives, comments and entities are looked for inside quotes too.
 fn mermaid_lines(lines: &[String]) -> String {
     let mut quoted = String::from("\"");
     for (number, line) in lines.iter().enumerate() {
         quoted.push_str(if number == 0 { "" } else { "<br/>" });
         for character in line.chars() {
             match character {
-                c if c.is_alphanumeric() || c == ' ' => quoted.push(c),
+                c if c.is_alphanumeric() || " .,_-".contains(c) => quoted.push(c),
                 c if is_unprintable(c) => quoted.push(' '),
                 c => {
                     let _ = write!(quoted, "#{};", u32::from(c));

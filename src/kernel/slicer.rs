@@ -357,9 +357,11 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
         if limit == 0 {
             return Vec::new();
         }
+        // The best of all are among the best of each parent, beside the turn itself.
+        let best = limit.saturating_add(1);
         let mut siblings: Vec<ScoredTurn> = self.parents[&id]
             .iter()
-            .flat_map(|edge| self.children[&edge.parent].in_sibling_order())
+            .flat_map(|edge| self.children[&edge.parent].in_sibling_order().iter().take(best))
             .filter(|turn| turn.id != id)
             .copied()
             .collect();

@@ -60,8 +60,10 @@ pub struct Hit {
     pub order: usize,
     /// Its distance and priority.
     pub rank: Rank,
-    /// What it is to the turn before it on the path.
+    /// What it is to the turn it was found from.
     pub via: Via,
+    /// That turn.
+    pub from: TurnId,
 }
 
 /// The answer to "why is this turn here, or not?".
@@ -86,10 +88,10 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anchor => f.write_str("It is the anchor, which comes first in its own slice."),
-            Self::Selected(Hit { order, rank, via }) => write!(
+            Self::Selected(Hit { order, rank, via, from }) => write!(
                 f,
-                "It was found as a {} of the turn before it on the path, at distance {}, and \
-                 selected at step {order} with priority {}.",
+                "It was selected at step {order}, found as a {} of {from} at distance {} with \
+                 priority {}.",
                 via.name(),
                 rank.distance,
                 rank.priority()
@@ -213,7 +215,8 @@ struct Search {
 impl Search {
     fn hit(&self) -> Option<Hit> {
         let rank = self.hit?;
-        Some(Hit { order: self.selected - 1, rank, via: self.found[&self.target].1 })
+        let (from, via) = self.found[&self.target];
+        Some(Hit { order: self.selected - 1, rank, via, from })
     }
 
     /// From where the expansion began to the target, if it was selected.

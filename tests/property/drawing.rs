@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(rest, mermaid_strings(&plain).1);
         for string in strings {
             for part in string.split("<br/>") {
-                let is_plain = |c: char| c.is_alphanumeric() || " #;".contains(c);
+                let is_plain = |c: char| c.is_alphanumeric() || " .,_-#;".contains(c);
                 prop_assert!(part.chars().all(is_plain), "{}", part);
                 // # and ; stand only around the digits of an entity.
                 for entity in part.split('#').skip(1) {

@@ -134,7 +134,8 @@ fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), Tes
             prop_assert_eq!(hit.order, selected.selection_order as usize);
             prop_assert_eq!(hit.rank.distance, selected.distance);
             let path = path.as_ref().unwrap();
-            prop_assert!(is_related(&case.graph, path[path.len() - 2], turn, hit.via));
+            prop_assert_eq!(hit.from, path[path.len() - 2]);
+            prop_assert!(is_related(&case.graph, hit.from, turn, hit.via));
         }
         Because::Budget { max_nodes, needed } => {
             prop_assert_eq!(max_nodes, params.max_nodes as usize);

@@ -7,8 +7,9 @@ BEGIN;
 UPDATE memory_turns SET salience_score = 0.4, session_id = E'"]; x -> y <b>\\' WHERE id = turn(4);
 DELETE FROM memory_turn_edges WHERE child_turn_id = turn(5);
 INSERT INTO memory_turn_edges VALUES (turn(4), turn(5), 'reference');
-INSERT INTO kept SELECT 'later', graph_slice(turn(2));
+SELECT graph_slice(turn(2)) AS later \gset
 ROLLBACK;
+INSERT INTO kept VALUES ('later', :'later');
 CREATE FUNCTION pg_temp.diff(a text, b text) RETURNS TABLE (kind text, turn bigint, parent bigint, child bigint, field text, was text, now text) LANGUAGE sql
 AS $$ SELECT d.kind, turn_number(d.turn_id), turn_number(d.parent), turn_number(d.child), d.field, d.was, d.now
       FROM kept AS a, kept AS b, graph_slice_diff(a.slice, b.slice) AS d WHERE a.name = $1 AND b.name = $2 $$;
@@ -19,8 +20,10 @@ SELECT * FROM pg_temp.diff('default', 'later');
 SELECT * FROM pg_temp.diff('later', 'later');
 SELECT * FROM kept, graph_slice_diff(slice, slice::jsonb::json);
 
+\pset format unaligned
 SELECT graph_slice_dot(slice) FROM kept WHERE name = 'later';
 SELECT graph_slice_mermaid(slice) FROM kept WHERE name = 'later';
+\pset format aligned
 
 -- What is no export is told, with the place.
 SELECT * FROM test_error($$SELECT graph_slice_dot('{}')$$);

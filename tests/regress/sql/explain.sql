@@ -17,7 +17,7 @@ CROSS JOIN LATERAL graph_slice_explain(turn(2), p.policy::slice_policy) AS x;
 SELECT name, step, turn, outcome, distance, priority, via, of, reason FROM touched ORDER BY name, step;
 -- One row a turn, numbered from 0; selected ones are the slice's: no rows.
 SELECT name, turn FROM touched GROUP BY 1, 2 HAVING count(*) > 1;
-SELECT name FROM touched GROUP BY 1 HAVING array_agg(step ORDER BY step) <> ARRAY(SELECT generate_series(0, count(*)::int - 1));
+SELECT name FROM touched GROUP BY 1 HAVING min(step) <> 0 OR max(step) <> count(*) - 1 OR count(DISTINCT step) <> count(*);
 SELECT t.name, s.turn_id, t.turn
 FROM (SELECT DISTINCT name, policy FROM touched) AS p
 CROSS JOIN LATERAL graph_slice_turns(turn(2), p.policy::slice_policy) AS s
@@ -61,7 +61,6 @@ RESET ROLE;
 -- Row security: what is hidden is missing.
 ALTER TABLE explain.memory_turns ENABLE ROW LEVEL SECURITY;
 CREATE POLICY odd ON explain.memory_turns TO regress_reader USING (turn_number(id) <> 1);
-GRANT EXECUTE ON FUNCTION turn_number TO regress_reader;
 SET ROLE regress_reader;
 SELECT turn_number(turn_id) AS turn, outcome, via, reason FROM graph_slice_explain(turn(2)) ORDER BY step;
 SELECT explanation FROM graph_why(turn(2), turn(1));
