@@ -20,7 +20,7 @@ pub enum Outcome {
     Frontier,
     /// It is a sibling beyond `max_siblings_per_node`, and was not found in another way.
     SiblingLimit,
-    /// An edge names it as a parent, and it does not exist.
+    /// An edge names it, and it does not exist.
     Missing,
 }
 
@@ -52,7 +52,7 @@ pub struct Touched {
 }
 
 /// Every turn an expansion touched, once each: the selected in selection order, then the frontier
-/// best first, then siblings beyond the limit, then missing parents.
+/// best first, then siblings beyond the limit, then missing turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.
@@ -86,7 +86,7 @@ impl Explanation {
                 "sibling of step {from}, not among its best {} (max_siblings_per_node)",
                 self.sibling_limit
             ),
-            Outcome::Missing => format!("parent of step {from}, no such turn"),
+            Outcome::Missing => format!("{} of step {from}, no such turn", via.name()),
         }
     }
 }
@@ -113,6 +113,7 @@ pub fn explain<S: GraphStore>(
         tick,
     };
     observe(store, policy, anchor, whole(limits), &mut recorder)?;
+    recorder.find_missing_children(store, limits)?;
     let Recorder { selected, mut touched, .. } = recorder;
     let mut explanation = Explanation {
         selected: selected.len(),
@@ -156,6 +157,39 @@ impl Recorder<'_> {
         }
     }
 
+    /// A slice asks for the children that exist: here those are found that do not.
+    fn find_missing_children<S: GraphStore>(
+        &mut self,
+        store: &mut S,
+        limits: Limits,
+    ) -> Result<(), SliceError<S::Error>> {
+        let radius = self.policy.max_radius();
+        let steps = 0..self.selected.len();
+        let steps: Vec<usize> = steps.filter(|s| self.selected[*s].distance < radius).collect();
+        let expanded: Vec<TurnId> = steps.iter().map(|step| self.selected[*step].id).collect();
+        let mut room = true;
+        store
+            .missing_children(&expanded, &mut |(index, child)| {
+                self.tick();
+                let from = self.selected[steps[index]];
+                self.missing(child, Via::Child, from, steps[index]);
+                room = self.touched.len() <= limits.held;
+                if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+            .map_err(SliceError::Store)?;
+        if room { Ok(()) } else { Err(SliceError::TooManyIds(limits.held)) }
+    }
+
+    /// Notes a turn that does not exist, by the first turn that led to it.
+    fn missing(&mut self, id: TurnId, via: Via, of: Rank, from: usize) {
+        let rank = Rank::new(0.0, of.distance + 1, id);
+        let found = Touched { outcome: Outcome::Missing, rank, via, from };
+        let known = self.touched.entry(id).or_insert(found);
+        if from < known.from {
+            *known = found;
+        }
+    }
+
     /// The selection order of the turn that is being expanded.
     fn step(&self) -> usize {
         self.selected.len().saturating_sub(1)
@@ -177,13 +211,7 @@ impl Observer for Recorder<'_> {
     }
 
     fn missing_parent(&mut self, parent: TurnId, of: Rank) {
-        let found = Touched {
-            outcome: Outcome::Missing,
-            rank: Rank::new(0.0, of.distance + 1, parent),
-            via: Via::Parent,
-            from: self.step(),
-        };
-        self.touched.entry(parent).or_insert(found);
+        self.missing(parent, Via::Parent, of, self.step());
     }
 
     fn siblings(&mut self, parent: TurnId, siblings: &[ScoredTurn], of: Rank) {

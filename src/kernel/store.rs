@@ -64,6 +64,16 @@ pub trait GraphStore {
         sink: Sink<'_, (usize, ScoredTurn)>,
     ) -> Result<(), Self::Error>;
 
+    /// The ends of edges out of each turn that do not exist.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
+    ) -> Result<(), Self::Error>;
+
     /// The whole rows of these turns.
     ///
     /// # Errors

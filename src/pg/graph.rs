@@ -69,6 +69,8 @@ pub struct Statements {
     pub parents: String,
     /// sql/queries/children.sql
     pub children: String,
+    /// sql/queries/missing_children.sql
+    pub missing_children: String,
     /// sql/queries/turns.sql
     pub turns: String,
     /// sql/queries/edges.sql
@@ -194,6 +196,7 @@ impl Graph {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
             parents: fill(include_str!("../../sql/queries/parents.sql")),
             children: fill(include_str!("../../sql/queries/children.sql")),
+            missing_children: fill(include_str!("../../sql/queries/missing_children.sql")),
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
             content_chars: fill(include_str!("../../sql/queries/content_chars.sql")),

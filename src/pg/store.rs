@@ -80,6 +80,16 @@ impl GraphStore for PgStore<'_> {
         })
     }
 
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
+    ) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.missing_children, of, |row| {
+            row.id(1).map_or(ControlFlow::Continue(()), |child| sink((position(&row), child)))
+        })
+    }
+
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
         self.ask(&self.graph.statements.turns, ids, |row| {
             turn(&row).map_or(ControlFlow::Continue(()), &mut *sink)

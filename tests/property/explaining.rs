@@ -174,7 +174,7 @@ fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(cases(4000))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn explanations_of_any_graph_are_the_slicers_run(
@@ -248,7 +248,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(1000))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn rivals_for_hundreds_of_children_are_explained(
@@ -261,7 +261,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(4000))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn why_names_a_change_that_was_tried(

@@ -16,7 +16,7 @@ pub struct Candidate {
 }
 
 /// A slice: turns in selection order, edges in the order of exports. What was touched beside them:
-/// found turns the budget did not reach, siblings beyond the limit, missing parents.
+/// found turns the budget did not reach, siblings beyond the limit, missing turns.
 #[derive(Debug)]
 pub struct NaiveSlice {
     pub selected: Vec<Candidate>,
@@ -63,8 +63,8 @@ pub fn slice(graph: &Graph, policy: &PolicyParams, anchor: TurnId) -> NaiveSlice
             visit(siblings, current.distance);
             cut_siblings.extend(cut);
         }
-        let parents = parents(graph, current.id).into_iter();
-        missing.extend(parents.filter(|id| turn(graph, *id).is_none()));
+        let neighbours = [parents(graph, current.id), children(graph, current.id)].concat();
+        missing.extend(neighbours.into_iter().filter(|id| turn(graph, *id).is_none()));
     }
     cut_siblings.retain(|id| !visited.contains(id));
     let edges = edges_between(graph, &selected);

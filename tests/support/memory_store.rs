@@ -130,6 +130,23 @@ impl GraphStore for MemoryStore {
         self.answer(rows, sink)
     }
 
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
+    ) -> Result<(), Infallible> {
+        let mut rows = Vec::new();
+        for (index, parent) in of.iter().enumerate() {
+            for position in at(&self.edges_by_parent, *parent) {
+                let child = self.edges[position].child;
+                if self.rows(child).next().is_none() {
+                    rows.push((position, (index, child)));
+                }
+            }
+        }
+        self.answer(rows, sink)
+    }
+
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Infallible> {
         let rows = ids.iter().flat_map(|id| self.rows(*id));
         let rows = rows.map(|(at, turn)| (at, turn.clone())).collect();

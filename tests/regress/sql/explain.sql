@@ -1,12 +1,13 @@
 -- Promise: an explanation tells every turn the slicer touched, once, and its selected rows are the slice.
 CREATE SCHEMA explain;
 SELECT graph_kernel.create_tables('explain');
-ALTER TABLE explain.memory_turn_edges DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey;
--- 1 is the parent of 2 to 6, 2 of 7, 7 of 8; 99 is missing; 50 stands alone.
+ALTER TABLE explain.memory_turn_edges DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey,
+    DROP CONSTRAINT memory_turn_edges_child_turn_id_fkey;
+-- 1 is the parent of 2 to 6, 2 of 7, 7 of 8; 98 and 99 are missing; 50 stands alone.
 INSERT INTO explain.memory_turns (id, role, trajectory_phase, salience_score, content_text)
 SELECT turn(n), 'user', 'planning', 1 - n / 100.0, repeat('x', n) FROM unnest(ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 50]) AS n;
 INSERT INTO explain.memory_turn_edges (parent_turn_id, child_turn_id)
-SELECT turn(p), turn(c) FROM (VALUES (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 7), (7, 8), (99, 2)) AS v (p, c);
+SELECT turn(p), turn(c) FROM (VALUES (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 7), (7, 8), (99, 2), (7, 98), (7, 99)) AS v (p, c);
 SELECT graph_kernel.bind_tables('explain.memory_turns', 'explain.memory_turn_edges') IS NOT NULL AS bound;
 CREATE VIEW touched AS
 SELECT p.name, p.policy, x.step, turn_number(x.turn_id) AS turn, x.outcome, x.distance, x.priority, x.via,
