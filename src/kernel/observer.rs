@@ -38,8 +38,8 @@ pub trait Observer {
     /// what is found from the turn that spends the budget.
     const LISTENS: bool = false;
 
-    /// A turn was found for the first time: it stands in the frontier, or would if the budget left
-    /// were larger.
+    /// A turn was found for the first time. It stands in the frontier, or has no place there, as
+    /// the budget left cannot reach it.
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {}
 
     /// A turn was selected; `Break` ends the expansion.

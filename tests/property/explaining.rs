@@ -109,12 +109,17 @@ fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnI
     }
 }
 
-fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), TestCaseError> {
-    const MOST: u32 = 10_000;
+/// What is said holds, when budgets up to `most` are tried.
+fn check_why(
+    case: &Case,
+    params: &PolicyParams,
+    turn: TurnId,
+    most: u32,
+) -> Result<(), TestCaseError> {
     let mut store = MemoryStore::new(case.graph.clone());
     let policy = params.policy();
     let Why { because, path } =
-        why(&mut store, &policy, case.anchor, turn, MOST, Limits::default()).unwrap();
+        why(&mut store, &policy, case.anchor, turn, most, Limits::default()).unwrap();
     let exists = case.graph.turns.iter().any(|row| row.id == turn);
     let [connected, connectable] =
         [false, true].map(|missing| component(&case.graph, case.anchor, missing).contains(&turn));
@@ -123,9 +128,10 @@ fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), Tes
     prop_assert_eq!(in_slice, matches!(because, Because::Anchor | Because::Selected(_)));
     prop_assert_eq!(!exists, because == Because::NoSuchTurn);
     let not_connected = because == Because::NotConnected;
+    let not_found = matches!(because, Because::NotFound { .. });
     prop_assert!(!(not_connected && connected));
-    prop_assert!(not_connected || connectable || !exists);
-    prop_assert_eq!(path.is_some(), exists && !not_connected);
+    prop_assert!(not_connected || not_found || connectable || !exists);
+    prop_assert_eq!(path.is_some(), exists && !not_connected && !not_found);
     match because {
         Because::Anchor => prop_assert_eq!(turn, case.anchor),
         Because::Selected(hit) => {
@@ -139,6 +145,7 @@ fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), Tes
         }
         Because::Budget { max_nodes, needed } => {
             prop_assert_eq!(max_nodes, params.max_nodes as usize);
+            prop_assert!(needed <= most as usize);
             let with = |max_nodes| PolicyParams { max_nodes, ..params.clone() };
             prop_assert!(includes(case, &with(needed as u32), turn));
             prop_assert!(!includes(case, &with(needed as u32 - 1), turn));
@@ -161,7 +168,11 @@ fn check_why(case: &Case, params: &PolicyParams, turn: TurnId) -> Result<(), Tes
             prop_assert!(includes(case, &with, turn));
         }
         Because::NoOneChange | Because::NotConnected | Because::NoSuchTurn => {}
-        Because::NotFound { .. } => prop_assert!(false, "small graphs are searched to their ends"),
+        // The whole of a graph is searched when the budget allows.
+        Because::NotFound { within } => {
+            prop_assert_eq!(within, most);
+            prop_assert!((most as usize) < case.graph.turns.len());
+        }
     }
     if let Some(path) = path {
         prop_assert_eq!((path[0], path[path.len() - 1]), (case.anchor, turn));
@@ -270,6 +281,18 @@ proptest! {
         turn: Index,
     ) {
         // Beyond the last turn an id is missing.
-        check_why(&case, &params, id(turn.index(case.graph.turns.len() + 1)))?;
+        let turn = id(turn.index(case.graph.turns.len() + 1));
+        check_why(&case, &params, turn, 10_000)?;
+    }
+
+    #[test]
+    fn why_keeps_to_the_budgets_a_server_allows(
+        case in graphs(),
+        params in policies(1..=10),
+        turn: Index,
+        more in 0..=3u32,
+    ) {
+        let turn = id(turn.index(case.graph.turns.len() + 1));
+        check_why(&case, &params, turn, params.max_nodes + more)?;
     }
 }
