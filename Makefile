@@ -11,7 +11,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo psql stop test test-long fuzz lint build install package clean
+.PHONY: help setup demo psql figures stop test test-long fuzz lint build install package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -24,6 +24,9 @@ demo: setup ## slice sample data in a throw-away server; DATA=folder, ANCHOR=uui
 
 psql: ## open the demo's server
 	@$(harness)/server.sh psql demo -d postgres
+
+figures: ## draw the figures of docs/why.md anew, in the demo's server; needs Graphviz
+	@$(with_server) use_server demo && $(harness)/figures.sh
 
 stop: ## end the demo's server
 	@$(harness)/server.sh stop demo

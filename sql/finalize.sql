@@ -9,7 +9,8 @@ BEGIN
     FOREACH slicing IN ARRAY ARRAY[
         'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
         'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
-        'graph_replay(json, slice_policy)']
+        'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
+        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)']
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
             slicing);
@@ -35,6 +36,15 @@ ALTER FUNCTION graph_filter_admissible(json, uuid[])
 ALTER FUNCTION graph_replay(json, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
 ALTER FUNCTION graph_check() COST 10000000 ROWS 16;
+ALTER FUNCTION graph_slice_explain(uuid, slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 512;
+ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 100000 ROWS 1;
+ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 1;
+ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
+ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
 
 COMMENT ON TYPE slice_policy IS
     'parameters of a slice (SlicePolicy v1): a JSON object or default, focused, broad';
@@ -84,6 +94,15 @@ COMMENT ON FUNCTION graph_filter_admissible(json, uuid[]) IS
     'the turns that are in a slice that verifies, in the order given';
 COMMENT ON FUNCTION graph_replay(json, slice_policy) IS
     'takes a slice again and says what differs';
+COMMENT ON FUNCTION graph_slice_explain(uuid, slice_policy) IS
+    'every turn that slicing at an anchor turn touched, and what became of it';
+COMMENT ON FUNCTION graph_why(uuid, uuid, slice_policy) IS
+    'why a turn is in the slice at an anchor turn, or what change of the policy brings it in';
+COMMENT ON FUNCTION graph_slice_stats(uuid, slice_policy) IS
+    'how the slice at an anchor turn fills its bounds, and what is in it';
+COMMENT ON FUNCTION graph_slice_diff(json, json) IS 'what differs between two slices';
+COMMENT ON FUNCTION graph_slice_dot(json) IS 'a slice as a drawing for Graphviz';
+COMMENT ON FUNCTION graph_slice_mermaid(json) IS 'a slice as a drawing for Mermaid';
 COMMENT ON FUNCTION graph_require_admissible() IS
     'trigger: a row must carry a slice that verifies and name only turns inside it';
 COMMENT ON VIEW graph_kernel.keys IS 'the keys by name and state; no secret';

@@ -1,7 +1,9 @@
 //! The SQL surface: each function unwraps its arguments, calls, wraps.
 
 mod batch;
+mod compare;
 mod content;
+mod explain;
 mod graph;
 mod keys;
 mod policy;

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::canonical::json_text;
 use crate::edge::Edge;
+use crate::json::Json;
+use crate::parse::ParsedExport;
+use crate::policy::SlicePolicy;
 use crate::turn::{Turn, TurnId};
 
 /// One difference, from the first slice to the second.
@@ -28,6 +31,58 @@ pub enum Difference {
     EdgeGone(Edge),
     /// An edge only the second has.
     EdgeNew(Edge),
+}
+
+/// A difference in what two exports say of the slice as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadDifference {
+    /// The key in exports; `policy.KEY` for a parameter of the attested policy.
+    pub field: String,
+    /// Its value in the first.
+    pub was: String,
+    /// Its value in the second.
+    pub now: String,
+}
+
+/// The differences between two exports beside those of turns, edges and tokens. The parameters of
+/// the policies are compared where both exports are attested.
+#[must_use]
+pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDifference> {
+    let mut pairs = vec![
+        ("anchor_turn_id".to_owned(), was.anchor.to_string(), now.anchor.to_string()),
+        ("policy_id".to_owned(), was.policy_id.clone(), now.policy_id.clone()),
+        ("policy_params_hash".to_owned(), was.params_hash.clone(), now.params_hash.clone()),
+    ];
+    if let (Some((_, was)), Some((_, now))) = (&was.attestation, &now.attestation) {
+        let both = parameters(was).into_iter().zip(parameters(now));
+        pairs.extend(both.map(|((key, was), (_, now))| (format!("policy.{key}"), was, now)));
+    }
+    pairs.extend([
+        ("schema_version".to_owned(), was.schema_version.clone(), now.schema_version.clone()),
+        ("slice_id".to_owned(), was.slice_id.clone(), now.slice_id.clone()),
+        (
+            "graph_snapshot_hash".to_owned(),
+            was.graph_snapshot_hash.clone(),
+            now.graph_snapshot_hash.clone(),
+        ),
+    ]);
+    let differ = pairs.into_iter().filter(|(_, was, now)| was != now);
+    differ.map(|(field, was, now)| HeadDifference { field, was, now }).collect()
+}
+
+/// A policy's parameters by name, in the order of its canonical text.
+fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
+    let Ok(Json::Object(entries)) = Json::parse(&policy.canonical_text()) else {
+        return Vec::new();
+    };
+    let flatten = |(key, value)| match value {
+        Json::Object(weights) => {
+            weights.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)).collect()
+        }
+        value => vec![(key, value)],
+    };
+    let flat = entries.into_iter().flat_map(flatten);
+    flat.map(|(key, value)| (key, value.to_string())).collect()
 }
 
 /// The differences between two slices given as turns and edges in export order: turns by id, then

@@ -80,6 +80,32 @@ impl ParsedExport {
         Ok(export)
     }
 
+    /// Reads an export that is whole: turns and edges in their order, the anchor and both ends of
+    /// every edge among the turns. Nothing else is checked.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse_whole(text: &str, tick: &dyn Fn()) -> Result<Self, ParseError> {
+        let export = Self::parse(text, tick)?;
+        if !export.is_ordered() {
+            return Err("turns or edges are not in ascending order, each once".to_owned());
+        }
+        if !export.contains(export.anchor) {
+            return Err(format!("the anchor {} is not among the turns", export.anchor));
+        }
+        let ends = export.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
+        match ends.into_iter().find(|end| !export.contains(*end)) {
+            Some(end) => Err(format!("an edge has the end {end}, which is not among the turns")),
+            None => Ok(export),
+        }
+    }
+
+    /// Whether turns and edges ascend, without duplicates (§6.2).
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.turns.is_sorted_by(|a, b| a.id < b.id) && self.edges.is_sorted_by(|a, b| a < b)
+    }
+
     /// The turns by reference, as fingerprints take them.
     #[must_use]
     pub fn turn_refs(&self) -> Vec<&Turn> {

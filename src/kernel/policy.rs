@@ -209,6 +209,28 @@ impl SlicePolicy {
         if self.include_siblings { self.max_siblings_per_node as usize } else { 0 }
     }
 
+    /// The same policy with another budget.
+    #[must_use]
+    pub(crate) fn with_max_nodes(&self, max_nodes: u32) -> Self {
+        SlicePolicy { max_nodes, ..self.clone() }
+    }
+
+    /// The same policy with another radius, at most the largest there is.
+    #[must_use]
+    pub(crate) fn with_max_radius(&self, max_radius: u32) -> Self {
+        SlicePolicy { max_radius: max_radius.min(MAX_COUNT), ..self.clone() }
+    }
+
+    /// The same policy with siblings on: as many as it says, or the default policy's where it says 0.
+    #[must_use]
+    pub(crate) fn with_siblings(&self) -> Self {
+        let max_siblings_per_node = match self.max_siblings_per_node {
+            0 => Self::default().max_siblings_per_node,
+            limit => limit,
+        };
+        SlicePolicy { include_siblings: true, max_siblings_per_node, ..self.clone() }
+    }
+
     /// The canonical JSON text: every key, in the specification's order.
     #[must_use]
     pub fn canonical_text(&self) -> String {

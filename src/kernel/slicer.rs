@@ -1,20 +1,21 @@
 //! The expansion (SlicePolicy v1 §5), reading neighbours in batches.
 //!
-//! What a turn's neighbours are does not depend on the state of the expansion, so they are fetched
-//! ahead: those of the best frontier candidates and of turns around them together with those of the
-//! candidate at hand. The order of selection is that of §5.2, turn by turn.
+//! What a turn's neighbours are does not depend on the state of the expansion, so
+//! [`crate::neighbourhood`] fetches them ahead, in batches. The order of selection is that of §5.2,
+//! turn by turn.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::edge::{Edge, EdgeType};
+use crate::edge::Edge;
+use crate::neighbourhood::{Children, Neighbourhood, sibling_order};
+use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
 use crate::slice::{SelectedTurn, Slice};
-use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
-use crate::turn::{Turn, TurnId};
+use crate::store::{GraphStore, ScoredTurn};
+use crate::turn::TurnId;
 
 /// Why there is no slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,27 +89,44 @@ pub fn slice_within<S: GraphStore>(
     anchor: TurnId,
     limits: Limits,
 ) -> Result<Slice, SliceError<S::Error>> {
-    let mut expansion = Expansion {
-        store,
-        policy,
-        limits,
-        selected: Vec::new(),
-        visited: HashSet::new(),
-        frontier: BTreeSet::new(),
-        scores: HashMap::new(),
-        parents: HashMap::new(),
-        children: HashMap::new(),
-        cut_parents: HashSet::new(),
-        held: 0,
-    };
+    slice_observed(store, policy, anchor, limits, &mut ())
+}
+
+/// [`slice_within`] that tells an observer what happens.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn slice_observed<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<Slice, SliceError<S::Error>> {
+    let mut expansion = Expansion::new(store, policy, limits, observer);
     expansion.run(anchor)?;
     let edges = expansion.edges()?;
     let turns = expansion.turns()?;
     Ok(Slice { anchor, turns, edges })
 }
 
-struct Expansion<'a, S> {
-    store: &'a mut S,
+/// The expansion alone, without edges and rows: what there is to know the observer is told.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn observe<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<(), SliceError<S::Error>> {
+    Expansion::new(store, policy, limits, observer).run(anchor)
+}
+
+struct Expansion<'a, S, O> {
+    around: Neighbourhood<'a, S>,
+    observer: &'a mut O,
     policy: &'a SlicePolicy,
     limits: Limits,
     /// In selection order.
@@ -116,81 +134,78 @@ struct Expansion<'a, S> {
     visited: HashSet<TurnId>,
     /// Best candidate first.
     frontier: BTreeSet<Rank>,
-    /// Turns that were looked up; `None` is not there.
-    scores: HashMap<TurnId, Option<ScoredTurn>>,
-    parents: HashMap<TurnId, Vec<ParentEdge>>,
-    children: HashMap<TurnId, Children>,
     /// Expanded wide turns of which some children were cut off: those children count as visited.
     cut_parents: HashSet<TurnId>,
-    /// Entries in `parents` and `children`.
-    held: usize,
 }
 
-/// What is kept of a turn's children, once each, in sibling order.
-enum Children {
-    All(Vec<ScoredTurn>),
-    /// Only the children that can be somebody's siblings.
-    Wide(Vec<ScoredTurn>),
-}
-
-impl Children {
-    fn in_sibling_order(&self) -> &[ScoredTurn] {
-        let (Children::All(turns) | Children::Wide(turns)) = self;
-        turns
+impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
+    fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits, observer: &'a mut O) -> Self {
+        Expansion {
+            around: Neighbourhood::new(store, limits),
+            observer,
+            policy,
+            limits,
+            selected: Vec::new(),
+            visited: HashSet::new(),
+            frontier: BTreeSet::new(),
+            cut_parents: HashSet::new(),
+        }
     }
-}
 
-/// Siblings come by salience, highest first, then by id.
-fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
-    // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
-    (Reverse(turn.salience.to_bits()), turn.id)
-}
-
-impl<S: GraphStore> Expansion<'_, S> {
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         if self.policy.max_radius() > 0 && self.policy.max_nodes() > 1 {
-            self.load_nearby(vec![anchor], 0)?;
+            let siblings = self.policy.sibling_limit();
+            self.around.load(
+                vec![anchor],
+                siblings,
+                self.policy.max_radius(),
+                self.budget_left(),
+            )?;
         }
-        let anchor = self.find(anchor)?;
-        self.discover(vec![self.rank(&anchor, 0)])?;
+        let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
+        self.discover(vec![self.rank(&anchor, 0)], Via::Anchor, anchor.id)?;
         while self.selected.len() < self.policy.max_nodes() {
             // Nothing farther than max_radius is ever put into the frontier.
             let Some(candidate) = self.frontier.pop_first() else {
                 break;
             };
             self.selected.push(candidate);
-            self.store.check_interrupts();
-            if candidate.distance < self.policy.max_radius() && self.budget_left() > 0 {
+            self.around.store.check_interrupts();
+            if self.observer.selected(candidate).is_break() {
+                break;
+            }
+            let wanted = self.budget_left() > 0 || O::LISTENS;
+            if candidate.distance < self.policy.max_radius() && wanted {
                 self.expand(candidate)?;
             }
         }
         Ok(())
     }
 
-    fn find(&mut self, id: TurnId) -> Result<ScoredTurn, SliceError<S::Error>> {
-        self.load_scores(vec![id])?;
-        self.scores[&id].ok_or(SliceError::AnchorNotFound(id))
-    }
-
     fn expand(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
         self.load_neighbours(candidate)?;
         let distance = candidate.distance + 1;
 
-        let parents = &self.parents[&candidate.id];
+        let parents = self.around.parents(candidate.id);
         let parents = parents.iter().filter_map(|edge| edge.turn.as_ref());
-        self.discover(parents.map(|turn| self.rank(turn, distance)).collect())?;
+        let parents = parents.map(|turn| self.rank(turn, distance)).collect();
+        self.discover(parents, Via::Parent, candidate.id)?;
 
-        match &self.children[&candidate.id] {
+        match self.around.children(candidate.id) {
             Children::All(turns) => {
-                self.discover(turns.iter().map(|turn| self.rank(turn, distance)).collect())?;
+                let children = turns.iter().map(|turn| self.rank(turn, distance)).collect();
+                self.discover(children, Via::Child, candidate.id)?;
             }
             Children::Wide(_) => self.discover_wide(candidate.id, distance)?,
         }
 
         let siblings = self.siblings(candidate.id);
-        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance));
-        self.discover(siblings.collect())?;
+        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance)).collect();
+        self.discover(siblings, Via::Sibling, candidate.id)?;
+        if O::LISTENS {
+            self.tell_passed_over(candidate);
+        }
 
         // What ranks behind the whole remaining budget can never be selected.
         while self.frontier.len() > self.budget_left() {
@@ -200,7 +215,12 @@ impl<S: GraphStore> Expansion<'_, S> {
     }
 
     /// Puts turns that were not visited before into the frontier.
-    fn discover(&mut self, mut found: Vec<Rank>) -> Result<(), SliceError<S::Error>> {
+    fn discover(
+        &mut self,
+        mut found: Vec<Rank>,
+        via: Via,
+        from: TurnId,
+    ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
         self.drop_cut_children(&mut found)?;
         for rank in found {
@@ -209,9 +229,25 @@ impl<S: GraphStore> Expansion<'_, S> {
                 // One id with two scores in one answer.
                 return Err(SliceError::DuplicateTurn(rank.id));
             }
+            if new {
+                self.observer.discovered(rank, via, from);
+            }
             self.frontier.insert(rank);
         }
         Ok(())
+    }
+
+    /// Tells the observer what expanding this turn did not discover.
+    fn tell_passed_over(&mut self, expanded: Rank) {
+        for edge in self.around.parents(expanded.id) {
+            if edge.turn.is_none() {
+                self.observer.missing_parent(edge.parent, expanded);
+            }
+            if self.policy.sibling_limit() > 0 {
+                let siblings = self.around.children(edge.parent).in_sibling_order();
+                self.observer.siblings(edge.parent, siblings, expanded);
+            }
+        }
     }
 
     /// Discovers the best children of a wide turn and cuts off those that no budget can reach.
@@ -227,7 +263,7 @@ impl<S: GraphStore> Expansion<'_, S> {
                 self.check_held(2 * keep)?;
                 continue;
             }
-            self.discover(reachable)?;
+            self.discover(reachable, Via::Child, parent)?;
             if cut {
                 self.cut_parents.insert(parent);
             }
@@ -242,7 +278,7 @@ impl<S: GraphStore> Expansion<'_, S> {
         distance: u32,
         keep: usize,
     ) -> Result<(Vec<Rank>, bool), SliceError<S::Error>> {
-        let Expansion { store, policy, visited, .. } = self;
+        let Expansion { around, policy, visited, .. } = self;
         let mut best: Vec<Rank> = Vec::new();
         let mut worst_kept = None;
         let mut prune = |best: &mut Vec<Rank>| {
@@ -255,7 +291,8 @@ impl<S: GraphStore> Expansion<'_, S> {
             worst_kept
         };
         let mut bound = None;
-        store
+        around
+            .store
             .children(&[parent], &mut |(_, turn)| {
                 let rank = rank(policy, &turn, distance);
                 if bound.is_none_or(|bound| rank < bound) && !visited.contains(&rank.id) {
@@ -277,9 +314,9 @@ impl<S: GraphStore> Expansion<'_, S> {
             return Ok(());
         }
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
-        self.load_parents(&ids)?;
+        self.around.load_parents(&ids)?;
         found.retain(|rank| {
-            !self.parents[&rank.id].iter().any(|edge| self.cut_parents.contains(&edge.parent))
+            !self.around.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
         });
         Ok(())
     }
@@ -290,9 +327,13 @@ impl<S: GraphStore> Expansion<'_, S> {
         if limit == 0 {
             return Vec::new();
         }
-        let mut siblings: Vec<ScoredTurn> = self.parents[&id]
+        // The best of all are among the best of each parent, beside the turn itself.
+        let best = limit.saturating_add(1);
+        let mut siblings: Vec<ScoredTurn> = self
+            .around
+            .parents(id)
             .iter()
-            .flat_map(|edge| self.children[&edge.parent].in_sibling_order())
+            .flat_map(|edge| self.around.children(edge.parent).in_sibling_order().iter().take(best))
             .filter(|turn| turn.id != id)
             .copied()
             .collect();
@@ -304,199 +345,30 @@ impl<S: GraphStore> Expansion<'_, S> {
 
     /// Fetches what expanding the candidate needs, and the same for the best of the frontier.
     fn load_neighbours(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
-        if self.is_loaded(candidate.id) {
+        let siblings = self.policy.sibling_limit();
+        if self.around.is_loaded(candidate.id, siblings) {
             return Ok(());
         }
+        // As many again as are known: fetches are few, and at most about half of them is waste.
+        let most = self.limits.batch.max(self.around.len()).min(self.budget_left()).max(1);
         let batch: Vec<TurnId> = std::iter::once(&candidate)
             .chain(self.frontier.iter().filter(|rank| rank.distance < self.policy.max_radius()))
             .map(|rank| rank.id)
-            .filter(|id| !self.is_loaded(*id))
-            .take(self.limits.batch.max(self.children.len()).min(self.budget_left()))
+            .filter(|id| !self.around.is_loaded(*id, siblings))
+            .take(most)
             .collect();
-        self.load_nearby(batch.clone(), candidate.distance)?;
-        // Wide turns.
-        self.load_parents(&batch)?;
-        let mut children_of = batch.clone();
-        if self.policy.sibling_limit() > 0 {
-            let edges = batch.iter().flat_map(|id| &self.parents[id]);
-            children_of.extend(edges.map(|edge| edge.parent));
-        }
-        self.load_children(children_of)
-    }
-
-    fn is_loaded(&self, id: TurnId) -> bool {
-        self.children.contains_key(&id)
-            && self.parents.get(&id).is_some_and(|edges| {
-                self.policy.sibling_limit() == 0
-                    || edges.iter().all(|edge| self.children.contains_key(&edge.parent))
-            })
-    }
-
-    /// Fetches the edges of these turns, which are this far out, and of turns around them.
-    fn load_nearby(&mut self, of: Vec<TurnId>, distance: u32) -> Result<(), SliceError<S::Error>> {
-        let mut found: HashMap<TurnId, Ends> = HashMap::new();
-        let mut ends = of.clone();
-        if 2 * self.held <= 5 * self.children.len() {
-            // Next to no branches: what such a conversation has within the radius, in one go.
-            let around = 2 * (self.policy.max_radius() - distance) as usize;
-            let reach = of.len() + around.min(self.limits.batch);
-            found.extend(self.read_around(&of, reach)?);
-            ends.extend(found.values().flat_map(Ends::ids));
-        } else {
-            // As many again as are known: fetches are few, and at most half of them is waste.
-            let reach = self.children.len().min(self.budget_left()).max(of.len());
-            let mut level = of;
-            while !level.is_empty() {
-                let read = self.read_edges(&level)?;
-                level = read.iter().flat_map(|(_, ends)| ends.ids()).collect();
-                ends.extend(&level);
-                found.extend(read);
-                let mut seen = HashSet::new();
-                level.retain(|id| {
-                    !self.children.contains_key(id) && !found.contains_key(id) && seen.insert(*id)
-                });
-                level.truncate(reach.saturating_sub(found.len()));
-            }
-        }
-        self.load_scores(ends)?;
-        let most = self.limits.nearby;
-        found.retain(|_, ends| ends.parents.len() <= most && ends.children.len() <= most);
-        for (turn, ends) in found {
-            self.held += ends.parents.len() + ends.children.len();
-            let parents = ends.parents.into_iter().map(|(parent, edge_type)| ParentEdge {
-                parent,
-                edge_type,
-                turn: self.scores[&parent],
-            });
-            let children = ends.children.iter().filter_map(|child| self.scores[child]).collect();
-            self.parents.insert(turn, parents.collect());
-            self.children.insert(turn, ChildList { turns: children, wide: false }.finish()?);
-        }
-        self.check_held(0)
-    }
-
-    /// The edges of these turns.
-    fn read_edges(&mut self, of: &[TurnId]) -> Result<Vec<(TurnId, Ends)>, SliceError<S::Error>> {
-        let mut read: Vec<(TurnId, Ends)> = of.iter().map(|id| (*id, Ends::default())).collect();
-        self.store
-            .neighbours(of, self.limits.nearby + 1, &mut |(index, neighbour)| {
-                read[index].1.push(neighbour);
-                ControlFlow::Continue(())
-            })
-            .map_err(SliceError::Store)?;
-        Ok(read)
-    }
-
-    /// The edges of these turns and of those nearest to them, of `reach` turns in all.
-    fn read_around(
-        &mut self,
-        of: &[TurnId],
-        reach: usize,
-    ) -> Result<Vec<(TurnId, Ends)>, SliceError<S::Error>> {
-        let known: Vec<TurnId> = self.children.keys().copied().collect();
-        let mut read: Vec<(TurnId, Ends)> = Vec::new();
-        self.store
-            .nearby(of, &known, self.limits.nearby + 1, &mut |(turn, neighbour)| {
-                if read.last().is_none_or(|(last, _)| *last != turn) {
-                    if read.len() >= reach {
-                        return ControlFlow::Break(());
-                    }
-                    read.push((turn, Ends::default()));
-                }
-                if let Some((_, ends)) = read.last_mut() {
-                    ends.push(neighbour);
-                }
-                ControlFlow::Continue(())
-            })
-            .map_err(SliceError::Store)?;
-        let silent = of.iter().filter(|id| read.iter().all(|(turn, _)| turn != *id));
-        let silent: Vec<TurnId> = silent.copied().collect();
-        read.extend(silent.into_iter().map(|id| (id, Ends::default())));
-        Ok(read)
-    }
-
-    fn load_scores(&mut self, mut ids: Vec<TurnId>) -> Result<(), SliceError<S::Error>> {
-        ids.retain(|id| !self.scores.contains_key(id));
-        ids.sort_unstable();
-        ids.dedup();
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let Expansion { store, scores, .. } = self;
-        scores.extend(ids.iter().map(|id| (*id, None)));
-        let mut differing = None;
-        store
-            .scored(&ids, &mut |turn| {
-                let known = scores.insert(turn.id, Some(turn)).flatten();
-                differing = known.filter(|known| *known != turn);
-                continue_while(differing.is_none())
-            })
-            .map_err(SliceError::Store)?;
-        differing.map_or(Ok(()), |turn| Err(SliceError::DuplicateTurn(turn.id)))
-    }
-
-    fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
-        let mut of: Vec<TurnId> =
-            of.iter().copied().filter(|id| !self.parents.contains_key(id)).collect();
-        of.sort_unstable();
-        of.dedup();
-        if of.is_empty() {
-            return Ok(());
-        }
-        let room = self.limits.held.saturating_sub(self.held);
-        let mut lists = vec![Vec::new(); of.len()];
-        let mut count = 0;
-        self.store
-            .parents(&of, &mut |(index, edge)| {
-                lists[index].push(edge);
-                count += 1;
-                continue_while(count <= room)
-            })
-            .map_err(SliceError::Store)?;
-        self.check_held(count)?;
-        self.held += count;
-        self.parents.extend(of.into_iter().zip(lists));
-        Ok(())
-    }
-
-    fn load_children(&mut self, mut of: Vec<TurnId>) -> Result<(), SliceError<S::Error>> {
-        of.retain(|id| !self.children.contains_key(id));
-        of.sort_unstable();
-        of.dedup();
-        if of.is_empty() {
-            return Ok(());
-        }
-        let room = self.limits.held.saturating_sub(self.held);
-        // One more than a turn's siblings: the turn itself stands in its parent's list.
-        let siblings = self.policy.sibling_limit().saturating_add(1).max(self.limits.wide / 2);
-        let mut lists: Vec<ChildList> = Vec::new();
-        lists.resize_with(of.len(), ChildList::default);
-        let mut count = 0;
-        let wide = self.limits.wide.max(2);
-        self.store
-            .children(&of, &mut |(index, turn)| {
-                count += 1;
-                count -= lists[index].push(turn, wide, siblings);
-                continue_while(count <= room)
-            })
-            .map_err(SliceError::Store)?;
-        self.check_held(count)?;
-        for (id, list) in of.into_iter().zip(lists) {
-            let children = list.finish()?;
-            self.held += children.in_sibling_order().len();
-            self.children.insert(id, children);
-        }
-        Ok(())
+        let steps = self.policy.max_radius() - candidate.distance;
+        self.around.load(batch, siblings, steps, self.budget_left())
     }
 
     /// Every edge between selected turns, seen from its child.
     fn edges(&mut self) -> Result<Vec<Edge>, SliceError<S::Error>> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
-        self.load_parents(&ids)?;
+        self.around.load_parents(&ids)?;
         let within: HashSet<TurnId> = ids.iter().copied().collect();
         let mut edges: Vec<Edge> = ids
             .iter()
-            .flat_map(|child| self.parents[child].iter().map(move |edge| (child, edge)))
+            .flat_map(|child| self.around.parents(*child).iter().map(move |edge| (child, edge)))
             .filter(|(_, edge)| within.contains(&edge.parent))
             .map(|(child, edge)| Edge {
                 parent: edge.parent,
@@ -512,17 +384,7 @@ impl<S: GraphStore> Expansion<'_, S> {
     /// The selected turns with their whole rows, ascending by id.
     fn turns(&mut self) -> Result<Vec<SelectedTurn>, SliceError<S::Error>> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
-        let mut rows: HashMap<TurnId, Turn> = HashMap::with_capacity(ids.len());
-        let mut twice = None;
-        self.store
-            .turns(&ids, &mut |turn| {
-                twice = rows.insert(turn.id, turn).map(|turn| turn.id);
-                continue_while(twice.is_none())
-            })
-            .map_err(SliceError::Store)?;
-        if let Some(id) = twice {
-            return Err(SliceError::DuplicateTurn(id));
-        }
+        let mut rows = self.around.take_rows(&ids)?;
         let mut turns = Vec::with_capacity(ids.len());
         for (order, rank) in self.selected.iter().enumerate() {
             turns.push(SelectedTurn {
@@ -545,7 +407,7 @@ impl<S: GraphStore> Expansion<'_, S> {
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.held + self.scores.len() + self.visited.len() + more > self.limits.held {
+        if self.around.held() + self.visited.len() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
@@ -554,72 +416,4 @@ impl<S: GraphStore> Expansion<'_, S> {
 
 fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
     Rank::new(priority(policy, turn.phase, turn.salience, distance), distance, turn.id)
-}
-
-fn continue_while(condition: bool) -> ControlFlow<()> {
-    if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-}
-
-/// The other ends of a turn's edges.
-#[derive(Clone, Default)]
-struct Ends {
-    parents: Vec<(TurnId, EdgeType)>,
-    children: Vec<TurnId>,
-}
-
-impl Ends {
-    fn ids(&self) -> impl Iterator<Item = TurnId> {
-        self.parents.iter().map(|(id, _)| *id).chain(self.children.iter().copied())
-    }
-
-    fn push(&mut self, neighbour: Neighbour) {
-        match neighbour {
-            Neighbour::Parent(id, edge_type) => self.parents.push((id, edge_type)),
-            Neighbour::Child(id) => self.children.push(id),
-        }
-    }
-}
-
-/// A turn's children as they arrive.
-#[derive(Default)]
-struct ChildList {
-    turns: Vec<ScoredTurn>,
-    wide: bool,
-}
-
-impl ChildList {
-    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are kept.
-    /// Returns how many entries were dropped.
-    fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
-        self.turns.push(turn);
-        let held = self.turns.len();
-        if held <= wide || held < 2 * siblings {
-            return 0;
-        }
-        // Duplicates by edge type are no children of their own, so sort them out first.
-        self.sort();
-        if self.turns.len() > siblings {
-            self.wide = true;
-            self.turns.truncate(siblings);
-        }
-        held - self.turns.len()
-    }
-
-    fn sort(&mut self) {
-        self.turns.sort_unstable_by_key(sibling_order);
-        // Equal entries are one child reached by several edges; unequal ones are kept to be found.
-        self.turns.dedup();
-    }
-
-    /// The children, unless one came with two scores.
-    fn finish<E>(mut self) -> Result<Children, SliceError<E>> {
-        self.sort();
-        let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
-        ids.sort_unstable();
-        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(SliceError::DuplicateTurn(pair[0])),
-            None if self.wide => Ok(Children::Wide(self.turns)),
-            None => Ok(Children::All(self.turns)),
-        }
-    }
 }

@@ -36,6 +36,15 @@ pub enum Neighbour {
     Child(TurnId),
 }
 
+impl Neighbour {
+    /// The turn at the other end.
+    #[must_use]
+    pub fn id(&self) -> TurnId {
+        let (Neighbour::Parent(id, _) | Neighbour::Child(id)) = self;
+        *id
+    }
+}
+
 /// Receives one row of an answer; `Break` asks for no more rows.
 pub type Sink<'a, T> = &'a mut dyn FnMut(T) -> ControlFlow<()>;
 
@@ -64,16 +73,18 @@ pub trait GraphStore {
         sink: Sink<'_, (usize, Neighbour)>,
     ) -> Result<(), Self::Error>;
 
-    /// The same for these turns and then for turns around them, nearest first, until the sink
-    /// breaks or has them all; the rows of a turn come one after another, and a turn can come
-    /// again. Nothing comes of a turn without edges, nor of turns beyond those of `known`.
+    /// The edges of these turns, then those of turns around them, nearest first, so many steps far
+    /// (the given turns are the first step) or until the sink breaks. `from` says for each given
+    /// turn where not to look from it: at its neighbour of that name. The rows of a turn come one
+    /// after another; a turn can come again, and nothing comes of one without edges.
     ///
     /// # Errors
     /// When the store cannot answer.
     fn nearby(
         &mut self,
         of: &[TurnId],
-        known: &[TurnId],
+        from: &[TurnId],
+        steps: u32,
         most: usize,
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Self::Error>;
@@ -96,6 +107,16 @@ pub trait GraphStore {
         &mut self,
         of: &[TurnId],
         sink: Sink<'_, (usize, ScoredTurn)>,
+    ) -> Result<(), Self::Error>;
+
+    /// The ends of edges out of each turn that do not exist.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
     ) -> Result<(), Self::Error>;
 
     /// The whole rows of these turns.

@@ -164,8 +164,7 @@ pub fn has_known_versions(export: &ParsedExport) -> bool {
 
 /// What can be checked without a key.
 fn check_slice(verdict: &mut Verdict, export: &ParsedExport) {
-    let ordered =
-        export.turns.is_sorted_by(|a, b| a.id < b.id) && export.edges.is_sorted_by(|a, b| a < b);
+    let ordered = export.is_ordered();
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
 
     let versions = has_known_versions(export);

@@ -73,10 +73,14 @@ pub struct Statements {
     pub parents: String,
     /// sql/queries/children.sql
     pub children: String,
+    /// sql/queries/missing_children.sql
+    pub missing_children: String,
     /// sql/queries/turns.sql
     pub turns: String,
     /// sql/queries/edges.sql
     pub edges: String,
+    /// sql/queries/content_chars.sql
+    pub content_chars: String,
 }
 
 /// One of the graph's two tables, checked.
@@ -198,8 +202,10 @@ impl Graph {
             nearby: fill(include_str!("../../sql/queries/nearby.sql")),
             parents: fill(include_str!("../../sql/queries/parents.sql")),
             children: fill(include_str!("../../sql/queries/children.sql")),
+            missing_children: fill(include_str!("../../sql/queries/missing_children.sql")),
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
+            content_chars: fill(include_str!("../../sql/queries/content_chars.sql")),
         };
         Ok(Graph { name, turns, edges, statements })
     }

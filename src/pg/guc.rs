@@ -184,12 +184,17 @@ fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSettin
     PathSetting { name, path }
 }
 
+/// The largest max_nodes a slice may be taken with.
+pub fn max_nodes_limit() -> u32 {
+    MAX_NODES.get().unsigned_abs()
+}
+
 /// Refuses policies whose budget is above the server's limit.
 ///
 /// # Errors
 /// 54000.
 pub fn check_budget(policy: &SlicePolicy) -> Result<(), SqlError> {
-    let limit = MAX_NODES.get();
+    let limit = max_nodes_limit();
     if policy.max_nodes() <= limit as usize {
         return Ok(());
     }

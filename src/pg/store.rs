@@ -23,6 +23,19 @@ impl<'a> PgStore<'a> {
         PgStore { graph, caller }
     }
 
+    /// How many characters the contents of these turns have together; `None` where none is stored.
+    ///
+    /// # Errors
+    /// As any question; the caller needs the right to read the column.
+    pub fn content_chars(&self, ids: &[TurnId]) -> Result<Option<i64>, SqlError> {
+        let mut chars = None;
+        self.ask(&self.graph.statements.content_chars, &[Argument::Ids(ids)], |row| {
+            chars = row.i64(0);
+            ControlFlow::Continue(())
+        })?;
+        Ok(chars)
+    }
+
     fn ask(
         &self,
         statement: &str,
@@ -59,11 +72,13 @@ impl GraphStore for PgStore<'_> {
     fn nearby(
         &mut self,
         of: &[TurnId],
-        known: &[TurnId],
+        from: &[TurnId],
+        steps: u32,
         most: usize,
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), SqlError> {
-        let arguments = [Argument::Ids(of), Argument::Number(most as i64), Argument::Ids(known)];
+        let [steps, most] = [i64::from(steps), most as i64].map(Argument::Number);
+        let arguments = [Argument::Ids(of), most, Argument::Ids(from), steps];
         self.ask(&self.graph.statements.nearby, &arguments, |row| {
             let turn = row.id(0).zip(neighbour(&row));
             turn.map_or(ControlFlow::Continue(()), &mut *sink)
@@ -90,6 +105,16 @@ impl GraphStore for PgStore<'_> {
         self.ask(&self.graph.statements.children, &[Argument::Ids(of)], |row| {
             let turn = scored_turn(&row, 1);
             turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn)))
+        })
+    }
+
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
+    ) -> Result<(), SqlError> {
+        self.ask(&self.graph.statements.missing_children, &[Argument::Ids(of)], |row| {
+            row.id(1).map_or(ControlFlow::Continue(()), |child| sink((position(&row), child)))
         })
     }
 

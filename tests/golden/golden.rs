@@ -1,6 +1,7 @@
 //! Published values: whatever the kernel computes of the same input must be these bytes.
 
 mod attestation;
+mod drawing;
 mod recorded_slices;
 mod reference;
 mod small_graphs;

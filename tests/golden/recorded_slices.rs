@@ -7,10 +7,11 @@ use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
 use kernel::content::sha256_hex;
+use kernel::explain::{Outcome, explain};
 use kernel::export::Export;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{Limits, slice_within};
+use kernel::slicer::{Limits, slice, slice_within};
 use kernel::turn::TurnId;
 use serde::Deserialize;
 
@@ -52,7 +53,11 @@ impl RecordedSlice {
 fn selection_order_sha256(slice: &Slice) -> String {
     let mut turns: Vec<&SelectedTurn> = slice.turns.iter().collect();
     turns.sort_by_key(|selected| selected.selection_order);
-    let ids: Vec<String> = turns.iter().map(|t| t.turn.id.to_string()).collect();
+    ids_sha256(turns.iter().map(|selected| selected.turn.id))
+}
+
+fn ids_sha256(ids: impl Iterator<Item = TurnId>) -> String {
+    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
     sha256_hex(ids.join("\n").as_bytes())
 }
 
@@ -74,6 +79,45 @@ fn retake_shared(test: &str, name: &str) {
     let folder = shared.join("data").join(name);
     let slices = shared.join("vectors/slices.jsonl");
     retake(name, &folder, &slices, 270, Limits::default());
+}
+
+/// What an explanation says is selected is what was recorded, with the slice's own numbers.
+fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
+    let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
+    slices.retain(|slice| slice.data == name);
+    assert_eq!(slices.len(), expected, "recorded slices of {name}");
+    let mut store = MemoryStore::new(read_graph(folder));
+    for recorded in slices {
+        let policy: SlicePolicy = recorded.policy.to_string().parse().unwrap();
+        let anchor = recorded.anchor;
+        let explanation = explain(&mut store, &policy, anchor, Limits::default(), &|| {}).unwrap();
+        let selected = explanation.touched.iter().filter(|t| t.outcome == Outcome::Selected);
+        let ranks: Vec<_> = selected.map(|touched| touched.rank).collect();
+        let order = ids_sha256(ranks.iter().map(|rank| rank.id));
+        assert_eq!(order, recorded.selection_order_sha256, "{name} {anchor}");
+        for turn in slice(&mut store, &policy, anchor).unwrap().turns {
+            let rank = ranks[turn.selection_order as usize];
+            assert_eq!((rank.id, rank.distance), (turn.turn.id, turn.distance));
+            assert_eq!(rank.priority().to_bits(), turn.priority.to_bits());
+        }
+    }
+}
+
+#[test]
+fn explanations_of_the_hard_graph_select_what_was_recorded() {
+    explain_again("hard", &data("hard"), &data("hard/slices.jsonl.gz"), 420);
+}
+
+#[test]
+fn explanations_of_shared_graphs_select_what_was_recorded() {
+    let test = "explanations_of_shared_graphs_select_what_was_recorded";
+    let Some(shared) = shared_or_skip(test) else {
+        return;
+    };
+    for name in ["agent_sessions", "oasst1"] {
+        let folder = shared.join("data").join(name);
+        explain_again(name, &folder, &shared.join("vectors/slices.jsonl"), 270);
+    }
 }
 
 #[test]

@@ -7,8 +7,22 @@ pub struct Attempt {
     pub statement: String,
 }
 
+/// A slice export, as a SQL literal: what those functions need that do not take any JSON.
+macro_rules! an_export {
+    () => {
+        r#"'{"anchor_turn_id":"00000000-0000-4000-8000-000000000001","turns":[{
+             "id":"00000000-0000-4000-8000-000000000001","session_id":"","role":"user",
+             "phase":"planning","salience":0.5,"trajectory_depth":0,"trajectory_sibling_order":0,
+             "trajectory_homogeneity":0.5,"trajectory_temporal":0.5,"trajectory_complexity":1.0,
+             "created_at":0,"content_hash":null}],"edges":[],"policy_id":"slice_policy_v1",
+             "policy_params_hash":"02005444cae1117d","schema_version":"1.0.0",
+             "slice_id":"0123456789abcdef","graph_snapshot_hash":"0123456789abcdef",
+             "admissibility_token":null,"attestation":null}'"#
+    };
+}
+
 /// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
-pub const CALLS: [(&str, Option<&str>); 41] = [
+pub const CALLS: [(&str, Option<&str>); 47] = [
     ("graph_check()", Some("SELECT * FROM graph_check()")),
     ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
@@ -57,8 +71,22 @@ pub const CALLS: [(&str, Option<&str>); 41] = [
         Some("SELECT graph_slice('00000000-0000-4000-8000-000000000001')"),
     ),
     (
+        "graph_slice_diff(json,json)",
+        Some(concat!("SELECT * FROM graph_slice_diff(", an_export!(), ", ", an_export!(), ")")),
+    ),
+    ("graph_slice_dot(json)", Some(concat!("SELECT graph_slice_dot(", an_export!(), ")"))),
+    (
         "graph_slice_edges(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_edges('00000000-0000-4000-8000-000000000001')"),
+    ),
+    (
+        "graph_slice_explain(uuid,slice_policy)",
+        Some("SELECT * FROM graph_slice_explain('00000000-0000-4000-8000-000000000001')"),
+    ),
+    ("graph_slice_mermaid(json)", Some(concat!("SELECT graph_slice_mermaid(", an_export!(), ")"))),
+    (
+        "graph_slice_stats(uuid,slice_policy)",
+        Some("SELECT * FROM graph_slice_stats('00000000-0000-4000-8000-000000000001')"),
     ),
     ("graph_slice_support(internal)", None),
     (
@@ -74,6 +102,13 @@ pub const CALLS: [(&str, Option<&str>); 41] = [
     (
         "graph_verify_token(text,text,uuid,text,text,text,text)",
         Some("SELECT graph_verify_token('', '', NULL, '', '', '', '')"),
+    ),
+    (
+        "graph_why(uuid,uuid,slice_policy)",
+        Some(
+            "SELECT * FROM graph_why('00000000-0000-4000-8000-000000000001',
+                                     '00000000-0000-4000-8000-000000000001')",
+        ),
     ),
     ("slice_policy_eq(slice_policy,slice_policy)", Some("SELECT slice_policy_eq('{}', '{}')")),
     ("slice_policy_hash(slice_policy)", Some("SELECT slice_policy_hash('{}')")),

@@ -15,11 +15,15 @@ pub struct Candidate {
     pub priority: f32,
 }
 
-/// A slice: turns in selection order, edges in the order of exports.
+/// A slice: turns in selection order, edges in the order of exports. What was touched beside them:
+/// found turns the budget did not reach, siblings beyond the limit, missing turns.
 #[derive(Debug)]
 pub struct NaiveSlice {
     pub selected: Vec<Candidate>,
     pub edges: Vec<Edge>,
+    pub frontier: Vec<Candidate>,
+    pub cut_siblings: Vec<TurnId>,
+    pub missing: Vec<TurnId>,
 }
 
 /// The slice of an existing anchor in a graph without duplicate turns.
@@ -28,6 +32,8 @@ pub fn slice(graph: &Graph, policy: &PolicyParams, anchor: TurnId) -> NaiveSlice
     let mut visited = vec![anchor];
     let anchor = turn(graph, anchor).expect("the anchor exists");
     let mut frontier = vec![candidate(policy, anchor, 0)];
+    let mut cut_siblings: Vec<TurnId> = Vec::new();
+    let mut missing: Vec<TurnId> = Vec::new();
 
     while !frontier.is_empty() && selected.len() < policy.max_nodes as usize {
         let current = frontier.remove(best(&frontier));
@@ -51,12 +57,18 @@ pub fn slice(graph: &Graph, policy: &PolicyParams, anchor: TurnId) -> NaiveSlice
         visit(parents(graph, current.id), current.distance + 1);
         visit(children(graph, current.id), current.distance + 1);
         if policy.include_siblings {
-            let limit = policy.max_siblings_per_node as usize;
-            visit(siblings(graph, current.id, limit), current.distance);
+            let mut siblings = siblings(graph, current.id);
+            let limit = siblings.len().min(policy.max_siblings_per_node as usize);
+            let cut = siblings.split_off(limit);
+            visit(siblings, current.distance);
+            cut_siblings.extend(cut);
         }
+        let neighbours = [parents(graph, current.id), children(graph, current.id)].concat();
+        missing.extend(neighbours.into_iter().filter(|id| turn(graph, *id).is_none()));
     }
+    cut_siblings.retain(|id| !visited.contains(id));
     let edges = edges_between(graph, &selected);
-    NaiveSlice { selected, edges }
+    NaiveSlice { selected, edges, frontier, cut_siblings, missing }
 }
 
 fn turn(graph: &Graph, id: TurnId) -> Option<&Turn> {
@@ -74,7 +86,7 @@ fn children(graph: &Graph, id: TurnId) -> Vec<TurnId> {
 }
 
 /// Existing turns that share a parent with this one, by salience, then id; visited ones count.
-fn siblings(graph: &Graph, id: TurnId, limit: usize) -> Vec<TurnId> {
+fn siblings(graph: &Graph, id: TurnId) -> Vec<TurnId> {
     let mut siblings: Vec<&Turn> = Vec::new();
     for parent in parents(graph, id) {
         for child in children(graph, parent) {
@@ -91,7 +103,7 @@ fn siblings(graph: &Graph, id: TurnId, limit: usize) -> Vec<TurnId> {
         let by_salience = b.salience.partial_cmp(&a.salience).expect("no NaN");
         by_salience.then(a.id.cmp(&b.id))
     });
-    siblings.iter().take(limit).map(|turn| turn.id).collect()
+    siblings.iter().map(|turn| turn.id).collect()
 }
 
 /// Where the best candidate stands: priority, then distance, then id.

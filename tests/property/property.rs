@@ -1,6 +1,8 @@
 //! What holds for every graph and every policy.
 
 mod against_naive;
+mod drawing;
+mod explaining;
 mod failures;
 mod generate;
 mod invariants;

@@ -37,6 +37,9 @@ const CHAIN: &str = r#"SELECT graph_slice(md5('chain 0')::uuid,
     '{"max_nodes": 5000, "max_radius": 20000, "distance_decay": 1}')"#;
 const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
     ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i)) AS s";
+const EXPLANATION: &str = "SELECT count(*) FROM graph_slice_explain(md5('hub 1')::uuid)";
+const WHY: &str = r#"SELECT * FROM graph_why(md5('chain 0')::uuid, md5('hub 1')::uuid,
+    '{"max_radius": 20000}')"#;
 const ORDINARY: &str = "SELECT graph_slice(md5('chain 100')::uuid)::text";
 const CHECK: &str = "SELECT * FROM graph_check()";
 
@@ -133,6 +136,13 @@ fn a_cancel_ends_slices_at_once() {
     assert_ends_at_once("cancel", "the slice of a hub's child", CHILD_OF_HUB, cancel);
     assert_ends_at_once("cancel", "the slice of a long chain", CHAIN, cancel);
     assert_ends_at_once("cancel", "a batch of slices", BATCH, cancel);
+}
+
+#[test]
+fn a_cancel_ends_explanations_at_once() {
+    let cancel = cancelled_after;
+    assert_ends_at_once("cancel", "the explanation of a hub's child", EXPLANATION, cancel);
+    assert_ends_at_once("cancel", "why a turn is not connected", WHY, cancel);
 }
 
 #[test]

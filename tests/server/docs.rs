@@ -59,8 +59,8 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// The database the examples start from.
-fn sample_database() -> Database {
-    let database = Database::with_tables("docs_sample");
+fn sample_database(name: &str) -> Database {
+    let database = Database::with_tables(name);
     load_graph(&mut database.connect(), &repository().join("sql/sample"));
     database
 }
@@ -175,7 +175,7 @@ fn difference(shown: &[String], printed: &[String]) -> Option<String> {
 #[test]
 fn examples_print_what_the_pages_show() {
     let bless = std::env::var("GRAPH_KERNEL_BLESS").is_ok_and(|value| value == "1");
-    let sample = sample_database();
+    let sample = sample_database("docs_sample");
     let mut faults = Vec::new();
     for path in pages() {
         let page = Page::read(&path);
@@ -199,6 +199,25 @@ fn examples_print_what_the_pages_show() {
         }
     }
     assert!(faults.is_empty(), "\n{}", faults.join("\n\n"));
+}
+
+/// The figures that are drawn (tests/harness/figures.sh), and the policies of their slices.
+const FIGURES: [(&str, &str); 2] =
+    [("why-focused", "focused"), ("why-ten", r#"{"max_nodes": 10}"#)];
+
+#[test]
+fn the_figures_show_slices_of_the_sample_as_they_are() {
+    let database = sample_database("docs_figures");
+    let mut client = database.connect();
+    for (name, policy) in FIGURES {
+        let slice = "SELECT graph_slice('a9ad8365-bc0a-5da2-93e6-e37e99d95d9c',
+                                        $1::text::slice_policy) ->> 'slice_id'";
+        let slice_id: String = client.query_one(slice, &[&policy]).unwrap().get(0);
+        let path = repository().join(format!("docs/figures/{name}.svg"));
+        let figure = fs::read_to_string(path).unwrap();
+        assert!(figure.contains(&slice_id), "{name} is not slice {slice_id}: run make figures");
+        assert!(figure.contains("prefers-color-scheme: dark"), "{name} is not themed");
+    }
 }
 
 #[test]

@@ -104,7 +104,9 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
     let few = &anchors[..5];
     ask("SELECT graph_slice(id)::text FROM unnest($1::uuid[]) AS id", anchors);
     ask("SELECT s::text FROM graph_slices($1, 'focused') AS s", anchors);
-    for function in ["graph_slice_turns", "graph_slice_edges"] {
+    for function in
+        ["graph_slice_turns", "graph_slice_edges", "graph_slice_explain", "graph_slice_stats"]
+    {
         let statement =
             format!("SELECT s::text FROM unnest($1::uuid[]) AS id, {function}(id, 'broad') AS s");
         ask(&statement, few);

@@ -1,6 +1,6 @@
 //! A graph store in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -115,27 +115,32 @@ impl GraphStore for MemoryStore {
     fn nearby(
         &mut self,
         of: &[TurnId],
-        known: &[TurnId],
+        from: &[TurnId],
+        steps: u32,
         most: usize,
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Infallible> {
-        let mut queue = of.to_vec();
-        let mut seen: HashSet<TurnId> = of.iter().chain(known).copied().collect();
-        let mut next = 0;
-        while let Some(turn) = queue.get(next).copied() {
-            next += 1;
-            let mut flow = ControlFlow::Continue(());
-            self.neighbours(&[turn], most, &mut |(_, neighbour)| {
-                let (Neighbour::Parent(other, _) | Neighbour::Child(other)) = neighbour;
-                if seen.insert(other) {
-                    queue.push(other);
+        let mut level: Vec<(TurnId, TurnId)> =
+            of.iter().copied().zip(from.iter().copied()).collect();
+        for _ in 0..steps {
+            let mut next = Vec::new();
+            for (turn, came_from) in level {
+                let mut flow = ControlFlow::Continue(());
+                self.neighbours(&[turn], most, &mut |(_, neighbour)| {
+                    let other = neighbour.id();
+                    if other != came_from && other != turn {
+                        next.push((other, turn));
+                    }
+                    flow = sink((turn, neighbour));
+                    flow
+                })?;
+                if flow.is_break() {
+                    return Ok(());
                 }
-                flow = sink((turn, neighbour));
-                flow
-            })?;
-            if flow.is_break() {
-                break;
             }
+            next.sort_unstable();
+            next.dedup();
+            level = next;
         }
         Ok(())
     }
@@ -173,6 +178,23 @@ impl GraphStore for MemoryStore {
             for position in at(&self.edges_by_parent, *parent) {
                 let turns = self.rows(self.edges[position].child);
                 rows.extend(turns.map(|(_, turn)| (position, (index, scored(turn)))));
+            }
+        }
+        self.answer(rows, sink)
+    }
+
+    fn missing_children(
+        &mut self,
+        of: &[TurnId],
+        sink: Sink<'_, (usize, TurnId)>,
+    ) -> Result<(), Infallible> {
+        let mut rows = Vec::new();
+        for (index, parent) in of.iter().enumerate() {
+            for position in at(&self.edges_by_parent, *parent) {
+                let child = self.edges[position].child;
+                if self.rows(child).next().is_none() {
+                    rows.push((position, (index, child)));
+                }
             }
         }
         self.answer(rows, sink)

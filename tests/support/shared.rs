@@ -15,9 +15,14 @@ pub fn shared() -> Option<PathBuf> {
 pub fn shared_or_skip(test: &str) -> Option<PathBuf> {
     let found = shared();
     if found.is_none() {
-        // Written past the capture of `print!`, on a line of its own, for the harness to count.
-        let line = format!("\nSKIPPED: {test}: ../shared is absent\n");
-        std::io::stdout().write_all(line.as_bytes()).expect("standard output takes a line");
+        skip(test, "../shared is absent");
     }
     found
+}
+
+/// Tells on standard output that `test` is skipped, and why.
+pub fn skip(test: &str, reason: &str) {
+    // Written past the capture of `print!`, on a line of its own, for the harness to count.
+    let line = format!("\nSKIPPED: {test}: {reason}\n");
+    std::io::stdout().write_all(line.as_bytes()).expect("standard output takes a line");
 }

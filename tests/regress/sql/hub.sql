@@ -58,6 +58,14 @@ SELECT count(*) AS turns, count(*) FILTER (WHERE distance = 3) AS through_b, min
 FROM graph_slice_turns(turn(1), '{"max_nodes": 1000, "include_siblings": false, "salience_weight": 0,
                                   "phase_weights": {"exploration": -1, "planning": -0.95}}');
 
+-- An explanation holds all of them, and its selected rows are the slice's all the same.
+SELECT x.outcome, x.via, count(*), count(s.turn_id) AS in_slice
+FROM graph_slice_explain(turn(:anchor)) AS x
+LEFT JOIN graph_slice_turns(turn(:anchor)) AS s
+  ON s.turn_id = x.turn_id AND s.selection_order = x.step AND s.distance = x.distance AND s.priority = x.priority
+GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT turns, truncated, frontier_left FROM graph_slice_stats(turn(:anchor));
+
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA wide CASCADE;

@@ -1,0 +1,9 @@
+-- $1 uuid[]: how many characters the contents of these turns have together; NULL where none is stored.
+SELECT pg_catalog.sum(pg_catalog.length(t.content))
+FROM pg_catalog.unnest($1) AS k(id)
+CROSS JOIN LATERAL (
+    SELECT {t.content_text} AS content
+    FROM {turns} AS t
+    WHERE {t.id} OPERATOR(pg_catalog.=) k.id
+    OFFSET 0
+) AS t

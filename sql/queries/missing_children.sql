@@ -1,0 +1,18 @@
+-- $1 uuid[]: the ends of edges out of each turn that do not exist. The equality is said thrice as in children.sql.
+SELECT k.position, e.child
+FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
+CROSS JOIN LATERAL (
+    SELECT {e.child} AS child
+    FROM {edges} AS e
+    WHERE {e.parent} OPERATOR(pg_catalog.=) k.id
+      AND {e.parent} OPERATOR(pg_catalog.>=) k.id
+      AND {e.parent} OPERATOR(pg_catalog.<=) k.id
+    OFFSET 0
+) AS e
+LEFT JOIN LATERAL (
+    SELECT {t.id} AS id
+    FROM {turns} AS t
+    WHERE {t.id} OPERATOR(pg_catalog.=) e.child
+    OFFSET 0
+) AS t ON true
+WHERE t.id IS NULL AND e.child IS NOT NULL

@@ -1,0 +1,388 @@
+//! What an expansion knows of the graph around its anchor, fetched ahead in few batches.
+//!
+//! In a conversation without branches the turns within the radius are read in one go. Where there are
+//! branches, edges are read level by level: no edge twice. What was fetched decides no result: it is
+//! there when it is asked for, or is fetched then.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use crate::slicer::{Limits, SliceError};
+use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
+use crate::turn::{Turn, TurnId};
+
+/// What is kept of a turn's children, once each, in sibling order.
+pub(crate) enum Children {
+    All(Vec<ScoredTurn>),
+    /// Only the children that can be somebody's siblings.
+    Wide(Vec<ScoredTurn>),
+}
+
+impl Children {
+    pub(crate) fn in_sibling_order(&self) -> &[ScoredTurn] {
+        let (Children::All(turns) | Children::Wide(turns)) = self;
+        turns
+    }
+}
+
+/// Siblings come by salience, highest first, then by id.
+pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
+    // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
+    (Reverse(turn.salience.to_bits()), turn.id)
+}
+
+pub(crate) struct Neighbourhood<'a, S> {
+    pub(crate) store: &'a mut S,
+    limits: Limits,
+    /// Turns that were looked up; `None` is not there.
+    turns: HashMap<TurnId, Option<ScoredTurn>>,
+    /// Whole rows, where they were read at once.
+    rows: HashMap<TurnId, Turn>,
+    parents: HashMap<TurnId, Vec<ParentEdge>>,
+    children: HashMap<TurnId, Children>,
+    /// For a turn at the end of a known edge, the turn at the other end.
+    beside: HashMap<TurnId, TurnId>,
+    /// Entries in `parents` and `children`.
+    edges: usize,
+}
+
+impl<'a, S: GraphStore> Neighbourhood<'a, S> {
+    pub(crate) fn new(store: &'a mut S, limits: Limits) -> Self {
+        Neighbourhood {
+            store,
+            limits,
+            turns: HashMap::new(),
+            rows: HashMap::new(),
+            parents: HashMap::new(),
+            children: HashMap::new(),
+            beside: HashMap::new(),
+            edges: 0,
+        }
+    }
+
+    /// How many turns' edges are known.
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// How many ids are held.
+    pub(crate) fn held(&self) -> usize {
+        self.edges + self.turns.len()
+    }
+
+    /// Whether everything is there to expand this turn with so many siblings.
+    pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
+        self.children.contains_key(&id)
+            && self.parents.get(&id).is_some_and(|edges| {
+                siblings == 0 || edges.iter().all(|edge| self.children.contains_key(&edge.parent))
+            })
+    }
+
+    /// The edges into a loaded turn.
+    pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
+        &self.parents[&of]
+    }
+
+    /// The children of a loaded turn.
+    pub(crate) fn children(&self, of: TurnId) -> &Children {
+        &self.children[&of]
+    }
+
+    /// The turn, or `None` where there is none.
+    pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
+        self.load_turns(vec![id], true)?;
+        Ok(self.turns[&id])
+    }
+
+    /// Loads these turns, which have `steps` more to the radius, and turns around them, where the
+    /// budget has `budget` turns left.
+    pub(crate) fn load(
+        &mut self,
+        of: Vec<TurnId>,
+        siblings: usize,
+        steps: u32,
+        budget: usize,
+    ) -> Result<(), SliceError<S::Error>> {
+        let read = if is_unbranched(self.edges, self.len()) {
+            self.read_around(&of, steps)?
+        } else {
+            // As many again as are known.
+            self.read_levels(of.clone(), self.len().min(budget).max(of.len()))?
+        };
+        self.keep(&of, read)?;
+        // What has more edges than are read ahead.
+        self.load_parents(&of)?;
+        let mut children_of = of;
+        if siblings > 0 {
+            let edges = children_of.iter().flat_map(|id| &self.parents[id]);
+            let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
+            children_of.extend(parents);
+        }
+        self.load_children(children_of, siblings)
+    }
+
+    /// The edges of these turns and of those around them, so many steps far.
+    fn read_around(&mut self, of: &[TurnId], steps: u32) -> Result<EdgesOf, SliceError<S::Error>> {
+        let reach = of.len() + self.limits.nearby;
+        let from: Vec<TurnId> =
+            of.iter().map(|id| self.beside.get(id).copied().unwrap_or(*id)).collect();
+        let mut read: EdgesOf = Vec::new();
+        self.store
+            .nearby(
+                of,
+                &from,
+                steps.saturating_add(1),
+                self.limits.nearby + 1,
+                &mut |(turn, neighbour)| {
+                    if read.last().is_none_or(|(last, _)| *last != turn) {
+                        if read.len() >= reach {
+                            return ControlFlow::Break(());
+                        }
+                        read.push((turn, Vec::new()));
+                    }
+                    if let Some((_, ends)) = read.last_mut() {
+                        ends.push(neighbour);
+                    }
+                    ControlFlow::Continue(())
+                },
+            )
+            .map_err(SliceError::Store)?;
+        // Nothing came of turns without edges.
+        let told: HashSet<TurnId> = read.iter().map(|(turn, _)| *turn).collect();
+        let silent = of.iter().filter(|id| !told.contains(id));
+        read.extend(silent.map(|id| (*id, Vec::new())));
+        Ok(read)
+    }
+
+    /// The edges of these turns, of their neighbours, and so on, of `reach` turns in all.
+    fn read_levels(
+        &mut self,
+        mut level: Vec<TurnId>,
+        reach: usize,
+    ) -> Result<EdgesOf, SliceError<S::Error>> {
+        let mut read: EdgesOf = Vec::new();
+        let mut seen: HashSet<TurnId> = level.iter().copied().collect();
+        while !level.is_empty() {
+            let start = read.len();
+            read.extend(level.iter().map(|id| (*id, Vec::new())));
+            self.store
+                .neighbours(&level, self.limits.nearby + 1, &mut |(index, neighbour)| {
+                    read[start + index].1.push(neighbour);
+                    ControlFlow::Continue(())
+                })
+                .map_err(SliceError::Store)?;
+            let ends = read[start..].iter().flat_map(|(_, ends)| ends).map(|end| end.id());
+            level = ends.filter(|id| !self.children.contains_key(id) && seen.insert(*id)).collect();
+            level.truncate(reach.saturating_sub(read.len()));
+        }
+        Ok(read)
+    }
+
+    /// Looks up the turns at the ends of edges and keeps the edges of turns that are not wide.
+    fn keep(&mut self, of: &[TurnId], read: EdgesOf) -> Result<(), SliceError<S::Error>> {
+        let ends: Vec<TurnId> =
+            read.iter().flat_map(|(_, ends)| ends).map(|end| end.id()).collect();
+        // Without branches nearly every turn is going to be selected.
+        let whole = is_unbranched(ends.len(), read.len());
+        self.load_turns(of.iter().copied().chain(ends).collect(), whole)?;
+        for (turn, ends) in read {
+            if self.parents.contains_key(&turn) && self.children.contains_key(&turn) {
+                continue;
+            }
+            let (mut parents, mut children) = (Vec::new(), Vec::new());
+            for end in &ends {
+                self.beside.entry(end.id()).or_insert(turn);
+                match *end {
+                    Neighbour::Parent(parent, edge_type) => {
+                        parents.push(ParentEdge { parent, edge_type, turn: self.turns[&parent] });
+                    }
+                    Neighbour::Child(child) => children.push(child),
+                }
+            }
+            if parents.len().max(children.len()) <= self.limits.nearby {
+                self.edges += ends.len();
+                self.parents.insert(turn, parents);
+                let turns = children.iter().filter_map(|child| self.turns[child]).collect();
+                self.children.insert(turn, ChildList { turns, wide: false }.finish()?);
+            }
+        }
+        self.check_held(0)
+    }
+
+    /// Looks up turns: their whole rows, or only what scores them.
+    fn load_turns(
+        &mut self,
+        mut ids: Vec<TurnId>,
+        whole: bool,
+    ) -> Result<(), SliceError<S::Error>> {
+        ids.retain(|id| !self.turns.contains_key(id));
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let Neighbourhood { store, turns, rows, .. } = self;
+        turns.extend(ids.iter().map(|id| (*id, None)));
+        let mut twice = None;
+        let mut add = |turn: ScoredTurn| {
+            let known = turns.insert(turn.id, Some(turn)).flatten();
+            twice = known.filter(|known| whole || *known != turn).map(|known| known.id);
+            continue_while(twice.is_none())
+        };
+        let answered = if whole {
+            store.turns(&ids, &mut |turn| {
+                let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
+                rows.insert(turn.id, turn);
+                add(scored)
+            })
+        } else {
+            store.scored(&ids, &mut add)
+        };
+        answered.map_err(SliceError::Store)?;
+        twice.map_or(Ok(()), |id| Err(SliceError::DuplicateTurn(id)))
+    }
+
+    /// Loads the edges into these turns.
+    pub(crate) fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
+        let mut of: Vec<TurnId> =
+            of.iter().copied().filter(|id| !self.parents.contains_key(id)).collect();
+        of.sort_unstable();
+        of.dedup();
+        if of.is_empty() {
+            return Ok(());
+        }
+        let room = self.limits.held.saturating_sub(self.held());
+        let mut lists = vec![Vec::new(); of.len()];
+        let mut count = 0;
+        self.store
+            .parents(&of, &mut |(index, edge)| {
+                lists[index].push(edge);
+                count += 1;
+                continue_while(count <= room)
+            })
+            .map_err(SliceError::Store)?;
+        self.check_held(count)?;
+        self.edges += count;
+        self.parents.extend(of.into_iter().zip(lists));
+        Ok(())
+    }
+
+    fn load_children(
+        &mut self,
+        mut of: Vec<TurnId>,
+        siblings: usize,
+    ) -> Result<(), SliceError<S::Error>> {
+        of.retain(|id| !self.children.contains_key(id));
+        of.sort_unstable();
+        of.dedup();
+        if of.is_empty() {
+            return Ok(());
+        }
+        let room = self.limits.held.saturating_sub(self.held());
+        // One more than a turn's siblings: the turn itself stands in its parent's list.
+        let siblings = siblings.saturating_add(1).max(self.limits.wide / 2);
+        let mut lists: Vec<ChildList> = Vec::new();
+        lists.resize_with(of.len(), ChildList::default);
+        let mut count = 0;
+        let wide = self.limits.wide.max(2);
+        self.store
+            .children(&of, &mut |(index, turn)| {
+                count += 1;
+                count -= lists[index].push(turn, wide, siblings);
+                continue_while(count <= room)
+            })
+            .map_err(SliceError::Store)?;
+        self.check_held(count)?;
+        for (id, list) in of.into_iter().zip(lists) {
+            let children = list.finish()?;
+            self.edges += children.in_sibling_order().len();
+            self.children.insert(id, children);
+        }
+        Ok(())
+    }
+
+    /// The whole rows of these turns, as far as they exist.
+    pub(crate) fn take_rows(
+        &mut self,
+        ids: &[TurnId],
+    ) -> Result<HashMap<TurnId, Turn>, SliceError<S::Error>> {
+        let mut rows = std::mem::take(&mut self.rows);
+        let missing: Vec<TurnId> =
+            ids.iter().copied().filter(|id| !rows.contains_key(id)).collect();
+        if missing.is_empty() {
+            return Ok(rows);
+        }
+        let mut twice = None;
+        self.store
+            .turns(&missing, &mut |turn| {
+                twice = rows.insert(turn.id, turn).map(|turn| turn.id);
+                continue_while(twice.is_none())
+            })
+            .map_err(SliceError::Store)?;
+        twice.map_or(Ok(rows), |id| Err(SliceError::DuplicateTurn(id)))
+    }
+
+    fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
+        if self.held() + more > self.limits.held {
+            return Err(SliceError::TooManyIds(self.limits.held));
+        }
+        Ok(())
+    }
+}
+
+/// Whether so many turns with so many ends of edges have hardly more than a parent and a child each.
+fn is_unbranched(ends: usize, turns: usize) -> bool {
+    2 * ends <= 5 * turns
+}
+
+/// Turns with the other ends of their edges.
+type EdgesOf = Vec<(TurnId, Vec<Neighbour>)>;
+
+fn continue_while(condition: bool) -> ControlFlow<()> {
+    if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// A turn's children as they arrive.
+#[derive(Default)]
+struct ChildList {
+    turns: Vec<ScoredTurn>,
+    wide: bool,
+}
+
+impl ChildList {
+    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are kept.
+    /// Returns how many entries were dropped.
+    fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
+        self.turns.push(turn);
+        let held = self.turns.len();
+        if held <= wide || held < 2 * siblings {
+            return 0;
+        }
+        // Duplicates by edge type are no children of their own, so sort them out first.
+        self.sort();
+        if self.turns.len() > siblings {
+            self.wide = true;
+            self.turns.truncate(siblings);
+        }
+        held - self.turns.len()
+    }
+
+    fn sort(&mut self) {
+        self.turns.sort_unstable_by_key(sibling_order);
+        // Equal entries are one child reached by several edges; unequal ones are kept to be found.
+        self.turns.dedup();
+    }
+
+    /// The children, unless one came with two scores.
+    fn finish<E>(mut self) -> Result<Children, SliceError<E>> {
+        self.sort();
+        let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
+        ids.sort_unstable();
+        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(SliceError::DuplicateTurn(pair[0])),
+            None if self.wide => Ok(Children::Wide(self.turns)),
+            None => Ok(Children::All(self.turns)),
+        }
+    }
+}

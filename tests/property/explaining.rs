@@ -1,0 +1,298 @@
+//! An explanation tells of the slicer's own run, and the changes of policy it names do what it says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use graph_kernel_tests::data::Graph;
+use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::explain::{Explanation, Outcome, explain, stats};
+use kernel::observer::Via;
+use kernel::slice::{SelectedTurn, Slice};
+use kernel::slicer::{Limits, SliceError, slice};
+use kernel::turn::TurnId;
+use kernel::why::{Because, RADIUS_STEPS, Why, why};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::cases;
+use crate::generate::{Case, PolicyParams, graphs, hubs, id, limits, policies, rivals};
+use crate::naive;
+
+fn explained(case: &Case, params: &PolicyParams, limits: Limits, seed: u64) -> Explanation {
+    let mut store = MemoryStore::new(case.graph.clone()).shuffled(seed);
+    explain(&mut store, &params.policy(), case.anchor, limits, &|| {}).unwrap()
+}
+
+fn sliced(case: &Case, params: &PolicyParams) -> Slice {
+    slice(&mut MemoryStore::new(case.graph.clone()), &params.policy(), case.anchor).unwrap()
+}
+
+fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
+    sliced(case, params).turns.iter().any(|selected| selected.turn.id == turn)
+}
+
+/// The turns of an outcome, as often as they are told.
+fn told(explanation: &Explanation, outcome: Outcome) -> Vec<TurnId> {
+    let told = explanation.touched.iter().filter(|touched| touched.outcome == outcome);
+    told.map(|touched| touched.rank.id).collect()
+}
+
+fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
+    ids.into_iter().collect::<BTreeSet<TurnId>>().into_iter().collect()
+}
+
+/// Selected rows are the slice's, the rest is what the naive loop left.
+fn check(
+    case: &Case,
+    params: &PolicyParams,
+    limits: Limits,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let explanation = explained(case, params, limits, seed);
+
+    let slice = sliced(case, params);
+    let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    selected.sort_by_key(|turn| turn.selection_order);
+    let of_slice = selected.iter().map(|t| (t.turn.id, t.distance, t.priority.to_bits()));
+    let of_explanation = explanation.touched.iter().take_while(|t| t.outcome == Outcome::Selected);
+    let of_explanation =
+        of_explanation.map(|t| (t.rank.id, t.rank.distance, t.rank.priority().to_bits()));
+    prop_assert!(of_explanation.eq(of_slice));
+
+    let naive = naive::slice(&case.graph, params, case.anchor);
+    let mut left = naive.frontier;
+    left.sort_by(|a, b| {
+        let by_priority = b.priority.partial_cmp(&a.priority).unwrap();
+        by_priority.then(a.distance.cmp(&b.distance)).then(a.id.cmp(&b.id))
+    });
+    let left: Vec<TurnId> = left.iter().map(|candidate| candidate.id).collect();
+    prop_assert_eq!(told(&explanation, Outcome::Frontier), left);
+    let mut cut = told(&explanation, Outcome::SiblingLimit);
+    cut.sort_unstable();
+    let cut_by_naive = if params.max_siblings_per_node == 0 { vec![] } else { naive.cut_siblings };
+    prop_assert_eq!(cut, sorted(cut_by_naive));
+    let mut missing = told(&explanation, Outcome::Missing);
+    missing.sort_unstable();
+    prop_assert_eq!(missing, sorted(naive.missing));
+
+    let distinct: BTreeSet<TurnId> = explanation.touched.iter().map(|t| t.rank.id).collect();
+    prop_assert_eq!(distinct.len(), explanation.touched.len());
+    Ok(())
+}
+
+/// Whether the second turn is what `via` says to the first.
+fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
+    let edge = |parent, child| graph.edges.iter().any(|e| e.parent == parent && e.child == child);
+    match via {
+        Via::Anchor => from == to,
+        Via::Parent => edge(to, from),
+        Via::Child => edge(from, to),
+        Via::Sibling => graph.edges.iter().any(|e| e.child == from && edge(e.parent, to)),
+    }
+}
+
+/// What edges connect with this turn; missing turns may connect the siblings below them, or not.
+fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnId> {
+    let turns: BTreeSet<TurnId> = graph.turns.iter().map(|turn| turn.id).collect();
+    let counts = |id: &TurnId| through_missing || turns.contains(id);
+    let mut component = BTreeSet::from([of]);
+    loop {
+        let ends = graph.edges.iter().map(|edge| (edge.parent, edge.child));
+        let known: Vec<TurnId> = ends
+            .filter(|(a, b)| counts(a) && counts(b))
+            .filter(|(a, b)| component.contains(a) != component.contains(b))
+            .flat_map(|(a, b)| [a, b])
+            .collect();
+        if known.is_empty() {
+            return component;
+        }
+        component.extend(known);
+    }
+}
+
+/// What is said holds, when budgets up to `most` are tried.
+fn check_why(
+    case: &Case,
+    params: &PolicyParams,
+    turn: TurnId,
+    most: u32,
+) -> Result<(), TestCaseError> {
+    let mut store = MemoryStore::new(case.graph.clone());
+    let policy = params.policy();
+    let Why { because, path } =
+        why(&mut store, &policy, case.anchor, turn, most, Limits::default()).unwrap();
+    let exists = case.graph.turns.iter().any(|row| row.id == turn);
+    let [connected, connectable] =
+        [false, true].map(|missing| component(&case.graph, case.anchor, missing).contains(&turn));
+    let in_slice = includes(case, params, turn);
+
+    prop_assert_eq!(in_slice, matches!(because, Because::Anchor | Because::Selected(_)));
+    prop_assert_eq!(!exists, because == Because::NoSuchTurn);
+    let not_connected = because == Because::NotConnected;
+    let not_found = matches!(because, Because::NotFound { .. });
+    prop_assert!(!(not_connected && connected));
+    prop_assert!(not_connected || not_found || connectable || !exists);
+    prop_assert_eq!(path.is_some(), exists && !not_connected && !not_found);
+    match because {
+        Because::Anchor => prop_assert_eq!(turn, case.anchor),
+        Because::Selected(hit) => {
+            let slice = sliced(case, params);
+            let selected = slice.turns.iter().find(|s| s.turn.id == turn).unwrap();
+            prop_assert_eq!(hit.order, selected.selection_order as usize);
+            prop_assert_eq!(hit.rank.distance, selected.distance);
+            let path = path.as_ref().unwrap();
+            prop_assert_eq!(hit.from, path[path.len() - 2]);
+            prop_assert!(is_related(&case.graph, hit.from, turn, hit.via));
+        }
+        Because::Budget { max_nodes, needed } => {
+            prop_assert_eq!(max_nodes, params.max_nodes as usize);
+            prop_assert!(needed <= most as usize);
+            let with = |max_nodes| PolicyParams { max_nodes, ..params.clone() };
+            prop_assert!(includes(case, &with(needed as u32), turn));
+            prop_assert!(!includes(case, &with(needed as u32 - 1), turn));
+        }
+        Because::Radius { max_radius, needed } => {
+            prop_assert_eq!(max_radius, params.max_radius);
+            let with = |max_radius| PolicyParams { max_radius, ..params.clone() };
+            prop_assert!((1..=RADIUS_STEPS).contains(&(needed - max_radius)));
+            prop_assert!(includes(case, &with(needed), turn));
+            prop_assert!((max_radius..needed).all(|less| !includes(case, &with(less), turn)));
+        }
+        Because::Siblings { limit } => {
+            let limit = limit as u32;
+            let with = PolicyParams {
+                include_siblings: true,
+                max_siblings_per_node: limit,
+                ..params.clone()
+            };
+            prop_assert!(!params.include_siblings || params.max_siblings_per_node == 0);
+            prop_assert!(includes(case, &with, turn));
+        }
+        Because::NoOneChange | Because::NotConnected | Because::NoSuchTurn => {}
+        // The whole of a graph is searched when the budget allows.
+        Because::NotFound { within } => {
+            prop_assert_eq!(within, most);
+            prop_assert!((most as usize) < case.graph.turns.len());
+        }
+    }
+    if let Some(path) = path {
+        prop_assert_eq!((path[0], path[path.len() - 1]), (case.anchor, turn));
+        let vias = [Via::Parent, Via::Child, Via::Sibling];
+        let step =
+            |pair: &[TurnId]| vias.iter().any(|v| is_related(&case.graph, pair[0], pair[1], *v));
+        prop_assert!(path.windows(2).all(step));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn explanations_of_any_graph_are_the_slicers_run(
+        case in graphs(),
+        params in policies(1..=64),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(&case, &params, limits, seed)?;
+    }
+
+    #[test]
+    fn explanations_of_hubs_are_the_slicers_run(
+        case in hubs(4..=40, 90),
+        params in policies(1..=14),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(&case, &params, limits, seed)?;
+    }
+
+    #[test]
+    fn each_turn_is_told_with_the_one_that_led_to_it(case in graphs(), params in policies(1..=64)) {
+        let explanation = explained(&case, &params, Limits::default(), 0);
+        let mut orders: BTreeMap<TurnId, usize> = BTreeMap::new();
+        for (step, touched) in explanation.touched.iter().enumerate() {
+            let from = explanation.discovered_from(touched);
+            prop_assert_eq!(from.is_none(), touched.rank.id == case.anchor);
+            if let Some(from) = from {
+                prop_assert!(is_related(&case.graph, from, touched.rank.id, touched.via));
+                // Only selected turns lead on.
+                prop_assert_eq!(orders.get(&from), Some(&touched.from));
+            }
+            if touched.outcome == Outcome::Selected {
+                orders.insert(touched.rank.id, step);
+            }
+            prop_assert!(!explanation.reason(step).is_empty());
+        }
+    }
+
+    #[test]
+    fn statistics_are_honest_about_the_budget(case in graphs(), params in policies(1..=20)) {
+        let mut store = MemoryStore::new(case.graph.clone());
+        let stats = stats(&mut store, &params.policy(), case.anchor, Limits::default()).unwrap();
+        let slice = sliced(&case, &params);
+        let more = PolicyParams { max_nodes: params.max_nodes + 1, ..params.clone() };
+        prop_assert_eq!(stats.truncated(), sliced(&case, &more).turns.len() > slice.turns.len());
+        let naive = naive::slice(&case.graph, &params, case.anchor);
+        prop_assert_eq!(stats.frontier_left, naive.frontier.len());
+        let distances = slice.turns.iter().map(|turn| turn.distance);
+        prop_assert_eq!(stats.max_distance, distances.max().unwrap());
+        let turns = slice.turns.len();
+        prop_assert_eq!(stats.phases().iter().map(|(_, count)| count).sum::<usize>(), turns);
+        prop_assert_eq!(stats.roles().iter().map(|(_, count)| count).sum::<usize>(), turns);
+        prop_assert_eq!(stats.slice, slice);
+    }
+
+    #[test]
+    fn a_small_bound_on_held_ids_explains_the_same_or_fails(
+        case in graphs(),
+        params in policies(1..=64),
+        held in 0..150usize,
+    ) {
+        let mut store = MemoryStore::new(case.graph.clone());
+        let bounded = Limits { held, ..Limits::default() };
+        match explain(&mut store, &params.policy(), case.anchor, bounded, &|| {}) {
+            Ok(found) => prop_assert_eq!(found, explained(&case, &params, Limits::default(), 0)),
+            Err(error) => prop_assert_eq!(error, SliceError::TooManyIds(held)),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn rivals_for_hundreds_of_children_are_explained(
+        (case, params) in rivals(200..=350, 1000),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(&case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1000))]
+
+    #[test]
+    fn why_names_a_change_that_was_tried(
+        case in graphs(),
+        params in policies(1..=20),
+        turn: Index,
+    ) {
+        // Beyond the last turn an id is missing.
+        let turn = id(turn.index(case.graph.turns.len() + 1));
+        check_why(&case, &params, turn, 10_000)?;
+    }
+
+    #[test]
+    fn why_keeps_to_the_budgets_a_server_allows(
+        case in graphs(),
+        params in policies(1..=10),
+        turn: Index,
+        more in 0..=3u32,
+    ) {
+        let turn = id(turn.index(case.graph.turns.len() + 1));
+        check_why(&case, &params, turn, params.max_nodes + more)?;
+    }
+}
