@@ -12,7 +12,7 @@ BEGIN
         'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
         'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)']
     LOOP
-        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
+        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off',
             slicing);
     END LOOP;
 END

@@ -8,6 +8,7 @@ mod generate;
 mod invariants;
 mod naive;
 mod policy_text;
+mod question_count;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 
