@@ -43,6 +43,8 @@ pub(crate) struct Neighbourhood<'a, S> {
     children: HashMap<TurnId, Children>,
     /// For a turn at the end of a known edge, the turn at the other end.
     beside: HashMap<TurnId, TurnId>,
+    /// Turns at the end of a known edge, first found first; some have been read since.
+    rim: Vec<TurnId>,
     /// Entries in `parents` and `children`.
     edges: usize,
 }
@@ -57,6 +59,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             parents: HashMap::new(),
             children: HashMap::new(),
             beside: HashMap::new(),
+            rim: Vec::new(),
             edges: 0,
         }
     }
@@ -107,8 +110,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let read = if is_unbranched(self.edges, self.len()) {
             self.read_around(&of, steps)?
         } else {
-            // As many again as are known.
-            self.read_levels(of.clone(), self.len().min(budget).max(of.len()))?
+            // As many again as are known, beginning at the rim of what is known.
+            let reach = self.len().min(budget).max(of.len());
+            let mut level = of.clone();
+            let given: HashSet<TurnId> = of.iter().copied().collect();
+            self.rim.retain(|id| !self.children.contains_key(id));
+            let rim = self.rim.iter().filter(|id| !given.contains(id));
+            level.extend(rim.take(reach - of.len()));
+            self.read_levels(level, reach)?
         };
         self.keep(&of, read)?;
         // What has more edges than are read ahead.
@@ -213,7 +222,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             }
             let (mut parents, mut children) = (Vec::new(), Vec::new());
             for end in &ends {
-                self.beside.entry(end.id()).or_insert(turn);
+                self.beside.entry(end.id()).or_insert_with(|| {
+                    self.rim.push(end.id());
+                    turn
+                });
                 match *end {
                     Neighbour::Parent(parent, edge_type) => {
                         parents.push(ParentEdge { parent, edge_type, turn: self.turns[&parent] });
