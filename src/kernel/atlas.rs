@@ -84,8 +84,9 @@ impl AtlasManifest {
         }
         let mut turn_influence = ArrayHasher::default();
         let mut bridge_turn_count = 0;
-        for influence in slices.influences() {
+        for turn in slices.turns_by_id() {
             tick();
+            let influence = slices.influence(turn);
             bridge_turn_count += usize::from(influence.is_bridge);
             turn_influence.push(&influence);
         }

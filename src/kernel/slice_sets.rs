@@ -224,14 +224,17 @@ impl SliceSets {
         })
     }
 
-    /// The influence of each turn, by ascending id.
-    pub fn influences(&self) -> impl Iterator<Item = Influence> + '_ {
-        let mut order: Vec<u32> = (0..self.turns.len() as u32).collect();
-        order.sort_unstable_by_key(|turn| self.turns[*turn as usize]);
-        order.into_iter().map(|turn| self.influence(turn))
+    /// The numbers of all turns, by ascending id.
+    #[must_use]
+    pub fn turns_by_id(&self) -> Vec<u32> {
+        let mut turns: Vec<u32> = (0..self.turns.len() as u32).collect();
+        turns.sort_unstable_by_key(|turn| self.turns[*turn as usize]);
+        turns
     }
 
-    fn influence(&self, turn: u32) -> Influence {
+    /// The influence of the turn of this number.
+    #[must_use]
+    pub fn influence(&self, turn: u32) -> Influence {
         let holders = self.holders_of(turn);
         let mut phases = PhaseCounts::default();
         for holder in holders {
