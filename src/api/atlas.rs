@@ -67,7 +67,7 @@ fn graph_influence(
     ),
 > {
     let slices = Batch::take(anchors, &policy.0).or_raise().slices;
-    TableIterator::new(slices.turns_by_id().into_iter().map(move |turn| {
+    TableIterator::new((0..slices.turn_count()).map(move |turn| {
         let Influence { turn_id, slice_count, slice_fraction, phase_distribution, is_bridge } =
             slices.influence(turn);
         let phases = JsonbText(json_text(&phase_distribution));
@@ -119,7 +119,7 @@ impl Batch {
                 let slice = slicer::slice(&mut store, policy, *anchor)?;
                 slices.push(&Export::new(&slice, policy))?;
             }
-            Ok::<_, SqlError>(slices.finish())
+            Ok::<_, SqlError>(slices.finish(&tick))
         })?;
         Ok(Batch { graph, caller, anchors, slices })
     }

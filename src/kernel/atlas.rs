@@ -84,7 +84,7 @@ impl AtlasManifest {
         }
         let mut turn_influence = ArrayHasher::default();
         let mut bridge_turn_count = 0;
-        for turn in slices.turns_by_id() {
+        for turn in 0..slices.turn_count() {
             tick();
             let influence = slices.influence(turn);
             bridge_turn_count += usize::from(influence.is_bridge);

@@ -3,7 +3,7 @@
 //! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of
 //! the slices that hold it; pairs of slices are never held.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -13,12 +13,12 @@ use crate::export::Export;
 use crate::turn::{Phase, TurnId};
 
 /// The most turns that slices hold together, each counted in every slice it is in.
-pub const MAX_MEMBERSHIPS: usize = 20_000_000;
+pub const MAX_MEMBERSHIPS: usize = 10_000_000;
 
 /// Slices of one policy, by ascending slice_id.
 pub struct SliceSets {
     slices: Vec<SliceSet>,
-    /// By number.
+    /// Every turn of a slice, ascending.
     turns: Vec<TurnId>,
     /// The turn numbers of slice after slice.
     members: Vec<u32>,
@@ -92,7 +92,8 @@ impl std::error::Error for TooManyTurns {}
 /// Collects slices.
 #[derive(Default)]
 pub struct SliceSetsBuilder {
-    numbers: HashMap<TurnId, u32>,
+    /// Numbers in the order of appearance.
+    numbers: BTreeMap<TurnId, u32>,
     slices: Vec<SliceSet>,
     members: Vec<u32>,
     registry: ArrayHasher,
@@ -138,19 +139,24 @@ impl SliceSetsBuilder {
         Ok(())
     }
 
-    /// All slices that were added.
+    /// All slices that were added. `tick` is called often.
     #[must_use]
-    pub fn finish(self) -> SliceSets {
-        let SliceSetsBuilder { numbers, mut slices, members, registry } = self;
+    pub fn finish(self, tick: &dyn Fn()) -> SliceSets {
+        let SliceSetsBuilder { numbers, mut slices, mut members, registry } = self;
         slices.sort_by(|a, b| a.slice_id.cmp(&b.slice_id));
-        let mut turns = vec![TurnId::nil(); numbers.len()];
+        let mut turns = Vec::with_capacity(numbers.len());
+        let mut by_appearance = vec![0; numbers.len()];
         for (id, number) in numbers {
-            turns[number as usize] = id;
+            tick();
+            by_appearance[number as usize] = turns.len() as u32;
+            turns.push(id);
         }
         // Counted, summed up to where each turn's holders begin, then filled slice by slice: what
         // was a beginning has moved to the end.
         let mut holder_ends = vec![0; turns.len()];
-        for turn in &members {
+        for turn in &mut members {
+            tick();
+            *turn = by_appearance[*turn as usize];
             holder_ends[*turn as usize] += 1;
         }
         let mut sum = 0;
@@ -159,6 +165,7 @@ impl SliceSetsBuilder {
         }
         let mut holders = vec![0; members.len()];
         for (number, slice) in slices.iter().enumerate() {
+            tick();
             for turn in &members[slice.start..slice.end] {
                 let end = &mut holder_ends[*turn as usize];
                 holders[*end] = number as u32;
@@ -207,7 +214,7 @@ impl SliceSets {
         let mut shared = vec![0u32; self.len() - slice];
         for turn in &self.members[a.start..a.end] {
             tick();
-            for holder in self.holders_of(*turn).iter().rev() {
+            for holder in self.holders_of(*turn as usize).iter().rev() {
                 match (*holder as usize).checked_sub(slice) {
                     Some(0) | None => break,
                     Some(after) => shared[after] += 1,
@@ -224,24 +231,22 @@ impl SliceSets {
         })
     }
 
-    /// The numbers of all turns, by ascending id.
+    /// How many turns are in any slice; their numbers are below it.
     #[must_use]
-    pub fn turns_by_id(&self) -> Vec<u32> {
-        let mut turns: Vec<u32> = (0..self.turns.len() as u32).collect();
-        turns.sort_unstable_by_key(|turn| self.turns[*turn as usize]);
-        turns
+    pub fn turn_count(&self) -> usize {
+        self.turns.len()
     }
 
-    /// The influence of the turn of this number.
+    /// The influence of a turn; turns are numbered by ascending id.
     #[must_use]
-    pub fn influence(&self, turn: u32) -> Influence {
+    pub fn influence(&self, turn: usize) -> Influence {
         let holders = self.holders_of(turn);
         let mut phases = PhaseCounts::default();
         for holder in holders {
             phases.0[self.anchor_phase(*holder as usize) as usize] += 1;
         }
         Influence {
-            turn_id: self.turns[turn as usize],
+            turn_id: self.turns[turn],
             slice_count: holders.len() as u32,
             slice_fraction: holders.len() as f32 / self.len() as f32,
             phase_distribution: phases,
@@ -250,8 +255,7 @@ impl SliceSets {
     }
 
     /// The slices that hold a turn, ascending.
-    fn holders_of(&self, turn: u32) -> &[u32] {
-        let turn = turn as usize;
+    fn holders_of(&self, turn: usize) -> &[u32] {
         let start = if turn == 0 { 0 } else { self.holder_ends[turn - 1] };
         &self.holders[start..self.holder_ends[turn]]
     }

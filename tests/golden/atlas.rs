@@ -84,7 +84,7 @@ impl Published {
             let slice = slice(&mut store, &policy, *anchor).unwrap();
             sets.push(&Export::new(&slice, &policy)).unwrap();
         }
-        sets.finish()
+        sets.finish(&|| {})
     }
 }
 
@@ -131,7 +131,7 @@ fn overlaps_and_influences_are_the_published_ones() {
         .flat_map(|a| slices.overlaps(a, 0.0, &|| {}).map(|(_, overlap)| read_back(&overlap)))
         .collect();
     assert_eq!(overlaps, PUBLISHED.overlap.edges);
-    let turns = slices.turns_by_id().into_iter();
+    let turns = 0..slices.turn_count();
     let influences: Vec<Value> = turns.map(|turn| read_back(&slices.influence(turn))).collect();
     assert_eq!(influences, PUBLISHED.influence.scores);
 }
