@@ -33,12 +33,7 @@ fn graph_overlap(
     min_jaccard: default!(f32, "0"),
 ) -> TableIterator<
     'static,
-    (
-        name!(slice_a, String),
-        name!(slice_b, String),
-        name!(shared_turns, i32),
-        name!(jaccard, f32),
-    ),
+    (name!(slice_a, String), name!(slice_b, String), name!(shared_turns, i32), name!(jaccard, f32)),
 > {
     check_jaccard(min_jaccard).or_raise();
     let slices = Batch::take(anchors, &policy.0).or_raise().slices;

@@ -29,8 +29,7 @@ fn graph_sufficiency(
     let policy = sufficiency_policy(policy).or_raise();
     let violations = policy.violations(&diversity(slice).or_raise());
     let sufficient = violations.is_empty().then_some((true, None, None, None));
-    let violated =
-        |v: Violation| (false, Some(v.key), Some(v.required), Some(v.actual));
+    let violated = |v: Violation| (false, Some(v.key), Some(v.required), Some(v.actual));
     TableIterator::new(sufficient.into_iter().chain(violations.into_iter().map(violated)))
 }
 

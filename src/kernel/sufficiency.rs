@@ -168,7 +168,8 @@ mod tests {
     fn missing_keys_take_defaults() {
         assert_eq!("{}".parse(), Ok(SufficiencyPolicy::default()));
         let parsed: SufficiencyPolicy = r#"{"min_turns":9,"min_mean_salience":0}"#.parse().unwrap();
-        let wanted = SufficiencyPolicy { min_turns: 9, min_mean_salience: 0.0, ..Default::default() };
+        let wanted =
+            SufficiencyPolicy { min_turns: 9, min_mean_salience: 0.0, ..Default::default() };
         assert_eq!(parsed, wanted);
         assert_eq!(r#""strict""#.parse(), Ok(SufficiencyPolicy::preset("strict").unwrap()));
     }

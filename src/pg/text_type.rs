@@ -65,9 +65,7 @@ impl pgrx::IntoDatum for JsonbText {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         let text = CString::new(self.0).expect("JSON text escapes NUL");
         // SAFETY: jsonb_in reads a NUL-terminated text, which outlives the call.
-        unsafe {
-            direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(text.as_ptr().into())])
-        }
+        unsafe { direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(text.as_ptr().into())]) }
     }
 
     fn type_oid() -> pg_sys::Oid {

@@ -62,23 +62,46 @@ SELECT turn_number(id) AS without_hash FROM parts WHERE content_hash IS NULL ORD
 SELECT count(*) FROM graph_content_audit();
 RESET client_min_messages;
 -- It commits, so it does not run inside a transaction, and it says so.
+\set SHOW_CONTEXT never
 BEGIN;
 CALL graph_kernel.backfill_content_hashes();
 ROLLBACK;
 CALL graph_kernel.backfill_content_hashes(0);
 CALL graph_kernel.backfill_content_hashes(NULL);
+-- No name or operator of the caller's search_path runs in it.
+CREATE SCHEMA shadow;
+CREATE FUNCTION shadow.refuse(anyelement, anyelement) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
+CREATE FUNCTION shadow.count() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
+CREATE FUNCTION shadow.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
+CREATE FUNCTION shadow.graph_content_hash(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
+CREATE OPERATOR shadow.= (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
+CREATE OPERATOR shadow.< (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
+CREATE OPERATOR shadow.> (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
+CREATE OPERATOR shadow.>= (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
+CREATE FUNCTION shadow.refuse(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
+CREATE OPERATOR shadow.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = shadow.refuse);
+CREATE TYPE shadow.uuid AS (a int);
+CREATE DOMAIN shadow.text AS int;
+UPDATE parts SET content_hash = NULL;
+SET search_path = shadow, pg_catalog;
+SET client_min_messages = warning;
+CALL graph_kernel.backfill_content_hashes(2);
+SELECT pg_catalog.count(*) FROM public.graph_content_audit();
+RESET search_path;
+DROP SCHEMA shadow CASCADE;
+RESET client_min_messages;
 -- It takes UPDATE on the hash column, and passes over what row security hides.
-CREATE ROLE content_writer;
-GRANT SELECT ON parts, memory_turn_edges TO content_writer;
+CREATE ROLE regress_writer;
+GRANT SELECT ON parts, memory_turn_edges TO regress_writer;
 UPDATE parts SET content_hash = NULL;
 ALTER TABLE parts ENABLE ROW LEVEL SECURITY;
 CREATE POLICY even ON parts USING (turn_number(id) % 2 = 0);
 ALTER FUNCTION turn_number(uuid) SET search_path = pg_catalog, public;
-SET ROLE content_writer;
+SET ROLE regress_writer;
 CALL graph_kernel.backfill_content_hashes();
 RESET ROLE;
-GRANT UPDATE (content_hash) ON parts TO content_writer;
-SET ROLE content_writer;
+GRANT UPDATE (content_hash) ON parts TO regress_writer;
+SET ROLE regress_writer;
 SET client_min_messages = warning;
 CALL graph_kernel.backfill_content_hashes();
 SELECT count(*) FROM graph_content_audit();
@@ -94,6 +117,7 @@ SELECT * FROM test_error('SELECT * FROM graph_content_audit()');
 ALTER FUNCTION turn_number(uuid) RESET search_path;
 SELECT graph_kernel.unbind_tables();
 DROP TABLE hashed, notes, parts, bare CASCADE;
-DROP ROLE content_writer;
+DROP OWNED BY regress_writer;
+DROP ROLE regress_writer;
 -- The graph of the other tests was true from the start.
 SELECT count(*) FROM graph_content_audit();
