@@ -65,8 +65,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     names text[];
-    missing text;
-    content text;
+    given jsonb;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
         RAISE EXCEPTION 'content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
@@ -86,18 +85,13 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
                       HINT = 'graph_kernel.content_hash_trigger([''content_column'', ''hash_column''])';
     END CASE;
-    missing := (SELECT n.name FROM unnest(names) AS n (name)
-                WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
-                                  WHERE a.attrelid = TG_RELID AND a.attname = n.name
-                                    AND a.attnum > 0 AND NOT a.attisdropped)
-                LIMIT 1);
-    IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'table % has no column "%"', TG_RELID::regclass, missing
+    given := to_jsonb(NEW);
+    IF NOT given ?& names THEN
+        RAISE EXCEPTION 'table % has no columns "%" and "%"', TG_RELID::regclass, names[1], names[2]
             USING ERRCODE = 'undefined_column', DETAIL = 'INVALID_TRIGGER',
-                  HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
+                  HINT = 'Name them: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
     END IF;
-    EXECUTE format('SELECT ($1).%I::text', names[1]) INTO content USING NEW;
-    NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], @extschema@.graph_content_hash(content)));
+    NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], @extschema@.graph_content_hash(given ->> names[1])));
     RETURN NEW;
 END
 $$;

@@ -18,10 +18,14 @@ const ANCHORS: &str = "
 /// The slices one by one, a row a turn.
 const MEMBERS: &str = "
     CREATE TABLE public.members AS
-    SELECT s.slice ->> 'slice_id' AS slice_id, (m ->> 'id')::uuid AS turn_id,
+    WITH slices AS MATERIALIZED (
+        SELECT s.slice ->> 'slice_id' AS slice_id, s.anchor_turn_id, s.slice -> 'turns' AS turns
+        FROM public.anchors, graph_slices(ids) AS s
+    )
+    SELECT s.slice_id, (m ->> 'id')::uuid AS turn_id,
            max(m ->> 'phase') FILTER (WHERE m ->> 'id' = s.anchor_turn_id::text)
-               OVER (PARTITION BY s.slice ->> 'slice_id') AS anchor_phase
-    FROM public.anchors, graph_slices(ids) AS s, json_array_elements(s.slice -> 'turns') AS m;
+               OVER (PARTITION BY s.slice_id) AS anchor_phase
+    FROM slices AS s, json_array_elements(s.turns) AS m;
     CREATE TABLE public.sizes AS
     SELECT slice_id, count(*)::int AS turns FROM public.members GROUP BY slice_id;
     ANALYZE public.members, public.sizes";
