@@ -87,9 +87,10 @@ BEGIN
     END CASE;
     given := to_jsonb(NEW);
     IF NOT given ?& names THEN
-        RAISE EXCEPTION 'table % has no columns "%" and "%"', TG_RELID::regclass, names[1], names[2]
+        RAISE EXCEPTION 'table % has no column "%"', TG_RELID::regclass,
+            CASE WHEN given ? names[1] THEN names[2] ELSE names[1] END
             USING ERRCODE = 'undefined_column', DETAIL = 'INVALID_TRIGGER',
-                  HINT = 'Name them: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
+                  HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
     END IF;
     NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], @extschema@.graph_content_hash(given ->> names[1])));
     RETURN NEW;
