@@ -110,8 +110,8 @@ DECLARE
     total bigint;
     done bigint := 0;
     written bigint := 0;
-    first_id pg_catalog.uuid := '00000000-0000-0000-0000-000000000000';
-    next_id pg_catalog.uuid;
+    after_id pg_catalog.uuid;   -- the batch's ids are above it
+    last_id pg_catalog.uuid;    -- and not above this one; NULL: no bound
     looked_at bigint;
     wrong pg_catalog.uuid[];
     busy pg_catalog.uuid[];
@@ -136,12 +136,12 @@ BEGIN
         END IF;
 
         EXECUTE pg_catalog.format(
-            'SELECT %1$s FROM %2$s AS t WHERE %1$s OPERATOR(pg_catalog.>) $1 ORDER BY %1$s OFFSET $2 LIMIT 1',
-            d.id, d.from_turns) INTO next_id USING first_id, batch OPERATOR(pg_catalog.-) 1;
+            'SELECT %1$s FROM %2$s AS t WHERE $1 IS NULL OR %1$s OPERATOR(pg_catalog.>) $1 ORDER BY %1$s OFFSET $2 LIMIT 1',
+            d.id, d.from_turns) INTO last_id USING after_id, batch OPERATOR(pg_catalog.-) 1;
         EXECUTE pg_catalog.format(
             'SELECT pg_catalog.count(*), pg_catalog.array_agg(%1$s) FILTER (WHERE %3$s) FROM %2$s AS t'
-            ' WHERE %1$s OPERATOR(pg_catalog.>=) $1 AND ($2 IS NULL OR %1$s OPERATOR(pg_catalog.<) $2)',
-            d.id, d.from_turns, d.stale) INTO looked_at, wrong USING first_id, next_id;
+            ' WHERE ($1 IS NULL OR %1$s OPERATOR(pg_catalog.>) $1) AND ($2 IS NULL OR %1$s OPERATOR(pg_catalog.<=) $2)',
+            d.id, d.from_turns, d.stale) INTO looked_at, wrong USING after_id, last_id;
         done := done OPERATOR(pg_catalog.+) looked_at;
         IF wrong IS NOT NULL THEN
             EXECUTE pg_catalog.format(
@@ -164,8 +164,8 @@ BEGIN
             pg_catalog.round(done OPERATOR(pg_catalog./) GREATEST(seconds, 0.001)),
             pg_catalog.ceil(seconds OPERATOR(pg_catalog.*) GREATEST(total OPERATOR(pg_catalog.-) done, 0)
                             OPERATOR(pg_catalog./) GREATEST(done, 1));
-        EXIT WHEN next_id IS NULL;
-        first_id := next_id;
+        EXIT WHEN last_id IS NULL;
+        after_id := last_id;
     END LOOP;
 
     -- What other transactions held is waited for now, one row in a transaction.

@@ -77,7 +77,7 @@ CREATE FUNCTION shadow.graph_content_hash(text) RETURNS text LANGUAGE plpgsql AS
 CREATE OPERATOR shadow.= (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
 CREATE OPERATOR shadow.< (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
 CREATE OPERATOR shadow.> (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
-CREATE OPERATOR shadow.>= (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
+CREATE OPERATOR shadow.<= (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = shadow.refuse);
 CREATE FUNCTION shadow.refuse(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'shadow runs'; END $$;
 CREATE OPERATOR shadow.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = shadow.refuse);
 CREATE TYPE shadow.uuid AS (a int);
