@@ -90,13 +90,25 @@ impl fmt::Display for TooManyTurns {
 impl std::error::Error for TooManyTurns {}
 
 /// Collects slices.
-#[derive(Default)]
 pub struct SliceSetsBuilder {
     /// Numbers in the order of appearance.
     numbers: BTreeMap<TurnId, u32>,
     slices: Vec<SliceSet>,
     members: Vec<u32>,
+    most_members: usize,
     registry: ArrayHasher,
+}
+
+impl Default for SliceSetsBuilder {
+    fn default() -> Self {
+        SliceSetsBuilder {
+            numbers: BTreeMap::new(),
+            slices: Vec::new(),
+            members: Vec::new(),
+            most_members: MAX_MEMBERSHIPS,
+            registry: ArrayHasher::default(),
+        }
+    }
 }
 
 impl SliceSetsBuilder {
@@ -114,7 +126,7 @@ impl SliceSetsBuilder {
             policy_params_hash: &'a str,
         }
         let start = self.members.len();
-        if start + export.turns.len() > MAX_MEMBERSHIPS {
+        if start + export.turns.len() > self.most_members {
             return Err(TooManyTurns);
         }
         self.registry.push(&RegistryEntry {
@@ -142,7 +154,7 @@ impl SliceSetsBuilder {
     /// All slices that were added. `tick` is called often.
     #[must_use]
     pub fn finish(self, tick: &dyn Fn()) -> SliceSets {
-        let SliceSetsBuilder { numbers, mut slices, mut members, registry } = self;
+        let SliceSetsBuilder { numbers, mut slices, mut members, registry, .. } = self;
         slices.sort_by(|a, b| a.slice_id.cmp(&b.slice_id));
         let mut turns = Vec::with_capacity(numbers.len());
         let mut by_appearance = vec![0; numbers.len()];
@@ -258,5 +270,41 @@ impl SliceSets {
     fn holders_of(&self, turn: usize) -> &[u32] {
         let start = if turn == 0 { 0 } else { self.holder_ends[turn - 1] };
         &self.holders[start..self.holder_ends[turn]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::SlicePolicy;
+    use crate::slice::{SelectedTurn, Slice};
+    use crate::turn::{StoredTurn, Turn};
+
+    #[test]
+    fn slices_hold_no_more_turns_together_than_allowed() {
+        let id = TurnId::from_u128(1);
+        let turn = Turn::from(StoredTurn {
+            id,
+            session_id: None,
+            role: None,
+            phase: None,
+            salience: None,
+            trajectory_depth: None,
+            trajectory_sibling_order: None,
+            trajectory_homogeneity: None,
+            trajectory_temporal: None,
+            trajectory_complexity: None,
+            created_at: None,
+            content_hash: None,
+        });
+        let turns = vec![SelectedTurn { turn, distance: 0, priority: 1.0, selection_order: 0 }];
+        let slice = Slice { anchor: id, turns, edges: Vec::new() };
+        let export = Export::new(&slice, &SlicePolicy::default());
+        let mut builder = SliceSetsBuilder { most_members: 2, ..SliceSetsBuilder::default() };
+        // The same turn counts in each slice it is in.
+        assert_eq!(builder.push(&export), Ok(()));
+        assert_eq!(builder.push(&export), Ok(()));
+        assert_eq!(builder.push(&export), Err(TooManyTurns));
+        assert_eq!(builder.finish(&|| {}).len(), 2);
     }
 }
