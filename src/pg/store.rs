@@ -30,20 +30,18 @@ impl<'a> PgStore<'a> {
     /// 55000 when the role changed.
     pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
         let mut snapshot = SnapshotBuilder::default();
-        self.caller.check_role()?;
-        query(&self.graph.statements.turn_ids, &[], |row| {
+        self.ask(&self.graph.statements.turn_ids, &[], |row| {
             if let Some(id) = row.id(0) {
                 snapshot.turn(id, row.i64(1).map_or(0, unix_seconds));
             }
             ControlFlow::Continue(())
-        });
-        self.caller.check_role()?;
-        query(&self.graph.statements.edge_pairs, &[], |row| {
+        })?;
+        self.ask(&self.graph.statements.edge_pairs, &[], |row| {
             if let (Some(parent), Some(child)) = (row.id(0), row.id(1)) {
                 snapshot.edge(parent, child);
             }
             ControlFlow::Continue(())
-        });
+        })?;
         Ok(snapshot.finish())
     }
 
