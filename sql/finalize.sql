@@ -10,7 +10,9 @@ BEGIN
         'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
         'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
         'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
-        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)']
+        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)',
+        'graph_overlap(uuid[], slice_policy, real)', 'graph_influence(uuid[], slice_policy)',
+        'graph_atlas(uuid[], slice_policy, text, real, integer)']
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
             slicing);
@@ -45,6 +47,18 @@ ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
 ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
 ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_content_hash(text) COST 100;
+ALTER FUNCTION graph_content_audit(bigint) COST 10000000 ROWS 10;
+ALTER FUNCTION graph_snapshot() SET search_path = pg_catalog, pg_temp COST 1000000;
+ALTER FUNCTION graph_diversity(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_sufficiency(json, jsonb)
+    SET search_path = pg_catalog, pg_temp COST 2000 ROWS 1;
+ALTER FUNCTION graph_overlap(uuid[], slice_policy, real)
+    SET search_path = pg_catalog, pg_temp COST 1000000 ROWS 1000;
+ALTER FUNCTION graph_influence(uuid[], slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 1000000 ROWS 1000;
+ALTER FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer)
+    SET search_path = pg_catalog, pg_temp COST 2000000;
 
 COMMENT ON TYPE slice_policy IS
     'parameters of a slice (SlicePolicy v1): a JSON object or default, focused, broad';
@@ -120,6 +134,25 @@ COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of
 COMMENT ON FUNCTION graph_kernel.unique_index_command(regclass, text) IS
     'the command that makes the unique index a turns table needs';
 COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to mend it';
+COMMENT ON FUNCTION graph_content_audit(bigint) IS
+    'turns whose content_hash is missing or not that of their content, by ascending id';
+COMMENT ON FUNCTION graph_snapshot() IS 'fingerprint of which turns and edges the graph has';
+COMMENT ON FUNCTION graph_diversity(json) IS
+    'how varied the turns of a slice that verifies are';
+COMMENT ON FUNCTION graph_sufficiency(json, jsonb) IS
+    'whether a slice that verifies is enough evidence; else a row for each thing it lacks';
+COMMENT ON FUNCTION graph_overlap(uuid[], slice_policy, real) IS
+    'which of the slices at these anchors share turns';
+COMMENT ON FUNCTION graph_influence(uuid[], slice_policy) IS
+    'in how many of the slices at these anchors each turn is';
+COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
+    'fingerprints of the slices at these anchors and of how they relate';
+COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
+    'trigger: keeps the content hash of a row that of its content';
+COMMENT ON FUNCTION graph_kernel.describe_content(regclass) IS
+    'the bound turns as audit and backfill read and write them';
+COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
+    'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS

@@ -1,8 +1,10 @@
 //! The SQL surface: each function unwraps its arguments, calls, wraps.
 
+mod atlas;
 mod batch;
 mod compare;
 mod content;
+mod evidence;
 mod explain;
 mod graph;
 mod keys;

@@ -3,14 +3,17 @@
 //! Data flows one way: a [`policy::SlicePolicy`] and an anchor go into [`slicer::slice`], which
 //! asks a [`store::GraphStore`] for neighbours in batches and returns a [`slice::Slice`];
 //! [`export::Export`] gives the slice its canonical bytes and fingerprints, [`attestation`] its
-//! tokens; [`verify`] takes an export from outside apart again.
+//! tokens; [`verify`] takes an export from outside apart again. [`diversity`] and [`sufficiency`]
+//! measure a slice as evidence; [`slice_sets`] and [`atlas`] hold many slices side by side.
 #![forbid(unsafe_code)]
 
+pub mod atlas;
 pub mod attestation;
 pub mod canonical;
 pub mod content;
 pub mod cycles;
 pub mod diff;
+pub mod diversity;
 pub mod draw;
 pub mod edge;
 pub mod explain;
@@ -23,8 +26,11 @@ pub mod parse;
 pub mod policy;
 pub mod score;
 pub mod slice;
+pub mod slice_sets;
 pub mod slicer;
+pub mod snapshot;
 pub mod store;
+pub mod sufficiency;
 pub mod turn;
 pub mod verify;
 pub mod why;

@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
+use kernel::slice_sets::TooManyTurns;
 use kernel::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
@@ -151,5 +152,13 @@ impl From<SliceError<SqlError>> for SqlError {
                     .detail("SLICE_FAILED")
             }
         }
+    }
+}
+
+impl From<TooManyTurns> for SqlError {
+    fn from(error: TooManyTurns) -> Self {
+        SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, error.to_string())
+            .detail("SLICE_TOO_LARGE")
+            .hint("Give fewer anchors, or a policy with fewer max_nodes.")
     }
 }

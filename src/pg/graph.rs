@@ -61,7 +61,7 @@ const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("edge_type", &["edge_type"], Kind::Text),
 ];
 
-/// The statements of a slice, with the graph's names filled in.
+/// What is asked of a graph, with its names filled in.
 pub struct Statements {
     /// sql/queries/scored.sql
     pub scored: String,
@@ -81,6 +81,10 @@ pub struct Statements {
     pub edges: String,
     /// sql/queries/content_chars.sql
     pub content_chars: String,
+    /// sql/queries/turn_ids.sql
+    pub turn_ids: String,
+    /// sql/queries/edge_pairs.sql
+    pub edge_pairs: String,
 }
 
 /// One of the graph's two tables, checked.
@@ -206,6 +210,8 @@ impl Graph {
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
             content_chars: fill(include_str!("../../sql/queries/content_chars.sql")),
+            turn_ids: fill(include_str!("../../sql/queries/turn_ids.sql")),
+            edge_pairs: fill(include_str!("../../sql/queries/edge_pairs.sql")),
         };
         Ok(Graph { name, turns, edges, statements })
     }

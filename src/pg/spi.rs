@@ -17,7 +17,7 @@ use kernel::turn::TurnId;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Kept plans are few: a handful of statements for each shape of a graph this backend has sliced.
+/// Kept plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
 
 thread_local! {

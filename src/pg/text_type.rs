@@ -1,7 +1,11 @@
-//! SQL types on the Rust side: those laid out as a text, and ids.
+//! SQL types on the Rust side: those read and written as a text, and ids.
+
+use std::ffi::{CStr, CString};
 
 use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
+use pgrx::pg_sys;
+use pgrx::{direct_function_call, direct_function_call_as_datum};
 
 use super::error::OrRaise;
 
@@ -39,6 +43,36 @@ impl TextType for Policy {
     }
 }
 
+/// The SQL type `jsonb` as JSON text.
+pub struct JsonbText(pub String);
+
+impl pgrx::FromDatum for JsonbText {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _typoid: pg_sys::Oid,
+    ) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the datum is a jsonb; jsonb_out returns a NUL-terminated text, palloc'ed.
+        let text = unsafe { direct_function_call::<&CStr>(pg_sys::jsonb_out, &[Some(datum)]) }?;
+        Some(JsonbText(text.to_string_lossy().into_owned()))
+    }
+}
+
+impl pgrx::IntoDatum for JsonbText {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let text = CString::new(self.0).expect("JSON text escapes NUL");
+        // SAFETY: jsonb_in reads a NUL-terminated text, which outlives the call.
+        unsafe { direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(text.as_ptr().into())]) }
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::JSONBOID
+    }
+}
+
 /// Makes a [`TextType`] an argument and a result of SQL functions.
 macro_rules! sql_text_type {
     ($rust:ident, $sql:literal) => {
@@ -64,7 +98,15 @@ macro_rules! sql_text_type {
             }
         }
 
-        // SAFETY: the datum is the varlena IntoDatum makes, of the declared SQL type.
+        sql_type!($rust, $sql);
+    };
+}
+
+/// Makes a type that becomes a datum and is read from one an argument and a result of SQL
+/// functions.
+macro_rules! sql_type {
+    ($rust:ident, $sql:literal) => {
+        // SAFETY: the datum is the one IntoDatum makes, of the declared SQL type.
         unsafe impl pgrx::callconv::BoxRet for $rust {
             unsafe fn box_into<'fcx>(
                 self,
@@ -109,6 +151,7 @@ macro_rules! sql_text_type {
 
 sql_text_type!(JsonText, "json");
 sql_text_type!(Policy, "slice_policy");
+sql_type!(JsonbText, "jsonb");
 
 /// The text that a type's receive function is given.
 pub fn message_text(message: pgrx::Internal) -> String {

@@ -154,6 +154,11 @@ impl FiveTurns {
     }
 }
 
+/// The five turns of the published values.
+pub fn five_turns() -> Graph {
+    REFERENCE.five_turns.graph(true)
+}
+
 /// The crate's export up to the token, its capitalised names in lower case as ours are.
 fn without_token(export: &str) -> String {
     let (slice, _) = export.split_once(r#","admissibility_token""#).unwrap();

@@ -22,17 +22,36 @@ macro_rules! an_export {
 }
 
 /// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
-pub const CALLS: [(&str, Option<&str>); 47] = [
+pub const CALLS: [(&str, Option<&str>); 57] = [
+    (
+        "graph_atlas(uuid[],slice_policy,text,real,integer)",
+        Some("SELECT graph_atlas('{00000000-0000-4000-8000-000000000001}')"),
+    ),
     ("graph_check()", Some("SELECT * FROM graph_check()")),
+    ("graph_content_audit(bigint)", Some("SELECT * FROM graph_content_audit()")),
     ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
+    (
+        "graph_diversity(json)",
+        Some("SELECT graph_diversity(graph_slice('00000000-0000-4000-8000-000000000001'))"),
+    ),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
+    (
+        "graph_influence(uuid[],slice_policy)",
+        Some("SELECT * FROM graph_influence('{00000000-0000-4000-8000-000000000001}')"),
+    ),
     ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
+    ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_tables(regclass,regclass,jsonb)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
     ),
+    ("graph_kernel.content_hash_trigger()", None),
     ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
+    (
+        "graph_kernel.describe_content(regclass)",
+        Some("SELECT * FROM graph_kernel.describe_content()"),
+    ),
     ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
     (
         "graph_kernel.describe_tables(oid,oid,jsonb)",
@@ -59,6 +78,10 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
+    (
+        "graph_overlap(uuid[],slice_policy,real)",
+        Some("SELECT * FROM graph_overlap('{00000000-0000-4000-8000-000000000001}')"),
+    ),
     ("graph_policy_hash(slice_policy)", Some("SELECT graph_policy_hash('default')")),
     (
         "graph_priority(text,real,integer,slice_policy)",
@@ -96,6 +119,13 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
     (
         "graph_slices(uuid[],slice_policy)",
         Some("SELECT * FROM graph_slices('{00000000-0000-4000-8000-000000000001}')"),
+    ),
+    ("graph_snapshot()", Some("SELECT graph_snapshot()")),
+    (
+        "graph_sufficiency(json,jsonb)",
+        Some(
+            "SELECT * FROM graph_sufficiency(graph_slice('00000000-0000-4000-8000-000000000001'))",
+        ),
     ),
     ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
     ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),

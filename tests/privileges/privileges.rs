@@ -37,7 +37,7 @@ fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
     }
     table.section(
         "functions: yes; no (not executable); graph (executable, but the graph is not readable); \
-         may (executable, not callable from SQL)",
+         may (executable, not callable in a query)",
     );
     for function in members(&world, "pg_proc") {
         let call = calls_of(&function);

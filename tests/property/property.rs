@@ -8,6 +8,7 @@ mod generate;
 mod invariants;
 mod naive;
 mod policy_text;
+mod slice_sets;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 

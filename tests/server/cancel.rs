@@ -40,7 +40,10 @@ const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
 const EXPLANATION: &str = "SELECT count(*) FROM graph_slice_explain(md5('hub 1')::uuid)";
 const WHY: &str = r#"SELECT * FROM graph_why(md5('chain 0')::uuid, md5('hub 1')::uuid,
     '{"max_radius": 20000}')"#;
+const ATLAS: &str = "SELECT graph_atlas(
+    ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i))";
 const ORDINARY: &str = "SELECT graph_slice(md5('chain 100')::uuid)::text";
+const SNAPSHOT: &str = "SELECT graph_snapshot()";
 const CHECK: &str = "SELECT * FROM graph_check()";
 
 /// The big graph, to one test at a time: they measure.
@@ -151,6 +154,12 @@ fn a_cancel_ends_the_check_at_once() {
 }
 
 #[test]
+fn a_cancel_ends_what_reads_the_whole_graph_at_once() {
+    assert_ends_at_once("cancel", "graph_snapshot", SNAPSHOT, cancelled_after);
+    assert_ends_at_once("cancel", "graph_atlas", ATLAS, cancelled_after);
+}
+
+#[test]
 fn a_statement_timeout_ends_slices_at_once() {
     let timeout = timed_out_after;
     assert_ends_at_once("timeout", "the slice of a hub", HUB, timeout);
@@ -225,6 +234,24 @@ fn a_batch_in_the_select_list_holds_one_slice_at_a_time() {
         client.batch_execute("MOVE 10 FROM slices").unwrap();
         check_growth("a batch in the select list", private_memory(pid) - before);
     }
+}
+
+#[test]
+fn overlaps_are_streamed_and_no_pair_is_held() {
+    // 1500 slices of 128 turns each along a chain: each overlaps with the 127 next ones, as with
+    // those before.
+    let statement = r#"SELECT graph_overlap(
+        ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(1000, 2499) AS i),
+        '{"max_nodes": 128, "max_radius": 128, "distance_decay": 1}')"#;
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    client.batch_execute(&format!("BEGIN; DECLARE pairs CURSOR FOR {statement}")).unwrap();
+    client.batch_execute("MOVE 1 FROM pairs").unwrap();
+    let before = private_memory(pid);
+    let moved = client.execute("MOVE ALL FROM pairs", &[]).unwrap();
+    assert!(moved > 150_000, "{moved} pairs");
+    check_growth(&format!("{moved} overlaps"), private_memory(pid) - before);
 }
 
 #[test]

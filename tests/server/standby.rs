@@ -111,6 +111,17 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
             format!("SELECT s::text FROM unnest($1::uuid[]) AS id, {function}(id, 'broad') AS s");
         ask(&statement, few);
     }
+    ask("SELECT graph_atlas($1, 'focused')::text", anchors);
+    ask(
+        "SELECT o::text FROM graph_overlap($1) AS o UNION ALL SELECT i::text FROM graph_influence($1) AS i",
+        few,
+    );
+    ask("SELECT graph_diversity(graph_slice(id))::text FROM unnest($1::uuid[]) AS id", few);
+    ask(
+        "SELECT s::text FROM unnest($1::uuid[]) AS id, graph_sufficiency(graph_slice(id)) AS s
+         UNION ALL SELECT a::text FROM graph_content_audit(3) AS a",
+        few,
+    );
     ask(
         "SELECT g::text FROM graph_check() AS g WHERE $1::uuid[] IS NOT NULL
          UNION ALL SELECT graph_policy_hash('broad')

@@ -28,6 +28,15 @@ SELECT hint FROM ext.graph_check() WHERE check_name = 'missing_content_hashes';
 SELECT hint AS command FROM ext.graph_check() WHERE check_name = 'missing_content_hashes' \gset
 :command
 SELECT count(*), bool_and(ok) AS ok FROM ext.graph_check();
+-- So do the trigger, the backfill and the audit.
+UPDATE memory_turns SET content_hash = NULL;
+SET client_min_messages = warning;
+CALL graph_kernel.backfill_content_hashes();
+RESET client_min_messages;
+CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+UPDATE memory_turns SET content_hash = 'forged';
+SELECT count(*) AS wrong FROM ext.graph_content_audit();
+DROP TRIGGER content_hash ON memory_turns;
 -- The owner binds, and may let others bind.
 CREATE TABLE other_turns (LIKE memory_turns INCLUDING INDEXES);
 CREATE TABLE other_edges (LIKE memory_turn_edges);
