@@ -8,6 +8,7 @@
 
 pub mod attestation;
 pub mod canonical;
+pub mod chunking;
 pub mod content;
 pub mod cycles;
 pub mod diff;

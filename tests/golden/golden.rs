@@ -1,6 +1,8 @@
 //! Published values: whatever the kernel computes of the same input must be these bytes.
 
 mod attestation;
+mod chunking_time;
+mod chunks;
 mod recorded_slices;
 mod reference;
 mod small_graphs;
