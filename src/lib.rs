@@ -14,10 +14,11 @@ extension_sql_file!("../sql/keys.sql", name = "keys", requires = ["binding"]);
 extension_sql_file!("../sql/promotion.sql", name = "promotion");
 extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
 extension_sql_file!("../sql/check.sql", name = "check");
+extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
-    requires = ["binding", "keys", "promotion", "create_tables", "check"],
+    requires = ["binding", "keys", "promotion", "create_tables", "check", "recorder"],
     finalize
 );
 

@@ -1,9 +1,10 @@
 //! SQL types on the Rust side: those laid out as a text, and ids.
 
+use kernel::chunking::policy::ChunkingPolicy;
 use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
 
-use super::error::OrRaise;
+use super::error::{OrRaise, chunking_policy_error};
 
 /// A Rust type for a SQL type that is stored as a text.
 pub trait TextType: Sized {
@@ -37,6 +38,42 @@ impl TextType for Policy {
     fn into_text(self) -> String {
         self.0.canonical_text()
     }
+}
+
+/// The SQL type `chunking_policy`: its canonical JSON text.
+pub struct ChunkPolicy(pub ChunkingPolicy);
+
+impl TextType for ChunkPolicy {
+    fn from_text(text: &str) -> Self {
+        ChunkPolicy(text.parse::<ChunkingPolicy>().map_err(chunking_policy_error).or_raise())
+    }
+
+    fn into_text(self) -> String {
+        self.0.canonical_text()
+    }
+}
+
+/// Says which SQL type a Rust type is.
+macro_rules! sql_name {
+    ($rust:ident, $sql:literal) => {
+        // SAFETY: a type of this name exists before any function that uses it is created.
+        unsafe impl pgrx::pgrx_sql_entity_graph::metadata::SqlTranslatable for $rust {
+            const TYPE_IDENT: &'static str =
+                concat!("graph_kernel::pg::text_type::", stringify!($rust));
+            const TYPE_ORIGIN: pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin =
+                pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin::External;
+            const ARGUMENT_SQL: Result<
+                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef,
+                pgrx::pgrx_sql_entity_graph::metadata::ArgumentError,
+            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql));
+            const RETURN_SQL: Result<
+                pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef,
+                pgrx::pgrx_sql_entity_graph::metadata::ReturnsError,
+            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef::One(
+                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql),
+            ));
+        }
+    };
 }
 
 /// Makes a [`TextType`] an argument and a result of SQL functions.
@@ -87,28 +124,48 @@ macro_rules! sql_text_type {
             }
         }
 
-        // SAFETY: a type of this name exists before any function that uses it is created.
-        unsafe impl pgrx::pgrx_sql_entity_graph::metadata::SqlTranslatable for $rust {
-            const TYPE_IDENT: &'static str =
-                concat!("graph_kernel::pg::text_type::", stringify!($rust));
-            const TYPE_ORIGIN: pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin =
-                pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin::External;
-            const ARGUMENT_SQL: Result<
-                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef,
-                pgrx::pgrx_sql_entity_graph::metadata::ArgumentError,
-            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql));
-            const RETURN_SQL: Result<
-                pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef,
-                pgrx::pgrx_sql_entity_graph::metadata::ReturnsError,
-            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef::One(
-                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql),
-            ));
-        }
+        sql_name!($rust, $sql);
     };
 }
 
 sql_text_type!(JsonText, "json");
 sql_text_type!(Policy, "slice_policy");
+sql_text_type!(ChunkPolicy, "chunking_policy");
+
+/// An argument of the SQL type `jsonb`, as text.
+pub struct JsonbText(pub String);
+
+impl pgrx::FromDatum for JsonbText {
+    unsafe fn from_polymorphic_datum(
+        datum: pgrx::pg_sys::Datum,
+        is_null: bool,
+        _typoid: pgrx::pg_sys::Oid,
+    ) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the datum is a jsonb, of which jsonb_out makes a palloc'ed, NUL-terminated text.
+        unsafe {
+            let text = pgrx::direct_function_call::<&std::ffi::CStr>(
+                pgrx::pg_sys::jsonb_out,
+                &[Some(datum)],
+            )?;
+            let copy = text.to_string_lossy().into_owned();
+            pgrx::pg_sys::pfree(text.as_ptr().cast_mut().cast());
+            Some(JsonbText(copy))
+        }
+    }
+}
+
+// SAFETY: read through FromDatum.
+unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for JsonbText {
+    unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the declared SQL type of the argument is jsonb.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+    }
+}
+
+sql_name!(JsonbText, "jsonb");
 
 /// The text that a type's receive function is given.
 pub fn message_text(message: pgrx::Internal) -> String {
