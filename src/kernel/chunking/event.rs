@@ -179,7 +179,7 @@ impl<'a> RecorderEvent<'a> {
         let mut line_start = 0;
         let mut rest = self.text;
         loop {
-            let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
+            let end = rest.bytes().position(|b| matches!(b, b'\r' | b'\n')).unwrap_or(rest.len());
             contribution.push_str(&rest[..end]);
             let trimmed = contribution[line_start..].trim_end().len();
             contribution.truncate(line_start + trimmed);
