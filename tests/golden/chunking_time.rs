@@ -30,7 +30,7 @@ fn chunking(events: i64) -> Duration {
 }
 
 #[test]
-#[ignore = "measures: cargo test --release -p graph_kernel_tests --test golden -- --ignored"]
+#[ignore = "long"]
 fn time_grows_with_the_events() {
     let sizes = [1_000, 10_000, 100_000, 1_000_000];
     let times = sizes.map(|events| (0..3).map(|_| chunking(events)).min().unwrap());

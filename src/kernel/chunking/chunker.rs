@@ -218,3 +218,44 @@ impl Chunker {
         self.ready.push_back(chunk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(ordinal: i64, ms: i64, kind: EventKind, text: &str) -> RecorderEvent<'_> {
+        RecorderEvent {
+            offset: Offset { segment_id: 0, ordinal, byte_offset: 0 },
+            event_id: "e",
+            pane_id: 1,
+            session_id: None,
+            occurred_at_ms: ms,
+            kind,
+            text,
+        }
+    }
+
+    fn sizes(policy: &str, events: &[RecorderEvent<'_>]) -> Vec<usize> {
+        let chunks = chunks(&policy.parse().unwrap(), events, &mut || {});
+        chunks.iter().map(|chunk| chunk.event_ids.len()).collect()
+    }
+
+    #[test]
+    fn a_tail_is_glued_where_a_command_of_a_later_time_has_moved_the_window() {
+        let mut events = vec![event(0, 10_000, EventKind::Ingress, "run")];
+        let times = [0, 25_000, 50_000, 75_000, 100_000, 120_000, 125_000];
+        events.extend((1..).zip(times).map(|(n, ms)| event(n, ms, EventKind::Egress, "x")));
+        assert_eq!(sizes("default", &events), [8]);
+        assert_eq!(sizes(r#"{"merge_window_ms":4000}"#, &events), [7, 1]);
+        assert_eq!(sizes(r#"{"min_chunk_chars":0}"#, &events), [1, 6, 1]);
+    }
+
+    #[test]
+    fn a_cut_ends_however_small_a_chunk_is() {
+        let events = [event(0, 0, EventKind::Egress, "12345")];
+        for (chars, pieces) in [(1, 11), (2, 6), (3, 7), (4, 5), (11, 1)] {
+            let policy = format!(r#"{{"max_chunk_chars":{chars}}}"#);
+            assert_eq!(sizes(&policy, &events).len(), pieces, "{chars}");
+        }
+    }
+}
