@@ -2,15 +2,14 @@
 
 mod common;
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
-use common::process::{backend_pid, private_memory};
+use common::process::{backend_pid, cancelled_after, private_memory};
 use common::tell;
 use graph_kernel_tests::recorder::{ChunkCase, ExpectedChunk, chunk_cases};
 use postgres::error::SqlState;
-use postgres::{Client, Error, NoTls};
+use postgres::{Client, Error};
 
 /// A chunk in the shape of the worked cases.
 const CHUNK: &str = "jsonb_build_object(
@@ -344,27 +343,6 @@ fn a_huge_event_is_cut_and_the_backend_goes_on() {
         Duration::from_millis(1500),
     );
     tell(&format!("cancel in an event of 64 MiB: {cancelled:.1?}"));
-}
-
-/// From the request to cancel to the error; `None` when the statement was faster.
-fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) -> Option<Duration> {
-    let token = client.cancel_token();
-    let request = thread::spawn(move || {
-        thread::sleep(delay);
-        let start = Instant::now();
-        token.cancel_query(NoTls).unwrap();
-        start
-    });
-    let result = client.batch_execute(statement);
-    let end = Instant::now();
-    let start = request.join().unwrap();
-    let Err(error) = result else {
-        // The request came too late: it ends whatever runs when it arrives.
-        let _ = client.batch_execute("SELECT pg_catalog.pg_sleep(0.2)");
-        return None;
-    };
-    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
-    Some(end - start)
 }
 
 #[test]
