@@ -170,6 +170,51 @@ COMMENT ON FUNCTION graph_kernel.describe_graph() IS
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 
+COMMENT ON TYPE chunking_policy IS
+    'parameters of chunking (ft.recorder.chunking.v1): a JSON object or default';
+COMMENT ON FUNCTION chunking_policy_in(cstring) IS 'reads a chunking policy';
+COMMENT ON FUNCTION chunking_policy_out(chunking_policy) IS 'canonical JSON of a chunking policy';
+COMMENT ON FUNCTION chunking_policy_recv(internal) IS 'reads a chunking policy in the binary protocol';
+COMMENT ON FUNCTION chunking_policy_send(chunking_policy) IS
+    'canonical JSON of a chunking policy in the binary protocol';
+COMMENT ON FUNCTION chunking_policy_eq(chunking_policy, chunking_policy) IS 'same parameters';
+COMMENT ON FUNCTION chunking_policy_ne(chunking_policy, chunking_policy) IS 'other parameters';
+COMMENT ON FUNCTION chunking_policy_hash32(chunking_policy) IS
+    'hash of a chunking policy for hash indexes and joins';
+COMMENT ON FUNCTION chunking_policy_hash64(chunking_policy, bigint) IS
+    'seeded hash of a chunking policy';
+COMMENT ON OPERATOR = (chunking_policy, chunking_policy) IS 'same parameters';
+COMMENT ON OPERATOR <> (chunking_policy, chunking_policy) IS 'other parameters';
+COMMENT ON OPERATOR FAMILY chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON OPERATOR CLASS chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON CAST (jsonb AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (json AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (text AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (chunking_policy AS jsonb) IS 'a chunking policy as JSON';
+COMMENT ON CAST (chunking_policy AS json) IS 'a chunking policy as JSON';
+COMMENT ON FUNCTION chunking_policy_hash(chunking_policy) IS 'fingerprint of a chunking policy';
+COMMENT ON TYPE recorder_chunk IS 'a chunk of recorder events';
+COMMENT ON FUNCTION recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
+    'the chunks of the bound event table, in log order';
+COMMENT ON FUNCTION recorder_chunks_since(bigint, bigint, chunking_policy) IS
+    'the chunks from the last resume point at or before a position';
+COMMENT ON FUNCTION recorder_event_chunks(bigint, bigint, chunking_policy) IS
+    'the chunks that hold an event';
+COMMENT ON FUNCTION recorder_chunk_events(jsonb, chunking_policy) IS
+    'the chunks of a JSON array of events';
+COMMENT ON FUNCTION recorder_chunk_span(bigint, bigint, integer, bigint, bigint, integer) IS
+    'the events of a chunk, and which of their characters it holds';
+COMMENT ON FUNCTION recorder_verify_chunks(regclass, chunking_policy, boolean) IS
+    'compares a table of chunks with the log: ok, changed, missing, extra';
+COMMENT ON FUNCTION graph_kernel.create_recorder_tables(name) IS
+    'creates recorder_events, owned by the caller';
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb) IS
+    'makes this table the log of recorder events';
+COMMENT ON FUNCTION graph_kernel.unbind_recorder_table() IS
+    'makes public.recorder_events the log of recorder events again';
+COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb) IS
+    'checks a table for use as a log and says which columns hold what';
+
 -- Administration belongs to the extension's owner, who may grant it on. What default privileges
 -- gave to others is taken away first: also from the tables.
 DO $$
@@ -180,18 +225,22 @@ DECLARE
     admin text[] := ARRAY[
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_tables()',
+        'FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb)',
+        'FUNCTION graph_kernel.unbind_recorder_table()',
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
         'FUNCTION graph_kernel.epoch_times()'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
+        'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.guard_table()',
         'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
+        'TABLE graph_kernel.recorder_binding',
         'TABLE graph_kernel.keys'];
     object text;
     holder name;
@@ -222,8 +271,8 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys TO %I', owner);
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.revoked_keys TO %I', owner);
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding TO PUBLIC;

@@ -15,10 +15,11 @@ extension_sql_file!("../sql/promotion.sql", name = "promotion");
 extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
 extension_sql_file!("../sql/check.sql", name = "check");
 extension_sql_file!("../sql/content.sql", name = "content");
+extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
-    requires = ["binding", "keys", "promotion", "create_tables", "check", "content"],
+    requires = ["binding", "keys", "promotion", "create_tables", "check", "content", "recorder"],
     finalize
 );
 

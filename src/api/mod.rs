@@ -9,6 +9,7 @@ mod explain;
 mod graph;
 mod keys;
 mod policy;
+mod recorder;
 mod slice;
 mod verify;
 mod version;

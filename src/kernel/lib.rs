@@ -10,6 +10,7 @@
 pub mod atlas;
 pub mod attestation;
 pub mod canonical;
+pub mod chunking;
 pub mod content;
 pub mod cycles;
 pub mod diff;

@@ -112,16 +112,27 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 
 impl From<PolicyError> for SqlError {
     fn from(error: PolicyError) -> Self {
-        let code = match error {
-            PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
-            PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        };
-        SqlError::new(code, error.to_string()).detail("INVALID_POLICY").hint(
+        policy_error(&error).hint(
             "Give a preset (default, focused, broad) or a JSON object such as \
              '{\"max_nodes\": 64, \"max_radius\": 4}'.",
         )
     }
+}
+
+/// The error for a text that is no chunking policy.
+pub fn chunking_policy_error(error: PolicyError) -> SqlError {
+    policy_error(&error).hint(
+        "Give default or a JSON object such as '{\"max_chunk_chars\": 900, \"overlap_chars\": 0}'.",
+    )
+}
+
+fn policy_error(error: &PolicyError) -> SqlError {
+    let code = match error {
+        PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+        PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    };
+    SqlError::new(code, error.to_string()).detail("INVALID_POLICY")
 }
 
 impl From<SliceError<SqlError>> for SqlError {

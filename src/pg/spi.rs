@@ -8,7 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -16,6 +16,8 @@ use std::rc::Rc;
 use kernel::turn::TurnId;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+
+use super::error::SqlError;
 
 /// Kept plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -102,6 +104,22 @@ impl Argument<'_> {
     }
 }
 
+/// The parameter list of a statement, in the current memory context.
+fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
+    // SAFETY: the list is made with room for as many entries as are written.
+    unsafe {
+        let list = pg_sys::makeParamList(arguments.len() as c_int);
+        for (index, argument) in arguments.iter().enumerate() {
+            let entry = (*list).params.as_mut_ptr().add(index);
+            (*entry).value = argument.datum();
+            (*entry).isnull = false;
+            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+            (*entry).ptype = argument.type_oid();
+        }
+        list
+    }
+}
+
 /// Runs a read-only statement on the caller's snapshot, with these values for `$1`, `$2`, …, and
 /// hands each row to `sink`.
 ///
@@ -114,31 +132,12 @@ pub fn query(
 ) {
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
-    let mut receiver = Receiver {
-        interface: pg_sys::DestReceiver {
-            receiveSlot: Some(receive_slot),
-            rStartup: Some(receiver_startup),
-            rShutdown: Some(receiver_nothing),
-            rDestroy: Some(receiver_nothing),
-            // As PL/pgSQL's own: anything but DestNone and DestSPI keeps SPI's hands off the rows.
-            mydest: pg_sys::CommandDest::DestTuplestore,
-        },
-        sink: &mut sink,
-    };
-    // SAFETY: the parameter list has room for an entry for each argument and lives, like the arrays
-    // in it, in SPI's procedure context until SPI_finish; the receiver and the sink it points to
-    // outlive the call.
+    let mut receiver = Receiver::new(&mut sink);
+    // SAFETY: the parameter list lives, like the arrays in it, in SPI's procedure context until
+    // SPI_finish; the receiver and the sink it points to outlive the call.
     let code = unsafe {
-        let list = pg_sys::makeParamList(arguments.len() as c_int);
-        for (index, argument) in arguments.iter().enumerate() {
-            let entry = (*list).params.as_mut_ptr().add(index);
-            (*entry).value = argument.datum();
-            (*entry).isnull = false;
-            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
-            (*entry).ptype = argument.type_oid();
-        }
         let options = pg_sys::SPIExecuteOptions {
-            params: list,
+            params: param_list(arguments),
             read_only: true,
             dest: (&raw mut receiver).cast(),
             ..Default::default()
@@ -146,6 +145,88 @@ pub fn query(
         pg_sys::SPI_execute_plan_extended(plan.0.as_ptr(), &options)
     };
     assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
+}
+
+/// A read-only statement that is suspended between its rows, as long as the caller's own statement
+/// runs. It keeps the snapshot it was opened with.
+pub struct Cursor {
+    /// The portal's name. Not the portal: the transaction may have closed it by the time this is
+    /// dropped.
+    name: CString,
+    fetched: u64,
+}
+
+impl Cursor {
+    /// Begins the statement; see [`query`].
+    pub fn open(statement: &str, arguments: &[Argument<'_>]) -> Self {
+        let _connection = Connection::open();
+        let plan = plan(statement, arguments);
+        // SAFETY: the portal copies the parameters and holds the plan; its name lives as long as it
+        // does and is copied. A portal that is not visible is not listed in pg_cursors. One that may
+        // be held is not closed by PreCommit_Portals while a caller's WITH HOLD cursor still needs it.
+        let name = unsafe {
+            let portal = pg_sys::SPI_cursor_open_with_paramlist(
+                std::ptr::null(),
+                plan.0.as_ptr(),
+                param_list(arguments),
+                true,
+            );
+            (*portal).visible = false;
+            (*portal).cursorOptions |= pg_sys::CURSOR_OPT_HOLD as c_int;
+            CStr::from_ptr((*portal).name).to_owned()
+        };
+        Cursor { name, fetched: 0 }
+    }
+
+    /// Hands the next row to `sink`; `false` at the end.
+    ///
+    /// # Errors
+    /// 24000 when somebody has closed or moved the cursor.
+    pub fn next(&mut self, mut sink: impl FnMut(Row)) -> Result<bool, SqlError> {
+        // SAFETY: a look-up by name.
+        let portal = unsafe { pg_sys::SPI_cursor_find(self.name.as_ptr()) };
+        // SAFETY: the portal is valid when it is not null.
+        if portal.is_null() || unsafe { (*portal).portalPos } != self.fetched {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_CURSOR_STATE,
+                "the cursor of a running function was closed or moved",
+            )
+            .detail("CURSOR_LOST")
+            .hint("Call the function in the FROM clause, where it runs to its end at once."));
+        }
+        let mut sink = |row: Row| {
+            sink(row);
+            ControlFlow::Continue(())
+        };
+        let mut receiver = Receiver::new(&mut sink);
+        // SAFETY: the portal is open and not running; the receiver outlives the call.
+        let rows = unsafe {
+            pg_sys::PortalRunFetch(
+                portal,
+                pg_sys::FetchDirection::FETCH_FORWARD,
+                1,
+                (&raw mut receiver).cast(),
+            )
+        };
+        self.fetched += rows as u64;
+        Ok(rows > 0)
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // SAFETY: look-ups, and the end of a portal that is not running. A transaction that is being
+        // aborted ends its portals itself.
+        unsafe {
+            if std::thread::panicking() || !pg_sys::IsTransactionState() {
+                return;
+            }
+            let portal = pg_sys::SPI_cursor_find(self.name.as_ptr());
+            if !portal.is_null() {
+                pg_sys::SPI_cursor_close(portal);
+            }
+        }
+    }
 }
 
 fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
@@ -160,7 +241,7 @@ fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
             text.as_ptr(),
             types.len() as c_int,
             types.as_mut_ptr(),
-            pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
+            (pg_sys::CURSOR_OPT_GENERIC_PLAN | pg_sys::CURSOR_OPT_NO_SCROLL) as c_int,
         );
         let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
         assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
@@ -183,13 +264,27 @@ struct Receiver<'a> {
     sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
 }
 
+impl<'a> Receiver<'a> {
+    fn new(sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>) -> Self {
+        let interface = pg_sys::DestReceiver {
+            receiveSlot: Some(receive_slot),
+            rStartup: Some(receiver_startup),
+            rShutdown: Some(receiver_nothing),
+            rDestroy: Some(receiver_nothing),
+            // As PL/pgSQL's own: anything but DestNone and DestSPI keeps SPI's hands off the rows.
+            mydest: pg_sys::CommandDest::DestTuplestore,
+        };
+        Receiver { interface, sink }
+    }
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn receive_slot(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
-    // SAFETY: `receiver` is the first field of the Receiver made in `query`, which is borrowed
-    // there for the whole execution; the slot is valid during the call.
+    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the
+    // whole execution; the slot is valid during the call.
     unsafe {
         let receiver = &mut *receiver.cast::<Receiver<'_>>();
         let columns = (*(*slot).tts_tupleDescriptor).natts;

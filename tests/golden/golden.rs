@@ -2,6 +2,8 @@
 
 mod atlas;
 mod attestation;
+mod chunking_time;
+mod chunks;
 mod drawing;
 mod recorded_slices;
 mod reference;

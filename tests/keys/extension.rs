@@ -83,13 +83,14 @@ const TOO_MUCH: &str = "
              unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
-          AND (c.relname, p) <> ('binding', 'SELECT')
+          AND (c.relname, p) NOT IN (('binding', 'SELECT'), ('recorder_binding', 'SELECT'))
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f
         WHERE f.pronamespace = 'graph_kernel'::regnamespace
           AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys', 'epoch_times',
-                            'bind_tables', 'describe_tables')
+                            'bind_tables', 'describe_tables', 'bind_recorder_table',
+                            'unbind_recorder_table', 'describe_recorder_table')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

@@ -22,7 +22,25 @@ macro_rules! an_export {
 }
 
 /// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
-pub const CALLS: [(&str, Option<&str>); 57] = [
+pub const CALLS: &[(&str, Option<&str>)] = &[
+    (
+        "chunking_policy_eq(chunking_policy,chunking_policy)",
+        Some("SELECT chunking_policy_eq('{}', '{}')"),
+    ),
+    ("chunking_policy_hash(chunking_policy)", Some("SELECT chunking_policy_hash('{}')")),
+    ("chunking_policy_hash32(chunking_policy)", Some("SELECT chunking_policy_hash32('{}')")),
+    (
+        "chunking_policy_hash64(chunking_policy,bigint)",
+        Some("SELECT chunking_policy_hash64('{}', 1)"),
+    ),
+    ("chunking_policy_in(cstring)", Some("SELECT chunking_policy_in('default')")),
+    (
+        "chunking_policy_ne(chunking_policy,chunking_policy)",
+        Some("SELECT chunking_policy_ne('{}', '{}')"),
+    ),
+    ("chunking_policy_out(chunking_policy)", Some("SELECT chunking_policy_out('{}')")),
+    ("chunking_policy_recv(internal)", None),
+    ("chunking_policy_send(chunking_policy)", Some("SELECT chunking_policy_send('{}')")),
     (
         "graph_atlas(uuid[],slice_policy,text,real,integer)",
         Some("SELECT graph_atlas('{00000000-0000-4000-8000-000000000001}')"),
@@ -43,16 +61,28 @@ pub const CALLS: [(&str, Option<&str>); 57] = [
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
+        "graph_kernel.bind_recorder_table(regclass,jsonb)",
+        Some("SELECT graph_kernel.bind_recorder_table('recorder_events')"),
+    ),
+    (
         "graph_kernel.bind_tables(regclass,regclass,jsonb)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
     ),
     ("graph_kernel.content_hash_trigger()", None),
+    (
+        "graph_kernel.create_recorder_tables(name)",
+        Some("SELECT graph_kernel.create_recorder_tables('open')"),
+    ),
     ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
     (
         "graph_kernel.describe_content(regclass)",
         Some("SELECT * FROM graph_kernel.describe_content()"),
     ),
     ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
+    (
+        "graph_kernel.describe_recorder_table(oid,jsonb)",
+        Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL)"),
+    ),
     (
         "graph_kernel.describe_tables(oid,oid,jsonb)",
         Some(
@@ -71,6 +101,7 @@ pub const CALLS: [(&str, Option<&str>); 57] = [
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
     ("graph_kernel.turns_in_cycles()", Some("SELECT graph_kernel.turns_in_cycles()")),
+    ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
     ("graph_kernel.unbind_tables()", Some("SELECT graph_kernel.unbind_tables()")),
     (
         "graph_kernel.unique_index_command(regclass,text)",
@@ -140,6 +171,30 @@ pub const CALLS: [(&str, Option<&str>); 57] = [
                                      '00000000-0000-4000-8000-000000000001')",
         ),
     ),
+    (
+        "recorder_chunk_events(jsonb,chunking_policy)",
+        Some("SELECT * FROM recorder_chunk_events('[]')"),
+    ),
+    (
+        "recorder_chunk_span(bigint,bigint,integer,bigint,bigint,integer)",
+        Some("SELECT * FROM recorder_chunk_span(0, 0, 0, 0, 0, 5)"),
+    ),
+    (
+        "recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
+        Some("SELECT * FROM recorder_chunks()"),
+    ),
+    (
+        "recorder_chunks_since(bigint,bigint,chunking_policy)",
+        Some("SELECT * FROM recorder_chunks_since(0, 0)"),
+    ),
+    (
+        "recorder_event_chunks(bigint,bigint,chunking_policy)",
+        Some("SELECT * FROM recorder_event_chunks(0, 0)"),
+    ),
+    (
+        "recorder_verify_chunks(regclass,chunking_policy,boolean)",
+        Some("SELECT * FROM recorder_verify_chunks('kept_chunks')"),
+    ),
     ("slice_policy_eq(slice_policy,slice_policy)", Some("SELECT slice_policy_eq('{}', '{}')")),
     ("slice_policy_hash(slice_policy)", Some("SELECT slice_policy_hash('{}')")),
     (
@@ -175,6 +230,9 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
             "(turns, edges) VALUES ('memory_turns', 'memory_turn_edges') ON CONFLICT DO NOTHING",
             "graph = gen_random_uuid()",
         ),
+        "graph_kernel.recorder_binding" => {
+            ("(events) VALUES ('recorder_events') ON CONFLICT DO NOTHING", "columns = '{}'")
+        }
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
         "graph_kernel.keys" => {

@@ -1,6 +1,7 @@
 //! What holds for every graph and every policy.
 
 mod against_naive;
+mod chunking;
 mod drawing;
 mod explaining;
 mod failures;

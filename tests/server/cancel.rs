@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
-use common::process::{backend_pid, private_memory};
+use common::process::{backend_pid, cancelled_after, private_memory};
 use common::tell;
 use postgres::error::SqlState;
-use postgres::{Client, Error, NoTls};
+use postgres::{Client, Error};
 
 /// How soon a statement must end.
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -63,27 +63,6 @@ fn big_graph() -> (MutexGuard<'static, ()>, &'static Database) {
 
 fn assert_code(error: &Error, code: &SqlState) {
     assert_eq!(error.code(), Some(code), "{error:?}");
-}
-
-/// From the request to cancel to the error; `None` when the statement was faster.
-fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) -> Option<Duration> {
-    let token = client.cancel_token();
-    let request = thread::spawn(move || {
-        thread::sleep(delay);
-        let start = Instant::now();
-        token.cancel_query(NoTls).unwrap();
-        start
-    });
-    let result = client.batch_execute(statement);
-    let end = Instant::now();
-    let start = request.join().unwrap();
-    let Err(error) = result else {
-        // The request came too late: it ends whatever runs when it arrives.
-        let _ = client.batch_execute("SELECT pg_catalog.pg_sleep(0.2)");
-        return None;
-    };
-    assert_code(&error, &SqlState::QUERY_CANCELED);
-    Some(end - start)
 }
 
 /// From the end of the time allowed to the error; `None` when the statement was faster.

@@ -129,8 +129,20 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
          UNION ALL SELECT graph_kernel_version()",
         few,
     );
+    ask(
+        "SELECT c::text FROM recorder_chunks() AS c WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT c::text FROM recorder_chunks_since(0, 25) AS c",
+        few,
+    );
     answers
 }
+
+/// A log of recorder events.
+const EVENTS: &str = "SELECT graph_kernel.create_recorder_tables();
+    INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
+        occurred_at_ms, event_type, text)
+    SELECT 0, i, i, 'e' || i, i / 20, i * 1000, 'egress_output', repeat('x', i * 20)
+    FROM generate_series(0, 50) AS i";
 
 /// Fifty turns from all over the graph.
 fn fifty_turns(client: &mut Client) -> Vec<TurnId> {
@@ -147,6 +159,7 @@ fn a_standby_slices_byte_for_byte_as_its_primary() {
     let mut primary = database.connect();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");
     load_graph(&mut primary, &data);
+    primary.batch_execute(EVENTS).unwrap();
     let anchors = fifty_turns(&mut primary);
     // Dropped, hence stopped, before the database is.
     let standby = Standby::start();
