@@ -118,6 +118,30 @@ COMMENT ON FUNCTION graph_kernel.describe_graph() IS
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 
+ALTER FUNCTION graph_policy_register(slice_policy, text) COST 1000 ROWS 1;
+COMMENT ON VIEW graph_policies IS 'the presets and the registered policies, a row for each name';
+COMMENT ON FUNCTION graph_policy_register(slice_policy, text) IS
+    'registers a policy for good, and may give it a name; returns its reference';
+COMMENT ON FUNCTION graph_policy(text) IS 'the policy of this name or params_hash';
+COMMENT ON FUNCTION graph_policy_registry_fingerprint() IS 'fingerprint of all registered policies';
+COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
+COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[]) IS
+    'fingerprint of a registry with these policies';
+COMMENT ON FUNCTION graph_api_slice(json) IS 'REST: the slice at an anchor turn';
+COMMENT ON FUNCTION graph_api_slice_batch(json) IS 'REST: the slices at up to 100 anchor turns';
+COMMENT ON FUNCTION graph_api_policies() IS 'REST: the registered policies';
+COMMENT ON FUNCTION graph_api_register_policy(json) IS 'REST: registers a policy';
+COMMENT ON FUNCTION graph_api_verify_token(json) IS 'REST: whether an admissibility token is the kernel''s';
+COMMENT ON FUNCTION graph_api_health() IS 'REST: whether slices can be taken';
+COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], slice_policy) IS
+    'slices as the REST bodies have them, or what is wrong';
+COMMENT ON FUNCTION graph_kernel.raise_api_error(text, text) IS
+    'raises the status that an error of slice_summaries has';
+COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
+    'refuses a request that lacks keys or has others';
+COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
+COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
+
 -- Administration belongs to the extension's owner, who may grant it on. What default privileges
 -- gave to others is taken away first: also from the tables.
 DO $$
@@ -126,6 +150,7 @@ DECLARE
                    JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) x.extowner
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
+        'FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text)',
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_tables()',
         'FUNCTION graph_kernel.rotate_key(boolean)',
@@ -140,6 +165,8 @@ DECLARE
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
+        'TABLE graph_kernel.policies',
+        'TABLE @extschema@.graph_policies',
         'TABLE graph_kernel.keys'];
     object text;
     holder name;
@@ -150,12 +177,14 @@ BEGIN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
                   WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR p.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policy_register'::pg_catalog.regproc
                   UNION ALL
                   SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR c.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policies'::pg_catalog.regclass
                  ) AS granted (acl, owner)
             CROSS JOIN LATERAL pg_catalog.aclexplode(granted.acl) AS a
             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
@@ -170,8 +199,9 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys TO %I', owner);
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
+        owner);
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;

@@ -5,6 +5,7 @@ mod content;
 mod graph;
 mod keys;
 mod policy;
+mod service;
 mod slice;
 mod verify;
 mod version;

@@ -9,7 +9,7 @@ use kernel::canonical::{SCHEMA_VERSION, json_text, xxh64_hex};
 use kernel::content::{content_hash, normalize};
 use kernel::edge::{Edge, EdgeType};
 use kernel::export::Export;
-use kernel::policy::{POLICY_ID, SlicePolicy};
+use kernel::policy::{POLICY_ID, SlicePolicy, registry_fingerprint};
 use kernel::score::priority;
 use kernel::slicer::slice;
 use kernel::turn::{Phase, Role, StoredTurn, Turn, TurnId};
@@ -23,6 +23,7 @@ struct Reference {
     schema_version: String,
     policy_version: String,
     policies: BTreeMap<String, Policy>,
+    registry: BTreeMap<String, String>,
     minimal_policy: MinimalPolicy,
     default_phase_weights: PhaseWeights,
     quantization: Vec<(f64, i64)>,
@@ -197,6 +198,20 @@ fn presets_have_the_published_texts_and_hashes() {
         let hash = xxh64_hex(policy.canonical_text().as_bytes());
         assert_eq!(hash, expected.canonical_hash);
         assert_eq!(expected.canonical.parse(), Ok(policy));
+    }
+}
+
+#[test]
+fn registries_have_the_published_fingerprints() {
+    assert_eq!(REFERENCE.registry.len(), 3);
+    for (held, expected) in &REFERENCE.registry {
+        let presets = held.split('+').filter_map(SlicePolicy::preset);
+        let mut hashes: Vec<String> = presets.map(|policy| policy.params_hash()).collect();
+        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
+        // In any order, however often.
+        hashes.reverse();
+        hashes.extend_from_within(..);
+        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
     }
 }
 

@@ -5,6 +5,7 @@ INSERT INTO sample VALUES
     ('uuid[]', quote_literal(ARRAY[turn(2)]), $$'{}'$$),
     ('slice_policy', $$'default'$$, $$'{}'$$),
     ('text', $$'x'$$, $$''$$),
+    ('text[]', $$'{x}'$$, $$'{}'$$),
     ('name', $$'no_such_schema'$$, $$''$$),
     ('cstring', $$'default'$$, $$''$$),
     ('real', '0.5', '0'),
