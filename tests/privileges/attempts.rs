@@ -8,7 +8,35 @@ pub struct Attempt {
 }
 
 /// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
-pub const CALLS: [(&str, Option<&str>); 41] = [
+pub const CALLS: [(&str, Option<&str>); 57] = [
+    ("graph_api_health()", Some("SELECT graph_api_health()")),
+    ("graph_api_policies()", Some("SELECT graph_api_policies()")),
+    (
+        "graph_api_register_policy(json)",
+        Some("SELECT graph_api_register_policy('{\"policy\": {\"max_nodes\": 1}}')"),
+    ),
+    (
+        "graph_api_slice(json)",
+        Some(
+            "SELECT graph_api_slice('{\"anchor_turn_id\":
+                                      \"00000000-0000-4000-8000-000000000001\"}')",
+        ),
+    ),
+    (
+        "graph_api_slice_batch(json)",
+        Some(
+            "SELECT graph_api_slice_batch('{\"anchor_turn_ids\":
+                                            [\"00000000-0000-4000-8000-000000000001\"]}')",
+        ),
+    ),
+    (
+        "graph_api_verify_token(json)",
+        Some(
+            "SELECT graph_api_verify_token(json_build_object(
+                 'admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '',
+                 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
+        ),
+    ),
     ("graph_check()", Some("SELECT * FROM graph_check()")),
     ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
@@ -17,6 +45,10 @@ pub const CALLS: [(&str, Option<&str>); 41] = [
     (
         "graph_kernel.bind_tables(regclass,regclass,jsonb)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
+    ),
+    (
+        "graph_kernel.check_request(json,text[],text[])",
+        Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
     ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
     ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
@@ -35,8 +67,23 @@ pub const CALLS: [(&str, Option<&str>); 41] = [
     ),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
+    ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
+    ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
+    ("graph_kernel.raise_api_error(text,text)", None),
+    (
+        "graph_kernel.registry_fingerprint(text[])",
+        Some("SELECT graph_kernel.registry_fingerprint('{}')"),
+    ),
+    ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
+    (
+        "graph_kernel.slice_summaries(text[],slice_policy)",
+        Some(
+            "SELECT * FROM graph_kernel.slice_summaries(
+                 '{00000000-0000-4000-8000-000000000001}', 'default')",
+        ),
+    ),
     ("graph_kernel.turns_in_cycles()", Some("SELECT graph_kernel.turns_in_cycles()")),
     ("graph_kernel.unbind_tables()", Some("SELECT graph_kernel.unbind_tables()")),
     (
@@ -45,7 +92,13 @@ pub const CALLS: [(&str, Option<&str>); 41] = [
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
+    ("graph_policy(text)", Some("SELECT graph_policy('default')")),
     ("graph_policy_hash(slice_policy)", Some("SELECT graph_policy_hash('default')")),
+    (
+        "graph_policy_register(slice_policy,text)",
+        Some("SELECT * FROM graph_policy_register('{\"max_nodes\": 1}', 'one')"),
+    ),
+    ("graph_policy_registry_fingerprint()", Some("SELECT graph_policy_registry_fingerprint()")),
     (
         "graph_priority(text,real,integer,slice_policy)",
         Some("SELECT graph_priority('planning', 0.5, 1)"),
@@ -110,9 +163,10 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
             "(turns, edges) VALUES ('memory_turns', 'memory_turn_edges') ON CONFLICT DO NOTHING",
             "graph = gen_random_uuid()",
         ),
+        "graph_kernel.policies" => ("(policy, registered_by) VALUES ('{}', 'x')", "name = 'x'"),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.keys" => {
+        "graph_kernel.keys" | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

@@ -36,8 +36,8 @@ fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
         table.row(&schema, ROLES.map(|(role, _)| world.rights_on_schema(role, &schema)));
     }
     table.section(
-        "functions: yes; no (not executable); graph (executable, but the graph is not readable); \
-         may (executable, not callable from SQL)",
+        "functions: yes; no (not executable); graph (executable, but the graph is not readable, or what \
+         it calls not executable); may (executable, not callable from SQL)",
     );
     for function in members(&world, "pg_proc") {
         let call = calls_of(&function);
@@ -94,15 +94,16 @@ fn the_extensions_owner_hands_administration_on() {
     let mut owner = world.connect("ext_owner");
     let mut plain = world.connect("plain");
     let administration = [
-        "rotate_key(boolean)",
-        "revoke_key(text)",
-        "bind_tables(regclass, regclass, jsonb)",
-        "unbind_tables()",
-        "list_keys()",
-        "epoch_times()",
+        "graph_kernel.rotate_key(boolean)",
+        "graph_kernel.revoke_key(text)",
+        "graph_kernel.bind_tables(regclass, regclass, jsonb)",
+        "graph_kernel.unbind_tables()",
+        "graph_kernel.list_keys()",
+        "graph_kernel.epoch_times()",
+        "graph_policy_register(slice_policy, text)",
     ];
     for function in administration {
-        let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
+        let grant = format!("GRANT EXECUTE ON FUNCTION {function} TO plain");
         owner.batch_execute(&world.named(&grant)).unwrap();
     }
     owner.batch_execute(&world.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
@@ -112,6 +113,7 @@ fn the_extensions_owner_hands_administration_on() {
         "SELECT graph_kernel.unbind_tables()",
         "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
         "SELECT kid, state, created_at FROM graph_kernel.keys",
+        "SELECT graph_api_register_policy('{\"policy\": {\"max_nodes\": 1}, \"name\": \"one\"}')",
     ] {
         plain.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }

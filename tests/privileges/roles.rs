@@ -66,7 +66,8 @@ impl World {
                  ALTER TABLE memory_turn_edges OWNER TO table_owner;
                  GRANT SELECT ON memory_turns, memory_turn_edges TO plain;
                  SELECT graph_kernel.rotate_key(revoke_old => true);
-                 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+                 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
+                 SELECT graph_policy_register('{\"max_nodes\": 2}', 'two')",
             ))
             .unwrap();
         world
