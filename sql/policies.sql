@@ -35,7 +35,7 @@ ALTER TABLE graph_kernel.policies ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.policies IS 'a registered policy is for good';
 COMMENT ON TRIGGER guard_truncate ON graph_kernel.policies IS 'a registered policy is for good';
 
-CREATE VIEW graph_policies AS
+CREATE VIEW @extschema@.graph_policies AS
     SELECT p.name, p.policy::pg_catalog.json OPERATOR(pg_catalog.->>) 'version' AS policy_id,
            p.params_hash, p.policy, p.registered_by, p.registered_at
     FROM (
@@ -49,12 +49,12 @@ CREATE VIEW graph_policies AS
             SELECT FROM graph_kernel.policies AS n
             WHERE n.params_hash OPERATOR(pg_catalog.=) r.params_hash AND n.name IS NOT NULL)
     ) AS p;
-COMMENT ON COLUMN graph_policies.name IS 'a name of the policy; NULL when it has none';
-COMMENT ON COLUMN graph_policies.policy_id IS 'version of the policy''s rules';
-COMMENT ON COLUMN graph_policies.params_hash IS 'fingerprint of its parameters';
-COMMENT ON COLUMN graph_policies.policy IS 'the policy';
-COMMENT ON COLUMN graph_policies.registered_by IS 'role that registered it; NULL for a preset';
-COMMENT ON COLUMN graph_policies.registered_at IS 'when it was registered; NULL for a preset';
+COMMENT ON COLUMN @extschema@.graph_policies.name IS 'a name of the policy; NULL when it has none';
+COMMENT ON COLUMN @extschema@.graph_policies.policy_id IS 'version of the policy''s rules';
+COMMENT ON COLUMN @extschema@.graph_policies.params_hash IS 'fingerprint of its parameters';
+COMMENT ON COLUMN @extschema@.graph_policies.policy IS 'the policy';
+COMMENT ON COLUMN @extschema@.graph_policies.registered_by IS 'role that registered it; NULL for a preset';
+COMMENT ON COLUMN @extschema@.graph_policies.registered_at IS 'when it was registered; NULL for a preset';
 
 -- Definer's rights: the table is nobody's; who may call this is a matter of EXECUTE. Writes nothing
 -- when all is there already.

@@ -2,7 +2,8 @@
 -- nobody can log in as reads the tables; functions in schema api run with its rights, and these are all
 -- that is exposed over HTTP. Run it as a superuser after supabase.sql; it may be run again.
 
-SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), false)
+BEGIN;
+SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
   FROM pg_extension WHERE extname = 'graph_kernel';
 
 DO $$
@@ -57,5 +58,8 @@ ALTER FUNCTION api.graph_api_slice(json) OWNER TO graph_reader;
 ALTER FUNCTION api.graph_api_slice_batch(json) OWNER TO graph_reader;
 REVOKE CREATE ON SCHEMA api FROM graph_reader;
 
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA api FROM PUBLIC, anon;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA api TO authenticated;
+REVOKE EXECUTE ON FUNCTION api.graph_slice(uuid, text), api.slice_content(uuid, text),
+    api.graph_api_slice(json), api.graph_api_slice_batch(json) FROM PUBLIC, anon;
+GRANT EXECUTE ON FUNCTION api.graph_slice(uuid, text), api.slice_content(uuid, text),
+    api.graph_api_slice(json), api.graph_api_slice_batch(json) TO authenticated;
+COMMIT;

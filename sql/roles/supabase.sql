@@ -2,7 +2,8 @@
 -- Run it as the owner of the tables, after CREATE EXTENSION graph_kernel and graph_kernel.create_tables();
 -- it may be run again. docs/postgrest.md says what each role may call then.
 
-SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), false)
+BEGIN;
+SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
   FROM pg_extension WHERE extname = 'graph_kernel';
 
 -- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
@@ -53,3 +54,4 @@ CREATE POLICY own_edges ON memory_turn_edges USING (
     AND EXISTS (SELECT FROM memory_turns AS t WHERE t.id = child_turn_id));
 
 GRANT EXECUTE ON FUNCTION graph_policy_register TO service_role;
+COMMIT;

@@ -17,8 +17,9 @@ use common::tell;
 use page::{Example, Page};
 
 /// Beginnings of the names of functions that nobody calls by name: the reference lists them.
-const INTERNAL: [&str; 11] = [
+const INTERNAL: [&str; 18] = [
     "add_epoch",
+    "check_request",
     "describe_",
     "epoch_times",
     "graph_slice_support",
@@ -26,7 +27,13 @@ const INTERNAL: [&str; 11] = [
     "has_index",
     "is_kid",
     "list_keys",
+    "policy_ref",
+    "presets",
+    "raise_api_error",
+    "registry_fingerprint",
+    "requested_policy",
     "slice_policy_",
+    "slice_summaries",
     "turns_in_cycles",
     "unique_index_command",
 ];
@@ -104,7 +111,9 @@ fn ends_whole(sql: &str) -> bool {
 fn psql(database: &str, script: &str) -> String {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut psql = program("psql");
-    psql.args(["-X", "--dbname", database])
+    // Examples name files as seen from the repository's root.
+    psql.current_dir(repository())
+        .args(["-X", "--dbname", database])
         .env("PGCLIENTENCODING", "UTF8")
         .env("LC_ALL", "C.UTF-8")
         .env_remove("PGOPTIONS")
