@@ -116,6 +116,16 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
          UNION ALL SELECT graph_kernel_version()",
         few,
     );
+    ask(
+        "SELECT p::text FROM graph_policies AS p WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT graph_policy('small')::text
+         UNION ALL SELECT graph_policy_registry_fingerprint()
+         UNION ALL SELECT graph_api_policies()::text
+         UNION ALL SELECT graph_api_health()::text
+         UNION ALL SELECT graph_api_slice(json_build_object('anchor_turn_id', $1[1]))::text
+         UNION ALL SELECT graph_api_slice_batch(json_build_object('anchor_turn_ids', $1))::text",
+        few,
+    );
     answers
 }
 
@@ -134,6 +144,7 @@ fn a_standby_slices_byte_for_byte_as_its_primary() {
     let mut primary = database.connect();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");
     load_graph(&mut primary, &data);
+    primary.batch_execute(r#"SELECT graph_policy_register('{"max_nodes": 9}', 'small')"#).unwrap();
     let anchors = fifty_turns(&mut primary);
     // Dropped, hence stopped, before the database is.
     let standby = Standby::start();
