@@ -9,7 +9,9 @@ BEGIN
     FOREACH slicing IN ARRAY ARRAY[
         'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
         'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
-        'graph_replay(json, slice_policy)']
+        'graph_replay(json, slice_policy)',
+        'graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)',
+        'graph_replay_retrieval(jsonb, real[])']
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
             slicing);
@@ -142,6 +144,47 @@ COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
 COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
 COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
 
+-- Retrieval.
+ALTER FUNCTION graph_anchor(uuid, text, real[]) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 1;
+ALTER FUNCTION graph_anchors_recent(integer, text) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 5;
+ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_search_global(real[], integer, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_is_admissible_result(jsonb) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_can_promote(jsonb, uuid) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_replay_retrieval(jsonb, real[])
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 7;
+
+COMMENT ON FUNCTION graph_anchor(uuid, text, real[]) IS
+    'the turn to take a slice at, and the strategy that found it';
+COMMENT ON FUNCTION graph_anchors_recent(integer, text) IS 'the latest turns, of a session or of all';
+COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) IS
+    'the turns of a slice that are most similar to an embedding, with signed provenance';
+COMMENT ON FUNCTION graph_search_global(real[], integer, real, text) IS
+    'the turns of the whole graph that are most similar to an embedding: never admissible';
+COMMENT ON FUNCTION graph_is_admissible_result(jsonb) IS
+    'whether what a search retrieved may be promoted';
+COMMENT ON FUNCTION graph_can_promote(jsonb, uuid) IS
+    'whether a search that may be promoted retrieved this turn';
+COMMENT ON FUNCTION graph_replay_retrieval(jsonb, real[]) IS
+    'makes a search again and says what differs';
+COMMENT ON FUNCTION graph_trace(jsonb) IS 'stores the provenance of a search; returns its query_id';
+COMMENT ON FUNCTION graph_api_search_slice(json) IS 'REST: a search within a slice';
+COMMENT ON FUNCTION graph_api_search_global(json) IS 'REST: a search over the whole graph';
+COMMENT ON FUNCTION graph_kernel.create_trace_table(name) IS
+    'creates retrieval_traces with its indexes, owned by the caller, and binds it';
+COMMENT ON FUNCTION graph_kernel.bind_traces(regclass) IS 'makes graph_trace write to this table';
+COMMENT ON FUNCTION graph_kernel.search_slice_body(real[], uuid, slice_policy, integer, real, real, text) IS
+    'graph_search_slice as the body of a response';
+COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text) IS
+    'graph_search_global as the body of a response';
+COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
+    'ok, or why what a search retrieved must not be promoted';
+COMMENT ON FUNCTION graph_kernel.raise_search_error(text, text, text, text) IS
+    'raises an error of a search with the HTTP status it means';
+COMMENT ON FUNCTION graph_kernel.requested_embedding(json) IS 'the embedding in a request';
+
 -- Administration belongs to the extension's owner, who may grant it on. What default privileges
 -- gave to others is taken away first: also from the tables.
 DO $$
@@ -156,7 +199,8 @@ DECLARE
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
-        'FUNCTION graph_kernel.epoch_times()'];
+        'FUNCTION graph_kernel.epoch_times()',
+        'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
@@ -167,6 +211,7 @@ DECLARE
         'TABLE graph_kernel.binding',
         'TABLE graph_kernel.policies',
         'TABLE @extschema@.graph_policies',
+        'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys'];
     object text;
     holder name;
@@ -199,9 +244,9 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.trace_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
         owner);
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.trace_binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;

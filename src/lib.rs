@@ -16,10 +16,15 @@ extension_sql_file!("../sql/api.sql", name = "api", requires = ["policies"]);
 extension_sql_file!("../sql/promotion.sql", name = "promotion");
 extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
 extension_sql_file!("../sql/check.sql", name = "check");
+extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
+extension_sql_file!("../sql/api_search.sql", name = "api_search", requires = ["retrieval"]);
 extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
-    requires = ["binding", "keys", "policies", "api", "promotion", "create_tables", "check"],
+    requires = [
+        "binding", "keys", "policies", "api", "promotion", "create_tables", "check", "retrieval",
+        "api_search"
+    ],
     finalize
 );
 

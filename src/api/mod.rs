@@ -1,11 +1,14 @@
 //! The SQL surface: each function unwraps its arguments, calls, wraps.
 
+mod anchor;
 mod batch;
 mod content;
 mod graph;
 mod keys;
 mod policy;
 mod service;
+mod provenance;
+mod retrieval;
 mod slice;
 mod verify;
 mod version;

@@ -20,6 +20,7 @@ pub mod policy;
 pub mod provenance;
 pub mod retrieval;
 pub mod score;
+pub mod search;
 pub mod similarity;
 pub mod slice;
 pub mod slicer;

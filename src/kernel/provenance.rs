@@ -2,11 +2,11 @@
 //! chain of custody checkable; without it anybody could edit a global result into an admissible
 //! one.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::attestation::{ATTESTED, Attestation, TokenFields, encode};
-use crate::canonical::{from_lower_hex, json_text};
+use crate::canonical::{from_lower_hex, hex, json_text};
 use crate::export::Export;
 use crate::json::Json;
 use crate::keys::EpochKeys;
@@ -192,7 +192,7 @@ impl Provenance {
     /// Signs it.
     pub fn sign(&mut self, keys: &EpochKeys) {
         let mac = keys.retrieval.mac(&self.message(&keys.kid));
-        self.mac = Some(format!("gk3r.{}.{}", keys.kid, crate::canonical::hex(&mac)));
+        self.mac = Some(format!("gk3r.{}.{}", keys.kid, hex(&mac)));
     }
 
     /// The canonical form, over which the MAC is taken: no elapsed time, no MAC.
@@ -204,11 +204,7 @@ impl Provenance {
     /// All of it as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json_text(&Document {
-            signed: self.signed(),
-            elapsed_ms: self.elapsed_ms,
-            mac: self.mac.as_deref(),
-        })
+        json_text(self)
     }
 
     /// `ok`, or why what was retrieved must not be promoted: a closed list.
@@ -225,6 +221,23 @@ impl Provenance {
             Some(_) if self.admissibility_shortfall => "shortfall",
             Some(_) => "ok",
         }
+    }
+
+    /// Every value that a search made again must give again, by its key.
+    #[must_use]
+    pub fn replayed(&self) -> [(&'static str, String); 6] {
+        let slice = |read: fn(&SliceInfo) -> &str| {
+            self.slice.as_ref().map_or_else(String::new, |slice| read(slice).to_owned())
+        };
+        let ids: Vec<String> = self.retrieved_turn_ids.iter().map(Uuid::to_string).collect();
+        [
+            ("slice_id", slice(|s| &s.slice_id)),
+            ("graph_snapshot_hash", slice(|s| &s.graph_snapshot_hash)),
+            ("params_hash", slice(|s| &s.params_hash)),
+            ("query_embedding_hash", self.query_embedding_hash.clone()),
+            ("retrieved_turn_ids", ids.join(" ")),
+            ("result_hash", self.result_hash.clone()),
+        ]
     }
 
     /// `ok`, or what is wrong with the MAC.
@@ -339,6 +352,13 @@ impl Provenance {
             return Err("provenance.limit_returned does not count retrieved_turn_ids".to_owned());
         }
         Ok(provenance)
+    }
+}
+
+impl Serialize for Provenance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (signed, mac) = (self.signed(), self.mac.as_deref());
+        Document { signed, elapsed_ms: self.elapsed_ms, mac }.serialize(serializer)
     }
 }
 

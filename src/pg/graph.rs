@@ -8,6 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use super::binding::{self, Binding};
+use super::embedding::{self, EmbeddingColumn};
 use super::error::SqlError;
 use super::private_table;
 use super::relation::{self, Table, catalog_generation, quote};
@@ -100,6 +101,8 @@ pub struct Graph {
     edges: BoundTable,
     /// What a slice asks.
     pub statements: Statements,
+    /// The mapping of `embedding`, as given to `bind_tables`.
+    embedding: Option<Value>,
 }
 
 /// The name in attestations of the graph in the default tables.
@@ -191,7 +194,8 @@ impl Graph {
         let mapping = tables_mapping(mapping)?;
         let turns = BoundTable::resolve(turns, "turns", TURN_COLUMNS, mapping.get("turns"))?;
         let edges = BoundTable::resolve(edges, "edges", EDGE_COLUMNS, mapping.get("edges"))?;
-        let fill = |template| fill(template, &turns, &edges);
+        let embedding = mapping.get("turns").and_then(|turns| turns.get(embedding::KEY)).cloned();
+        let fill = |template| fill(template, &[], &turns, &edges);
         let statements = Statements {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
             neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
@@ -201,7 +205,38 @@ impl Graph {
             turns: fill(include_str!("../../sql/queries/turns.sql")),
             edges: fill(include_str!("../../sql/queries/edges.sql")),
         };
-        Ok(Graph { name, turns, edges, statements })
+        Ok(Graph { name, turns, edges, statements, embedding })
+    }
+
+    /// The embedding column as it is now: types and operators come and go without a word to the
+    /// tables.
+    ///
+    /// # Errors
+    /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
+    pub fn embedding(&self) -> Result<EmbeddingColumn, SqlError> {
+        EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())
+    }
+
+    /// Checks an embedding column that was named; a recognised one may be anything.
+    ///
+    /// # Errors
+    /// As [`Graph::embedding`].
+    pub fn check_embedding(&self) -> Result<(), SqlError> {
+        match self.embedding {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => self.embedding().map(|_| ()),
+        }
+    }
+
+    /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
+    pub fn statement(&self, template: &str, extra: &[(&str, &str)]) -> String {
+        fill(template, extra, &self.turns, &self.edges)
+    }
+
+    /// The column that names a turn's session, and its type.
+    pub fn session_column(&self) -> Option<(&str, pg_sys::Oid)> {
+        let (name, base_type) = self.turns.columns["session_id"].stored.as_ref()?;
+        Some((name, *base_type))
     }
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
@@ -374,8 +409,17 @@ impl BoundColumn {
 /// Fills the graph's names into a statement of sql/queries: `{turns}` and `{edges}` are the
 /// tables, `{t.key}` and `{e.key}` columns of theirs. In one pass: what is filled in comes from
 /// names that users choose and is not looked at again.
-fn fill(template: &str, turns: &BoundTable, edges: &BoundTable) -> String {
+fn fill(
+    template: &str,
+    extra: &[(&str, &str)],
+    turns: &BoundTable,
+    edges: &BoundTable,
+) -> String {
     let value = |placeholder: &str| match placeholder.split_once('.') {
+        None if extra.iter().any(|(key, _)| *key == placeholder) => {
+            let found = extra.iter().find(|(key, _)| *key == placeholder);
+            found.map_or_else(String::new, |(_, text)| (*text).to_owned())
+        }
         None if placeholder == "turns" => turns.from(),
         None => edges.from(),
         Some((alias, key)) => {
@@ -457,7 +501,10 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         let columns = columns
             .as_object()
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
-        if let Some(key) = columns.keys().find(|key| rules.iter().all(|rule| rule.key != **key)) {
+        let known = |key: &str| {
+            rules.iter().any(|rule| rule.key == key) || (part == "turns" && key == embedding::KEY)
+        };
+        if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));
         }
     }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod binding;
+pub mod embedding;
 pub mod environment;
 pub mod error;
 pub mod graph;
@@ -9,6 +10,7 @@ pub mod guc;
 pub mod keys;
 pub mod private_table;
 pub mod relation;
+pub mod retrieval;
 pub mod session;
 pub mod spi;
 pub mod store;
