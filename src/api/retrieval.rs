@@ -195,7 +195,8 @@ impl Asked {
     pub fn in_slice(self, anchor: Uuid, policy: &SlicePolicy) -> Result<Answer, SqlError> {
         let graph = Graph::current()?;
         let column = graph.embedding()?;
-        let search = Search { query: column.query(&self.embedding)?, id: random_uuid()?, asked: self };
+        let search =
+            Search { query: column.query(&self.embedding)?, id: random_uuid()?, asked: self };
         let taken = TakenSlice::new(anchor, policy)?;
         let caller = taken.caller();
         let searcher = Searcher::new(&graph, caller);
@@ -218,7 +219,8 @@ impl Asked {
         let graph = Graph::current()?;
         let caller = Caller::current(&graph);
         let column = graph.embedding()?;
-        let search = Search { query: column.query(&self.embedding)?, id: random_uuid()?, asked: self };
+        let search =
+            Search { query: column.query(&self.embedding)?, id: random_uuid()?, asked: self };
         let searcher = Searcher::new(&graph, &caller);
         let Asked { limit, filters, .. } = search.asked;
         let ranking = Ranking::new(limit, filters);

@@ -215,7 +215,11 @@ impl Object {
         })
     }
 
-    pub(crate) fn optional_hex(&mut self, key: &str, length: usize) -> Result<Option<String>, ParseError> {
+    pub(crate) fn optional_hex(
+        &mut self,
+        key: &str,
+        length: usize,
+    ) -> Result<Option<String>, ParseError> {
         match self.entries.get(key) {
             Some(Json::Null) => self.take(key).map(|_| None),
             _ => self.hex(key, length).map(Some),

@@ -139,12 +139,8 @@ mod tests {
     #[test]
     fn filters_include_their_bounds() {
         let filters = Filters { min_similarity: Some(0.5), min_salience: Some(0.2) };
-        let offered = [
-            (1, 0.2, Some(0.5)),
-            (2, 0.2, Some(0.499)),
-            (3, 0.19, Some(0.9)),
-            (4, 0.9, Some(0.7)),
-        ];
+        let offered =
+            [(1, 0.2, Some(0.5)), (2, 0.2, Some(0.499)), (3, 0.19, Some(0.9)), (4, 0.9, Some(0.7))];
         assert_eq!(found(ranking(9, filters, &offered)), [4, 1]);
     }
 
@@ -167,7 +163,8 @@ mod tests {
         let a = Hit { id: id(1), similarity: 0.5 };
         let b = Hit { id: id(2), similarity: 0.5 };
         let other = Hit { similarity: 0.500_000_06, ..a };
-        let hashes = [vec![], vec![a], vec![other], vec![a, b], vec![b, a]].map(|h| result_hash(&h));
+        let hashes =
+            [vec![], vec![a], vec![other], vec![a, b], vec![b, a]].map(|h| result_hash(&h));
         for (i, one) in hashes.iter().enumerate() {
             assert!(hashes[..i].iter().all(|earlier| earlier != one));
         }

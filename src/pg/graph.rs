@@ -409,12 +409,7 @@ impl BoundColumn {
 /// Fills the graph's names into a statement of sql/queries: `{turns}` and `{edges}` are the
 /// tables, `{t.key}` and `{e.key}` columns of theirs. In one pass: what is filled in comes from
 /// names that users choose and is not looked at again.
-fn fill(
-    template: &str,
-    extra: &[(&str, &str)],
-    turns: &BoundTable,
-    edges: &BoundTable,
-) -> String {
+fn fill(template: &str, extra: &[(&str, &str)], turns: &BoundTable, edges: &BoundTable) -> String {
     let value = |placeholder: &str| match placeholder.split_once('.') {
         None if extra.iter().any(|(key, _)| *key == placeholder) => {
             let found = extra.iter().find(|(key, _)| *key == placeholder);

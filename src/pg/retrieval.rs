@@ -217,10 +217,7 @@ pub fn random_uuid() -> Result<Uuid, SqlError> {
     if unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) } {
         Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
     } else {
-        Err(SqlError::new(
-            PgSqlErrorCode::ERRCODE_SYSTEM_ERROR,
-            "the system gave no random bytes",
-        ))
+        Err(SqlError::new(PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, "the system gave no random bytes"))
     }
 }
 
