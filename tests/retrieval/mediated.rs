@@ -1,4 +1,4 @@
-//! sql/sample/mediated_access.sql: slices for those who cannot read the tables.
+//! sql/roles/search.sql: slices for those who cannot read the tables.
 
 use crate::sample::{ANCHOR, database, folder, question, refusal, text};
 
@@ -7,7 +7,7 @@ fn callers_get_slices_and_nothing_else() {
     let database = database("mediated", "real[]");
     let mut client = database.connect();
     let question = question(&mut client);
-    let sample = std::fs::read_to_string(folder().join("mediated_access.sql")).unwrap();
+    let sample = std::fs::read_to_string(folder().join("../roles/search.sql")).unwrap();
     client.batch_execute(&sample).unwrap();
     client.batch_execute("SET ROLE context_caller").unwrap();
     let slice = format!("SELECT context.slice('{ANCHOR}')::text");
