@@ -22,7 +22,14 @@ extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
     requires = [
-        "binding", "keys", "policies", "api", "promotion", "create_tables", "check", "retrieval",
+        "binding",
+        "keys",
+        "policies",
+        "api",
+        "promotion",
+        "create_tables",
+        "check",
+        "retrieval",
         "api_search"
     ],
     finalize

@@ -93,6 +93,9 @@ RESET hnsw.iterative_scan;
 SET hnsw.ef_search = 100;
 CALL measure('hnsw, 100 nearest of all, then filter', :'over');
 RESET hnsw.ef_search;
+SET enable_sort = on; SET enable_bitmapscan = on; SET enable_seqscan = on;
+CALL measure('filter on the slice, any plan', :'filtered');
+SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
 DROP INDEX near;
 
 CREATE INDEX near ON memory_turns USING ivfflat (embedding vector_cosine_ops) WITH (lists = 300);

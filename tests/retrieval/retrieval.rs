@@ -6,6 +6,7 @@ mod common;
 mod sample;
 
 mod anchors;
+mod api;
 mod binding;
 mod circumstances;
 mod exact;

@@ -197,7 +197,8 @@ fn examples_print_what_the_pages_show() {
     let mut faults = Vec::new();
     for path in pages() {
         let page = Page::read(&path);
-        let needs_pgvector = page.examples.iter().any(|e| e.sql.contains("CREATE EXTENSION vector"));
+        let needs_pgvector =
+            page.examples.iter().any(|e| e.sql.contains("CREATE EXTENSION vector"));
         if needs_pgvector && !has_pgvector(&sample) {
             tell(&format!("SKIPPED: {}: pgvector is not installed", in_repository(&path)));
             continue;
