@@ -38,6 +38,10 @@ BEGIN
         RAISE EXCEPTION 'traces must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces.traces AND c.relkind IN ('r', 'p')) THEN
+        RAISE EXCEPTION 'relation % is not a table', traces
+            USING ERRCODE = 'wrong_object_type', DETAIL = 'TRACE_TABLE';
+    END IF;
     SELECT string_agg(c.name, ', ' ORDER BY c.position) INTO missing
     FROM unnest('{id,retrieval_mode,is_admissible,slice_id,admissibility_token,provenance}'::name[])
         WITH ORDINALITY AS c (name, position)

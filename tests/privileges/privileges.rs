@@ -97,6 +97,7 @@ fn the_extensions_owner_hands_administration_on() {
         "graph_kernel.rotate_key(boolean)",
         "graph_kernel.revoke_key(text)",
         "graph_kernel.bind_tables(regclass, regclass, jsonb)",
+        "graph_kernel.bind_traces(regclass)",
         "graph_kernel.unbind_tables()",
         "graph_kernel.list_keys()",
         "graph_kernel.epoch_times()",
@@ -112,6 +113,7 @@ fn the_extensions_owner_hands_administration_on() {
         "SELECT graph_kernel.revoke_key('7-0123456789abcdef')",
         "SELECT graph_kernel.unbind_tables()",
         "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+        "SELECT graph_kernel.bind_traces('retrieval_traces')",
         "SELECT kid, state, created_at FROM graph_kernel.keys",
         "SELECT graph_api_register_policy('{\"policy\": {\"max_nodes\": 1}, \"name\": \"one\"}')",
     ] {
