@@ -6,6 +6,7 @@ mod generate;
 mod invariants;
 mod naive;
 mod policy_text;
+mod ranking;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 

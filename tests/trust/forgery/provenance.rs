@@ -239,6 +239,23 @@ fn the_slice_inside_must_carry_its_own_tokens() {
     }
 }
 
+/// As the reference says it, byte by byte.
+#[test]
+fn the_mac_is_over_the_documented_bytes() {
+    let (genuine, keys) = (genuine(), ring().active());
+    let mut message = Vec::new();
+    for text in ["graph_kernel/retrieval/v3", &keys.kid, &genuine.canonical_text()] {
+        message.extend_from_slice(&u32::try_from(text.len()).unwrap().to_le_bytes());
+        message.extend_from_slice(text.as_bytes());
+    }
+    let mac = kernel::canonical::hex(&keys.retrieval.mac(&message));
+    assert_eq!(genuine.mac, Some(format!("gk3r.{}.{mac}", keys.kid)));
+    // No other key of the epoch signs it.
+    for other in [&keys.v2, &keys.v3] {
+        assert_ne!(mac, kernel::canonical::hex(&other.mac(&message)));
+    }
+}
+
 /// The canonical form is public: anybody who has the key can check a MAC without this library.
 #[test]
 fn the_canonical_form_is_the_documented_one() {
