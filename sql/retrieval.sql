@@ -38,8 +38,9 @@ BEGIN
         RAISE EXCEPTION 'traces must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces.traces AND c.relkind IN ('r', 'p')) THEN
-        RAISE EXCEPTION 'relation % is not a table', traces
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces.traces
+                   AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't') THEN
+        RAISE EXCEPTION 'relation % is not a permanent table', traces
             USING ERRCODE = 'wrong_object_type', DETAIL = 'TRACE_TABLE';
     END IF;
     SELECT string_agg(c.name, ', ' ORDER BY c.position) INTO missing

@@ -1,4 +1,5 @@
 use kernel::retrieval::{Filters, MAX_LIMIT, Ranking};
+use kernel::similarity::{EmbeddingError, MAX_DIMENSIONS};
 use kernel::store::GraphStore;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, Uuid};
@@ -15,7 +16,7 @@ use crate::pg::text_type::{from_sql_uuid, to_sql_uuid};
 fn graph_anchor(
     turn_id: default!(Option<Uuid>, "NULL"),
     session_id: default!(Option<&str>, "NULL"),
-    query_embedding: default!(Option<Vec<Option<f32>>>, "NULL"),
+    query_embedding: default!(Option<Array<f32>>, "NULL"),
 ) -> TableIterator<'static, (name!(anchor_turn_id, Uuid), name!(strategy, &'static str))> {
     TableIterator::new(anchor(turn_id, session_id, query_embedding).or_raise())
 }
@@ -35,7 +36,7 @@ fn graph_anchors_recent(
 fn anchor(
     turn: Option<Uuid>,
     session: Option<&str>,
-    embedding: Option<Vec<Option<f32>>>,
+    embedding: Option<Array<f32>>,
 ) -> Result<Option<(Uuid, &'static str)>, SqlError> {
     if let Some(turn) = turn {
         return exists(turn).map(|()| Some((turn, "explicit")));
@@ -46,7 +47,7 @@ fn anchor(
         return Ok(Some((to_sql_uuid(*id), "session")));
     }
     if let Some(embedding) = embedding
-        && let Some(found) = nearest(&embedding)?
+        && let Some(found) = nearest(&elements(&embedding)?)?
     {
         return Ok(Some(found));
     }
@@ -82,6 +83,14 @@ fn nearest(embedding: &[Option<f32>]) -> Result<Option<(Uuid, &'static str)>, Sq
     let hits = Searcher::new(&graph, &caller).nearest(&column, &query, 1, ranking)?;
     let strategy = if column.indexed.is_some() { "semantic_approximate" } else { "semantic" };
     Ok(hits.first().map(|hit| (to_sql_uuid(hit.id), strategy)))
+}
+
+/// The elements of an array, if it is not too long for an embedding.
+pub fn elements(array: &Array<f32>) -> Result<Vec<Option<f32>>, SqlError> {
+    match array.len() {
+        length if length > MAX_DIMENSIONS => Err(EmbeddingError::Dimensions(length).into()),
+        _ => Ok(array.iter().collect()),
+    }
 }
 
 /// A limit within its range.

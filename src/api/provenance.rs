@@ -34,7 +34,7 @@ type ReplayRow = (bool, &'static str, Option<String>, Option<String>);
 #[pg_extern(stable, parallel_restricted)]
 fn graph_replay_retrieval(
     provenance: Option<JsonbText>,
-    query_embedding: Option<Vec<Option<f32>>>,
+    query_embedding: Option<Array<f32>>,
 ) -> TableIterator<
     'static,
     (
@@ -46,13 +46,13 @@ fn graph_replay_retrieval(
 > {
     let Some(embedding) = query_embedding else { return TableIterator::empty() };
     TableIterator::new(match parse(provenance) {
-        Ok(provenance) => replay(provenance, embedding),
+        Ok(provenance) => replay(provenance, &embedding),
         Err(why) => vec![(false, "provenance", None, Some(why))],
     })
 }
 
 /// One row for the MAC and one for each value the search made again gives.
-fn replay(was: Provenance, embedding: Vec<Option<f32>>) -> Vec<ReplayRow> {
+fn replay(was: Provenance, embedding: &Array<f32>) -> Vec<ReplayRow> {
     let signature = was.signature(&keys());
     let mut rows = vec![(signature == "ok", "mac", was.mac.clone(), Some(signature.to_owned()))];
     let now = match again(&was, embedding) {
@@ -69,7 +69,7 @@ fn replay(was: Provenance, embedding: Vec<Option<f32>>) -> Vec<ReplayRow> {
     rows
 }
 
-fn again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Provenance, SqlError> {
+fn again(was: &Provenance, embedding: &Array<f32>) -> Result<Provenance, SqlError> {
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
     let asked = Asked::new(embedding, limit, was.filters, None)?;
     let answer = match &was.slice {

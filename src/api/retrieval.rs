@@ -14,7 +14,7 @@ use kernel::turn::{Turn, TurnId};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, Uuid};
 
-use super::anchor::checked_limit;
+use super::anchor::{checked_limit, elements};
 use super::slice::TakenSlice;
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
@@ -48,13 +48,13 @@ type FoundRow = (
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity, clippy::too_many_arguments)] // the SQL signature
 fn graph_search_slice(
-    query_embedding: Option<Vec<Option<f32>>>,
+    query_embedding: Option<Array<f32>>,
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'"),
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),
-    query_text: default!(Option<String>, "NULL"),
+    query_text: default!(Option<&str>, "NULL"),
 ) -> TableIterator<
     'static,
     (
@@ -80,17 +80,17 @@ fn graph_search_slice(
     };
     let (Some(anchor), Some(policy)) = (anchor, policy) else { return TableIterator::empty() };
     let filters = Filters { min_similarity, min_salience };
-    let asked = Asked::new(embedding, limit, filters, query_text);
+    let asked = Asked::new(&embedding, limit, filters, query_text);
     rows(asked.and_then(|asked| asked.in_slice(anchor, &policy.0)).or_raise())
 }
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_search_global(
-    query_embedding: Option<Vec<Option<f32>>>,
+    query_embedding: Option<Array<f32>>,
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
-    query_text: default!(Option<String>, "NULL"),
+    query_text: default!(Option<&str>, "NULL"),
 ) -> TableIterator<
     'static,
     (
@@ -115,7 +115,7 @@ fn graph_search_global(
         return TableIterator::empty();
     };
     let filters = Filters { min_similarity, min_salience: None };
-    let asked = Asked::new(embedding, limit, filters, query_text);
+    let asked = Asked::new(&embedding, limit, filters, query_text);
     rows(asked.and_then(Asked::anywhere).or_raise())
 }
 
@@ -124,29 +124,29 @@ fn graph_search_global(
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)] // as graph_search_slice
 fn search_slice_body(
-    query_embedding: Option<Vec<Option<f32>>>,
+    query_embedding: Option<Array<f32>>,
     anchor: Option<Uuid>,
     policy: Option<Policy>,
     limit_count: Option<i32>,
     min_similarity: Option<f32>,
     min_salience: Option<f32>,
-    query_text: Option<String>,
+    query_text: Option<&str>,
 ) -> Option<JsonText> {
     let filters = Filters { min_similarity, min_salience };
-    let asked = Asked::new(query_embedding?, limit_count?, filters, query_text).or_raise();
+    let asked = Asked::new(&query_embedding?, limit_count?, filters, query_text).or_raise();
     let answer = asked.in_slice(anchor?, &policy?.0).or_raise();
     Some(JsonText(json_text(&answer)))
 }
 
 #[pg_extern(sql = false)]
 fn search_global_body(
-    query_embedding: Option<Vec<Option<f32>>>,
+    query_embedding: Option<Array<f32>>,
     limit_count: Option<i32>,
     min_similarity: Option<f32>,
-    query_text: Option<String>,
+    query_text: Option<&str>,
 ) -> Option<JsonText> {
     let filters = Filters { min_similarity, min_salience: None };
-    let asked = Asked::new(query_embedding?, limit_count?, filters, query_text).or_raise();
+    let asked = Asked::new(&query_embedding?, limit_count?, filters, query_text).or_raise();
     Some(JsonText(json_text(&asked.anywhere().or_raise())))
 }
 
@@ -169,12 +169,13 @@ struct Search {
 impl Asked {
     /// A question, checked as far as it can be without a graph.
     pub fn new(
-        embedding: Vec<Option<f32>>,
+        embedding: &Array<f32>,
         limit: i32,
         filters: Filters,
-        text: Option<String>,
+        text: Option<&str>,
     ) -> Result<Self, SqlError> {
         let begun = Instant::now();
+        let embedding = elements(embedding)?;
         let bad = |code, message: String| Err(SqlError::new(code, message).detail("INVALID_QUERY"));
         for (name, least) in
             [("min_similarity", filters.min_similarity), ("min_salience", filters.min_salience)]
@@ -184,22 +185,22 @@ impl Asked {
                 return bad(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message);
             }
         }
-        if text.as_ref().is_some_and(|text| text.len() > QUERY_TEXT_MAX_BYTES) {
+        if text.is_some_and(|text| text.len() > QUERY_TEXT_MAX_BYTES) {
             let message = format!("query_text is longer than {QUERY_TEXT_MAX_BYTES} bytes");
             return bad(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message);
         }
-        Ok(Asked { embedding, limit: checked_limit(limit)?, filters, text, begun })
+        let (limit, text) = (checked_limit(limit)?, text.map(str::to_owned));
+        Ok(Asked { embedding, limit, filters, text, begun })
     }
 
     /// The answer within the slice at an anchor.
     pub fn in_slice(self, anchor: Uuid, policy: &SlicePolicy) -> Result<Answer, SqlError> {
-        let graph = Graph::current()?;
-        let column = graph.embedding()?;
-        let search =
-            Search { query: column.query(&self.embedding)?, id: random_uuid()?, asked: self };
         let taken = TakenSlice::new(anchor, policy)?;
-        let caller = taken.caller();
-        let searcher = Searcher::new(&graph, caller);
+        let graph = taken.graph();
+        let column = graph.embedding()?;
+        let query = column.query(&self.embedding)?;
+        let search = Search { query, id: random_uuid()?, asked: self };
+        let searcher = Searcher::new(graph, taken.caller());
         let turns: Vec<&Turn> = taken.turns().collect();
         let ranking = Ranking::new(search.asked.limit, search.asked.filters);
         let ranking = searcher.rank(&column, &turns, &search.query, ranking)?;
@@ -210,7 +211,7 @@ impl Asked {
         let export = taken.export(policy)?;
         let slice = SliceInfo::new(&export, policy);
         let uncommitted = export.admissibility_token.is_none();
-        let keys = signing_keys(&graph, uncommitted)?;
+        let keys = signing_keys(graph, uncommitted)?;
         Ok(search.answer(hits, found, contents, slice, shortfall, keys))
     }
 

@@ -111,6 +111,11 @@ impl TakenSlice {
         Ok(TakenSlice { graph, caller, slice })
     }
 
+    /// The graph it was taken from.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
     /// Whose rights it was taken with.
     pub fn caller(&self) -> &Caller {
         &self.caller

@@ -89,11 +89,7 @@ impl EmbeddingColumn {
     /// # Errors
     /// 22023 when the array is no embedding or cannot be one of this column's.
     pub fn query(&self, elements: &[Option<f32>]) -> Result<Query, SqlError> {
-        let query = Query::new(elements, self.distance).map_err(|error| {
-            SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
-                .detail("INVALID_EMBEDDING")
-                .hint("Give the embedding that the model made of the question.")
-        })?;
+        let query = Query::new(elements, self.distance)?;
         match self.dimensions {
             Some(wanted) if wanted != elements.len() => Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

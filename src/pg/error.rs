@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
+use kernel::similarity::EmbeddingError;
 use kernel::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
@@ -120,6 +121,14 @@ impl From<PolicyError> for SqlError {
             "Give a preset (default, focused, broad) or a JSON object such as \
              '{\"max_nodes\": 64, \"max_radius\": 4}'.",
         )
+    }
+}
+
+impl From<EmbeddingError> for SqlError {
+    fn from(error: EmbeddingError) -> Self {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
+            .detail("INVALID_EMBEDDING")
+            .hint("Give the embedding that the model made of the question.")
     }
 }
 

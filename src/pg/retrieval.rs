@@ -16,6 +16,9 @@ use super::relation::quote;
 use super::session::Caller;
 use super::spi::{Argument, Row, query as run};
 
+/// The most text that a search returns, in bytes.
+const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// A turn with its time as Unix seconds.
 pub type DatedTurn = (TurnId, i64);
 
@@ -127,15 +130,30 @@ impl<'a> Searcher<'a> {
     }
 
     /// What these turns say; no entry for one without a text.
+    ///
+    /// # Errors
+    /// 54000 when they say more than [`CONTENTS_MAX_BYTES`].
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
         let template = include_str!("../../sql/queries/contents.sql");
         let mut contents = HashMap::with_capacity(ids.len());
+        let mut left = Some(CONTENTS_MAX_BYTES);
         self.ask(&self.graph.statement(template, &[]), &[Argument::Ids(ids)], |row| {
-            let text = row.text(1, |text| text.map(str::to_owned));
+            let text = row.text(1, |text| {
+                left = left?.checked_sub(text.map_or(0, str::len));
+                left.and(text).map(str::to_owned)
+            });
             contents.extend(row.id(0).zip(text));
-            ControlFlow::Continue(())
+            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        Ok(contents)
+        if left.is_some() {
+            return Ok(contents);
+        }
+        Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("contents of the turns found are longer than {CONTENTS_MAX_BYTES} bytes"),
+        )
+        .detail("SEARCH_TOO_LARGE")
+        .hint("Use a smaller limit_count."))
     }
 
     /// The latest turns, of a session where one is named: by time downwards, then by id.

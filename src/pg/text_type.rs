@@ -1,6 +1,7 @@
 //! SQL types on the Rust side: those read and written as a text, and ids.
 
 use kernel::policy::SlicePolicy;
+use kernel::provenance::PROVENANCE_MAX_BYTES;
 use kernel::turn::TurnId;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
@@ -41,7 +42,7 @@ impl TextType for JsonText {
     }
 }
 
-/// The SQL type `jsonb`, as text: a number keeps its spelling, which a parsed value would widen.
+/// The SQL type `jsonb` of a provenance, as text: a number keeps its spelling, which a parsed value would widen.
 pub struct JsonbText(pub String);
 
 impl TextType for JsonbText {
@@ -54,11 +55,18 @@ impl TextType for JsonbText {
     }
 
     unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
-        // SAFETY: the caller vouches for a jsonb, which is what jsonb_out takes.
-        let text = unsafe {
-            pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])
-        };
-        text.map(|text| JsonbText(text.to_string_lossy().into_owned()))
+        // SAFETY: the caller vouches for a jsonb, which is what jsonb_out takes; its result is a C
+        // string of this memory context, freed once.
+        unsafe {
+            let text =
+                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
+            // One byte more than is ever read tells that it is too long.
+            let bytes = text.to_bytes();
+            let bytes = &bytes[..bytes.len().min(PROVENANCE_MAX_BYTES + 1)];
+            let read = JsonbText(String::from_utf8_lossy(bytes).into_owned());
+            pg_sys::pfree(text.as_ptr().cast_mut().cast());
+            Some(read)
+        }
     }
 
     fn write(self) -> Option<pg_sys::Datum> {

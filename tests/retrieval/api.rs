@@ -139,7 +139,11 @@ fn errors_are_statuses_with_a_stable_word() {
     // What the caller may not do stays what it is: PostgREST answers 42501 with 403.
     client.batch_execute("REVOKE SELECT ON memory_turns FROM api_caller").unwrap();
     assert_eq!(call(&mut client, "graph_api_search_slice", &good).unwrap_err().0, "42501");
-    client.batch_execute("ALTER TABLE memory_turns DROP COLUMN embedding").unwrap();
+    client
+        .batch_execute(
+            "GRANT SELECT ON memory_turns TO api_caller; ALTER TABLE memory_turns DROP COLUMN embedding",
+        )
+        .unwrap();
     let refused = call(&mut client, "graph_api_search_slice", &good).unwrap_err();
     assert_eq!(refused, ("PT503".into(), "SERVICE_UNAVAILABLE".into()));
 }

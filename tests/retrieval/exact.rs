@@ -233,3 +233,33 @@ fn a_replay_matches_until_something_changes() {
         .unwrap();
     assert_eq!(differing(&question), "result_hash retrieved_turn_ids");
 }
+
+#[test]
+fn sizes_a_caller_chooses_are_bounded() {
+    let database = database("sizes", "real[]");
+    let mut client = database.connect();
+    let question = crate::sample::question(&mut client);
+    let long = "array_fill(1::real, '{16001}')";
+    for call in [
+        format!("SELECT graph_search_slice({long}, '{ANCHOR}')"),
+        format!("SELECT graph_search_global({long})"),
+        format!("SELECT graph_anchor(query_embedding => {long})"),
+    ] {
+        let refused = crate::sample::refusal(&mut client, &call);
+        assert_eq!(refused, ("22023".into(), "INVALID_EMBEDDING".into()), "{call}");
+    }
+    let wordy = format!("SELECT graph_search_global({question}, query_text => repeat('x', 65537))");
+    let refused = crate::sample::refusal(&mut client, &wordy);
+    assert_eq!(refused, ("54000".into(), "INVALID_QUERY".into()));
+    let reason = "SELECT graph_kernel.provenance_reason(to_jsonb(repeat('x', 2000000)))";
+    assert_eq!(text(&mut client, reason), "malformed");
+
+    client
+        .batch_execute("UPDATE memory_turns SET content_text = repeat('x', 8 * 1024 * 1024)")
+        .unwrap();
+    let few = format!("SELECT graph_search_slice({question}, '{ANCHOR}', limit_count => 7)");
+    client.batch_execute(&few).unwrap();
+    let many = format!("SELECT graph_search_slice({question}, '{ANCHOR}', limit_count => 9)");
+    let refused = crate::sample::refusal(&mut client, &many);
+    assert_eq!(refused, ("54000".into(), "SEARCH_TOO_LARGE".into()));
+}
