@@ -14,7 +14,7 @@ use super::error::{SqlError, with_policy_hint};
 use super::graph::Graph;
 use super::relation::quote;
 use super::session::Caller;
-use super::spi::{Argument, Row, query as run};
+use super::spi::{self, Argument, Row};
 
 /// The most text that a search returns, in bytes.
 const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -214,7 +214,7 @@ impl<'a> Searcher<'a> {
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        with_policy_hint(self.caller.rls, || run(statement, params, sink));
+        with_policy_hint(self.caller.rls, || spi::query(statement, params, sink));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ mod tests {
     use kernel::turn::TurnId;
     use pgrx::prelude::*;
 
-    use crate::pg::spi::query;
+    use crate::pg::spi::{Argument, query};
 
     #[pg_test]
     fn ids_go_in_and_rows_come_out_until_the_sink_breaks() {
