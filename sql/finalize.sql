@@ -12,7 +12,9 @@ BEGIN
         'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
         'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)',
         'graph_overlap(uuid[], slice_policy, real)', 'graph_influence(uuid[], slice_policy)',
-        'graph_atlas(uuid[], slice_policy, text, real, integer)']
+        'graph_atlas(uuid[], slice_policy, text, real, integer)',
+        'graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)',
+        'graph_replay_retrieval(jsonb, real[])']
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
             slicing);
@@ -215,6 +217,71 @@ COMMENT ON FUNCTION graph_kernel.unbind_recorder_table() IS
 COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb) IS
     'checks a table for use as a log and says which columns hold what';
 
+ALTER FUNCTION graph_policy_register(slice_policy, text) COST 1000 ROWS 1;
+COMMENT ON VIEW graph_policies IS 'the presets and the registered policies, a row for each name';
+COMMENT ON FUNCTION graph_policy_register(slice_policy, text) IS
+    'registers a policy for good, and may give it a name; returns its reference';
+COMMENT ON FUNCTION graph_policy(text) IS 'the policy of this name or params_hash';
+COMMENT ON FUNCTION graph_policy_registry_fingerprint() IS 'fingerprint of all registered policies';
+COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
+COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[]) IS
+    'fingerprint of a registry with these policies';
+COMMENT ON FUNCTION graph_api_slice(json) IS 'REST: the slice at an anchor turn';
+COMMENT ON FUNCTION graph_api_slice_batch(json) IS 'REST: the slices at up to 100 anchor turns';
+COMMENT ON FUNCTION graph_api_policies() IS 'REST: the registered policies';
+COMMENT ON FUNCTION graph_api_register_policy(json) IS 'REST: registers a policy';
+COMMENT ON FUNCTION graph_api_verify_token(json) IS 'REST: whether an admissibility token is the kernel''s';
+COMMENT ON FUNCTION graph_api_health() IS 'REST: whether slices can be taken';
+COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], slice_policy) IS
+    'slices as the REST bodies have them, or what is wrong';
+COMMENT ON FUNCTION graph_kernel.raise_api_error(text, text) IS
+    'raises the status that an error of slice_summaries has';
+COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
+    'refuses a request that lacks keys or has others';
+COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
+COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
+
+-- Retrieval.
+ALTER FUNCTION graph_anchor(uuid, text, real[]) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 1;
+ALTER FUNCTION graph_anchors_recent(integer, text) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 5;
+ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_search_global(real[], integer, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_is_admissible_result(jsonb) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_can_promote(jsonb, uuid) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_replay_retrieval(jsonb, real[])
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 7;
+
+COMMENT ON FUNCTION graph_anchor(uuid, text, real[]) IS
+    'the turn to take a slice at, and the strategy that found it';
+COMMENT ON FUNCTION graph_anchors_recent(integer, text) IS 'the latest turns, of a session or of all';
+COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) IS
+    'the turns of a slice that are most similar to an embedding, with signed provenance';
+COMMENT ON FUNCTION graph_search_global(real[], integer, real, text) IS
+    'the turns of the whole graph that are most similar to an embedding: never admissible';
+COMMENT ON FUNCTION graph_is_admissible_result(jsonb) IS
+    'whether what a search retrieved may be promoted';
+COMMENT ON FUNCTION graph_can_promote(jsonb, uuid) IS
+    'whether a search that may be promoted retrieved this turn';
+COMMENT ON FUNCTION graph_replay_retrieval(jsonb, real[]) IS
+    'makes a search again and says what differs';
+COMMENT ON FUNCTION graph_trace(jsonb) IS 'stores the provenance of a search; returns its query_id';
+COMMENT ON FUNCTION graph_api_search_slice(json) IS 'REST: a search within a slice';
+COMMENT ON FUNCTION graph_api_search_global(json) IS 'REST: a search over the whole graph';
+COMMENT ON FUNCTION graph_kernel.create_trace_table(name) IS
+    'creates retrieval_traces with its indexes, owned by the caller, and binds it';
+COMMENT ON FUNCTION graph_kernel.bind_traces(regclass) IS 'makes graph_trace write to this table';
+COMMENT ON FUNCTION graph_kernel.search_slice_body(real[], uuid, slice_policy, integer, real, real, text) IS
+    'graph_search_slice as the body of a response';
+COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text) IS
+    'graph_search_global as the body of a response';
+COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
+    'ok, or why what a search retrieved must not be promoted';
+COMMENT ON FUNCTION graph_kernel.raise_search_error(text, text, text, text) IS
+    'raises an error of a search with the HTTP status it means';
+COMMENT ON FUNCTION graph_kernel.requested_embedding(json) IS 'the embedding in a request';
+
 -- Administration belongs to the extension's owner, who may grant it on. What default privileges
 -- gave to others is taken away first: also from the tables.
 DO $$
@@ -223,6 +290,7 @@ DECLARE
                    JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) x.extowner
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
+        'FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text)',
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_tables()',
         'FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb)',
@@ -230,7 +298,8 @@ DECLARE
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
-        'FUNCTION graph_kernel.epoch_times()'];
+        'FUNCTION graph_kernel.epoch_times()',
+        'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
@@ -241,6 +310,9 @@ DECLARE
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
         'TABLE graph_kernel.recorder_binding',
+        'TABLE graph_kernel.policies',
+        'TABLE @extschema@.graph_policies',
+        'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys'];
     object text;
     holder name;
@@ -251,12 +323,14 @@ BEGIN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
                   WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR p.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policy_register'::pg_catalog.regproc
                   UNION ALL
                   SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR c.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policies'::pg_catalog.regclass
                  ) AS granted (acl, owner)
             CROSS JOIN LATERAL pg_catalog.aclexplode(granted.acl) AS a
             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
@@ -271,8 +345,9 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.revoked_keys TO %I', owner);
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
+        owner);
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;

@@ -1,5 +1,6 @@
 //! The SQL surface: each function unwraps its arguments, calls, wraps.
 
+mod anchor;
 mod atlas;
 mod batch;
 mod compare;
@@ -9,7 +10,10 @@ mod explain;
 mod graph;
 mod keys;
 mod policy;
+mod provenance;
 mod recorder;
+mod retrieval;
+mod service;
 mod slice;
 mod verify;
 mod version;

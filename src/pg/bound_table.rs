@@ -281,10 +281,14 @@ pub struct Named<'a> {
     pub table: &'a BoundTable,
 }
 
-/// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it. In one
-/// pass: what is filled in comes from names that users choose and is not looked at again.
-pub fn fill(template: &str, tables: &[Named<'_>]) -> String {
+/// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
+/// are other placeholders and what stands for them. In one pass: what is filled in comes from names
+/// that users choose and is not looked at again.
+pub fn fill(template: &str, extra: &[(&str, &str)], tables: &[Named<'_>]) -> String {
     let value = |placeholder: &str| {
+        if let Some((_, text)) = extra.iter().find(|(name, _)| *name == placeholder) {
+            return (*text).to_owned();
+        }
         let found = match placeholder.split_once('.') {
             None => tables.iter().find(|t| t.name == placeholder).map(|t| t.table.from()),
             Some((alias, key)) => tables

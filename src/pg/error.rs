@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
+use kernel::similarity::EmbeddingError;
 use kernel::slice_sets::TooManyTurns;
 use kernel::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
@@ -133,6 +134,14 @@ fn policy_error(error: &PolicyError) -> SqlError {
         PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
     };
     SqlError::new(code, error.to_string()).detail("INVALID_POLICY")
+}
+
+impl From<EmbeddingError> for SqlError {
+    fn from(error: EmbeddingError) -> Self {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
+            .detail("INVALID_EMBEDDING")
+            .hint("Give the embedding that the model made of the question.")
+    }
 }
 
 impl From<SliceError<SqlError>> for SqlError {

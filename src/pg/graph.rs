@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::binding::{self, Binding};
 use super::bound_table::{BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule};
+use super::embedding::{self, EmbeddingColumn};
 use super::error::SqlError;
 use super::private_table;
 use super::relation::{self, catalog_generation};
@@ -87,6 +88,8 @@ pub struct Graph {
     edges: BoundTable,
     /// What a slice asks.
     pub statements: Statements,
+    /// The mapping of `embedding`, as given to `bind_tables`.
+    embedding: Option<Value>,
 }
 
 /// The name in attestations of the graph in the default tables.
@@ -178,11 +181,9 @@ impl Graph {
         let mapping = tables_mapping(mapping)?;
         let turns = BoundTable::resolve(turns, &TURNS, mapping.get("turns"))?;
         let edges = BoundTable::resolve(edges, &EDGES, mapping.get("edges"))?;
-        let tables = [
-            Named { name: "turns", alias: "t", table: &turns },
-            Named { name: "edges", alias: "e", table: &edges },
-        ];
-        let fill = |template| fill(template, &tables);
+        let embedding = mapping.get("turns").and_then(|turns| turns.get(embedding::KEY)).cloned();
+        let tables = named(&turns, &edges);
+        let fill = |template| fill(template, &[], &tables);
         let statements = Statements {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
             neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
@@ -196,7 +197,38 @@ impl Graph {
             turn_ids: fill(include_str!("../../sql/queries/turn_ids.sql")),
             edge_pairs: fill(include_str!("../../sql/queries/edge_pairs.sql")),
         };
-        Ok(Graph { name, turns, edges, statements })
+        Ok(Graph { name, turns, edges, statements, embedding })
+    }
+
+    /// The embedding column as it is now: types and operators come and go without a word to the
+    /// tables.
+    ///
+    /// # Errors
+    /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
+    pub fn embedding(&self) -> Result<EmbeddingColumn, SqlError> {
+        EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())
+    }
+
+    /// Checks an embedding column that was named; a recognised one may be anything.
+    ///
+    /// # Errors
+    /// As [`Graph::embedding`].
+    pub fn check_embedding(&self) -> Result<(), SqlError> {
+        match self.embedding {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => self.embedding().map(|_| ()),
+        }
+    }
+
+    /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
+    pub fn statement(&self, template: &str, extra: &[(&str, &str)]) -> String {
+        fill(template, extra, &named(&self.turns, &self.edges))
+    }
+
+    /// The column that names a turn's session, and its type.
+    pub fn session_column(&self) -> Option<(&str, pg_sys::Oid)> {
+        let (name, base_type) = self.turns.columns["session_id"].stored.as_ref()?;
+        Some((name, *base_type))
     }
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
@@ -213,6 +245,14 @@ impl Graph {
     pub fn description(&self) -> Value {
         json!({ "turns": self.turns.description("t"), "edges": self.edges.description("e") })
     }
+}
+
+/// The tables as statements of sql/queries name them.
+fn named<'a>(turns: &'a BoundTable, edges: &'a BoundTable) -> [Named<'a>; 2] {
+    [
+        Named { name: "turns", alias: "t", table: turns },
+        Named { name: "edges", alias: "e", table: edges },
+    ]
 }
 
 fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError> {
@@ -249,7 +289,10 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         let columns = columns
             .as_object()
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
-        if let Some(key) = columns.keys().find(|key| rules.iter().all(|rule| rule.key != **key)) {
+        let known = |key: &str| {
+            rules.iter().any(|rule| rule.key == key) || (part == "turns" && key == embedding::KEY)
+        };
+        if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));
         }
     }

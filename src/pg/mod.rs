@@ -3,6 +3,7 @@
 
 pub mod binding;
 pub mod bound_table;
+pub mod embedding;
 pub mod environment;
 pub mod error;
 pub mod graph;
@@ -11,6 +12,7 @@ pub mod keys;
 pub mod private_table;
 pub mod recorder;
 pub mod relation;
+pub mod retrieval;
 pub mod session;
 pub mod spi;
 pub mod store;

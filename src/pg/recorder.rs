@@ -135,7 +135,7 @@ impl RecorderTable {
     }
 
     fn statement(&self, template: &str) -> String {
-        fill(template, &[Named { name: "events", alias: "e", table: &self.events }])
+        fill(template, &[], &[Named { name: "events", alias: "e", table: &self.events }])
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Argument<'a> {
     Ids(&'a [TurnId]),
     /// A `bigint`.
     Number(i64),
+    /// A `text`.
+    Text(Option<&'a str>),
 }
 
 impl Argument<'_> {
@@ -92,14 +94,16 @@ impl Argument<'_> {
         match self {
             Argument::Ids(_) => pg_sys::UUIDARRAYOID,
             Argument::Number(_) => pg_sys::INT8OID,
+            Argument::Text(_) => pg_sys::TEXTOID,
         }
     }
 
-    /// The value, in the current memory context.
-    fn datum(self) -> pg_sys::Datum {
+    /// The value, in the current memory context; `None` for NULL.
+    fn datum(self) -> Option<pg_sys::Datum> {
         match self {
-            Argument::Ids(ids) => uuid_array(ids),
-            Argument::Number(number) => number.into(),
+            Argument::Ids(ids) => Some(uuid_array(ids)),
+            Argument::Number(number) => Some(number.into()),
+            Argument::Text(text) => text.and_then(IntoDatum::into_datum),
         }
     }
 }
@@ -111,8 +115,9 @@ fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
         let list = pg_sys::makeParamList(arguments.len() as c_int);
         for (index, argument) in arguments.iter().enumerate() {
             let entry = (*list).params.as_mut_ptr().add(index);
-            (*entry).value = argument.datum();
-            (*entry).isnull = false;
+            let value = argument.datum();
+            (*entry).isnull = value.is_none();
+            (*entry).value = value.unwrap_or(pg_sys::Datum::null());
             (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
             (*entry).ptype = argument.type_oid();
         }
@@ -133,7 +138,7 @@ pub fn query(
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
     let mut receiver = Receiver::new(&mut sink);
-    // SAFETY: the parameter list lives, like the arrays in it, in SPI's procedure context until
+    // SAFETY: the parameter list lives, like the values in it, in SPI's procedure context until
     // SPI_finish; the receiver and the sink it points to outlive the call.
     let code = unsafe {
         let options = pg_sys::SPIExecuteOptions {
@@ -366,4 +371,35 @@ impl Row {
             result
         }
     }
+
+    /// A `real[]`, handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
+    pub fn floats<T>(&self, column: usize, read: impl FnOnce(Option<&[f32]>) -> T) -> T {
+        let Some(datum) = self.datum(column) else {
+            return read(None);
+        };
+        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType; with one dimension
+        // and no bitmap of NULLs its length follows, then its lower bound, then, aligned, as many
+        // binary32 numbers. A copy that the detoaster made is freed here.
+        unsafe {
+            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
+            let plain = (*array).ndim == 1
+                && (*array).dataoffset == 0
+                && (*array).elemtype == pg_sys::FLOAT4OID;
+            let values = plain.then(|| {
+                let length = *array.add(1).cast::<c_int>();
+                let first = array.cast::<u8>().add(ARRAY_HEADER).cast::<f32>();
+                std::slice::from_raw_parts(first, length as usize)
+            });
+            let result = read(values);
+            if array.cast() != stored {
+                pg_sys::pfree(array.cast());
+            }
+            result
+        }
+    }
 }
+
+/// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
+const ARRAY_HEADER: usize =
+    (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);

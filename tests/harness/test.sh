@@ -114,6 +114,9 @@ server_steps() {
     skip "$server: all tests on it" 'the extension did not install'
     return
   fi
+  if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
+    skip "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
+  fi
   step count_status "$server: start" "$root/tests/harness/server.sh" start test
   ((bad == 0)) || return 0
   use_server test

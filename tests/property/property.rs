@@ -9,6 +9,7 @@ mod generate;
 mod invariants;
 mod naive;
 mod policy_text;
+mod ranking;
 mod slice_sets;
 
 use proptest::test_runner::{Config, RngAlgorithm};

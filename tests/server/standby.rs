@@ -134,6 +134,23 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
          UNION ALL SELECT c::text FROM recorder_chunks_since(0, 25) AS c",
         few,
     );
+    ask(
+        "SELECT p::text FROM graph_policies AS p WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT graph_policy('small')::text
+         UNION ALL SELECT graph_policy_registry_fingerprint()
+         UNION ALL SELECT graph_api_policies()::text
+         UNION ALL SELECT graph_api_health()::text
+         UNION ALL SELECT graph_api_slice(json_build_object('anchor_turn_id', $1[1]))::text
+         UNION ALL SELECT graph_api_slice_batch(json_build_object('anchor_turn_ids', $1))::text",
+        few,
+    );
+    ask(
+        "SELECT concat_ws(' ', s.turn_id, s.similarity, graph_can_promote(s.provenance, s.turn_id))
+         FROM unnest($1::uuid[]) AS id, graph_search_slice('{1,2,3}', id, 'broad') AS s
+         UNION ALL SELECT a::text FROM graph_anchor(query_embedding => '{1,2,3}') AS a
+         UNION ALL SELECT a::text FROM graph_anchors_recent() AS a",
+        few,
+    );
     answers
 }
 
@@ -160,6 +177,13 @@ fn a_standby_slices_byte_for_byte_as_its_primary() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");
     load_graph(&mut primary, &data);
     primary.batch_execute(EVENTS).unwrap();
+    primary.batch_execute(r#"SELECT graph_policy_register('{"max_nodes": 9}', 'small')"#).unwrap();
+    primary
+        .batch_execute(
+            "ALTER TABLE public.memory_turns ADD COLUMN embedding real[];
+             UPDATE public.memory_turns SET embedding = ARRAY[1, salience_score, trajectory_depth]::real[]",
+        )
+        .unwrap();
     let anchors = fifty_turns(&mut primary);
     // Dropped, hence stopped, before the database is.
     let standby = Standby::start();

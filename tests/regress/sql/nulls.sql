@@ -7,16 +7,20 @@ INSERT INTO sample VALUES
     ('slice_policy', $$'default'$$, $$'{}'$$),
     ('chunking_policy', $$'default'$$, $$'{}'$$),
     ('text', $$'x'$$, $$''$$),
+    ('text[]', $$'{x}'$$, $$'{}'$$),
     ('name', $$'no_such_schema'$$, $$''$$),
     ('cstring', $$'default'$$, $$''$$),
     ('real', '0.5', '0'),
     ('integer', '1', '0'),
     ('bigint', '1', '0'),
+    ('real[]', $$'{1,2}'$$, $$'{}'$$),
     ('boolean', 'true', 'false'),
     ('json', $$'{}'$$, $$'{}'$$),
     ('jsonb', $$'{}'$$, $$'{}'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
     ('regclass', $$'memory_turns'$$, '0');
+
+ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1,2}';
 
 -- Each function is called with good values, except for one position; what it did is undone.
 CREATE FUNCTION pg_temp.call(fn regprocedure, odd_position int, odd_value text) RETURNS text
@@ -49,6 +53,8 @@ CROSS JOIN (VALUES ('null'), ('empty')) AS v (value)
 WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
 ORDER BY p.pronamespace::regnamespace::text COLLATE "C" = 'graph_kernel', p.proname COLLATE "C", a.position, v.value DESC;
+
+ALTER TABLE memory_turns DROP COLUMN embedding;
 
 -- Functions with an internal argument cannot be called by SQL at all.
 SELECT code, message FROM test_error('SELECT slice_policy_recv(NULL)');
