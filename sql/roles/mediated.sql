@@ -1,4 +1,4 @@
--- Mediated access: callers get slices, by registered policies, and nothing else of the graph. A role that
+-- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph. A role that
 -- nobody can log in as reads the tables; functions in schema api run with its rights, and these are all
 -- that is exposed over HTTP. Run it as a superuser after supabase.sql; it may be run again.
 
@@ -40,6 +40,17 @@ BEGIN ATOMIC
      ORDER BY s.selection_order;
 END;
 
+CREATE OR REPLACE FUNCTION api.search_slice(
+    query_embedding real[], anchor uuid, policy text DEFAULT 'default', limit_count integer DEFAULT 10)
+RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT s.rank, s.turn_id, s.similarity, s.role, s.content, s.provenance
+      FROM graph_search_slice(query_embedding, anchor, graph_policy(policy), limit_count) AS s
+     ORDER BY s.rank;
+END;
+
 CREATE OR REPLACE FUNCTION api.graph_api_slice(json) RETURNS json
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -50,16 +61,23 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 RETURN graph_api_slice_batch($1);
 
+CREATE OR REPLACE FUNCTION api.graph_api_search_slice(json) RETURNS json
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+RETURN graph_api_search_slice($1);
+
 -- A function's new owner needs CREATE on its schema while it becomes the owner.
 GRANT CREATE ON SCHEMA api TO graph_reader;
 ALTER FUNCTION api.graph_slice(uuid, text) OWNER TO graph_reader;
 ALTER FUNCTION api.slice_content(uuid, text) OWNER TO graph_reader;
+ALTER FUNCTION api.search_slice(real[], uuid, text, integer) OWNER TO graph_reader;
 ALTER FUNCTION api.graph_api_slice(json) OWNER TO graph_reader;
 ALTER FUNCTION api.graph_api_slice_batch(json) OWNER TO graph_reader;
+ALTER FUNCTION api.graph_api_search_slice(json) OWNER TO graph_reader;
 REVOKE CREATE ON SCHEMA api FROM graph_reader;
 
-REVOKE EXECUTE ON FUNCTION api.graph_slice(uuid, text), api.slice_content(uuid, text),
-    api.graph_api_slice(json), api.graph_api_slice_batch(json) FROM PUBLIC, anon;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA api FROM PUBLIC, anon;
 GRANT EXECUTE ON FUNCTION api.graph_slice(uuid, text), api.slice_content(uuid, text),
-    api.graph_api_slice(json), api.graph_api_slice_batch(json) TO authenticated;
+    api.search_slice(real[], uuid, text, integer), api.graph_api_slice(json),
+    api.graph_api_slice_batch(json), api.graph_api_search_slice(json) TO authenticated;
 COMMIT;

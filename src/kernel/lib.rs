@@ -4,7 +4,10 @@
 //! asks a [`store::GraphStore`] for neighbours in batches and returns a [`slice::Slice`];
 //! [`export::Export`] gives the slice its canonical bytes and fingerprints, [`attestation`] its
 //! tokens; [`verify`] takes an export from outside apart again. [`diversity`] and [`sufficiency`]
-//! measure a slice as evidence; [`slice_sets`] and [`atlas`] hold many slices side by side.
+//! measure a slice as evidence; [`slice_sets`] and [`atlas`] hold many slices side by side. An
+//! [`observer`] hears why turns are in a slice or not, for [`explain`] and [`why`].
+//! [`retrieval`] ranks the turns of a slice by [`similarity`], and [`provenance`] signs what was
+//! found. [`chunking`] cuts recorder events into chunks.
 #![forbid(unsafe_code)]
 
 pub mod atlas;
