@@ -16,7 +16,7 @@ BEGIN
         'graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)',
         'graph_replay_retrieval(jsonb, real[])']
     LOOP
-        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_memoize = off SET jit = off',
+        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off',
             slicing);
     END LOOP;
 END

@@ -122,12 +122,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.load_children(children_of, siblings)
     }
 
-    /// The edges of these turns and of those around them, so many steps far.
+    /// The edges of these turns and of those around them, so many steps far; none of more than is
+    /// needed to tell that there are too many.
     fn read_around(&mut self, of: &[TurnId], steps: u32) -> Result<EdgesOf, SliceError<S::Error>> {
-        let reach = of.len() + self.limits.nearby;
+        let reach = if steps == 0 { of.len() } else { of.len() + self.limits.nearby };
         let from: Vec<TurnId> =
             of.iter().map(|id| self.beside.get(id).copied().unwrap_or(*id)).collect();
         let mut read: EdgesOf = Vec::new();
+        let mut ends = 0;
         self.store
             .nearby(
                 of,
@@ -136,13 +138,17 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 self.limits.nearby + 1,
                 &mut |(turn, neighbour)| {
                     if read.last().is_none_or(|(last, _)| *last != turn) {
-                        if read.len() >= reach {
+                        // Where ways meet again, going on would read the same edges many times.
+                        let branched = read.len() >= of.len() + self.limits.batch
+                            && !is_unbranched(ends, read.len());
+                        if read.len() >= reach || branched {
                             return ControlFlow::Break(());
                         }
                         read.push((turn, Vec::new()));
                     }
-                    if let Some((_, ends)) = read.last_mut() {
-                        ends.push(neighbour);
+                    if let Some((_, list)) = read.last_mut() {
+                        list.push(neighbour);
+                        ends += 1;
                     }
                     ControlFlow::Continue(())
                 },
@@ -165,18 +171,33 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let mut seen: HashSet<TurnId> = level.iter().copied().collect();
         while !level.is_empty() {
             let start = read.len();
-            read.extend(level.iter().map(|id| (*id, Vec::new())));
-            self.store
-                .neighbours(&level, self.limits.nearby + 1, &mut |(index, neighbour)| {
-                    read[start + index].1.push(neighbour);
-                    ControlFlow::Continue(())
-                })
-                .map_err(SliceError::Store)?;
+            read.extend(self.read_edges(&level)?);
             let ends = read[start..].iter().flat_map(|(_, ends)| ends).map(|end| end.id());
             level = ends.filter(|id| !self.children.contains_key(id) && seen.insert(*id)).collect();
             level.truncate(reach.saturating_sub(read.len()));
         }
         Ok(read)
+    }
+
+    /// The edges of these turns.
+    fn read_edges(&mut self, of: &[TurnId]) -> Result<EdgesOf, SliceError<S::Error>> {
+        let places: HashMap<TurnId, usize> =
+            of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        let mut read: EdgesOf = of.iter().map(|id| (*id, Vec::new())).collect();
+        let most = self.limits.nearby;
+        let mut wide = false;
+        self.store
+            .neighbours(of, &mut |(turn, neighbour)| {
+                if let Some(place) = places.get(&turn) {
+                    let ends = &mut read[*place].1;
+                    ends.push(neighbour);
+                    wide = ends.len() > 2 * most;
+                }
+                continue_while(!wide)
+            })
+            .map_err(SliceError::Store)?;
+        // A turn of very many edges would take long to read whole.
+        if wide { self.read_around(of, 0) } else { Ok(read) }
     }
 
     /// Looks up the turns at the ends of edges and keeps the edges of turns that are not wide.

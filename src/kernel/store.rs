@@ -62,21 +62,20 @@ pub trait GraphStore {
     /// When the store cannot answer.
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Self::Error>;
 
-    /// The edges of each turn, both ways, of each way at most `most`.
+    /// The edges of each turn, both ways.
     ///
     /// # Errors
     /// When the store cannot answer.
     fn neighbours(
         &mut self,
         of: &[TurnId],
-        most: usize,
-        sink: Sink<'_, (usize, Neighbour)>,
+        sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Self::Error>;
 
     /// The edges of these turns, then those of turns around them, nearest first, so many steps far
     /// (the given turns are the first step) or until the sink breaks. `from` says for each given
-    /// turn where not to look from it: at its neighbour of that name. The rows of a turn come one
-    /// after another; a turn can come again, and nothing comes of one without edges.
+    /// turn where not to look from it: at its neighbour of that name. Of each turn at most `most`
+    /// parents and `most` children come, one after another; a turn can come again.
     ///
     /// # Errors
     /// When the store cannot answer.

@@ -45,6 +45,16 @@ fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
     .into()
 }
 
+/// The `uuid` of this id, in the current memory context.
+fn uuid_copy(id: TurnId) -> pg_sys::Datum {
+    // SAFETY: the memory has room for the 16 bytes that are copied into it.
+    unsafe {
+        let copy: *mut u8 = pg_sys::palloc(16).cast();
+        copy.copy_from_nonoverlapping(id.as_bytes().as_ptr(), 16);
+        copy.into()
+    }
+}
+
 /// A prepared statement that lives as long as the backend.
 struct Plan(NonNull<pg_sys::_SPI_plan>);
 
@@ -81,6 +91,8 @@ impl Drop for Connection {
 /// A value for a parameter of a statement.
 #[derive(Clone, Copy)]
 pub enum Argument<'a> {
+    /// A `uuid`.
+    Id(TurnId),
     /// A `uuid[]`.
     Ids(&'a [TurnId]),
     /// A `bigint`.
@@ -92,6 +104,7 @@ pub enum Argument<'a> {
 impl Argument<'_> {
     fn type_oid(self) -> pg_sys::Oid {
         match self {
+            Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Ids(_) => pg_sys::UUIDARRAYOID,
             Argument::Number(_) => pg_sys::INT8OID,
             Argument::Text(_) => pg_sys::TEXTOID,
@@ -101,6 +114,7 @@ impl Argument<'_> {
     /// The value, in the current memory context; `None` for NULL.
     fn datum(self) -> Option<pg_sys::Datum> {
         match self {
+            Argument::Id(id) => Some(uuid_copy(id)),
             Argument::Ids(ids) => Some(uuid_array(ids)),
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.and_then(IntoDatum::into_datum),

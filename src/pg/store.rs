@@ -82,12 +82,13 @@ impl GraphStore for PgStore<'_> {
     fn neighbours(
         &mut self,
         of: &[TurnId],
-        most: usize,
-        sink: Sink<'_, (usize, Neighbour)>,
+        sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), SqlError> {
-        let arguments = [Argument::Ids(of), Argument::Number(most as i64)];
+        let (Some(first), Some(last)) = (of.iter().min(), of.iter().max()) else { return Ok(()) };
+        let arguments = [Argument::Ids(of), Argument::Id(*first), Argument::Id(*last)];
         self.ask(&self.graph.statements.neighbours, &arguments, |row| {
-            neighbour(&row).map_or(ControlFlow::Continue(()), |end| sink((position(&row), end)))
+            let turn = row.id(0).zip(neighbour(&row));
+            turn.map_or(ControlFlow::Continue(()), &mut *sink)
         })
     }
 

@@ -9,6 +9,7 @@ mod generate;
 mod invariants;
 mod naive;
 mod policy_text;
+mod question_count;
 mod ranking;
 mod slice_sets;
 

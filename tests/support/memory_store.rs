@@ -49,6 +49,17 @@ impl MemoryStore {
         at(&self.turns_by_id, id).map(|position| (position, &self.turns[position]))
     }
 
+    /// The other ends of a turn's edges, with the edges' positions.
+    fn ends(&self, turn: TurnId) -> impl Iterator<Item = (usize, Neighbour)> {
+        let parents = at(&self.edges_by_child, turn).map(|position| {
+            let Edge { parent, edge_type, .. } = self.edges[position];
+            (position, Neighbour::Parent(parent, edge_type))
+        });
+        let children = at(&self.edges_by_parent, turn)
+            .map(|position| (position, Neighbour::Child(self.edges[position].child)));
+        parents.chain(children)
+    }
+
     /// Gives rows, each with its storage position, to the sink until it has enough.
     fn answer<T>(
         &mut self,
@@ -96,18 +107,11 @@ impl GraphStore for MemoryStore {
     fn neighbours(
         &mut self,
         of: &[TurnId],
-        most: usize,
-        sink: Sink<'_, (usize, Neighbour)>,
+        sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Infallible> {
         let mut rows = Vec::new();
-        for (index, turn) in of.iter().enumerate() {
-            for position in at(&self.edges_by_child, *turn).take(most) {
-                let Edge { parent, edge_type, .. } = self.edges[position];
-                rows.push((position, (index, Neighbour::Parent(parent, edge_type))));
-            }
-            for position in at(&self.edges_by_parent, *turn).take(most) {
-                rows.push((position, (index, Neighbour::Child(self.edges[position].child))));
-            }
+        for turn in of {
+            rows.extend(self.ends(*turn).map(|(position, end)| (position, (*turn, end))));
         }
         self.answer(rows, sink)
     }
@@ -123,15 +127,26 @@ impl GraphStore for MemoryStore {
         let mut level: Vec<(TurnId, TurnId)> =
             of.iter().copied().zip(from.iter().copied()).collect();
         for _ in 0..steps {
+            if level.is_empty() {
+                break;
+            }
             let mut next = Vec::new();
             for (turn, came_from) in level {
+                let is_parent = |end: &(usize, Neighbour)| matches!(end.1, Neighbour::Parent(..));
+                let (parents, children): (Vec<_>, Vec<_>) = self.ends(turn).partition(is_parent);
+                let rows: Vec<(usize, (TurnId, Neighbour))> = parents
+                    .into_iter()
+                    .take(most)
+                    .chain(children.into_iter().take(most))
+                    .map(|(position, end)| (position, (turn, end)))
+                    .collect();
+                let others = rows.iter().map(|(_, (_, end))| end.id());
+                next.extend(
+                    others.filter(|id| *id != came_from && *id != turn).map(|id| (id, turn)),
+                );
                 let mut flow = ControlFlow::Continue(());
-                self.neighbours(&[turn], most, &mut |(_, neighbour)| {
-                    let other = neighbour.id();
-                    if other != came_from && other != turn {
-                        next.push((other, turn));
-                    }
-                    flow = sink((turn, neighbour));
+                self.answer(rows, &mut |row| {
+                    flow = sink(row);
                     flow
                 })?;
                 if flow.is_break() {

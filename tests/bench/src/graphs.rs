@@ -1,0 +1,103 @@
+//! The graphs that are sliced. What is generated depends on nothing but the seed.
+
+use std::path::Path;
+
+use fastrand::Rng;
+use graph_kernel_tests::data::{Graph, read_graph};
+use kernel::edge::{Edge, EdgeType};
+use kernel::turn::{Phase, Role, Turn, TurnId};
+
+/// Real transcripts of coding agents, where the data is at hand.
+pub fn recorded_sessions() -> Option<Graph> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/agent_sessions");
+    folder.is_dir().then(|| read_graph(&folder))
+}
+
+/// Conversations as coding agents have them: long, few branches, fewer merges.
+pub fn sessions(turns: usize) -> Graph {
+    let mut random = Rng::with_seed(1);
+    let mut graph = Graph::default();
+    while graph.turns.len() < turns {
+        let start = graph.turns.len();
+        // Between 8 and about 2 000 turns, short ones being more frequent.
+        let length = (8.0 * 250.0_f64.powf(random.f64())) as usize;
+        for at in start..(start + length).min(turns) {
+            add_turn(&mut graph, &mut random, start);
+            if at > start {
+                let back = if random.f32() < 0.05 { random.usize(1..=20) } else { 1 };
+                add_edge(&mut graph, at, at.saturating_sub(back).max(start), EdgeType::Reply);
+            }
+            if at > start + 2 && random.f32() < 0.035 {
+                let back = random.usize(2..=30);
+                add_edge(&mut graph, at, at.saturating_sub(back).max(start), EdgeType::Reference);
+            }
+        }
+    }
+    graph
+}
+
+/// Every turn answers one of the three before it and refers to one of the thirty before it.
+pub fn dense(turns: usize) -> Graph {
+    let mut random = Rng::with_seed(2);
+    let mut graph = Graph::default();
+    for at in 0..turns {
+        add_turn(&mut graph, &mut random, 0);
+        if at > 0 {
+            add_edge(&mut graph, at, at.saturating_sub(random.usize(1..=3)), EdgeType::Reply);
+            add_edge(&mut graph, at, at.saturating_sub(random.usize(1..=30)), EdgeType::Reference);
+        }
+    }
+    graph
+}
+
+/// The shape of a commit graph: four lines of work that fork from each other, two turns in five
+/// being merges.
+pub fn commits(turns: usize) -> Graph {
+    let mut random = Rng::with_seed(3);
+    let mut graph = Graph::default();
+    for at in 0..turns {
+        add_turn(&mut graph, &mut random, 0);
+        if at > 0 {
+            add_edge(&mut graph, at, at.saturating_sub(random.usize(1..=4)), EdgeType::Branch);
+        }
+        if at > 0 && random.f32() < 0.4 {
+            add_edge(&mut graph, at, at.saturating_sub(random.usize(2..=20)), EdgeType::Reply);
+        }
+    }
+    graph
+}
+
+/// One turn with this many children.
+pub fn hub(children: usize) -> Graph {
+    let mut random = Rng::with_seed(4);
+    let mut graph = Graph::default();
+    add_turn(&mut graph, &mut random, 0);
+    for at in 1..=children {
+        add_turn(&mut graph, &mut random, 0);
+        add_edge(&mut graph, at, 0, EdgeType::Reply);
+    }
+    graph
+}
+
+fn add_turn(graph: &mut Graph, random: &mut Rng, session: usize) {
+    let number = graph.turns.len();
+    graph.turns.push(Turn {
+        id: TurnId::from_u128(random.u128(..)),
+        session_id: format!("session {session}"),
+        role: [Role::User, Role::Assistant, Role::Tool][number % 3],
+        phase: Phase::ALL[random.usize(..Phase::ALL.len())],
+        salience: random.f32(),
+        trajectory_depth: (number - session) as u32,
+        trajectory_sibling_order: 0,
+        trajectory_homogeneity: random.f32(),
+        trajectory_temporal: random.f32(),
+        trajectory_complexity: random.u8(1..=5).into(),
+        created_at: 1_767_225_600 + 60 * number as i64,
+        content_hash: None,
+    });
+}
+
+fn add_edge(graph: &mut Graph, child: usize, parent: usize, edge_type: EdgeType) {
+    let (parent, child) = (graph.turns[parent].id, graph.turns[child].id);
+    graph.edges.push(Edge { parent, child, edge_type });
+}

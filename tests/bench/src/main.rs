@@ -1,0 +1,39 @@
+//! Slices side by side: this extension, the published crate in memory and over PostgreSQL, and what
+//! one would write in SQL; on one machine, one server, in one run.
+//!
+//! `make bench` runs it. Arguments: the folder for the results, and `short` or the largest number of
+//! turns for the growth of costs. PG* name the server.
+
+mod graphs;
+mod machine;
+mod peer;
+mod report;
+mod sample;
+mod tables;
+mod work;
+
+use std::path::Path;
+
+use report::Report;
+use tables::Result;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, scale] = &arguments[..] else {
+        return Err("usage: graph_kernel_bench FOLDER short|1m|10m".into());
+    };
+    let size = match scale.as_str() {
+        "short" => work::Size { turns: 2_000, anchors: 5, rounds: 1, largest: 8_000, hub: 20_000 },
+        "1m" => work::Size::full(1_000_000),
+        "10m" => work::Size::full(10_000_000),
+        _ => return Err("the scale is short, 1m or 10m".into()),
+    };
+    let mut report = Report::new(machine::describe()?);
+    work::graphs(&size, &mut report)?;
+    work::batch(&size, &mut report)?;
+    work::vectors(&size, &mut report)?;
+    work::growth(&size, &mut report)?;
+    work::hub(&size, &mut report)?;
+    print!("{}", report.text());
+    report.write(Path::new(folder))
+}

@@ -1,0 +1,401 @@
+//! The works that are measured.
+
+use std::cell::RefCell;
+use std::fs::read_to_string;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use graph_kernel_tests::data::Graph;
+use postgres::{Client, NoTls, Statement};
+use uuid::Uuid;
+
+use crate::graphs;
+use crate::peer;
+use crate::report::{Goal, Report};
+use crate::sample::{Contestant, anchors, race};
+use crate::tables::{Result, connect, load, load_for_peer};
+
+/// How much is measured.
+pub struct Size {
+    /// Turns of the generated graphs.
+    pub turns: usize,
+    /// Anchors of each graph.
+    pub anchors: usize,
+    /// Times that each anchor is sliced, the first not counted.
+    pub rounds: usize,
+    /// Turns of the largest graph of the growth.
+    pub largest: usize,
+    /// Children of the hub.
+    pub hub: usize,
+}
+
+impl Size {
+    pub fn full(largest: usize) -> Self {
+        Size { turns: 100_000, anchors: 200, rounds: 3, largest, hub: 1_000_000 }
+    }
+}
+
+/// A statement with the anchor as its parameter; every row is fetched.
+fn statement<'a>(
+    client: &'a RefCell<Client>,
+    name: &'static str,
+    sql: &str,
+) -> Result<Contestant<'a>> {
+    let statement = client.borrow_mut().prepare(sql)?;
+    Ok(Contestant::new(name, move |anchor| {
+        client.borrow_mut().query(&statement, &[&anchor])?;
+        Ok(())
+    }))
+}
+
+/// S1 to S4: one slice, on three graphs.
+pub fn graphs(size: &Size, report: &mut Report) -> Result<()> {
+    let recorded = graphs::recorded_sessions();
+    let sessions = match &recorded {
+        Some(graph) if size.turns >= 100_000 => graph.clone(),
+        _ => graphs::sessions(size.turns),
+    };
+    let origin = if recorded.is_some() && size.turns >= 100_000 { "recorded" } else { "generated" };
+    report.note(format!("sessions: {origin}, {} turns", sessions.turns.len()));
+    one_slice("sessions", &sessions, size, report)?;
+    one_slice("dense", &graphs::dense(size.turns), size, report)?;
+    one_slice("commits", &graphs::commits(size.turns), size, report)
+}
+
+fn one_slice(name: &'static str, graph: &Graph, size: &Size, report: &mut Report) -> Result<()> {
+    let runtime = Arc::new(tokio::runtime::Builder::new_current_thread().enable_all().build()?);
+    let mut client = load(name, graph)?;
+    let peer_name = format!("{name}_peer");
+    load_for_peer(&peer_name, graph)?;
+    client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
+    client.batch_execute(include_str!("../sql/plpgsql_slice.sql"))?;
+    let ids: Vec<Uuid> = graph.turns.iter().map(|turn| turn.id).collect();
+    let anchors = anchors(&ids, size.anchors);
+    let turns = slice_sizes(&mut client, &anchors)?;
+    report.note(format!(
+        "{name}: {} turns, {} edges; slices have {} turns in the median, {} at most",
+        graph.turns.len(),
+        graph.edges.len(),
+        turns[turns.len() / 2],
+        turns[turns.len() - 1]
+    ));
+    report.note(agreement(name, &mut client, &anchors)?);
+
+    let in_memory = peer::in_memory(graph, &runtime)?;
+    let in_postgres = peer::in_postgres(&peer_name, &runtime)?;
+    let floor = Floor::new(&mut client, &anchors)?;
+    let client = RefCell::new(client);
+    let times = race(
+        &mut [
+            statement(&client, "graph_slice", "SELECT graph_slice($1)::text")?,
+            statement(&client, "graph_slice_turns", "SELECT * FROM graph_slice_turns($1)")?,
+            floor.contestant(&client),
+            Contestant::new("crate in memory", |anchor| in_memory.slice(anchor).map(drop)),
+            Contestant::new("crate over PostgreSQL", |anchor| in_postgres.slice(anchor).map(drop)),
+            statement(&client, "PL/pgSQL", "SELECT * FROM plpgsql_slice($1)")?,
+            statement(&client, "recursive CTE", "SELECT * FROM radius_ball($1)")?,
+        ],
+        &anchors,
+        size.rounds,
+    )?;
+    let [slice, rows, _, memory, store, plpgsql, ball] = &times[..] else { unreachable!() };
+    let (peer_goal, store_goal) = match name {
+        "sessions" => (Goal::at_most(1.0, 0.4), Goal::at_least(8.0, 20.0)),
+        _ => (Goal::at_most(1.0, 0.6), Goal::at_least(20.0, 40.0)),
+    };
+    let row = if name == "sessions" { "S1" } else { "S2" };
+    report.compare(row, name, slice, memory, peer_goal);
+    report.compare("S3", name, slice, store, store_goal);
+    report.compare("S4", name, slice, plpgsql, Goal::at_least(5.0, 5.0));
+    report.compare("S4", name, rows, ball, Goal::at_most(1.0, 1.0));
+    report.times(name, &times);
+    Ok(())
+}
+
+/// The number of turns of each slice, ascending.
+fn slice_sizes(client: &mut Client, anchors: &[Uuid]) -> Result<Vec<i64>> {
+    let rows = client.query(
+        "SELECT n FROM unnest($1::uuid[]) AS a, LATERAL (SELECT count(*) AS n FROM graph_slice_turns(a)) AS s
+         ORDER BY n",
+        &[&anchors],
+    )?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Whether the PL/pgSQL function selects what the extension does.
+fn agreement(name: &str, client: &mut Client, anchors: &[Uuid]) -> Result<String> {
+    let row = client.query_one(
+        "SELECT count(*) FILTER (WHERE ARRAY(SELECT turn_id FROM graph_slice_turns(a))
+                                     = ARRAY(SELECT p FROM plpgsql_slice(a) AS p ORDER BY p))
+           FROM unnest($1::uuid[]) AS a",
+        &[&anchors],
+    )?;
+    let same: i64 = row.get(0);
+    Ok(format!(
+        "{name}: the PL/pgSQL function selects the same turns at {same} of {} anchors",
+        anchors.len()
+    ))
+}
+
+/// The least that any slicer over these tables has to read: the edges of each selected turn, both
+/// ways, and its row.
+struct Floor {
+    statement: Statement,
+    slices: Vec<(Uuid, Vec<Uuid>)>,
+}
+
+impl Floor {
+    fn new(client: &mut Client, anchors: &[Uuid]) -> Result<Self> {
+        let statement = client.prepare(
+            "SELECT count(e), count(t.created_at)
+               FROM unnest($1::uuid[]) AS k(id)
+               CROSS JOIN LATERAL (
+                   SELECT parent_turn_id FROM memory_turn_edges WHERE child_turn_id = k.id
+                   UNION ALL
+                   SELECT child_turn_id FROM memory_turn_edges WHERE parent_turn_id = k.id) AS e
+               JOIN memory_turns AS t ON t.id = k.id",
+        )?;
+        let mut slices = Vec::new();
+        for anchor in anchors {
+            let rows = client.query("SELECT turn_id FROM graph_slice_turns($1)", &[anchor])?;
+            slices.push((*anchor, rows.iter().map(|row| row.get(0)).collect()));
+        }
+        slices.sort_unstable();
+        Ok(Floor { statement, slices })
+    }
+
+    fn contestant<'a>(&'a self, client: &'a RefCell<Client>) -> Contestant<'a> {
+        Contestant::new("index probes alone", move |anchor| {
+            let at = self.slices.binary_search_by_key(&anchor, |(id, _)| *id);
+            let (_, ids) = &self.slices[at.map_err(|_| "no such anchor")?];
+            client.borrow_mut().query(&self.statement, &[ids])?;
+            Ok(())
+        })
+    }
+}
+
+/// S7: a thousand slices in one call.
+pub fn batch(size: &Size, report: &mut Report) -> Result<()> {
+    let mut client = connect("sessions")?;
+    let ids: Vec<Uuid> = client
+        .query("SELECT id FROM memory_turns ORDER BY id", &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    let many = anchors(&ids, 5 * size.anchors);
+    client.batch_execute(
+        "CREATE OR REPLACE FUNCTION slice_one_by_one(anchors uuid[]) RETURNS bigint LANGUAGE plpgsql AS $$
+         DECLARE a uuid; total bigint := 0;
+         BEGIN
+             FOREACH a IN ARRAY anchors LOOP total := total + length(graph_slice(a)::text); END LOOP;
+             RETURN total;
+         END $$",
+    )?;
+    let client = RefCell::new(client);
+    let whole = |name, sql: &'static str| {
+        let (client, many) = (&client, &many);
+        Contestant::new(name, move |_| {
+            client.borrow_mut().query(sql, &[many])?;
+            Ok(())
+        })
+    };
+    let times = race(
+        &mut [
+            whole("graph_slices", "SELECT sum(length(slice::text)) FROM graph_slices($1)"),
+            whole("loop of graph_slice", "SELECT slice_one_by_one($1)"),
+        ],
+        &[Uuid::nil()],
+        3 * size.rounds,
+    )?;
+    report.compare("S7", "sessions", &times[0], &times[1], Goal::at_most(0.8, 0.8));
+    report.times("a thousand slices", &times);
+    Ok(())
+}
+
+/// S8: ranking inside the slice by pgvector.
+pub fn vectors(size: &Size, report: &mut Report) -> Result<()> {
+    let mut client = connect("dense")?;
+    let available: i64 = client
+        .query_one("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'", &[])?
+        .get(0);
+    if available == 0 {
+        report.note("S8: not measured, pgvector is not installed (make pgvector)".to_owned());
+        return Ok(());
+    }
+    client.batch_execute(
+        "CREATE EXTENSION vector;
+         CREATE TABLE embeddings (id uuid PRIMARY KEY, embedding vector(384) NOT NULL);
+         ALTER TABLE embeddings ALTER embedding SET STORAGE PLAIN;
+         INSERT INTO embeddings
+             SELECT t.id, (SELECT array_agg(random() - 0.5 + 0 * extract(epoch FROM t.created_at))
+                             FROM generate_series(1, 384))::vector
+             FROM (SELECT * FROM memory_turns ORDER BY created_at LIMIT 20000) AS t;
+         VACUUM ANALYZE embeddings",
+    )?;
+    let ids: Vec<Uuid> = client
+        .query("SELECT id FROM memory_turns ORDER BY created_at LIMIT 19000", &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    let anchors = anchors(&ids, size.anchors);
+    let floor = Floor::new(&mut client, &anchors)?;
+    let question: String = client
+        .query_one(
+            "SELECT (array_agg(random() - 0.5)::vector)::text FROM generate_series(1, 384)",
+            &[],
+        )?
+        .get(0);
+    let by_ids = client.prepare(&format!(
+        "SELECT id FROM embeddings WHERE id = ANY ($1) ORDER BY embedding <=> '{question}' LIMIT 10"
+    ))?;
+    let client = RefCell::new(client);
+    let times = race(
+        &mut [
+            statement(
+                &client,
+                "slice joined to ranking",
+                &format!(
+                    "SELECT e.id FROM graph_slice_turns($1) AS s JOIN embeddings AS e ON e.id = s.turn_id
+                     ORDER BY e.embedding <=> '{question}' LIMIT 10"
+                ),
+            )?,
+            statement(&client, "graph_slice_turns", "SELECT * FROM graph_slice_turns($1)")?,
+            Contestant::new("ranking by id = ANY", |anchor| {
+                let at = floor.slices.binary_search_by_key(&anchor, |(id, _)| *id);
+                let (_, ids) = &floor.slices[at.map_err(|_| "no such anchor")?];
+                client.borrow_mut().query(&by_ids, &[ids])?;
+                Ok(())
+            }),
+        ],
+        &anchors,
+        size.rounds,
+    )?;
+    let bound = times[1].median_ms() + 1.2 * times[2].median_ms();
+    report.value(
+        "S8",
+        "dense",
+        "slice joined to a ranking of its turns, against the slice + 1.2 × the ranking",
+        times[0].median_ms() / bound,
+        Goal::at_most(1.0, 1.0),
+    );
+    report.times("ranking in a slice", &times);
+    Ok(())
+}
+
+/// S5: the same slices in ever larger graphs.
+pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
+    let mut sizes = vec![size.largest];
+    while sizes[0] / 10 >= size.turns {
+        sizes.insert(0, sizes[0] / 10);
+    }
+    let mut graphs = Vec::new();
+    for turns in &sizes {
+        let graph = graphs::sessions(*turns);
+        let mut client = load("growth", &graph)?;
+        let name = format!("growth_{turns}");
+        drop(client);
+        let mut server = connect("postgres")?;
+        server.batch_execute(&format!("DROP DATABASE IF EXISTS {name}; "))?;
+        server.batch_execute(&format!("ALTER DATABASE growth RENAME TO {name}"))?;
+        client = connect(&name)?;
+        let ids: Vec<Uuid> = graph.turns.iter().map(|turn| turn.id).collect();
+        let slice = client.prepare("SELECT graph_slice($1)::text")?;
+        graphs.push((client, slice, anchors(&ids, size.anchors)));
+    }
+    // Each graph has anchors of its own: the race hands out their positions.
+    let positions: Vec<Uuid> = (0..size.anchors as u128).map(Uuid::from_u128).collect();
+    let names = ["smallest graph", "ten times larger", "a hundred times larger"];
+    let mut contestants: Vec<Contestant<'_>> = graphs
+        .iter_mut()
+        .zip(names)
+        .map(|((client, slice, anchors), name)| {
+            Contestant::new(name, move |position| {
+                client.query(&*slice, &[&anchors[position.as_u128() as usize % anchors.len()]])?;
+                Ok(())
+            })
+        })
+        .collect();
+    let times = race(&mut contestants, &positions, size.rounds)?;
+    for (pair, turns) in times.windows(2).zip(sizes.windows(2)) {
+        let name = if turns[1] >= 10_000_000 { "to 10 000 000" } else { "to 1 000 000" };
+        report.compare("S5", name, &pair[1], &pair[0], Goal::at_most(1.3, 1.1));
+    }
+    report.times("growth", &times);
+    Ok(())
+}
+
+/// S6: a turn with very many children.
+pub fn hub(size: &Size, report: &mut Report) -> Result<()> {
+    let graph = graphs::hub(size.hub);
+    let anchor = graph.turns[0].id;
+    let mut client = load("hub", &graph)?;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    client.query("SELECT graph_slice($1)::text", &[&graph.turns[1].id])?;
+    let before = anonymous_kib(pid)?;
+    let client = RefCell::new(client);
+    let times = race(
+        &mut [
+            statement(&client, "graph_slice", "SELECT graph_slice($1)::text")?,
+            statement(
+                &client,
+                "one range scan, each child looked up",
+                "SELECT count(t.salience_score) FROM memory_turn_edges AS e
+                   JOIN LATERAL (SELECT * FROM memory_turns AS t WHERE t.id = e.child_turn_id OFFSET 0) AS t ON true
+                  WHERE e.parent_turn_id = $1",
+            )?,
+        ],
+        &[anchor],
+        size.rounds,
+    )?;
+    let growth = anonymous_kib(pid)?.saturating_sub(before) as f64 / 1024.0;
+    report.value(
+        "S6",
+        "hub",
+        "growth of the backend's own memory, MiB",
+        growth,
+        Goal::at_most(64.0, 64.0),
+    );
+    report.compare("S6", "hub", &times[0], &times[1], Goal::none());
+    let late = cancel_p99(anchor, (times[0].median_ms() / 2.0) as u64, 20 * size.anchors.min(5))?;
+    report.value(
+        "S6",
+        "hub",
+        "99th percentile of 100 cancels, ms",
+        late,
+        Goal::at_most(50.0, 50.0),
+    );
+    report.times("hub", &times);
+    Ok(())
+}
+
+fn anonymous_kib(pid: i32) -> Result<u64> {
+    let status = read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).ok_or("no RssAnon")?;
+    Ok(line.split_whitespace().nth(1).ok_or("no RssAnon")?.parse()?)
+}
+
+/// How long a slice of the hub goes on after it was cancelled, in milliseconds.
+fn cancel_p99(anchor: Uuid, longest_wait: u64, times: usize) -> Result<f64> {
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut late = Vec::new();
+    for _ in 0..times {
+        let mut client = connect("hub")?;
+        client.query("SELECT 1", &[])?;
+        let token = client.cancel_token();
+        let wait = Duration::from_millis(random.u64(1..=longest_wait.max(1)));
+        let canceller = std::thread::spawn(move || {
+            std::thread::sleep(wait);
+            let sent = Instant::now();
+            token.cancel_query(NoTls).map(|()| sent)
+        });
+        let answer = client.query("SELECT graph_slice($1)::text", &[&anchor]);
+        let end = Instant::now();
+        let sent = canceller.join().map_err(|_| "the canceller panicked")??;
+        if answer.is_err() {
+            late.push(end.duration_since(sent));
+        }
+    }
+    late.sort_unstable();
+    let at = (late.len() * 99 / 100).min(late.len().saturating_sub(1));
+    Ok(late.get(at).ok_or("no slice was cancelled")?.as_secs_f64() * 1e3)
+}

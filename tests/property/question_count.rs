@@ -1,0 +1,102 @@
+//! How often a slice asks its store: over PostgreSQL each question is one statement.
+
+use std::convert::Infallible;
+
+use fastrand::Rng;
+use graph_kernel_tests::data::Graph;
+use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::edge::{Edge, EdgeType};
+use kernel::policy::SlicePolicy;
+use kernel::slicer::slice;
+use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
+use kernel::turn::{Phase, Role, Turn, TurnId};
+
+struct Counting {
+    store: MemoryStore,
+    questions: usize,
+}
+
+macro_rules! count {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $row:ty;)*) => {
+        impl GraphStore for Counting {
+            type Error = Infallible;
+            $(fn $name(&mut self, $($argument: $type,)* sink: Sink<'_, $row>) -> Result<(), Infallible> {
+                self.questions += 1;
+                self.store.$name($($argument,)* sink)
+            })*
+        }
+    };
+}
+
+count! {
+    scored(ids: &[TurnId]) -> ScoredTurn;
+    neighbours(of: &[TurnId]) -> (TurnId, Neighbour);
+    nearby(of: &[TurnId], from: &[TurnId], steps: u32, most: usize) -> (TurnId, Neighbour);
+    parents(of: &[TurnId]) -> (usize, ParentEdge);
+    children(of: &[TurnId]) -> (usize, ScoredTurn);
+    missing_children(of: &[TurnId]) -> (usize, TurnId);
+    turns(ids: &[TurnId]) -> Turn;
+}
+
+/// A graph of this many turns; `parents` gives each turn's by its place.
+fn graph(turns: usize, mut parents: impl FnMut(usize, &mut Rng) -> Vec<usize>) -> Graph {
+    let mut random = Rng::with_seed(11);
+    let mut graph = Graph::default();
+    for at in 0..turns {
+        let id = TurnId::from_u128(random.u128(..));
+        let phase = Phase::ALL[random.usize(..Phase::ALL.len())];
+        graph.turns.push(Turn {
+            id,
+            session_id: String::new(),
+            role: Role::User,
+            phase,
+            salience: random.f32(),
+            trajectory_depth: 0,
+            trajectory_sibling_order: 0,
+            trajectory_homogeneity: 0.5,
+            trajectory_temporal: 0.5,
+            trajectory_complexity: 1.0,
+            created_at: 0,
+            content_hash: None,
+        });
+        for parent in parents(at, &mut random) {
+            let parent = graph.turns[parent].id;
+            graph.edges.push(Edge { parent, child: id, edge_type: EdgeType::Reply });
+        }
+    }
+    graph
+}
+
+/// The most questions that a default slice asks at any of fifty anchors, and the largest slice.
+fn most_questions(graph: Graph) -> (usize, usize) {
+    let anchors: Vec<TurnId> =
+        graph.turns.iter().step_by(graph.turns.len() / 50).map(|turn| turn.id).collect();
+    let mut store = Counting { store: MemoryStore::new(graph), questions: 0 };
+    let (mut questions, mut turns) = (0, 0);
+    for anchor in anchors {
+        store.questions = 0;
+        let slice = slice(&mut store, &SlicePolicy::default(), anchor).unwrap();
+        questions = questions.max(store.questions);
+        turns = turns.max(slice.turns.len());
+    }
+    (questions, turns)
+}
+
+#[test]
+fn a_chain_is_sliced_in_few_questions() {
+    let chain = graph(2000, |at, _| if at == 0 { vec![] } else { vec![at - 1] });
+    let (questions, turns) = most_questions(chain);
+    assert_eq!(turns, 21);
+    assert!(questions <= 30, "{questions} questions");
+}
+
+#[test]
+fn a_dense_graph_is_sliced_in_few_questions() {
+    let dense = graph(5000, |at, random| match at {
+        0 => vec![],
+        _ => vec![at.saturating_sub(random.usize(1..=3)), at.saturating_sub(random.usize(1..=30))],
+    });
+    let (questions, turns) = most_questions(dense);
+    assert_eq!(turns, 256);
+    assert!(questions <= 60, "{questions} questions");
+}
