@@ -11,7 +11,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo psql figures stop test test-long fuzz lint build install package clean
+.PHONY: help setup demo psql figures stop test test-long pgvector fuzz lint build install package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,6 +36,9 @@ test: setup ## run every test; the last line counts them
 
 test-long: setup ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
+
+pgvector: setup ## build pgvector from its Debian source package into the private server
+	@$(harness)/pgvector.sh
 
 fuzz: setup ## break policies and exports at random, millions of times
 	@$(with_server) cargo test --release -p graph_kernel_tests --test trust_forgery mutated_text -- --ignored

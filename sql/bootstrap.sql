@@ -59,10 +59,11 @@ COMMENT ON COLUMN graph_kernel.revoked_keys.kid IS 'names the key';
 COMMENT ON COLUMN graph_kernel.revoked_keys.revoked_at IS 'when it was revoked';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 
--- pg_write_all_data may write any table, and BYPASSRLS passes row security; these three decide what
--- verifies. Only their owner changes them, through the functions; the extension's owner may add rows, as a restore does. A binding
--- restored that way is a graph of its own: with a shared key file a known name would let slices of
--- one database pass in another.
+-- pg_write_all_data may write any table, and BYPASSRLS passes row security; these tables decide what
+-- verifies and what a registered name means. Only their owner changes them, through the functions; the
+-- extension's owner may add rows, as a restore does. A binding restored that way is a graph of its own:
+-- with a shared key file a known name would let slices of one database pass in another. A registered
+-- policy is changed by nobody.
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -72,7 +73,8 @@ DECLARE
     extension_owner oid := (SELECT x.extowner FROM pg_extension AS x WHERE x.extname = 'graph_kernel');
 BEGIN
     -- No statement writes roots, a subscription's copy neither: the library inserts past triggers.
-    IF TG_TABLE_NAME <> 'root_keys' AND pg_has_role(current_user, table_owner, 'USAGE') THEN
+    IF TG_TABLE_NAME <> 'root_keys' AND (TG_TABLE_NAME <> 'policies' OR TG_OP = 'INSERT')
+       AND pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
     END IF;
     IF TG_OP <> 'INSERT' OR TG_TABLE_NAME = 'root_keys'

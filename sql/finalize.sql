@@ -10,7 +10,11 @@ BEGIN
         'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
         'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
         'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
-        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)']
+        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)',
+        'graph_overlap(uuid[], slice_policy, real)', 'graph_influence(uuid[], slice_policy)',
+        'graph_atlas(uuid[], slice_policy, text, real, integer)',
+        'graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)',
+        'graph_replay_retrieval(jsonb, real[])']
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off',
             slicing);
@@ -45,6 +49,18 @@ ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
 ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
 ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_content_hash(text) COST 100;
+ALTER FUNCTION graph_content_audit(bigint) COST 10000000 ROWS 10;
+ALTER FUNCTION graph_snapshot() SET search_path = pg_catalog, pg_temp COST 1000000;
+ALTER FUNCTION graph_diversity(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_sufficiency(json, jsonb)
+    SET search_path = pg_catalog, pg_temp COST 2000 ROWS 1;
+ALTER FUNCTION graph_overlap(uuid[], slice_policy, real)
+    SET search_path = pg_catalog, pg_temp COST 1000000 ROWS 1000;
+ALTER FUNCTION graph_influence(uuid[], slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 1000000 ROWS 1000;
+ALTER FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer)
+    SET search_path = pg_catalog, pg_temp COST 2000000;
 
 COMMENT ON TYPE slice_policy IS
     'parameters of a slice (SlicePolicy v1): a JSON object or default, focused, broad';
@@ -120,6 +136,25 @@ COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of
 COMMENT ON FUNCTION graph_kernel.unique_index_command(regclass, text) IS
     'the command that makes the unique index a turns table needs';
 COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to mend it';
+COMMENT ON FUNCTION graph_content_audit(bigint) IS
+    'turns whose content_hash is missing or not that of their content, by ascending id';
+COMMENT ON FUNCTION graph_snapshot() IS 'fingerprint of which turns and edges the graph has';
+COMMENT ON FUNCTION graph_diversity(json) IS
+    'how varied the turns of a slice that verifies are';
+COMMENT ON FUNCTION graph_sufficiency(json, jsonb) IS
+    'whether a slice that verifies is enough evidence; else a row for each thing it lacks';
+COMMENT ON FUNCTION graph_overlap(uuid[], slice_policy, real) IS
+    'which of the slices at these anchors share turns';
+COMMENT ON FUNCTION graph_influence(uuid[], slice_policy) IS
+    'in how many of the slices at these anchors each turn is';
+COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
+    'fingerprints of the slices at these anchors and of how they relate';
+COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
+    'trigger: keeps the content hash of a row that of its content';
+COMMENT ON FUNCTION graph_kernel.describe_content(regclass) IS
+    'the bound turns as audit and backfill read and write them';
+COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
+    'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS
@@ -137,6 +172,116 @@ COMMENT ON FUNCTION graph_kernel.describe_graph() IS
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 
+COMMENT ON TYPE chunking_policy IS
+    'parameters of chunking (ft.recorder.chunking.v1): a JSON object or default';
+COMMENT ON FUNCTION chunking_policy_in(cstring) IS 'reads a chunking policy';
+COMMENT ON FUNCTION chunking_policy_out(chunking_policy) IS 'canonical JSON of a chunking policy';
+COMMENT ON FUNCTION chunking_policy_recv(internal) IS 'reads a chunking policy in the binary protocol';
+COMMENT ON FUNCTION chunking_policy_send(chunking_policy) IS
+    'canonical JSON of a chunking policy in the binary protocol';
+COMMENT ON FUNCTION chunking_policy_eq(chunking_policy, chunking_policy) IS 'same parameters';
+COMMENT ON FUNCTION chunking_policy_ne(chunking_policy, chunking_policy) IS 'other parameters';
+COMMENT ON FUNCTION chunking_policy_hash32(chunking_policy) IS
+    'hash of a chunking policy for hash indexes and joins';
+COMMENT ON FUNCTION chunking_policy_hash64(chunking_policy, bigint) IS
+    'seeded hash of a chunking policy';
+COMMENT ON OPERATOR = (chunking_policy, chunking_policy) IS 'same parameters';
+COMMENT ON OPERATOR <> (chunking_policy, chunking_policy) IS 'other parameters';
+COMMENT ON OPERATOR FAMILY chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON OPERATOR CLASS chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON CAST (jsonb AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (json AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (text AS chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (chunking_policy AS jsonb) IS 'a chunking policy as JSON';
+COMMENT ON CAST (chunking_policy AS json) IS 'a chunking policy as JSON';
+COMMENT ON FUNCTION chunking_policy_hash(chunking_policy) IS 'fingerprint of a chunking policy';
+COMMENT ON TYPE recorder_chunk IS 'a chunk of recorder events';
+COMMENT ON FUNCTION recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
+    'the chunks of the bound event table, in log order';
+COMMENT ON FUNCTION recorder_chunks_since(bigint, bigint, chunking_policy) IS
+    'the chunks from the last resume point at or before a position';
+COMMENT ON FUNCTION recorder_event_chunks(bigint, bigint, chunking_policy) IS
+    'the chunks that hold an event';
+COMMENT ON FUNCTION recorder_chunk_events(jsonb, chunking_policy) IS
+    'the chunks of a JSON array of events';
+COMMENT ON FUNCTION recorder_chunk_span(bigint, bigint, integer, bigint, bigint, integer) IS
+    'the events of a chunk, and which of their characters it holds';
+COMMENT ON FUNCTION recorder_verify_chunks(regclass, chunking_policy, boolean) IS
+    'compares a table of chunks with the log: ok, changed, missing, extra';
+COMMENT ON FUNCTION graph_kernel.create_recorder_tables(name) IS
+    'creates recorder_events, owned by the caller';
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb) IS
+    'makes this table the log of recorder events';
+COMMENT ON FUNCTION graph_kernel.unbind_recorder_table() IS
+    'makes public.recorder_events the log of recorder events again';
+COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb) IS
+    'checks a table for use as a log and says which columns hold what';
+
+ALTER FUNCTION graph_policy_register(slice_policy, text) COST 1000 ROWS 1;
+COMMENT ON VIEW graph_policies IS 'the presets and the registered policies, a row for each name';
+COMMENT ON FUNCTION graph_policy_register(slice_policy, text) IS
+    'registers a policy for good, and may give it a name; returns its reference';
+COMMENT ON FUNCTION graph_policy(text) IS 'the policy of this name or params_hash';
+COMMENT ON FUNCTION graph_policy_registry_fingerprint() IS 'fingerprint of all registered policies';
+COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
+COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[]) IS
+    'fingerprint of a registry with these policies';
+COMMENT ON FUNCTION graph_api_slice(json) IS 'REST: the slice at an anchor turn';
+COMMENT ON FUNCTION graph_api_slice_batch(json) IS 'REST: the slices at up to 100 anchor turns';
+COMMENT ON FUNCTION graph_api_policies() IS 'REST: the registered policies';
+COMMENT ON FUNCTION graph_api_register_policy(json) IS 'REST: registers a policy';
+COMMENT ON FUNCTION graph_api_verify_token(json) IS 'REST: whether an admissibility token is the kernel''s';
+COMMENT ON FUNCTION graph_api_health() IS 'REST: whether slices can be taken';
+COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], slice_policy) IS
+    'slices as the REST bodies have them, or what is wrong';
+COMMENT ON FUNCTION graph_kernel.raise_api_error(text, text) IS
+    'raises the status that an error of slice_summaries has';
+COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
+    'refuses a request that lacks keys or has others';
+COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
+COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
+
+-- Retrieval.
+ALTER FUNCTION graph_anchor(uuid, text, real[]) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 1;
+ALTER FUNCTION graph_anchors_recent(integer, text) SET search_path = pg_catalog, pg_temp COST 1000 ROWS 5;
+ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_search_global(real[], integer, real, text)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 10;
+ALTER FUNCTION graph_is_admissible_result(jsonb) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_can_promote(jsonb, uuid) SET search_path = pg_catalog, pg_temp COST 1000;
+ALTER FUNCTION graph_replay_retrieval(jsonb, real[])
+    SET search_path = pg_catalog, pg_temp COST 20000 ROWS 7;
+
+COMMENT ON FUNCTION graph_anchor(uuid, text, real[]) IS
+    'the turn to take a slice at, and the strategy that found it';
+COMMENT ON FUNCTION graph_anchors_recent(integer, text) IS 'the latest turns, of a session or of all';
+COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) IS
+    'the turns of a slice that are most similar to an embedding, with signed provenance';
+COMMENT ON FUNCTION graph_search_global(real[], integer, real, text) IS
+    'the turns of the whole graph that are most similar to an embedding: never admissible';
+COMMENT ON FUNCTION graph_is_admissible_result(jsonb) IS
+    'whether what a search retrieved may be promoted';
+COMMENT ON FUNCTION graph_can_promote(jsonb, uuid) IS
+    'whether a search that may be promoted retrieved this turn';
+COMMENT ON FUNCTION graph_replay_retrieval(jsonb, real[]) IS
+    'makes a search again and says what differs';
+COMMENT ON FUNCTION graph_trace(jsonb) IS 'stores the provenance of a search; returns its query_id';
+COMMENT ON FUNCTION graph_api_search_slice(json) IS 'REST: a search within a slice';
+COMMENT ON FUNCTION graph_api_search_global(json) IS 'REST: a search over the whole graph';
+COMMENT ON FUNCTION graph_kernel.create_trace_table(name) IS
+    'creates retrieval_traces with its indexes, owned by the caller, and binds it';
+COMMENT ON FUNCTION graph_kernel.bind_traces(regclass) IS 'makes graph_trace write to this table';
+COMMENT ON FUNCTION graph_kernel.search_slice_body(real[], uuid, slice_policy, integer, real, real, text) IS
+    'graph_search_slice as the body of a response';
+COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text) IS
+    'graph_search_global as the body of a response';
+COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
+    'ok, or why what a search retrieved must not be promoted';
+COMMENT ON FUNCTION graph_kernel.raise_search_error(text, text, text, text) IS
+    'raises an error of a search with the HTTP status it means';
+COMMENT ON FUNCTION graph_kernel.requested_embedding(json) IS 'the embedding in a request';
+
 -- Administration belongs to the extension's owner, who may grant it on. What default privileges
 -- gave to others is taken away first: also from the tables.
 DO $$
@@ -145,20 +290,29 @@ DECLARE
                    JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) x.extowner
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
+        'FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text)',
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_tables()',
+        'FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb)',
+        'FUNCTION graph_kernel.unbind_recorder_table()',
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
-        'FUNCTION graph_kernel.epoch_times()'];
+        'FUNCTION graph_kernel.epoch_times()',
+        'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
+        'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.guard_table()',
         'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
+        'TABLE graph_kernel.recorder_binding',
+        'TABLE graph_kernel.policies',
+        'TABLE @extschema@.graph_policies',
+        'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys'];
     object text;
     holder name;
@@ -169,12 +323,14 @@ BEGIN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
                   WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR p.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policy_register'::pg_catalog.regproc
                   UNION ALL
                   SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
+                     OR c.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policies'::pg_catalog.regclass
                  ) AS granted (acl, owner)
             CROSS JOIN LATERAL pg_catalog.aclexplode(granted.acl) AS a
             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
@@ -189,8 +345,9 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
-        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.revoked_keys TO %I', owner);
+        'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
+        owner);
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;

@@ -11,13 +11,31 @@ mod pg;
 extension_sql_file!("../sql/bootstrap.sql", name = "bootstrap", bootstrap);
 extension_sql_file!("../sql/binding.sql", name = "binding");
 extension_sql_file!("../sql/keys.sql", name = "keys", requires = ["binding"]);
+extension_sql_file!("../sql/policies.sql", name = "policies", requires = [graph_policy_hash]);
+extension_sql_file!("../sql/api.sql", name = "api", requires = ["policies"]);
 extension_sql_file!("../sql/promotion.sql", name = "promotion");
 extension_sql_file!("../sql/create_tables.sql", name = "create_tables");
 extension_sql_file!("../sql/check.sql", name = "check");
+extension_sql_file!("../sql/content.sql", name = "content");
+extension_sql_file!("../sql/recorder.sql", name = "recorder");
+extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
+extension_sql_file!("../sql/api_search.sql", name = "api_search", requires = ["retrieval"]);
 extension_sql_file!(
     "../sql/finalize.sql",
     name = "finalize",
-    requires = ["binding", "keys", "promotion", "create_tables", "check"],
+    requires = [
+        "binding",
+        "keys",
+        "policies",
+        "api",
+        "promotion",
+        "create_tables",
+        "check",
+        "content",
+        "recorder",
+        "retrieval",
+        "api_search"
+    ],
     finalize
 );
 

@@ -20,6 +20,7 @@ fn describe_tables(
 ) -> Option<JsonB> {
     let mapping = columns.map_or(Value::Null, |json| json.0);
     let graph = Graph::resolve(String::new(), turns?, edges?, &mapping).or_raise();
+    graph.check_embedding().or_raise();
     Some(JsonB(graph.description()))
 }
 

@@ -1,12 +1,19 @@
 //! The SQL surface: each function unwraps its arguments, calls, wraps.
 
+mod anchor;
+mod atlas;
 mod batch;
 mod compare;
 mod content;
+mod evidence;
 mod explain;
 mod graph;
 mod keys;
 mod policy;
+mod provenance;
+mod recorder;
+mod retrieval;
+mod service;
 mod slice;
 mod verify;
 mod version;

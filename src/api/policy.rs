@@ -1,5 +1,6 @@
 use std::ffi::CStr;
 
+use kernel::policy::{self, SlicePolicy};
 use kernel::score;
 use kernel::turn::{Phase, unit_interval};
 use pgrx::Internal;
@@ -23,6 +24,18 @@ fn slice_policy_recv(message: Internal) -> Policy {
 #[pg_extern(immutable, parallel_safe)]
 fn graph_policy_hash(policy: Policy) -> String {
     policy.0.params_hash()
+}
+
+// Declared in sql/policies.sql, in the private schema.
+#[pg_extern(sql = false)]
+fn presets() -> TableIterator<'static, (name!(name, &'static str), name!(policy, Policy))> {
+    let presets = SlicePolicy::PRESETS.into_iter();
+    TableIterator::new(presets.filter_map(|name| Some((name, Policy(SlicePolicy::preset(name)?)))))
+}
+
+#[pg_extern(sql = false)]
+fn registry_fingerprint(params_hashes: Vec<Option<String>>) -> String {
+    policy::registry_fingerprint(params_hashes.iter().flatten().map(String::as_str))
 }
 
 #[pg_extern(immutable, parallel_safe)]

@@ -5,6 +5,7 @@ use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
 use kernel::slicer;
+use kernel::turn::Turn;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -108,6 +109,21 @@ impl TakenSlice {
         let anchor = from_sql_uuid(anchor);
         let slice = with_policy_hint(caller.rls, || slicer::slice(&mut store, policy, anchor))?;
         Ok(TakenSlice { graph, caller, slice })
+    }
+
+    /// The graph it was taken from.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Whose rights it was taken with.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Its turns, by id.
+    pub fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.slice.turns.iter().map(|selected| &selected.turn)
     }
 
     /// The export, with its tokens.

@@ -170,7 +170,7 @@ fn drifted(difference: Difference) -> ReplayRow {
 }
 
 /// What verification says of an export; NULL is no export.
-fn verdict(slice: Option<JsonText>) -> Verdict {
+pub fn verdict(slice: Option<JsonText>) -> Verdict {
     let keys = Keys::load(Graph::current_name()).or_raise();
     verify(&slice.map(|json| json.0).unwrap_or_default(), &keys)
 }

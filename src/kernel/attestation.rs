@@ -207,7 +207,7 @@ pub fn digest(anchor: TurnId, turns: &[&Turn], edges: &[Edge], quantized_policy:
 }
 
 /// A text with its length in front: no two sequences of texts have the same bytes.
-fn encode(put: &mut impl FnMut(&[u8]), text: &str) {
+pub(crate) fn encode(put: &mut impl FnMut(&[u8]), text: &str) {
     put(&(text.len() as u32).to_le_bytes());
     put(text.as_bytes());
 }

@@ -1,7 +1,7 @@
 //! Canonical bytes and their fingerprint.
 
 use serde::Serialize;
-use xxhash_rust::xxh64::xxh64;
+use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// The version of the export's shape (SlicePolicy v1 §10.1); part of every fingerprint.
 pub const SCHEMA_VERSION: &str = "1.0.0";
@@ -32,10 +32,51 @@ pub fn json_hash<T: Serialize + ?Sized>(value: &T) -> String {
     xxh64_hex(&json_bytes(value))
 }
 
+/// [`json_hash`] of an array whose items come one by one, so that the array is never held.
+pub struct ArrayHasher {
+    hasher: Xxh64,
+    len: usize,
+}
+
+impl Default for ArrayHasher {
+    fn default() -> Self {
+        ArrayHasher { hasher: Xxh64::new(0), len: 0 }
+    }
+}
+
+impl ArrayHasher {
+    /// Adds the next item.
+    pub fn push<T: Serialize + ?Sized>(&mut self, item: &T) {
+        self.hasher.update(if self.len == 0 { b"[" } else { b"," });
+        self.hasher.update(&json_bytes(item));
+        self.len += 1;
+    }
+
+    /// How many items there were.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there was none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The fingerprint of the whole array.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        self.hasher.update(if self.len == 0 { b"[]" } else { b"]" });
+        format!("{:016x}", self.hasher.digest())
+    }
+}
+
 /// Lower-case hex digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Whether a text is this many lower-case hex digits.
@@ -61,6 +102,15 @@ mod tests {
     fn xxh64_matches_published_values() {
         assert_eq!(xxh64_hex(b""), "ef46db3751d8e999");
         assert_eq!(xxh64_hex(b"a"), "d24ec4f1a98c6e5b");
+    }
+
+    #[test]
+    fn an_array_hashed_item_by_item_is_the_array_hashed_whole() {
+        for whole in [&[][..], &["a"], &["a", "\"", "c"]] {
+            let mut hasher = ArrayHasher::default();
+            whole.iter().for_each(|item| hasher.push(item));
+            assert_eq!((hasher.len(), hasher.finish()), (whole.len(), json_hash(whole)));
+        }
     }
 
     #[test]

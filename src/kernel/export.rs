@@ -87,6 +87,38 @@ impl<'a> Export<'a> {
     pub fn to_json(&self) -> String {
         json_text(self)
     }
+
+    /// What a service answers: turns by id alone. `slice_id` can be computed from it again.
+    #[must_use]
+    pub fn summary_json(&self) -> String {
+        json_text(&Summary {
+            slice_id: &self.slice_id,
+            anchor_turn_id: self.anchor_turn_id,
+            turn_ids: self.turns.iter().map(|turn| turn.id).collect(),
+            edge_count: self.edges.len(),
+            edges: self.edges,
+            policy_id: self.policy_id,
+            policy_params_hash: &self.policy_params_hash,
+            schema_version: self.schema_version,
+            graph_snapshot_hash: &self.graph_snapshot_hash,
+            admissibility_token: self.admissibility_token.as_deref(),
+        })
+    }
+}
+
+/// The body of a slice (retrieval integration §4.3), with its edges.
+#[derive(Serialize)]
+struct Summary<'a> {
+    slice_id: &'a str,
+    anchor_turn_id: TurnId,
+    turn_ids: Vec<TurnId>,
+    edge_count: usize,
+    edges: &'a [Edge],
+    policy_id: &'static str,
+    policy_params_hash: &'a str,
+    schema_version: &'static str,
+    graph_snapshot_hash: &'a str,
+    admissibility_token: Option<&'a str>,
 }
 
 /// The selection fingerprint (§6.3).

@@ -151,7 +151,7 @@ fn edge(json: Json) -> Result<Edge, ParseError> {
     Ok(edge)
 }
 
-fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), ParseError> {
+pub(crate) fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), ParseError> {
     let mut object = Object::new("attestation", json)?;
     let policy = SlicePolicy::from_quantized(object.take("policy")?)
         .map_err(|error| format!("attestation.policy: {error}"))?;
@@ -172,13 +172,13 @@ fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), ParseError> {
 }
 
 /// An object whose keys are taken out one by one.
-struct Object {
+pub(crate) struct Object {
     what: &'static str,
     entries: HashMap<String, Json>,
 }
 
 impl Object {
-    fn new(what: &'static str, json: Json) -> Result<Self, ParseError> {
+    pub(crate) fn new(what: &'static str, json: Json) -> Result<Self, ParseError> {
         let Json::Object(list) = json else {
             return Err(format!("{what} must be an object, not {json}"));
         };
@@ -192,11 +192,11 @@ impl Object {
         Ok(Object { what, entries })
     }
 
-    fn take(&mut self, key: &str) -> Result<Json, ParseError> {
+    pub(crate) fn take(&mut self, key: &str) -> Result<Json, ParseError> {
         self.entries.remove(key).ok_or_else(|| format!("{}.{key} is missing", self.what))
     }
 
-    fn finish(self) -> Result<(), ParseError> {
+    pub(crate) fn finish(self) -> Result<(), ParseError> {
         match self.entries.keys().min() {
             Some(key) => Err(format!("{} has no key {}", self.what, shown(key))),
             None => Ok(()),
@@ -213,7 +213,7 @@ impl Object {
         read(&json).ok_or_else(|| format!("{}.{key} must be {wanted}, not {json}", self.what))
     }
 
-    fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         key: &str,
         item: impl FnMut(Json) -> Result<T, ParseError>,
@@ -224,42 +224,46 @@ impl Object {
         }
     }
 
-    fn string(&mut self, key: &str) -> Result<String, ParseError> {
+    pub(crate) fn string(&mut self, key: &str) -> Result<String, ParseError> {
         self.read(key, "a string", |json| string(json).map(str::to_owned))
     }
 
-    fn optional_string(&mut self, key: &str) -> Result<Option<String>, ParseError> {
+    pub(crate) fn optional_string(&mut self, key: &str) -> Result<Option<String>, ParseError> {
         self.read(key, "a string or null", |json| match json {
             Json::Null => Some(None),
             json => string(json).map(|text| Some(text.to_owned())),
         })
     }
 
-    fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
+    pub(crate) fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
         self.read(key, &format!("{length} lower-case hex digits"), |json| {
             string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
         })
     }
 
-    fn optional_hex(&mut self, key: &str, length: usize) -> Result<Option<String>, ParseError> {
+    pub(crate) fn optional_hex(
+        &mut self,
+        key: &str,
+        length: usize,
+    ) -> Result<Option<String>, ParseError> {
         match self.entries.get(key) {
             Some(Json::Null) => self.take(key).map(|_| None),
             _ => self.hex(key, length).map(Some),
         }
     }
 
-    fn id(&mut self, key: &str) -> Result<TurnId, ParseError> {
+    pub(crate) fn id(&mut self, key: &str) -> Result<TurnId, ParseError> {
         self.read(key, "a lower-case UUID", |json| string(json).and_then(canonical_uuid))
     }
 
-    fn boolean(&mut self, key: &str) -> Result<bool, ParseError> {
+    pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, ParseError> {
         self.read(key, "true or false", |json| match json {
             Json::Bool(value) => Some(*value),
             _ => None,
         })
     }
 
-    fn named<T: Copy + 'static>(
+    pub(crate) fn named<T: Copy + 'static>(
         &mut self,
         key: &str,
         find: impl FnOnce(&str) -> Option<&'static T>,
@@ -271,17 +275,32 @@ impl Object {
         self.read(key, "an integer", integer)
     }
 
-    fn count(&mut self, key: &str) -> Result<u32, ParseError> {
+    pub(crate) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
         self.read(key, "a count", |json| integer(json).and_then(|n| u32::try_from(n).ok()))
     }
 
     fn binary32(&mut self, key: &str) -> Result<f32, ParseError> {
         self.read(key, "a binary32 number", binary32)
     }
+
+    pub(crate) fn optional_binary32(&mut self, key: &str) -> Result<Option<f32>, ParseError> {
+        self.read(key, "a binary32 number or null", |json| match json {
+            Json::Null => Some(None),
+            json => binary32(json).map(Some),
+        })
+    }
+
+    pub(crate) fn number(&mut self, key: &str) -> Result<f64, ParseError> {
+        self.read(key, "a number", Json::as_f64)
+    }
+
+    pub(crate) fn null(&mut self, key: &str) -> Result<(), ParseError> {
+        self.read(key, "null", |json| (*json == Json::Null).then_some(()))
+    }
 }
 
 /// A string that PostgreSQL can hold: without NUL.
-fn string(json: &Json) -> Option<&str> {
+pub(crate) fn string(json: &Json) -> Option<&str> {
     match json {
         Json::String(text) if !text.contains('\0') => Some(text),
         _ => None,
@@ -289,7 +308,7 @@ fn string(json: &Json) -> Option<&str> {
 }
 
 /// The one spelling that exports have.
-fn canonical_uuid(text: &str) -> Option<TurnId> {
+pub(crate) fn canonical_uuid(text: &str) -> Option<TurnId> {
     let id = Uuid::try_parse(text).ok()?;
     let mut buffer = Uuid::encode_buffer();
     (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)

@@ -1,5 +1,6 @@
 //! SlicePolicy v1: the parameters of a slice (SlicePolicy v1 §2, §3, §8).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -267,6 +268,26 @@ impl SlicePolicy {
             max_siblings_per_node: self.max_siblings_per_node,
         }
     }
+}
+
+/// How a policy is referred to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PolicyRef<'a> {
+    /// The policy's version.
+    pub policy_id: &'static str,
+    /// The fingerprint of its parameters.
+    pub params_hash: &'a str,
+}
+
+/// The fingerprint of a registry that holds the policies of these `params_hash`es, in any order,
+/// however often each is named: 16 lower-case hex digits.
+#[must_use]
+pub fn registry_fingerprint<'a>(params_hashes: impl IntoIterator<Item = &'a str>) -> String {
+    let refs: BTreeSet<PolicyRef> = params_hashes
+        .into_iter()
+        .map(|params_hash| PolicyRef { policy_id: POLICY_ID, params_hash })
+        .collect();
+    json_hash(&refs)
 }
 
 /// Why a text is no policy.

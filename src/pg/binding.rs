@@ -1,4 +1,4 @@
-//! The row of `graph_kernel.binding`.
+//! The rows of `graph_kernel.binding` and `graph_kernel.recorder_binding`.
 
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
@@ -33,6 +33,30 @@ impl Binding {
                     turns: row.get(3)?,
                     edges: row.get(4)?,
                     columns: row.get::<JsonB>(5).map_or(Value::Null, |json| json.0),
+                })
+            }
+        })
+        .pop()
+    }
+}
+
+/// The event table an admin has pinned.
+pub struct RecorderBinding {
+    /// The table.
+    pub events: pg_sys::Oid,
+    /// Column names that differ from the recognised ones, as given to `bind_recorder_table`.
+    pub columns: Value,
+}
+
+impl RecorderBinding {
+    /// The binding, or `None` while the table is the default one.
+    pub fn current() -> Option<Self> {
+        private_table::scan(c"recorder_binding", |row| {
+            // SAFETY: columns as sql/recorder.sql declares them: events regclass, columns jsonb.
+            unsafe {
+                Some(RecorderBinding {
+                    events: row.get(2)?,
+                    columns: row.get::<JsonB>(3).map_or(Value::Null, |json| json.0),
                 })
             }
         })

@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
 use kernel::policy::PolicyError;
+use kernel::similarity::EmbeddingError;
+use kernel::slice_sets::TooManyTurns;
 use kernel::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
@@ -111,15 +113,34 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 
 impl From<PolicyError> for SqlError {
     fn from(error: PolicyError) -> Self {
-        let code = match error {
-            PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
-            PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        };
-        SqlError::new(code, error.to_string()).detail("INVALID_POLICY").hint(
+        policy_error(&error).hint(
             "Give a preset (default, focused, broad) or a JSON object such as \
              '{\"max_nodes\": 64, \"max_radius\": 4}'.",
         )
+    }
+}
+
+/// The error for a text that is no chunking policy.
+pub fn chunking_policy_error(error: PolicyError) -> SqlError {
+    policy_error(&error).hint(
+        "Give default or a JSON object such as '{\"max_chunk_chars\": 900, \"overlap_chars\": 0}'.",
+    )
+}
+
+fn policy_error(error: &PolicyError) -> SqlError {
+    let code = match error {
+        PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+        PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    };
+    SqlError::new(code, error.to_string()).detail("INVALID_POLICY")
+}
+
+impl From<EmbeddingError> for SqlError {
+    fn from(error: EmbeddingError) -> Self {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
+            .detail("INVALID_EMBEDDING")
+            .hint("Give the embedding that the model made of the question.")
     }
 }
 
@@ -151,5 +172,13 @@ impl From<SliceError<SqlError>> for SqlError {
                     .detail("SLICE_FAILED")
             }
         }
+    }
+}
+
+impl From<TooManyTurns> for SqlError {
+    fn from(error: TooManyTurns) -> Self {
+        SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, error.to_string())
+            .detail("SLICE_TOO_LARGE")
+            .hint("Give fewer anchors, or a policy with fewer max_nodes.")
     }
 }

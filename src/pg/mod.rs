@@ -2,13 +2,17 @@
 #![allow(unsafe_code)]
 
 pub mod binding;
+pub mod bound_table;
+pub mod embedding;
 pub mod environment;
 pub mod error;
 pub mod graph;
 pub mod guc;
 pub mod keys;
 pub mod private_table;
+pub mod recorder;
 pub mod relation;
+pub mod retrieval;
 pub mod session;
 pub mod spi;
 pub mod store;

@@ -46,6 +46,8 @@ pub struct Column {
     pub name: String,
     /// Its type; of a domain, the type below it.
     pub base_type: pg_sys::Oid,
+    /// Its type's modifier, −1 where there is none.
+    pub modifier: i32,
 }
 
 /// A table as it is now.
@@ -79,9 +81,11 @@ impl Table {
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att)
                 .iter()
                 .filter(|attribute| !attribute.attisdropped)
-                .map(|attribute| Column {
-                    name: name(attribute.attname.data.as_ptr()),
-                    base_type: pg_sys::getBaseType(attribute.atttypid),
+                .map(|attribute| {
+                    let mut modifier = attribute.atttypmod;
+                    let base_type =
+                        pg_sys::getBaseTypeAndTypmod(attribute.atttypid, &raw mut modifier);
+                    Column { name: name(attribute.attname.data.as_ptr()), base_type, modifier }
                 })
                 .collect();
             let schema = pg_sys::get_namespace_name((*class).relnamespace);

@@ -68,11 +68,14 @@ fn role_name(role: pg_sys::Oid) -> String {
 }
 
 fn row_security_applies(graph: &Graph) -> bool {
-    graph.tables().into_iter().any(|table| {
-        // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
-        let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
-        status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
-    })
+    graph.tables().into_iter().any(row_security_applies_to)
+}
+
+/// Whether row security applies to this table for the current role.
+pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
+    let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
+    status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }
 
 /// Whether this transaction may have changed what the graph is. Writers and DDL hold their locks

@@ -8,7 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -17,7 +17,9 @@ use kernel::turn::TurnId;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Kept plans are few: a handful of statements for each shape of a graph this backend has sliced.
+use super::error::SqlError;
+
+/// Kept plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
 
 thread_local! {
@@ -95,6 +97,8 @@ pub enum Argument<'a> {
     Ids(&'a [TurnId]),
     /// A `bigint`.
     Number(i64),
+    /// A `text`.
+    Text(Option<&'a str>),
 }
 
 impl Argument<'_> {
@@ -103,16 +107,35 @@ impl Argument<'_> {
             Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Ids(_) => pg_sys::UUIDARRAYOID,
             Argument::Number(_) => pg_sys::INT8OID,
+            Argument::Text(_) => pg_sys::TEXTOID,
         }
     }
 
-    /// The value, in the current memory context.
-    fn datum(self) -> pg_sys::Datum {
+    /// The value, in the current memory context; `None` for NULL.
+    fn datum(self) -> Option<pg_sys::Datum> {
         match self {
-            Argument::Id(id) => uuid_copy(id),
-            Argument::Ids(ids) => uuid_array(ids),
-            Argument::Number(number) => number.into(),
+            Argument::Id(id) => Some(uuid_copy(id)),
+            Argument::Ids(ids) => Some(uuid_array(ids)),
+            Argument::Number(number) => Some(number.into()),
+            Argument::Text(text) => text.and_then(IntoDatum::into_datum),
         }
+    }
+}
+
+/// The parameter list of a statement, in the current memory context.
+fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
+    // SAFETY: the list is made with room for as many entries as are written.
+    unsafe {
+        let list = pg_sys::makeParamList(arguments.len() as c_int);
+        for (index, argument) in arguments.iter().enumerate() {
+            let entry = (*list).params.as_mut_ptr().add(index);
+            let value = argument.datum();
+            (*entry).isnull = value.is_none();
+            (*entry).value = value.unwrap_or(pg_sys::Datum::null());
+            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+            (*entry).ptype = argument.type_oid();
+        }
+        list
     }
 }
 
@@ -128,31 +151,12 @@ pub fn query(
 ) {
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
-    let mut receiver = Receiver {
-        interface: pg_sys::DestReceiver {
-            receiveSlot: Some(receive_slot),
-            rStartup: Some(receiver_startup),
-            rShutdown: Some(receiver_nothing),
-            rDestroy: Some(receiver_nothing),
-            // As PL/pgSQL's own: anything but DestNone and DestSPI keeps SPI's hands off the rows.
-            mydest: pg_sys::CommandDest::DestTuplestore,
-        },
-        sink: &mut sink,
-    };
-    // SAFETY: the parameter list has room for an entry for each argument and lives, like the arrays
-    // in it, in SPI's procedure context until SPI_finish; the receiver and the sink it points to
-    // outlive the call.
+    let mut receiver = Receiver::new(&mut sink);
+    // SAFETY: the parameter list lives, like the values in it, in SPI's procedure context until
+    // SPI_finish; the receiver and the sink it points to outlive the call.
     let code = unsafe {
-        let list = pg_sys::makeParamList(arguments.len() as c_int);
-        for (index, argument) in arguments.iter().enumerate() {
-            let entry = (*list).params.as_mut_ptr().add(index);
-            (*entry).value = argument.datum();
-            (*entry).isnull = false;
-            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
-            (*entry).ptype = argument.type_oid();
-        }
         let options = pg_sys::SPIExecuteOptions {
-            params: list,
+            params: param_list(arguments),
             read_only: true,
             dest: (&raw mut receiver).cast(),
             ..Default::default()
@@ -160,6 +164,88 @@ pub fn query(
         pg_sys::SPI_execute_plan_extended(plan.0.as_ptr(), &options)
     };
     assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
+}
+
+/// A read-only statement that is suspended between its rows, as long as the caller's own statement
+/// runs. It keeps the snapshot it was opened with.
+pub struct Cursor {
+    /// The portal's name. Not the portal: the transaction may have closed it by the time this is
+    /// dropped.
+    name: CString,
+    fetched: u64,
+}
+
+impl Cursor {
+    /// Begins the statement; see [`query`].
+    pub fn open(statement: &str, arguments: &[Argument<'_>]) -> Self {
+        let _connection = Connection::open();
+        let plan = plan(statement, arguments);
+        // SAFETY: the portal copies the parameters and holds the plan; its name lives as long as it
+        // does and is copied. A portal that is not visible is not listed in pg_cursors. One that may
+        // be held is not closed by PreCommit_Portals while a caller's WITH HOLD cursor still needs it.
+        let name = unsafe {
+            let portal = pg_sys::SPI_cursor_open_with_paramlist(
+                std::ptr::null(),
+                plan.0.as_ptr(),
+                param_list(arguments),
+                true,
+            );
+            (*portal).visible = false;
+            (*portal).cursorOptions |= pg_sys::CURSOR_OPT_HOLD as c_int;
+            CStr::from_ptr((*portal).name).to_owned()
+        };
+        Cursor { name, fetched: 0 }
+    }
+
+    /// Hands the next row to `sink`; `false` at the end.
+    ///
+    /// # Errors
+    /// 24000 when somebody has closed or moved the cursor.
+    pub fn next(&mut self, mut sink: impl FnMut(Row)) -> Result<bool, SqlError> {
+        // SAFETY: a look-up by name.
+        let portal = unsafe { pg_sys::SPI_cursor_find(self.name.as_ptr()) };
+        // SAFETY: the portal is valid when it is not null.
+        if portal.is_null() || unsafe { (*portal).portalPos } != self.fetched {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_CURSOR_STATE,
+                "the cursor of a running function was closed or moved",
+            )
+            .detail("CURSOR_LOST")
+            .hint("Call the function in the FROM clause, where it runs to its end at once."));
+        }
+        let mut sink = |row: Row| {
+            sink(row);
+            ControlFlow::Continue(())
+        };
+        let mut receiver = Receiver::new(&mut sink);
+        // SAFETY: the portal is open and not running; the receiver outlives the call.
+        let rows = unsafe {
+            pg_sys::PortalRunFetch(
+                portal,
+                pg_sys::FetchDirection::FETCH_FORWARD,
+                1,
+                (&raw mut receiver).cast(),
+            )
+        };
+        self.fetched += rows as u64;
+        Ok(rows > 0)
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // SAFETY: look-ups, and the end of a portal that is not running. A transaction that is being
+        // aborted ends its portals itself.
+        unsafe {
+            if std::thread::panicking() || !pg_sys::IsTransactionState() {
+                return;
+            }
+            let portal = pg_sys::SPI_cursor_find(self.name.as_ptr());
+            if !portal.is_null() {
+                pg_sys::SPI_cursor_close(portal);
+            }
+        }
+    }
 }
 
 fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
@@ -174,7 +260,7 @@ fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
             text.as_ptr(),
             types.len() as c_int,
             types.as_mut_ptr(),
-            pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int,
+            (pg_sys::CURSOR_OPT_GENERIC_PLAN | pg_sys::CURSOR_OPT_NO_SCROLL) as c_int,
         );
         let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
         assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
@@ -197,13 +283,27 @@ struct Receiver<'a> {
     sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
 }
 
+impl<'a> Receiver<'a> {
+    fn new(sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>) -> Self {
+        let interface = pg_sys::DestReceiver {
+            receiveSlot: Some(receive_slot),
+            rStartup: Some(receiver_startup),
+            rShutdown: Some(receiver_nothing),
+            rDestroy: Some(receiver_nothing),
+            // As PL/pgSQL's own: anything but DestNone and DestSPI keeps SPI's hands off the rows.
+            mydest: pg_sys::CommandDest::DestTuplestore,
+        };
+        Receiver { interface, sink }
+    }
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn receive_slot(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
-    // SAFETY: `receiver` is the first field of the Receiver made in `query`, which is borrowed
-    // there for the whole execution; the slot is valid during the call.
+    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the
+    // whole execution; the slot is valid during the call.
     unsafe {
         let receiver = &mut *receiver.cast::<Receiver<'_>>();
         let columns = (*(*slot).tts_tupleDescriptor).natts;
@@ -285,4 +385,35 @@ impl Row {
             result
         }
     }
+
+    /// A `real[]`, handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
+    pub fn floats<T>(&self, column: usize, read: impl FnOnce(Option<&[f32]>) -> T) -> T {
+        let Some(datum) = self.datum(column) else {
+            return read(None);
+        };
+        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType; with one dimension
+        // and no bitmap of NULLs its length follows, then its lower bound, then, aligned, as many
+        // binary32 numbers. A copy that the detoaster made is freed here.
+        unsafe {
+            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
+            let plain = (*array).ndim == 1
+                && (*array).dataoffset == 0
+                && (*array).elemtype == pg_sys::FLOAT4OID;
+            let values = plain.then(|| {
+                let length = *array.add(1).cast::<c_int>();
+                let first = array.cast::<u8>().add(ARRAY_HEADER).cast::<f32>();
+                std::slice::from_raw_parts(first, length as usize)
+            });
+            let result = read(values);
+            if array.cast() != stored {
+                pg_sys::pfree(array.cast());
+            }
+            result
+        }
+    }
 }
+
+/// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
+const ARRAY_HEADER: usize =
+    (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use kernel::edge::EdgeType;
+use kernel::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
 
@@ -34,6 +35,27 @@ impl<'a> PgStore<'a> {
             ControlFlow::Continue(())
         })?;
         Ok(chars)
+    }
+
+    /// The snapshot of the whole graph.
+    ///
+    /// # Errors
+    /// 55000 when the role changed.
+    pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
+        let mut snapshot = SnapshotBuilder::default();
+        self.ask(&self.graph.statements.turn_ids, &[], |row| {
+            if let Some(id) = row.id(0) {
+                snapshot.turn(id, row.i64(1).map_or(0, unix_seconds));
+            }
+            ControlFlow::Continue(())
+        })?;
+        self.ask(&self.graph.statements.edge_pairs, &[], |row| {
+            if let (Some(parent), Some(child)) = (row.id(0), row.id(1)) {
+                snapshot.edge(parent, child);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(snapshot.finish())
     }
 
     fn ask(

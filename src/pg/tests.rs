@@ -8,7 +8,7 @@ mod tests {
     use kernel::turn::TurnId;
     use pgrx::prelude::*;
 
-    use crate::pg::spi::{Argument, query};
+    use crate::pg::spi::{Argument, Cursor, query};
 
     #[pg_test]
     fn ids_go_in_and_rows_come_out_until_the_sink_breaks() {
@@ -52,6 +52,18 @@ mod tests {
             ControlFlow::Continue(())
         });
         assert_eq!(depth.into_inner(), [Some(1), Some(2)]);
+    }
+
+    #[pg_test]
+    fn a_cursor_waits_between_its_rows() {
+        let statement = "SELECT k::int8 FROM pg_catalog.generate_series($1, 4) AS k";
+        let mut first = Cursor::open(statement, &[Argument::Number(2)]);
+        let mut second = Cursor::open(statement, &[Argument::Number(3)]);
+        let mut seen = Vec::new();
+        while first.next(|row| seen.extend(row.i64(0))).unwrap() {
+            second.next(|row| seen.extend(row.i64(0))).unwrap();
+        }
+        assert_eq!(seen, [2, 3, 3, 4, 4]);
     }
 
     #[pg_test(error = "CREATE TABLE is not allowed in a non-volatile function")]

@@ -1,16 +1,32 @@
-//! SQL types on the Rust side: those laid out as a text, and ids.
+//! SQL types on the Rust side: those read and written as a text, and ids.
 
+use kernel::chunking::policy::ChunkingPolicy;
 use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::error::OrRaise;
+use super::error::{OrRaise, chunking_policy_error};
 
-/// A Rust type for a SQL type that is stored as a text.
+/// A Rust type for a SQL type that is a text to it.
 pub trait TextType: Sized {
-    /// Reads the stored text.
+    /// Reads the text.
     fn from_text(text: &str) -> Self;
-    /// The text to store.
+    /// The text.
     fn into_text(self) -> String;
+
+    /// The value of a datum that is not NULL.
+    ///
+    /// # Safety
+    /// The datum is of the type's SQL type.
+    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+        // SAFETY: the SQL type is laid out as text.
+        unsafe { <&str>::from_datum(datum, false) }.map(Self::from_text)
+    }
+
+    /// The value as a datum.
+    fn write(self) -> Option<pg_sys::Datum> {
+        self.into_text().into_datum()
+    }
 }
 
 /// The SQL type `json`, byte for byte.
@@ -23,6 +39,42 @@ impl TextType for JsonText {
 
     fn into_text(self) -> String {
         self.0
+    }
+}
+
+/// The SQL type `jsonb` as JSON text: a number keeps its spelling, which a parsed value would widen.
+pub struct JsonbText(pub String);
+
+impl TextType for JsonbText {
+    fn from_text(text: &str) -> Self {
+        JsonbText(text.to_owned())
+    }
+
+    fn into_text(self) -> String {
+        self.0
+    }
+
+    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+        // SAFETY: the caller vouches for a jsonb, which is what jsonb_out takes; its result is a C
+        // string of this memory context, freed once.
+        unsafe {
+            let text =
+                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
+            let read = JsonbText(text.to_string_lossy().into_owned());
+            pg_sys::pfree(text.as_ptr().cast_mut().cast());
+            Some(read)
+        }
+    }
+
+    fn write(self) -> Option<pg_sys::Datum> {
+        let text = std::ffi::CString::new(self.0).ok()?;
+        // SAFETY: jsonb_in takes a C string and copies what it keeps of it.
+        unsafe {
+            pgrx::direct_function_call_as_datum(
+                pg_sys::jsonb_in,
+                &[Some(pg_sys::Datum::from(text.as_ptr()))],
+            )
+        }
     }
 }
 
@@ -39,6 +91,19 @@ impl TextType for Policy {
     }
 }
 
+/// The SQL type `chunking_policy`: its canonical JSON text.
+pub struct ChunkPolicy(pub ChunkingPolicy);
+
+impl TextType for ChunkPolicy {
+    fn from_text(text: &str) -> Self {
+        ChunkPolicy(text.parse::<ChunkingPolicy>().map_err(chunking_policy_error).or_raise())
+    }
+
+    fn into_text(self) -> String {
+        self.0.canonical_text()
+    }
+}
+
 /// Makes a [`TextType`] an argument and a result of SQL functions.
 macro_rules! sql_text_type {
     ($rust:ident, $sql:literal) => {
@@ -46,17 +111,16 @@ macro_rules! sql_text_type {
             unsafe fn from_polymorphic_datum(
                 datum: pgrx::pg_sys::Datum,
                 is_null: bool,
-                typoid: pgrx::pg_sys::Oid,
+                _typoid: pgrx::pg_sys::Oid,
             ) -> Option<Self> {
-                // SAFETY: the datum is of the SQL type named here, which is laid out as text.
-                let text = unsafe { <&str>::from_polymorphic_datum(datum, is_null, typoid) }?;
-                Some(Self::from_text(text))
+                // SAFETY: the datum is of the SQL type named here.
+                if is_null { None } else { unsafe { <Self as TextType>::read(datum) } }
             }
         }
 
         impl pgrx::IntoDatum for $rust {
             fn into_datum(self) -> Option<pgrx::pg_sys::Datum> {
-                self.into_text().into_datum()
+                TextType::write(self)
             }
 
             fn type_oid() -> pgrx::pg_sys::Oid {
@@ -108,7 +172,9 @@ macro_rules! sql_text_type {
 }
 
 sql_text_type!(JsonText, "json");
+sql_text_type!(JsonbText, "jsonb");
 sql_text_type!(Policy, "slice_policy");
+sql_text_type!(ChunkPolicy, "chunking_policy");
 
 /// The text that a type's receive function is given.
 pub fn message_text(message: pgrx::Internal) -> String {

@@ -1,10 +1,14 @@
 //! Published values: whatever the kernel computes of the same input must be these bytes.
 
+mod atlas;
 mod attestation;
+mod chunking_time;
+mod chunks;
 mod drawing;
 mod recorded_slices;
 mod reference;
 mod small_graphs;
+mod sufficiency;
 
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use kernel::canonical::{SCHEMA_VERSION, json_text, xxh64_hex};
 use kernel::content::{content_hash, normalize};
 use kernel::edge::{Edge, EdgeType};
 use kernel::export::Export;
-use kernel::policy::{POLICY_ID, SlicePolicy};
+use kernel::policy::{POLICY_ID, SlicePolicy, registry_fingerprint};
 use kernel::score::priority;
 use kernel::slicer::slice;
 use kernel::turn::{Phase, Role, StoredTurn, Turn, TurnId};
@@ -23,6 +23,8 @@ struct Reference {
     schema_version: String,
     policy_version: String,
     policies: BTreeMap<String, Policy>,
+    registry: BTreeMap<String, String>,
+    service_slice: String,
     minimal_policy: MinimalPolicy,
     default_phase_weights: PhaseWeights,
     quantization: Vec<(f64, i64)>,
@@ -154,6 +156,11 @@ impl FiveTurns {
     }
 }
 
+/// The five turns of the published values.
+pub fn five_turns() -> Graph {
+    REFERENCE.five_turns.graph(true)
+}
+
 /// The crate's export up to the token, its capitalised names in lower case as ours are.
 fn without_token(export: &str) -> String {
     let (slice, _) = export.split_once(r#","admissibility_token""#).unwrap();
@@ -197,6 +204,20 @@ fn presets_have_the_published_texts_and_hashes() {
         let hash = xxh64_hex(policy.canonical_text().as_bytes());
         assert_eq!(hash, expected.canonical_hash);
         assert_eq!(expected.canonical.parse(), Ok(policy));
+    }
+}
+
+#[test]
+fn registries_have_the_published_fingerprints() {
+    assert_eq!(REFERENCE.registry.len(), 3);
+    for (held, expected) in &REFERENCE.registry {
+        let presets = held.split('+').filter_map(SlicePolicy::preset);
+        let mut hashes: Vec<String> = presets.map(|policy| policy.params_hash()).collect();
+        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
+        // In any order, however often.
+        hashes.reverse();
+        hashes.extend_from_within(..);
+        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
     }
 }
 
@@ -297,6 +318,38 @@ fn a_turn_alone_is_sliced_as_published() {
     let policy = SlicePolicy::default();
     let slice = slice(&mut MemoryStore::new(graph), &policy, turns[0].id).unwrap();
     assert_exports_as(&Export::new(&slice, &policy), published);
+}
+
+#[test]
+fn a_summary_is_the_published_services_slice_with_edges() {
+    // The service's turns are known by their ids alone: 1 ─reply→ 2 ─reply→ 4.
+    let id = TurnId::from_u128;
+    let nothing = StoredTurn {
+        id: id(0),
+        session_id: None,
+        role: None,
+        phase: None,
+        salience: None,
+        trajectory_depth: None,
+        trajectory_sibling_order: None,
+        trajectory_homogeneity: None,
+        trajectory_temporal: None,
+        trajectory_complexity: None,
+        created_at: None,
+        content_hash: None,
+    };
+    let turns = [1, 2, 4].map(|n| Turn::from(StoredTurn { id: id(n), ..nothing })).to_vec();
+    let reply =
+        |(parent, child)| Edge { parent: id(parent), child: id(child), edge_type: EdgeType::Reply };
+    let graph = Graph { turns, edges: [(1, 2), (2, 4)].map(reply).to_vec() };
+    let policy: SlicePolicy = r#"{"max_nodes":3,"max_radius":2}"#.parse().unwrap();
+    let slice = slice(&mut MemoryStore::new(graph), &policy, id(1)).unwrap();
+    let summary = Export::new(&slice, &policy).summary_json();
+    let edges = format!(r#""edges":{},"#, json_text(&slice.edges));
+    assert!(summary.contains(&edges), "{summary}");
+    let selection =
+        |text: &str| text.split_once(r#","graph_snapshot_hash":"#).unwrap().0.to_owned();
+    assert_eq!(selection(&summary.replace(&edges, "")), selection(&REFERENCE.service_slice));
 }
 
 #[test]

@@ -15,6 +15,13 @@ use crate::secret_file;
 /// Makes the memory tables the graph, by a name of its own.
 const BIND: &str = "SELECT graph_kernel.bind_tables('public.memory_turns', \
                     'public.memory_turn_edges')::text";
+/// A policy without a name, one with two, and another name of a preset.
+const REGISTER: &str = "SELECT graph_policy_register('{\"max_nodes\": 7}');
+                        SELECT graph_policy_register('{\"max_nodes\": 8}', 'eight');
+                        SELECT graph_policy_register('{\"max_nodes\": 8}', 'acht');
+                        SELECT graph_policy_register('default', 'usual')";
+const POLICIES: &str = "SELECT string_agg(p::text, ' ' ORDER BY p::text) FROM graph_policies AS p";
+const FINGERPRINT: &str = "SELECT graph_policy_registry_fingerprint()";
 const ROTATE_AND_REVOKE: &str = "SELECT graph_kernel.rotate_key(revoke_old => true)";
 
 /// A role's dump of a database, as SQL.
@@ -150,6 +157,9 @@ fn an_owner_who_is_no_superuser_dumps_and_restores() {
     let graph = text(&mut client, BIND);
     text(&mut client, ROTATE_AND_REVOKE);
     let old = slice(&mut client);
+    client.batch_execute(REGISTER).unwrap();
+    let policies = text(&mut client, POLICIES);
+    let fingerprint = text(&mut client, FINGERPRINT);
 
     let other = Cluster::start("");
     let mut client = owned_database(&other);
@@ -159,6 +169,8 @@ fn an_owner_who_is_no_superuser_dumps_and_restores() {
     // He could have edited the dump: the graph has a name of its own from here on.
     assert_ne!(text(&mut client, "SELECT graph::text FROM graph_kernel.binding"), graph);
     assert_eq!(text(&mut client, "SELECT count(*)::text FROM graph_kernel.revoked_keys"), "1");
+    assert_eq!(text(&mut client, POLICIES), policies);
+    assert_eq!(text(&mut client, FINGERPRINT), fingerprint);
     assert_eq!(reason(&mut client, &old), "unknown_key");
     let new = slice(&mut client);
     assert_eq!(without_claims(&new), without_claims(&old));
@@ -188,4 +200,23 @@ fn an_archive_restores_as_its_owner_too() {
         .arg(&archive));
     let export = slice(&mut client);
     assert_eq!(reason(&mut client, &export), "ok");
+}
+
+#[test]
+fn registered_policies_are_in_a_dump_and_the_presets_are_not() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    install(&mut client);
+    client.batch_execute(REGISTER).unwrap();
+    let policies = text(&mut client, POLICIES);
+    assert_eq!(policies.matches("slice_policy_v1,").count(), 7, "{policies}");
+
+    // Restored into a cluster that has the presets already.
+    let other = Cluster::start("");
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    let mut client = other.client();
+    assert_eq!(text(&mut client, POLICIES), policies);
+    // And they may be registered again.
+    client.batch_execute(REGISTER).unwrap();
+    assert_eq!(text(&mut client, POLICIES), policies);
 }

@@ -83,13 +83,15 @@ const TOO_MUCH: &str = "
              unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
-          AND (c.relname, p) <> ('binding', 'SELECT')
+          AND NOT (c.relname IN ('binding', 'recorder_binding', 'trace_binding', 'policies') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f
         WHERE f.pronamespace = 'graph_kernel'::regnamespace
           AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys', 'epoch_times',
-                            'bind_tables', 'describe_tables')
+                            'bind_tables', 'describe_tables', 'bind_recorder_table',
+                            'unbind_recorder_table', 'describe_recorder_table',
+                            'bind_traces')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 
@@ -110,6 +112,7 @@ fn stays_closed(cluster: &Cluster, creator: &str) {
         "SELECT graph_kernel.add_epoch()",
         "SELECT graph_kernel.revoke_key('1-0123456789abcdef')",
         "SELECT graph_kernel.bind_tables('pg_class', 'pg_class')",
+        "SELECT graph_kernel.bind_traces('pg_class')",
     ] {
         assert_eq!(refusal(&mut somebody, statement).0, "42501", "{statement}");
     }

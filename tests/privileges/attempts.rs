@@ -22,18 +22,122 @@ macro_rules! an_export {
 }
 
 /// A call of each function of the extension, ordered by signature; none where SQL cannot call it.
-pub const CALLS: [(&str, Option<&str>); 47] = [
+pub const CALLS: &[(&str, Option<&str>)] = &[
+    (
+        "chunking_policy_eq(chunking_policy,chunking_policy)",
+        Some("SELECT chunking_policy_eq('{}', '{}')"),
+    ),
+    ("chunking_policy_hash(chunking_policy)", Some("SELECT chunking_policy_hash('{}')")),
+    ("chunking_policy_hash32(chunking_policy)", Some("SELECT chunking_policy_hash32('{}')")),
+    (
+        "chunking_policy_hash64(chunking_policy,bigint)",
+        Some("SELECT chunking_policy_hash64('{}', 1)"),
+    ),
+    ("chunking_policy_in(cstring)", Some("SELECT chunking_policy_in('default')")),
+    (
+        "chunking_policy_ne(chunking_policy,chunking_policy)",
+        Some("SELECT chunking_policy_ne('{}', '{}')"),
+    ),
+    ("chunking_policy_out(chunking_policy)", Some("SELECT chunking_policy_out('{}')")),
+    ("chunking_policy_recv(internal)", None),
+    ("chunking_policy_send(chunking_policy)", Some("SELECT chunking_policy_send('{}')")),
+    ("graph_anchor(uuid,text,real[])", Some("SELECT graph_anchor()")),
+    ("graph_anchors_recent(integer,text)", Some("SELECT graph_anchors_recent()")),
+    ("graph_api_health()", Some("SELECT graph_api_health()")),
+    ("graph_api_policies()", Some("SELECT graph_api_policies()")),
+    (
+        "graph_api_register_policy(json)",
+        Some("SELECT graph_api_register_policy('{\"policy\": {\"max_nodes\": 1}}')"),
+    ),
+    (
+        "graph_api_search_global(json)",
+        Some("SELECT graph_api_search_global('{\"query_embedding\": [1]}')"),
+    ),
+    (
+        "graph_api_search_slice(json)",
+        Some(
+            "SELECT graph_api_search_slice('{\"query_embedding\": [1], \"anchor_turn_id\":
+                                             \"00000000-0000-4000-8000-000000000001\"}')",
+        ),
+    ),
+    (
+        "graph_api_slice(json)",
+        Some(
+            "SELECT graph_api_slice('{\"anchor_turn_id\":
+                                      \"00000000-0000-4000-8000-000000000001\"}')",
+        ),
+    ),
+    (
+        "graph_api_slice_batch(json)",
+        Some(
+            "SELECT graph_api_slice_batch('{\"anchor_turn_ids\":
+                                            [\"00000000-0000-4000-8000-000000000001\"]}')",
+        ),
+    ),
+    (
+        "graph_api_verify_token(json)",
+        Some(
+            "SELECT graph_api_verify_token(json_build_object(
+                 'admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '',
+                 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
+        ),
+    ),
+    (
+        "graph_atlas(uuid[],slice_policy,text,real,integer)",
+        Some("SELECT graph_atlas('{00000000-0000-4000-8000-000000000001}')"),
+    ),
+    ("graph_can_promote(jsonb,uuid)", Some("SELECT graph_can_promote('{}', NULL)")),
     ("graph_check()", Some("SELECT * FROM graph_check()")),
+    ("graph_content_audit(bigint)", Some("SELECT * FROM graph_content_audit()")),
     ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
+    (
+        "graph_diversity(json)",
+        Some("SELECT graph_diversity(graph_slice('00000000-0000-4000-8000-000000000001'))"),
+    ),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
+    (
+        "graph_influence(uuid[],slice_policy)",
+        Some("SELECT * FROM graph_influence('{00000000-0000-4000-8000-000000000001}')"),
+    ),
     ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
+    ("graph_is_admissible_result(jsonb)", Some("SELECT graph_is_admissible_result('{}')")),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
+    ("graph_kernel.backfill_content_hashes(integer)", None),
+    (
+        "graph_kernel.bind_recorder_table(regclass,jsonb)",
+        Some("SELECT graph_kernel.bind_recorder_table('recorder_events')"),
+    ),
     (
         "graph_kernel.bind_tables(regclass,regclass,jsonb)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
     ),
+    (
+        "graph_kernel.bind_traces(regclass)",
+        Some("SELECT graph_kernel.bind_traces('retrieval_traces')"),
+    ),
+    (
+        "graph_kernel.check_request(json,text[],text[])",
+        Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
+    ),
+    ("graph_kernel.content_hash_trigger()", None),
+    (
+        "graph_kernel.create_recorder_tables(name)",
+        Some("SELECT graph_kernel.create_recorder_tables('open')"),
+    ),
     ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
+    (
+        "graph_kernel.create_trace_table(name)",
+        Some("SELECT graph_kernel.create_trace_table('open')"),
+    ),
+    (
+        "graph_kernel.describe_content(regclass)",
+        Some("SELECT * FROM graph_kernel.describe_content()"),
+    ),
     ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
+    (
+        "graph_kernel.describe_recorder_table(oid,jsonb)",
+        Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL)"),
+    ),
     (
         "graph_kernel.describe_tables(oid,oid,jsonb)",
         Some(
@@ -49,9 +153,42 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
     ),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
+    ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
+    ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
+    ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
+    ("graph_kernel.raise_api_error(text,text)", None),
+    ("graph_kernel.raise_search_error(text,text,text,text)", None),
+    (
+        "graph_kernel.registry_fingerprint(text[])",
+        Some("SELECT graph_kernel.registry_fingerprint('{}')"),
+    ),
+    (
+        "graph_kernel.requested_embedding(json)",
+        Some("SELECT graph_kernel.requested_embedding('[1]')"),
+    ),
+    ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
+    (
+        "graph_kernel.search_global_body(real[],integer,real,text)",
+        Some("SELECT graph_kernel.search_global_body('{1}', 1, NULL, NULL)"),
+    ),
+    (
+        "graph_kernel.search_slice_body(real[],uuid,slice_policy,integer,real,real,text)",
+        Some(
+            "SELECT graph_kernel.search_slice_body('{1}', '00000000-0000-4000-8000-000000000001',
+                                                   'default', 1, NULL, NULL, NULL)",
+        ),
+    ),
+    (
+        "graph_kernel.slice_summaries(text[],slice_policy)",
+        Some(
+            "SELECT * FROM graph_kernel.slice_summaries(
+                 '{00000000-0000-4000-8000-000000000001}', 'default')",
+        ),
+    ),
     ("graph_kernel.turns_in_cycles()", Some("SELECT graph_kernel.turns_in_cycles()")),
+    ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
     ("graph_kernel.unbind_tables()", Some("SELECT graph_kernel.unbind_tables()")),
     (
         "graph_kernel.unique_index_command(regclass,text)",
@@ -59,13 +196,35 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
+    (
+        "graph_overlap(uuid[],slice_policy,real)",
+        Some("SELECT * FROM graph_overlap('{00000000-0000-4000-8000-000000000001}')"),
+    ),
+    ("graph_policy(text)", Some("SELECT graph_policy('default')")),
     ("graph_policy_hash(slice_policy)", Some("SELECT graph_policy_hash('default')")),
+    (
+        "graph_policy_register(slice_policy,text)",
+        Some("SELECT * FROM graph_policy_register('{\"max_nodes\": 1}', 'one')"),
+    ),
+    ("graph_policy_registry_fingerprint()", Some("SELECT graph_policy_registry_fingerprint()")),
     (
         "graph_priority(text,real,integer,slice_policy)",
         Some("SELECT graph_priority('planning', 0.5, 1)"),
     ),
     ("graph_replay(json,slice_policy)", Some("SELECT * FROM graph_replay('{}')")),
+    (
+        "graph_replay_retrieval(jsonb,real[])",
+        Some("SELECT * FROM graph_replay_retrieval('{}', '{1}')"),
+    ),
     ("graph_require_admissible()", None),
+    (
+        "graph_search_global(real[],integer,real,text)",
+        Some("SELECT * FROM graph_search_global('{1}')"),
+    ),
+    (
+        "graph_search_slice(real[],uuid,slice_policy,integer,real,real,text)",
+        Some("SELECT * FROM graph_search_slice('{1}', '00000000-0000-4000-8000-000000000001')"),
+    ),
     (
         "graph_slice(uuid,slice_policy)",
         Some("SELECT graph_slice('00000000-0000-4000-8000-000000000001')"),
@@ -97,6 +256,14 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
         "graph_slices(uuid[],slice_policy)",
         Some("SELECT * FROM graph_slices('{00000000-0000-4000-8000-000000000001}')"),
     ),
+    ("graph_snapshot()", Some("SELECT graph_snapshot()")),
+    (
+        "graph_sufficiency(json,jsonb)",
+        Some(
+            "SELECT * FROM graph_sufficiency(graph_slice('00000000-0000-4000-8000-000000000001'))",
+        ),
+    ),
+    ("graph_trace(jsonb)", Some("SELECT graph_trace(provenance) FROM graph_search_global('{1}')")),
     ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
     ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),
     (
@@ -109,6 +276,30 @@ pub const CALLS: [(&str, Option<&str>); 47] = [
             "SELECT * FROM graph_why('00000000-0000-4000-8000-000000000001',
                                      '00000000-0000-4000-8000-000000000001')",
         ),
+    ),
+    (
+        "recorder_chunk_events(jsonb,chunking_policy)",
+        Some("SELECT * FROM recorder_chunk_events('[]')"),
+    ),
+    (
+        "recorder_chunk_span(bigint,bigint,integer,bigint,bigint,integer)",
+        Some("SELECT * FROM recorder_chunk_span(0, 0, 0, 0, 0, 5)"),
+    ),
+    (
+        "recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
+        Some("SELECT * FROM recorder_chunks()"),
+    ),
+    (
+        "recorder_chunks_since(bigint,bigint,chunking_policy)",
+        Some("SELECT * FROM recorder_chunks_since(0, 0)"),
+    ),
+    (
+        "recorder_event_chunks(bigint,bigint,chunking_policy)",
+        Some("SELECT * FROM recorder_event_chunks(0, 0)"),
+    ),
+    (
+        "recorder_verify_chunks(regclass,chunking_policy,boolean)",
+        Some("SELECT * FROM recorder_verify_chunks('kept_chunks')"),
     ),
     ("slice_policy_eq(slice_policy,slice_policy)", Some("SELECT slice_policy_eq('{}', '{}')")),
     ("slice_policy_hash(slice_policy)", Some("SELECT slice_policy_hash('{}')")),
@@ -145,9 +336,17 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
             "(turns, edges) VALUES ('memory_turns', 'memory_turn_edges') ON CONFLICT DO NOTHING",
             "graph = gen_random_uuid()",
         ),
+        "graph_kernel.recorder_binding" => {
+            ("(events) VALUES ('recorder_events') ON CONFLICT DO NOTHING", "columns = '{}'")
+        }
+        "graph_kernel.policies" => ("(policy, registered_by) VALUES ('{}', 'x')", "name = 'x'"),
+        "graph_kernel.trace_binding" => (
+            "(traces) VALUES ('retrieval_traces') ON CONFLICT DO NOTHING",
+            "traces = 'memory_turns'",
+        ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.keys" => {
+        "graph_kernel.keys" | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

@@ -36,8 +36,8 @@ fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
         table.row(&schema, ROLES.map(|(role, _)| world.rights_on_schema(role, &schema)));
     }
     table.section(
-        "functions: yes; no (not executable); graph (executable, but the graph is not readable); \
-         may (executable, not callable from SQL)",
+        "functions: yes; no (not executable); graph (executable, but the graph is not readable, or what \
+         it calls not executable); may (executable, not callable in a query)",
     );
     for function in members(&world, "pg_proc") {
         let call = calls_of(&function);
@@ -80,12 +80,13 @@ fn statistics_hold_no_root() {
 fn no_function_takes_or_gives_bytes() {
     let world = World::create("bytes");
     let functions = "
-        SELECT coalesce(string_agg(p.oid::regprocedure::text, ', '), '')
+        SELECT coalesce(string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.proname), '')
         FROM pg_proc AS p JOIN pg_depend AS d ON d.objid = p.oid AND d.deptype = 'e'
         JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
         WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
     let row = world.superuser().query_one(functions, &[]).unwrap();
-    assert_eq!(row.get::<_, &str>(0), "slice_policy_send(slice_policy)");
+    let sending = "chunking_policy_send(chunking_policy), slice_policy_send(slice_policy)";
+    assert_eq!(row.get::<_, &str>(0), sending);
 }
 
 #[test]
@@ -94,15 +95,17 @@ fn the_extensions_owner_hands_administration_on() {
     let mut owner = world.connect("ext_owner");
     let mut plain = world.connect("plain");
     let administration = [
-        "rotate_key(boolean)",
-        "revoke_key(text)",
-        "bind_tables(regclass, regclass, jsonb)",
-        "unbind_tables()",
-        "list_keys()",
-        "epoch_times()",
+        "graph_kernel.rotate_key(boolean)",
+        "graph_kernel.revoke_key(text)",
+        "graph_kernel.bind_tables(regclass, regclass, jsonb)",
+        "graph_kernel.bind_traces(regclass)",
+        "graph_kernel.unbind_tables()",
+        "graph_kernel.list_keys()",
+        "graph_kernel.epoch_times()",
+        "graph_policy_register(slice_policy, text)",
     ];
     for function in administration {
-        let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
+        let grant = format!("GRANT EXECUTE ON FUNCTION {function} TO plain");
         owner.batch_execute(&world.named(&grant)).unwrap();
     }
     owner.batch_execute(&world.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
@@ -111,7 +114,9 @@ fn the_extensions_owner_hands_administration_on() {
         "SELECT graph_kernel.revoke_key('7-0123456789abcdef')",
         "SELECT graph_kernel.unbind_tables()",
         "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+        "SELECT graph_kernel.bind_traces('retrieval_traces')",
         "SELECT kid, state, created_at FROM graph_kernel.keys",
+        "SELECT graph_api_register_policy('{\"policy\": {\"max_nodes\": 1}, \"name\": \"one\"}')",
     ] {
         plain.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }

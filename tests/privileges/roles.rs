@@ -28,7 +28,8 @@ pub const ROLES: [(&str, &str); 13] = [
     ("write_bypass", "BYPASSRLS IN ROLE pg_write_all_data"),
 ];
 
-/// A database with the extension, tables of a graph, two keys, one of them revoked, and a binding.
+/// A database with the extension, tables of a graph, two keys, one of them revoked,
+/// an event, and bindings.
 pub struct World {
     database: Database,
     /// A connection of each role that has tried something.
@@ -64,9 +65,20 @@ impl World {
                  INSERT INTO memory_turns (id) VALUES ('00000000-0000-4000-8000-000000000001');
                  ALTER TABLE memory_turns OWNER TO table_owner;
                  ALTER TABLE memory_turn_edges OWNER TO table_owner;
+                 ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1}';
                  GRANT SELECT ON memory_turns, memory_turn_edges TO plain;
+                 SELECT graph_kernel.create_recorder_tables();
+                 INSERT INTO recorder_events VALUES
+                     (0, 0, 0, NULL, 'e', 1, NULL, 0, 'egress_output', 'text');
+                 CREATE TABLE kept_chunks AS SELECT * FROM recorder_chunks();
+                 ALTER TABLE recorder_events OWNER TO table_owner;
+                 GRANT SELECT ON recorder_events TO plain;
+                 GRANT SELECT ON kept_chunks TO PUBLIC;
+                 SELECT graph_kernel.bind_recorder_table('recorder_events');
+                 SELECT graph_kernel.create_trace_table();
                  SELECT graph_kernel.rotate_key(revoke_old => true);
-                 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+                 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
+                 SELECT graph_policy_register('{\"max_nodes\": 2}', 'two')",
             ))
             .unwrap();
         world

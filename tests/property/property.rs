@@ -1,6 +1,7 @@
 //! What holds for every graph and every policy.
 
 mod against_naive;
+mod chunking;
 mod drawing;
 mod explaining;
 mod failures;
@@ -9,6 +10,8 @@ mod invariants;
 mod naive;
 mod policy_text;
 mod question_count;
+mod ranking;
+mod slice_sets;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 

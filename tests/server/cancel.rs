@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
-use common::process::{backend_pid, private_memory};
+use common::process::{backend_pid, cancelled_after, private_memory};
 use common::tell;
 use postgres::error::SqlState;
-use postgres::{Client, Error, NoTls};
+use postgres::{Client, Error};
 
 /// How soon a statement must end.
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -40,7 +40,10 @@ const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
 const EXPLANATION: &str = "SELECT count(*) FROM graph_slice_explain(md5('hub 1')::uuid)";
 const WHY: &str = r#"SELECT * FROM graph_why(md5('chain 0')::uuid, md5('hub 1')::uuid,
     '{"max_radius": 20000}')"#;
+const ATLAS: &str = "SELECT graph_atlas(
+    ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i))";
 const ORDINARY: &str = "SELECT graph_slice(md5('chain 100')::uuid)::text";
+const SNAPSHOT: &str = "SELECT graph_snapshot()";
 const CHECK: &str = "SELECT * FROM graph_check()";
 
 /// The big graph, to one test at a time: they measure.
@@ -60,27 +63,6 @@ fn big_graph() -> (MutexGuard<'static, ()>, &'static Database) {
 
 fn assert_code(error: &Error, code: &SqlState) {
     assert_eq!(error.code(), Some(code), "{error:?}");
-}
-
-/// From the request to cancel to the error; `None` when the statement was faster.
-fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) -> Option<Duration> {
-    let token = client.cancel_token();
-    let request = thread::spawn(move || {
-        thread::sleep(delay);
-        let start = Instant::now();
-        token.cancel_query(NoTls).unwrap();
-        start
-    });
-    let result = client.batch_execute(statement);
-    let end = Instant::now();
-    let start = request.join().unwrap();
-    let Err(error) = result else {
-        // The request came too late: it ends whatever runs when it arrives.
-        let _ = client.batch_execute("SELECT pg_catalog.pg_sleep(0.2)");
-        return None;
-    };
-    assert_code(&error, &SqlState::QUERY_CANCELED);
-    Some(end - start)
 }
 
 /// From the end of the time allowed to the error; `None` when the statement was faster.
@@ -148,6 +130,12 @@ fn a_cancel_ends_explanations_at_once() {
 #[test]
 fn a_cancel_ends_the_check_at_once() {
     assert_ends_at_once("cancel", "graph_check", CHECK, cancelled_after);
+}
+
+#[test]
+fn a_cancel_ends_what_reads_the_whole_graph_at_once() {
+    assert_ends_at_once("cancel", "graph_snapshot", SNAPSHOT, cancelled_after);
+    assert_ends_at_once("cancel", "graph_atlas", ATLAS, cancelled_after);
 }
 
 #[test]
@@ -225,6 +213,24 @@ fn a_batch_in_the_select_list_holds_one_slice_at_a_time() {
         client.batch_execute("MOVE 10 FROM slices").unwrap();
         check_growth("a batch in the select list", private_memory(pid) - before);
     }
+}
+
+#[test]
+fn overlaps_are_streamed_and_no_pair_is_held() {
+    // 1500 slices of 128 turns each along a chain: each overlaps with the 127 next ones, as with
+    // those before.
+    let statement = r#"SELECT graph_overlap(
+        ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(1000, 2499) AS i),
+        '{"max_nodes": 128, "max_radius": 128, "distance_decay": 1}')"#;
+    let (_alone, database) = big_graph();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    client.batch_execute(&format!("BEGIN; DECLARE pairs CURSOR FOR {statement}")).unwrap();
+    client.batch_execute("MOVE 1 FROM pairs").unwrap();
+    let before = private_memory(pid);
+    let moved = client.execute("MOVE ALL FROM pairs", &[]).unwrap();
+    assert!(moved > 150_000, "{moved} pairs");
+    check_growth(&format!("{moved} overlaps"), private_memory(pid) - before);
 }
 
 #[test]

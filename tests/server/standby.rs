@@ -111,6 +111,17 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
             format!("SELECT s::text FROM unnest($1::uuid[]) AS id, {function}(id, 'broad') AS s");
         ask(&statement, few);
     }
+    ask("SELECT graph_atlas($1, 'focused')::text", anchors);
+    ask(
+        "SELECT o::text FROM graph_overlap($1) AS o UNION ALL SELECT i::text FROM graph_influence($1) AS i",
+        few,
+    );
+    ask("SELECT graph_diversity(graph_slice(id))::text FROM unnest($1::uuid[]) AS id", few);
+    ask(
+        "SELECT s::text FROM unnest($1::uuid[]) AS id, graph_sufficiency(graph_slice(id)) AS s
+         UNION ALL SELECT a::text FROM graph_content_audit(3) AS a",
+        few,
+    );
     ask(
         "SELECT g::text FROM graph_check() AS g WHERE $1::uuid[] IS NOT NULL
          UNION ALL SELECT graph_policy_hash('broad')
@@ -118,8 +129,37 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
          UNION ALL SELECT graph_kernel_version()",
         few,
     );
+    ask(
+        "SELECT c::text FROM recorder_chunks() AS c WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT c::text FROM recorder_chunks_since(0, 25) AS c",
+        few,
+    );
+    ask(
+        "SELECT p::text FROM graph_policies AS p WHERE $1::uuid[] IS NOT NULL
+         UNION ALL SELECT graph_policy('small')::text
+         UNION ALL SELECT graph_policy_registry_fingerprint()
+         UNION ALL SELECT graph_api_policies()::text
+         UNION ALL SELECT graph_api_health()::text
+         UNION ALL SELECT graph_api_slice(json_build_object('anchor_turn_id', $1[1]))::text
+         UNION ALL SELECT graph_api_slice_batch(json_build_object('anchor_turn_ids', $1))::text",
+        few,
+    );
+    ask(
+        "SELECT concat_ws(' ', s.turn_id, s.similarity, graph_can_promote(s.provenance, s.turn_id))
+         FROM unnest($1::uuid[]) AS id, graph_search_slice('{1,2,3}', id, 'broad') AS s
+         UNION ALL SELECT a::text FROM graph_anchor(query_embedding => '{1,2,3}') AS a
+         UNION ALL SELECT a::text FROM graph_anchors_recent() AS a",
+        few,
+    );
     answers
 }
+
+/// A log of recorder events.
+const EVENTS: &str = "SELECT graph_kernel.create_recorder_tables();
+    INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
+        occurred_at_ms, event_type, text)
+    SELECT 0, i, i, 'e' || i, i / 20, i * 1000, 'egress_output', repeat('x', i * 20)
+    FROM generate_series(0, 50) AS i";
 
 /// Fifty turns from all over the graph.
 fn fifty_turns(client: &mut Client) -> Vec<TurnId> {
@@ -136,6 +176,14 @@ fn a_standby_slices_byte_for_byte_as_its_primary() {
     let mut primary = database.connect();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");
     load_graph(&mut primary, &data);
+    primary.batch_execute(EVENTS).unwrap();
+    primary.batch_execute(r#"SELECT graph_policy_register('{"max_nodes": 9}', 'small')"#).unwrap();
+    primary
+        .batch_execute(
+            "ALTER TABLE public.memory_turns ADD COLUMN embedding real[];
+             UPDATE public.memory_turns SET embedding = ARRAY[1, salience_score, trajectory_depth]::real[]",
+        )
+        .unwrap();
     let anchors = fifty_turns(&mut primary);
     // Dropped, hence stopped, before the database is.
     let standby = Standby::start();

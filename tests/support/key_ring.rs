@@ -30,7 +30,13 @@ impl TestRing {
     /// The keys that sign.
     #[must_use]
     pub fn active(&self) -> EpochKeys {
-        let (epoch, root) = self.epochs.last().expect("a ring has an epoch");
+        self.keys_of(self.epochs.len() - 1)
+    }
+
+    /// The keys of an epoch, the oldest being 0.
+    #[must_use]
+    pub fn keys_of(&self, index: usize) -> EpochKeys {
+        let (epoch, root) = &self.epochs[index];
         EpochKeys::derive(&Secret::new(root.clone()), *epoch)
     }
 }

@@ -3,4 +3,5 @@
 pub mod data;
 pub mod key_ring;
 pub mod memory_store;
+pub mod recorder;
 pub mod shared;

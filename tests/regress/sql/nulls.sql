@@ -1,20 +1,26 @@
 -- Promise: NULL or an empty value in any argument of any function gives NULL, no row or a clean error.
+SELECT graph_kernel.create_recorder_tables();
 CREATE TEMP TABLE sample (type regtype, good text, empty text);
 INSERT INTO sample VALUES
     ('uuid', quote_literal(turn(2)), quote_literal(turn(0))),
     ('uuid[]', quote_literal(ARRAY[turn(2)]), $$'{}'$$),
     ('slice_policy', $$'default'$$, $$'{}'$$),
+    ('chunking_policy', $$'default'$$, $$'{}'$$),
     ('text', $$'x'$$, $$''$$),
+    ('text[]', $$'{x}'$$, $$'{}'$$),
     ('name', $$'no_such_schema'$$, $$''$$),
     ('cstring', $$'default'$$, $$''$$),
     ('real', '0.5', '0'),
     ('integer', '1', '0'),
     ('bigint', '1', '0'),
+    ('real[]', $$'{1,2}'$$, $$'{}'$$),
     ('boolean', 'true', 'false'),
     ('json', $$'{}'$$, $$'{}'$$),
     ('jsonb', $$'{}'$$, $$'{}'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
     ('regclass', $$'memory_turns'$$, '0');
+
+ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1,2}';
 
 -- Each function is called with good values, except for one position; what it did is undone.
 CREATE FUNCTION pg_temp.call(fn regprocedure, odd_position int, odd_value text) RETURNS text
@@ -48,9 +54,12 @@ WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclas
   AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
 ORDER BY p.pronamespace::regnamespace::text COLLATE "C" = 'graph_kernel', p.proname COLLATE "C", a.position, v.value DESC;
 
+ALTER TABLE memory_turns DROP COLUMN embedding;
+
 -- Functions with an internal argument cannot be called by SQL at all.
 SELECT code, message FROM test_error('SELECT slice_policy_recv(NULL)');
 SELECT code, message FROM test_error('SELECT graph_slice_support(NULL)');
+SELECT code, message FROM test_error('SELECT chunking_policy_recv(NULL)');
 
 -- Every argument NULL at once, and columns of NULLs.
 SELECT graph_slice(NULL, NULL) IS NULL AS slice, graph_priority(NULL, NULL, NULL, NULL) IS NULL AS priority,
@@ -58,3 +67,4 @@ SELECT graph_slice(NULL, NULL) IS NULL AS slice, graph_priority(NULL, NULL, NULL
        NULL::slice_policy::json IS NULL AS json;
 SELECT n, x.turn_id FROM (VALUES (1), (NULL)) AS v (n) LEFT JOIN LATERAL graph_slice_turns(turn(n), '{"max_nodes": 1}') AS x ON true;
 SELECT count(*), count(graph_slice(id)) FROM (VALUES (turn(1)), (NULL), (turn(2))) AS v (id);
+DROP TABLE recorder_events;

@@ -25,6 +25,11 @@ CREATE TABLE evil.memory_turn_edges (LIKE public.memory_turn_edges);
 CREATE TABLE evil.binding (LIKE graph_kernel.binding);
 CREATE TABLE evil.pg_class (oid oid);
 CREATE FUNCTION evil.graph_slice(uuid) RETURNS json LANGUAGE sql AS $$ SELECT NULL::json $$;
+CREATE TABLE evil.graph_policies (LIKE public.graph_policies);
+CREATE TABLE evil.policies (LIKE graph_kernel.policies);
+CREATE FUNCTION evil.policy_ne(public.slice_policy, public.slice_policy) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'evil <> runs as %', current_user; RETURN true; END $$;
+CREATE OPERATOR evil.<> (LEFTARG = public.slice_policy, RIGHTARG = public.slice_policy, FUNCTION = evil.policy_ne);
+CREATE FUNCTION evil.graph_policy_hash(public.slice_policy) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'evil hash runs as %', current_user; RETURN 'x'; END $$;
 CREATE TEMP TABLE memory_turns (LIKE public.memory_turns);
 CREATE TEMP TABLE memory_turn_edges (LIKE public.memory_turn_edges);
 CREATE TEMP TABLE pg_class (oid oid);
@@ -38,6 +43,11 @@ SELECT anchor_turn_id, error_code FROM public.graph_slices('{00000000-0000-0000-
 SELECT public.graph_priority('planning', 0.5, 1);
 SELECT public.graph_kernel_version() IS NOT NULL AS version;
 SELECT check_name, ok FROM public.graph_check() WHERE NOT ok;
+SELECT params_hash FROM public.graph_policy_register('{"max_nodes": 21}', 'unshadowed');
+SELECT public.graph_policy('unshadowed')::pg_catalog.json ->> 'max_nodes' AS max_nodes, public.graph_policy_registry_fingerprint() IS NOT NULL AS fingerprint;
+SELECT public.graph_api_slice('{"anchor_turn_id": "00000000-0000-0000-0000-000000000002"}') #>> '{policy_ref,params_hash}' AS params_hash,
+       public.graph_api_policies() IS NOT NULL AS policies, public.graph_api_health() ->> 'status' AS status;
+SELECT public.graph_api_register_policy('{"policy": {"max_nodes": 21}, "name": "unshadowed too"}');
 SET search_path = '';
 SELECT pg_temp.genuine(:'genuine');
 SELECT public.graph_policy_hash('focused');

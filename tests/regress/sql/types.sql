@@ -11,7 +11,8 @@ FROM pg_proc AS p JOIN member AS m ON m.classid = 'pg_proc'::regclass AND m.obji
 
 -- Every function: arguments, result, kind of evaluation.
 SELECT oid::regprocedure AS function,
-       replace(pg_get_function_arguments(oid), 'default'::slice_policy::text, '<default>') AS arguments,
+       replace(replace(pg_get_function_arguments(oid), 'default'::slice_policy::text, '<default>'),
+               'default'::chunking_policy::text, '<default>') AS arguments,
        pg_get_function_result(oid) AS result
 FROM member_function ORDER BY schema = 'graph_kernel', proname COLLATE "C";
 SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, proparallel AS par,
@@ -19,28 +20,37 @@ SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, propar
        nullif(prosupport::oid, 0)::regproc AS support, array_to_string(proconfig, '; ') AS config
 FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY schema = 'graph_kernel', proname COLLATE "C";
--- One function a name, and nothing for users is volatile: no rows.
+-- One function a name (no rows), and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
 SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v';
 
--- The type, its operators, operator classes and casts.
+-- The types, their operators, operator classes and casts.
 SELECT typname, typlen, typbyval, typtype, typcategory, typispreferred, typdelim, typalign, typstorage,
        typcollation, typinput, typoutput, typreceive, typsend, typnotnull, typdefault
-FROM pg_type WHERE oid = 'slice_policy'::regtype \gx
+FROM pg_type WHERE oid IN ('slice_policy'::regtype, 'chunking_policy'::regtype)
+ORDER BY typname COLLATE "C" \gx
 SELECT typname, typelem::regtype FROM pg_type
-WHERE oid = (SELECT typarray FROM pg_type WHERE oid = 'slice_policy'::regtype);
+WHERE oid IN (SELECT typarray FROM pg_type WHERE typname IN ('slice_policy', 'chunking_policy'))
+ORDER BY typname COLLATE "C";
 SELECT oid::regoperator AS operator, oprresult::regtype AS result, oprcode AS function,
        oprcom::regoperator AS commutator, oprnegate::regoperator AS negator,
        oprrest AS restrict, oprjoin AS join, oprcanhash AS hashes, oprcanmerge AS merges
 FROM pg_operator
-WHERE 'slice_policy'::regtype IN (oprleft, oprright) ORDER BY oprname COLLATE "C";
+WHERE oprleft IN ('slice_policy'::regtype, 'chunking_policy'::regtype)
+ORDER BY oprname COLLATE "C", oprleft::regtype::text COLLATE "C";
 SELECT a.amname, c.opcname, c.opcdefault, f.opfname
 FROM pg_opclass AS c JOIN pg_am AS a ON a.oid = c.opcmethod JOIN pg_opfamily AS f ON f.oid = c.opcfamily
-WHERE c.opcintype = 'slice_policy'::regtype ORDER BY a.amname;
+WHERE c.opcintype IN ('slice_policy'::regtype, 'chunking_policy'::regtype)
+ORDER BY c.opcname COLLATE "C";
 SELECT castsource::regtype AS source, casttarget::regtype AS target, castcontext AS context, castmethod AS method
 FROM pg_cast
-WHERE 'slice_policy'::regtype IN (castsource, casttarget)
+WHERE castsource IN ('slice_policy'::regtype, 'chunking_policy'::regtype)
+   OR casttarget IN ('slice_policy'::regtype, 'chunking_policy'::regtype)
 ORDER BY castsource::regtype::text COLLATE "C", casttarget::regtype::text COLLATE "C";
+
+-- The columns of a chunk.
+SELECT attnum, attname, format_type(atttypid, atttypmod) AS type
+FROM pg_attribute WHERE attrelid = 'recorder_chunk'::regclass ORDER BY attnum;
 
 -- Tables and settings.
 SELECT a.attrelid::regclass AS table, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod) AS type,

@@ -7,6 +7,7 @@ pub mod process;
 
 use std::io::Write;
 
+use postgres::error::DbError;
 use postgres::{Client, Config, NoTls};
 
 /// A variable of the environment that `make test` sets up (`use_server` in tests/harness/common.sh).
@@ -37,11 +38,21 @@ impl Server {
 
     /// A connection to a database.
     pub fn connect(&self, database: &str) -> Client {
+        self.connect_noting(database, |_| {})
+    }
+
+    /// A connection to a database whose notices go to a function.
+    pub fn connect_noting(
+        &self,
+        database: &str,
+        note: impl Fn(DbError) + Sync + Send + 'static,
+    ) -> Client {
         Config::new()
             .host_path(&self.socket)
             .port(self.port)
             .user(&self.user)
             .dbname(database)
+            .notice_callback(note)
             .connect(NoTls)
             .unwrap_or_else(|error| panic!("no connection to {database}: {error:?}"))
     }

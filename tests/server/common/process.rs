@@ -5,8 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use postgres::Client;
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
 
 use super::variable;
 
@@ -54,4 +57,25 @@ pub fn private_memory(pid: i32) -> i64 {
         .unwrap_or_else(|| panic!("{path} has no RssAnon"));
     let kib = line.trim().trim_end_matches(" kB");
     kib.parse().unwrap_or_else(|_| panic!("RssAnon: {line}"))
+}
+
+/// From the request to cancel to the error; `None` when the statement was faster.
+pub fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) -> Option<Duration> {
+    let token = client.cancel_token();
+    let request = thread::spawn(move || {
+        thread::sleep(delay);
+        let start = Instant::now();
+        token.cancel_query(NoTls).unwrap();
+        start
+    });
+    let result = client.batch_execute(statement);
+    let end = Instant::now();
+    let start = request.join().unwrap();
+    let Err(error) = result else {
+        // The request came too late: it ends whatever runs when it arrives.
+        let _ = client.batch_execute("SELECT pg_catalog.pg_sleep(0.2)");
+        return None;
+    };
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+    Some(end - start)
 }

@@ -1,4 +1,4 @@
-//! Forged exports: each test fails when its defence is taken out.
+//! Forged exports and provenance: each test fails when its defence is taken out.
 
 mod claim;
 mod document;
@@ -10,6 +10,7 @@ mod edited_turns;
 mod keys;
 mod mutated_text;
 mod numbers;
+mod provenance;
 mod reasons;
 mod rewritten;
 mod shape;

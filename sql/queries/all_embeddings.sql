@@ -1,0 +1,2 @@
+-- Every turn's embedding.
+SELECT {t.id}, {embedding} FROM {turns} AS t

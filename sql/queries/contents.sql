@@ -1,0 +1,9 @@
+-- $1 uuid[]: what these turns say.
+SELECT t.id, t.content
+FROM pg_catalog.unnest($1) AS k(id)
+CROSS JOIN LATERAL (
+    SELECT {t.id} AS id, {t.content_text} AS content
+    FROM {turns} AS t
+    WHERE {t.id} OPERATOR(pg_catalog.=) k.id
+    OFFSET 0
+) AS t

@@ -1,0 +1,284 @@
+-- Chunks of terminal-recorder events (ft.recorder.chunking.v1).
+
+CREATE TABLE graph_kernel.recorder_binding (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    events regclass NOT NULL,
+    columns jsonb
+);
+COMMENT ON TABLE graph_kernel.recorder_binding IS
+    'the table that holds recorder events; empty: public.recorder_events';
+COMMENT ON COLUMN graph_kernel.recorder_binding.single IS 'keeps the table to one row';
+COMMENT ON COLUMN graph_kernel.recorder_binding.events IS 'table of the events';
+COMMENT ON COLUMN graph_kernel.recorder_binding.columns IS 'names of columns that are not recognised';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding', '');
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.recorder_binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+COMMENT ON TRIGGER guard ON graph_kernel.recorder_binding IS 'only the functions change the binding';
+
+-- chunking_policy holds its canonical JSON text, as slice_policy does.
+CREATE TYPE @extschema@.chunking_policy;
+
+CREATE FUNCTION @extschema@.chunking_policy_in(cstring) RETURNS @extschema@.chunking_policy
+    AS 'MODULE_PATHNAME', 'chunking_policy_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_out(@extschema@.chunking_policy) RETURNS cstring
+    AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_recv(internal) RETURNS @extschema@.chunking_policy
+    AS 'MODULE_PATHNAME', 'chunking_policy_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_send(@extschema@.chunking_policy) RETURNS bytea
+    AS 'textsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE @extschema@.chunking_policy (
+    INPUT = @extschema@.chunking_policy_in,
+    OUTPUT = @extschema@.chunking_policy_out,
+    RECEIVE = @extschema@.chunking_policy_recv,
+    SEND = @extschema@.chunking_policy_send,
+    LIKE = pg_catalog.text,
+    CATEGORY = 'U'
+);
+
+CREATE FUNCTION @extschema@.chunking_policy_eq(@extschema@.chunking_policy, @extschema@.chunking_policy)
+    RETURNS boolean
+    AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_ne(@extschema@.chunking_policy, @extschema@.chunking_policy)
+    RETURNS boolean
+    AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_hash32(@extschema@.chunking_policy) RETURNS integer
+    AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION @extschema@.chunking_policy_hash64(@extschema@.chunking_policy, bigint) RETURNS bigint
+    AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+CREATE OPERATOR @extschema@.= (
+    LEFTARG = @extschema@.chunking_policy, RIGHTARG = @extschema@.chunking_policy,
+    FUNCTION = @extschema@.chunking_policy_eq,
+    COMMUTATOR = OPERATOR(@extschema@.=), NEGATOR = OPERATOR(@extschema@.<>),
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+);
+CREATE OPERATOR @extschema@.<> (
+    LEFTARG = @extschema@.chunking_policy, RIGHTARG = @extschema@.chunking_policy,
+    FUNCTION = @extschema@.chunking_policy_ne,
+    COMMUTATOR = OPERATOR(@extschema@.<>), NEGATOR = OPERATOR(@extschema@.=),
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR CLASS @extschema@.chunking_policy_ops
+    DEFAULT FOR TYPE @extschema@.chunking_policy USING hash AS
+    OPERATOR 1 @extschema@.=,
+    FUNCTION 1 @extschema@.chunking_policy_hash32(@extschema@.chunking_policy),
+    FUNCTION 2 @extschema@.chunking_policy_hash64(@extschema@.chunking_policy, bigint);
+
+CREATE CAST (jsonb AS @extschema@.chunking_policy) WITH INOUT AS IMPLICIT;
+CREATE CAST (json AS @extschema@.chunking_policy) WITH INOUT;
+CREATE CAST (text AS @extschema@.chunking_policy) WITH INOUT;
+CREATE CAST (@extschema@.chunking_policy AS jsonb) WITH INOUT;
+CREATE CAST (@extschema@.chunking_policy AS json) WITH INOUT;
+
+CREATE FUNCTION @extschema@.chunking_policy_hash(policy @extschema@.chunking_policy) RETURNS text
+    AS 'MODULE_PATHNAME', 'chunking_policy_hash_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+
+-- A type of its own, so that a chunk taken from the select list keeps its columns' names.
+CREATE TYPE @extschema@.recorder_chunk AS (
+    chunk_index integer,
+    chunk_id text,
+    policy_version text,
+    pane_id bigint,
+    session_id text,
+    direction text,
+    start_segment_id bigint,
+    start_ordinal bigint,
+    start_byte_offset bigint,
+    start_char integer,
+    end_segment_id bigint,
+    end_ordinal bigint,
+    end_byte_offset bigint,
+    end_char integer,
+    event_ids text[],
+    event_count integer,
+    occurred_at_start_ms bigint,
+    occurred_at_end_ms bigint,
+    text_chars integer,
+    content_hash text,
+    overlap jsonb,
+    is_open boolean,
+    chunk_text text
+);
+
+-- The index by position gives the log order; a sort would read the whole log before the first chunk.
+CREATE FUNCTION @extschema@.recorder_chunks(
+    policy @extschema@.chunking_policy DEFAULT 'default',
+    pane_id bigint DEFAULT NULL,
+    from_segment_id bigint DEFAULT NULL,
+    from_ordinal bigint DEFAULT NULL,
+    to_segment_id bigint DEFAULT NULL,
+    to_ordinal bigint DEFAULT NULL,
+    per_pane boolean DEFAULT false
+) RETURNS SETOF @extschema@.recorder_chunk
+    AS 'MODULE_PATHNAME', 'recorder_chunks_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
+    SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+CREATE FUNCTION @extschema@.recorder_chunks_since(
+    segment_id bigint,
+    ordinal bigint,
+    policy @extschema@.chunking_policy DEFAULT 'default'
+) RETURNS SETOF @extschema@.recorder_chunk
+    AS 'MODULE_PATHNAME', 'recorder_chunks_since_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 1000
+    SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+CREATE FUNCTION @extschema@.recorder_event_chunks(
+    segment_id bigint,
+    ordinal bigint,
+    policy @extschema@.chunking_policy DEFAULT 'default'
+) RETURNS SETOF @extschema@.recorder_chunk
+    AS 'MODULE_PATHNAME', 'recorder_event_chunks_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 10000 ROWS 1
+    SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+CREATE FUNCTION @extschema@.recorder_chunk_events(
+    events jsonb,
+    policy @extschema@.chunking_policy DEFAULT 'default'
+) RETURNS SETOF @extschema@.recorder_chunk
+    AS 'MODULE_PATHNAME', 'recorder_chunk_events_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10000 ROWS 100
+    SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION @extschema@.recorder_chunk_span(
+    start_segment_id bigint,
+    start_ordinal bigint,
+    start_char integer,
+    end_segment_id bigint,
+    end_ordinal bigint,
+    end_char integer
+) RETURNS TABLE (
+    event_id text,
+    pane_id bigint,
+    segment_id bigint,
+    ordinal bigint,
+    byte_offset bigint,
+    event_start_char integer,
+    event_end_char integer,
+    event_text text
+)
+    AS 'MODULE_PATHNAME', 'recorder_chunk_span_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 ROWS 10
+    SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+
+CREATE FUNCTION graph_kernel.describe_recorder_table(events oid, columns jsonb) RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'describe_recorder_table_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+
+-- Compares what both sides have: a stored table need not keep every column, nor name the pane.
+CREATE FUNCTION @extschema@.recorder_verify_chunks(
+    chunks regclass,
+    policy @extschema@.chunking_policy DEFAULT 'default',
+    per_pane boolean DEFAULT false
+) RETURNS TABLE (chunk_id text, status text)
+LANGUAGE plpgsql STABLE STRICT ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shared text[];
+    same text;
+    lacking text;
+BEGIN
+    SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO shared
+    FROM pg_attribute AS a
+    JOIN pg_attribute AS c ON c.attname = a.attname
+    WHERE a.attrelid = chunks AND a.attnum > 0 AND NOT a.attisdropped
+      AND c.attrelid = '@extschema@.recorder_chunk'::regclass
+      AND a.attname NOT IN ('chunk_index', 'is_open');
+    SELECT k.name INTO lacking
+    FROM unnest(ARRAY['chunk_id', 'start_segment_id', 'start_ordinal', 'start_char']) AS k (name)
+    WHERE k.name <> ALL (coalesce(shared, '{}'));
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % has no column "%"', chunks, lacking
+            USING ERRCODE = 'undefined_column', DETAIL = 'CHUNK_TABLE',
+                  HINT = 'Keep chunk_id, start_segment_id, start_ordinal and start_char of every chunk.';
+    END IF;
+    SELECT string_agg(format('to_jsonb(s.%1$I) IS NOT DISTINCT FROM to_jsonb(l.%1$I)', k.name), ' AND ')
+        INTO same FROM unnest(shared) AS k (name);
+    RETURN QUERY EXECUTE format(
+        'SELECT coalesce(s.chunk_id::text, l.chunk_id),
+                CASE WHEN s.chunk_id IS NULL THEN ''missing''
+                     WHEN l.chunk_id IS NULL THEN ''extra''
+                     WHEN %s THEN ''ok''
+                     ELSE ''changed'' END
+         FROM @extschema@.recorder_chunks($1, per_pane => $2) AS l
+         FULL JOIN %s AS s
+             ON s.start_segment_id = l.start_segment_id
+            AND s.start_ordinal = l.start_ordinal
+            AND s.start_char = l.start_char',
+        same, chunks)
+    USING policy, per_pane;
+END
+$$;
+
+-- Invoker's rights: the table belongs to whoever asks for it, not to the extension.
+CREATE FUNCTION graph_kernel.create_recorder_tables(schema name DEFAULT 'public') RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF schema IS NULL THEN
+        RAISE EXCEPTION 'schema must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
+    EXECUTE pg_catalog.format(
+        'CREATE TABLE %1$I.recorder_events (
+            segment_id bigint,
+            ordinal bigint,
+            byte_offset bigint NOT NULL,
+            schema_version text DEFAULT ''ft.recorder.event.v1'',
+            event_id text NOT NULL,
+            pane_id bigint NOT NULL,
+            session_id text,
+            occurred_at_ms bigint NOT NULL,
+            event_type text NOT NULL,
+            text text,
+            is_gap boolean DEFAULT false,
+            PRIMARY KEY (segment_id, ordinal)
+        )', schema);
+    EXECUTE pg_catalog.format(
+        'COMMENT ON TABLE %1$I.recorder_events IS ''events of terminal recorders''', schema);
+END
+$$;
+
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
+CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    described jsonb;
+    position_columns text[];
+BEGIN
+    IF events IS NULL THEN
+        RAISE EXCEPTION 'events must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
+    END IF;
+    described := graph_kernel.describe_recorder_table(events::oid, columns);
+    position_columns := ARRAY[described #>> '{columns,segment_id}', described #>> '{columns,ordinal}'];
+    IF NOT EXISTS (
+        SELECT FROM pg_index AS i
+        JOIN pg_class AS c ON c.oid = i.indrelid
+        WHERE i.indrelid = events AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+          AND (i.indnkeyatts = 2 OR c.relkind = 'p')
+          AND position_columns = ARRAY(
+              SELECT a.attname::text
+              FROM generate_series(0, 1) AS k (position)
+              JOIN pg_attribute AS a ON a.attrelid = events AND a.attnum = i.indkey[k.position]
+              ORDER BY k.position)
+    ) THEN
+        RAISE EXCEPTION 'table % has no unique index on columns "%", "%"', events,
+            position_columns[1], position_columns[2]
+            USING ERRCODE = 'invalid_table_definition', DETAIL = 'RECORDER_TABLE',
+                  HINT = format('CREATE UNIQUE INDEX ON %s (%I, %I);', events,
+                                position_columns[1], position_columns[2]);
+    END IF;
+    INSERT INTO graph_kernel.recorder_binding AS b (events, columns)
+    VALUES (bind_recorder_table.events, bind_recorder_table.columns)
+    ON CONFLICT (single) DO UPDATE SET events = excluded.events, columns = excluded.columns;
+END
+$$;
+
+CREATE FUNCTION graph_kernel.unbind_recorder_table() RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$ DELETE FROM graph_kernel.recorder_binding $$;

@@ -1,0 +1,120 @@
+CREATE FUNCTION graph_kernel.search_slice_body(
+    query_embedding real[], anchor uuid, policy @extschema@.slice_policy, limit_count integer,
+    min_similarity real, min_salience real, query_text text
+) RETURNS json
+    AS 'MODULE_PATHNAME', 'search_slice_body_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_memoize = off SET jit = off;
+CREATE FUNCTION graph_kernel.search_global_body(
+    query_embedding real[], limit_count integer, min_similarity real, query_text text
+) RETURNS json
+    AS 'MODULE_PATHNAME', 'search_global_body_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.provenance_reason(provenance jsonb) RETURNS text
+    AS 'MODULE_PATHNAME', 'provenance_reason_wrapper'
+    LANGUAGE c STABLE PARALLEL SAFE COST 1000 SET search_path = pg_catalog, pg_temp;
+
+CREATE TABLE graph_kernel.trace_binding (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    traces regclass NOT NULL
+);
+COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
+COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
+COMMENT ON COLUMN graph_kernel.trace_binding.traces IS 'table of the traces';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding', '');
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+COMMENT ON TRIGGER guard ON graph_kernel.trace_binding IS 'only the functions change the binding';
+
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
+CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    missing text;
+BEGIN
+    IF traces IS NULL THEN
+        RAISE EXCEPTION 'traces must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces.traces
+                   AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't') THEN
+        RAISE EXCEPTION 'relation % is not a permanent table', traces
+            USING ERRCODE = 'wrong_object_type', DETAIL = 'TRACE_TABLE';
+    END IF;
+    SELECT string_agg(c.name, ', ' ORDER BY c.position) INTO missing
+    FROM unnest('{id,retrieval_mode,is_admissible,slice_id,admissibility_token,provenance}'::name[])
+        WITH ORDINALITY AS c (name, position)
+    WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
+                      WHERE a.attrelid = bind_traces.traces AND a.attname = c.name AND NOT a.attisdropped);
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'relation % has no column %', traces, missing
+            USING ERRCODE = 'undefined_column', DETAIL = 'TRACE_TABLE',
+                  HINT = 'SELECT graph_kernel.create_trace_table();';
+    END IF;
+    INSERT INTO graph_kernel.trace_binding AS b (traces) VALUES (bind_traces.traces)
+    ON CONFLICT (single) DO UPDATE SET traces = excluded.traces;
+END
+$$;
+
+-- Invoker's rights: the table belongs to whoever asks for it. Binding it takes the right to bind.
+CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF schema IS NULL THEN
+        RAISE EXCEPTION 'schema must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
+    EXECUTE pg_catalog.format(
+        'CREATE TABLE %1$I.retrieval_traces (
+            id uuid PRIMARY KEY,
+            retrieval_mode text NOT NULL CHECK (retrieval_mode IN (''slice'', ''global'')),
+            is_admissible boolean NOT NULL,
+            slice_id text,
+            admissibility_token text,
+            provenance jsonb NOT NULL,
+            created_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+        )', schema);
+    EXECUTE pg_catalog.format(
+        'CREATE INDEX retrieval_traces_admissible_idx ON %1$I.retrieval_traces (is_admissible, created_at)',
+        schema);
+    EXECUTE pg_catalog.format(
+        'CREATE INDEX retrieval_traces_slice_idx ON %1$I.retrieval_traces (slice_id)', schema);
+    EXECUTE pg_catalog.format(
+        'COMMENT ON TABLE %1$I.retrieval_traces IS ''searches and what they found''', schema);
+    PERFORM graph_kernel.bind_traces(pg_catalog.format('%I.retrieval_traces', schema)::pg_catalog.regclass);
+END
+$$;
+
+-- Invoker's rights: who may trace is who may insert into the bound table.
+CREATE FUNCTION graph_trace(provenance jsonb) RETURNS uuid
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    traces regclass := (SELECT b.traces FROM graph_kernel.trace_binding AS b);
+    reason text := graph_kernel.provenance_reason(provenance);
+    id uuid;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = traces) THEN
+        RAISE EXCEPTION '%', CASE WHEN traces IS NULL THEN 'no trace table is bound'
+                                  ELSE 'the bound trace table was dropped' END
+            USING ERRCODE = 'undefined_table', DETAIL = 'TRACE_TABLE',
+                  HINT = 'SELECT graph_kernel.create_trace_table();';
+    END IF;
+    IF reason = 'malformed' THEN
+        RAISE EXCEPTION 'not a provenance of a search'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_PROVENANCE',
+                  HINT = 'Give the column provenance of graph_search_slice or graph_search_global as it is.';
+    END IF;
+    id := provenance ->> 'query_id';
+    EXECUTE format('INSERT INTO %s (id, retrieval_mode, is_admissible, slice_id, admissibility_token, provenance)'
+                   ' VALUES ($1, $2, $3, $4, $5, $6)', traces)
+    USING id, provenance ->> 'retrieval_mode', reason = 'ok', provenance ->> 'slice_id',
+          provenance ->> 'admissibility_token', provenance;
+    RETURN id;
+END
+$$;

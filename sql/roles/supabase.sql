@@ -1,0 +1,57 @@
+-- Rights on the graph for the roles that Supabase has, and row security by the user in the request's JWT.
+-- Run it as the owner of the tables, after CREATE EXTENSION graph_kernel and graph_kernel.create_tables();
+-- it may be run again. docs/postgrest.md says what each role may call then.
+
+BEGIN;
+SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
+  FROM pg_extension WHERE extname = 'graph_kernel';
+
+-- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
+DO $$
+DECLARE
+    missing record;
+BEGIN
+    FOR missing IN
+        SELECT r.* FROM (VALUES ('anon', 'NOLOGIN NOINHERIT'), ('authenticated', 'NOLOGIN NOINHERIT'),
+                                ('service_role', 'NOLOGIN NOINHERIT BYPASSRLS'),
+                                ('authenticator', 'LOGIN NOINHERIT')) AS r (name, attributes)
+        WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r.name)
+    LOOP
+        EXECUTE format('CREATE ROLE %I %s', missing.name, missing.attributes);
+        IF missing.name = 'authenticator' THEN
+            GRANT anon, authenticated, service_role TO authenticator;
+        END IF;
+    END LOOP;
+END
+$$;
+
+DO $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO anon, authenticated, service_role',
+                   (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel'));
+END
+$$;
+
+-- Default privileges in public give everything to everybody.
+REVOKE ALL ON memory_turns, memory_turn_edges FROM anon, authenticated;
+GRANT SELECT, INSERT ON memory_turns, memory_turn_edges TO authenticated;
+GRANT ALL ON memory_turns, memory_turn_edges TO service_role;
+
+-- A turn belongs to the user who wrote it. The expression names nothing outside pg_catalog, as slices
+-- run with a search_path of their own; the subquery is evaluated once for a statement.
+ALTER TABLE memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
+    DEFAULT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid;
+ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own_turns ON memory_turns;
+CREATE POLICY own_turns ON memory_turns USING (
+    owner_id = (SELECT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid));
+
+-- An edge is seen by who sees both its ends.
+ALTER TABLE memory_turn_edges ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own_edges ON memory_turn_edges;
+CREATE POLICY own_edges ON memory_turn_edges USING (
+    EXISTS (SELECT FROM memory_turns AS t WHERE t.id = parent_turn_id)
+    AND EXISTS (SELECT FROM memory_turns AS t WHERE t.id = child_turn_id));
+
+GRANT EXECUTE ON FUNCTION graph_policy_register TO service_role;
+COMMIT;

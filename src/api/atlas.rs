@@ -1,0 +1,158 @@
+use std::rc::Rc;
+
+use kernel::atlas::{AtlasInput, AtlasManifest};
+use kernel::canonical::json_text;
+use kernel::export::Export;
+use kernel::policy::SlicePolicy;
+use kernel::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
+use kernel::slicer;
+use kernel::snapshot::GraphSnapshot;
+use kernel::turn::TurnId;
+use pgrx::Uuid;
+use pgrx::prelude::*;
+
+use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
+use crate::pg::graph::Graph;
+use crate::pg::guc;
+use crate::pg::session::Caller;
+use crate::pg::store::PgStore;
+use crate::pg::text_type::{JsonbText, Policy, from_sql_uuid, to_sql_uuid};
+
+#[pg_extern(stable, parallel_restricted)]
+fn graph_snapshot() -> JsonbText {
+    let graph = Graph::current().or_raise();
+    let caller = Caller::current(&graph);
+    JsonbText(json_text(&snapshot(&graph, &caller).or_raise()))
+}
+
+#[pg_extern(stable, parallel_restricted)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn graph_overlap(
+    anchors: Vec<Option<Uuid>>,
+    policy: default!(Policy, "'default'"),
+    min_jaccard: default!(f32, "0"),
+) -> TableIterator<
+    'static,
+    (name!(slice_a, String), name!(slice_b, String), name!(shared_turns, i32), name!(jaccard, f32)),
+> {
+    check_jaccard(min_jaccard).or_raise();
+    let slices = Batch::take(anchors, &policy.0).or_raise().slices;
+    TableIterator::new((0..slices.len()).flat_map(move |a| {
+        let overlaps = slices.overlaps(a, min_jaccard, &tick).map(|(_, overlap)| {
+            let (a, b) = (overlap.slice_a.to_owned(), overlap.slice_b.to_owned());
+            (a, b, overlap.shared_turns as i32, overlap.jaccard)
+        });
+        overlaps.collect::<Vec<_>>()
+    }))
+}
+
+#[pg_extern(stable, parallel_restricted)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn graph_influence(
+    anchors: Vec<Option<Uuid>>,
+    policy: default!(Policy, "'default'"),
+) -> TableIterator<
+    'static,
+    (
+        name!(turn_id, Uuid),
+        name!(slice_count, i32),
+        name!(slice_fraction, f32),
+        name!(phases, JsonbText),
+        name!(is_bridge, bool),
+    ),
+> {
+    let slices = Batch::take(anchors, &policy.0).or_raise().slices;
+    TableIterator::new((0..slices.turn_count()).map(move |turn| {
+        let Influence { turn_id, slice_count, slice_fraction, phase_distribution, is_bridge } =
+            slices.influence(turn);
+        let phases = JsonbText(json_text(&phase_distribution));
+        (to_sql_uuid(turn_id), slice_count as i32, slice_fraction, phases, is_bridge)
+    }))
+}
+
+#[pg_extern(stable, parallel_restricted)]
+fn graph_atlas(
+    anchors: Vec<Option<Uuid>>,
+    policy: default!(Policy, "'default'"),
+    selection_policy: default!(&str, "'given'"),
+    min_jaccard: default!(f32, "0"),
+    centroids: default!(i32, "3"),
+) -> JsonbText {
+    check_jaccard(min_jaccard).or_raise();
+    let centroids = checked_centroids(centroids).or_raise();
+    let batch = Batch::take(anchors, &policy.0).or_raise();
+    let input = AtlasInput {
+        snapshot: &snapshot(&batch.graph, &batch.caller).or_raise(),
+        anchors: &batch.anchors,
+        selection_policy,
+        slices: &batch.slices,
+        min_jaccard,
+        centroids,
+    };
+    JsonbText(json_text(&AtlasManifest::new(&input, &tick)))
+}
+
+/// The slices at many anchors, all of one snapshot.
+struct Batch {
+    graph: Rc<Graph>,
+    caller: Caller,
+    /// Ascending, once each.
+    anchors: Vec<TurnId>,
+    slices: SliceSets,
+}
+
+impl Batch {
+    fn take(anchors: Vec<Option<Uuid>>, policy: &SlicePolicy) -> Result<Self, SqlError> {
+        guc::check_budget(policy)?;
+        let anchors = anchor_set(anchors)?;
+        let graph = Graph::current()?;
+        let caller = Caller::current(&graph);
+        let slices = with_policy_hint(caller.rls, || {
+            let mut store = PgStore::new(&graph, &caller);
+            let mut slices = SliceSetsBuilder::default();
+            for anchor in &anchors {
+                let slice = slicer::slice(&mut store, policy, *anchor)?;
+                slices.push(&Export::new(&slice, policy))?;
+            }
+            Ok::<_, SqlError>(slices.finish(&tick))
+        })?;
+        Ok(Batch { graph, caller, anchors, slices })
+    }
+}
+
+fn snapshot(graph: &Graph, caller: &Caller) -> Result<GraphSnapshot, SqlError> {
+    with_policy_hint(caller.rls, || PgStore::new(graph, caller).snapshot())
+}
+
+fn tick() {
+    pgrx::check_for_interrupts!();
+}
+
+fn anchor_set(anchors: Vec<Option<Uuid>>) -> Result<Vec<TurnId>, SqlError> {
+    let ids: Option<Vec<TurnId>> =
+        anchors.into_iter().map(|anchor| anchor.map(from_sql_uuid)).collect();
+    let mut ids = ids.ok_or_else(|| {
+        let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
+        SqlError::new(code, "anchors must not be null").detail("INVALID_TURN_ID")
+    })?;
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+fn check_jaccard(min_jaccard: f32) -> Result<(), SqlError> {
+    if (0.0..=1.0).contains(&min_jaccard) {
+        return Ok(());
+    }
+    let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+    let message = format!("min_jaccard must be between 0 and 1, not {min_jaccard}");
+    Err(SqlError::new(code, message).detail("INVALID_MIN_JACCARD"))
+}
+
+fn checked_centroids(centroids: i32) -> Result<usize, SqlError> {
+    usize::try_from(centroids).map_err(|_| {
+        let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+        let message = format!("centroids must not be negative, not {centroids}");
+        SqlError::new(code, message).detail("INVALID_CENTROIDS")
+    })
+}

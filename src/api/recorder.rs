@@ -1,0 +1,199 @@
+use std::ffi::CStr;
+
+use kernel::chunking::POLICY_VERSION;
+use kernel::chunking::chunk::Chunk;
+use kernel::chunking::chunker::chunks;
+use kernel::chunking::event::events_of_json;
+use kernel::chunking::policy::ChunkingPolicy;
+use kernel::chunking::span::SpanEnd;
+use kernel::json::Json;
+use pgrx::prelude::*;
+use pgrx::{Internal, JsonB, pg_sys};
+
+use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::recorder::{
+    ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
+};
+use crate::pg::text_type::{ChunkPolicy, JsonbText, TextType, message_text};
+
+// All of these are declared in sql/recorder.sql: the rows are of a type made there.
+
+#[pg_extern(sql = false)]
+fn chunking_policy_in(text: &CStr) -> ChunkPolicy {
+    // The server has checked the encoding, which is UTF8 in every database we are in.
+    ChunkPolicy::from_text(&text.to_string_lossy())
+}
+
+#[pg_extern(sql = false)]
+fn chunking_policy_recv(message: Internal) -> ChunkPolicy {
+    ChunkPolicy::from_text(&message_text(message))
+}
+
+#[pg_extern(sql = false)]
+fn chunking_policy_hash(policy: ChunkPolicy) -> String {
+    policy.0.hash()
+}
+
+/// Functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` must see the columns' types in
+/// each signature: here they are said once.
+macro_rules! chunk_functions {
+    ($row:tt $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        type ChunkRow = $row;
+
+        $(
+            #[pg_extern(sql = false)]
+            #[allow(clippy::type_complexity, clippy::too_many_arguments)] // the SQL signature
+            fn $name($($argument: $type),*) -> TableIterator<'static, $row> $body
+        )*
+    };
+}
+
+chunk_functions! {
+(
+    i32, String, &'static str, i64, Option<String>, &'static str,
+    i64, i64, i64, i32,
+    i64, i64, i64, i32,
+    Vec<String>, i32, i64, i64, i32, String, Option<JsonB>, bool, String
+)
+
+fn recorder_chunks(
+    policy: Option<ChunkPolicy>,
+    pane_id: Option<i64>,
+    from_segment_id: Option<i64>,
+    from_ordinal: Option<i64>,
+    to_segment_id: Option<i64>,
+    to_ordinal: Option<i64>,
+    per_pane: Option<bool>,
+) {
+    let (Some(policy), Some(per_pane)) = (policy, per_pane) else { return TableIterator::empty() };
+    let filter = ChunkFilter {
+        pane_id,
+        from: bound("from", from_segment_id, from_ordinal, i64::MIN).or_raise(),
+        to: bound("to", to_segment_id, to_ordinal, i64::MAX).or_raise(),
+    };
+    let table = RecorderTable::current().or_raise();
+    let extent = if per_pane { Extent::Panes } else { Extent::Log };
+    streamed(ChunkCursor::open(&table, policy.0, extent, filter))
+}
+
+fn recorder_chunks_since(segment_id: i64, ordinal: i64, policy: ChunkPolicy) {
+    let table = RecorderTable::current().or_raise();
+    let extent = since(&table, &policy.0, (segment_id, ordinal));
+    streamed(ChunkCursor::open(&table, policy.0, extent, ChunkFilter::default()))
+}
+
+fn recorder_event_chunks(segment_id: i64, ordinal: i64, policy: ChunkPolicy) {
+    let table = RecorderTable::current().or_raise();
+    let position = (segment_id, ordinal);
+    let extent = since(&table, &policy.0, position);
+    let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
+    streamed(ChunkCursor::open(&table, policy.0, extent, filter))
+}
+
+fn recorder_chunk_events(events: JsonbText, policy: ChunkPolicy) {
+    let rows = chunks_of_json(&events.0, &policy.0).or_raise();
+    TableIterator::new(rows.into_iter().zip(0..).map(|(chunk, index)| chunk_row(index, chunk)))
+}
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)] // the SQL signature
+fn recorder_chunk_span(
+    start_segment_id: i64,
+    start_ordinal: i64,
+    start_char: i32,
+    end_segment_id: i64,
+    end_ordinal: i64,
+    end_char: i32,
+) -> TableIterator<'static, (String, i64, i64, i64, i64, i32, i32, String)> {
+    let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
+    let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
+    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end);
+    TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
+}
+
+#[pg_extern(sql = false)]
+fn describe_recorder_table(events: Option<pg_sys::Oid>, columns: Option<JsonB>) -> Option<JsonB> {
+    let mapping = columns.map_or(serde_json::Value::Null, |columns| columns.0);
+    Some(JsonB(RecorderTable::resolve(events?, &mapping).or_raise().description()))
+}
+
+/// One end of a range of positions; without an ordinal the whole segment is in it.
+fn bound(
+    end: &str,
+    segment_id: Option<i64>,
+    ordinal: Option<i64>,
+    outermost: i64,
+) -> Result<Option<Position>, SqlError> {
+    match (segment_id, ordinal) {
+        (Some(segment_id), ordinal) => Ok(Some((segment_id, ordinal.unwrap_or(outermost)))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("{end}_ordinal is given without {end}_segment_id"),
+        )
+        .detail("INVALID_RANGE")
+        .hint("An ordinal counts within its segment.")),
+    }
+}
+
+/// The events from the last resume point at or before a position.
+fn since(table: &RecorderTable, policy: &ChunkingPolicy, position: Position) -> Extent {
+    match table.resume_point(policy, position).or_raise() {
+        Some(start) => Extent::Range(start, END_OF_LOG),
+        None => Extent::Log,
+    }
+}
+
+fn streamed(mut chunks: ChunkCursor) -> TableIterator<'static, ChunkRow> {
+    TableIterator::new(std::iter::from_fn(move || {
+        chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
+    }))
+}
+
+fn chunks_of_json(text: &str, policy: &ChunkingPolicy) -> Result<Vec<Chunk>, SqlError> {
+    let wrong = |message: String| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+            .detail("INVALID_EVENT")
+            .hint(
+                "Give a JSON array of events, each an object with the fields of a recorder event.",
+            )
+    };
+    let tick = || {
+        pgrx::check_for_interrupts!();
+    };
+    let json = Json::parse_within(text, usize::MAX, &tick).map_err(|e| wrong(e.to_string()))?;
+    let events = events_of_json(&json).map_err(|error| wrong(error.to_string()))?;
+    Ok(chunks(policy, &events, &mut || tick()))
+}
+
+fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {
+    let event_count = chunk.event_ids.len() as i32;
+    (
+        index,
+        chunk.chunk_id,
+        POLICY_VERSION,
+        chunk.pane_id,
+        chunk.session_id,
+        chunk.direction.name(),
+        chunk.start.segment_id,
+        chunk.start.ordinal,
+        chunk.start.byte_offset,
+        chunk.start_char as i32,
+        chunk.end.segment_id,
+        chunk.end.ordinal,
+        chunk.end.byte_offset,
+        chunk.end_char as i32,
+        chunk.event_ids,
+        event_count,
+        chunk.occurred_at_start_ms,
+        chunk.occurred_at_end_ms,
+        chunk.text_chars as i32,
+        chunk.content_hash,
+        chunk.overlap.map(|overlap| {
+            JsonB(serde_json::to_value(overlap).expect("an overlap has string keys"))
+        }),
+        chunk.is_open,
+        chunk.text,
+    )
+}

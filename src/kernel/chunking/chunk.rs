@@ -1,0 +1,186 @@
+//! A chunk: what is embedded, and where in the log it came from.
+
+use serde::Serialize;
+
+use super::POLICY_VERSION;
+use super::event::Offset;
+use crate::content::sha256_hex;
+
+/// Whose text a chunk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Text typed.
+    Ingress,
+    /// Text printed.
+    Egress,
+    /// A short command and its output.
+    MixedGlued,
+}
+
+impl Direction {
+    /// Its name in chunks and in their ids.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Ingress => "ingress",
+            Direction::Egress => "egress",
+            Direction::MixedGlued => "mixed_glued",
+        }
+    }
+}
+
+/// The beginning of a chunk's text that repeats the end of the chunk before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Overlap {
+    /// The id of the chunk before.
+    pub from_chunk_id: String,
+    /// Where the repeated text ends in the log.
+    pub source_end_offset: Offset,
+    /// How many characters are repeated; an LF follows them.
+    pub chars: usize,
+    /// What is repeated.
+    pub text: String,
+}
+
+/// A finished chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// SHA-256 over version, pane, direction, ordinals and content hash. Equal pieces of one event share it.
+    pub chunk_id: String,
+    /// The pane of all its events.
+    pub pane_id: i64,
+    /// The session of all its events; `None` when they differ or have none.
+    pub session_id: Option<String>,
+    /// Whose text it is.
+    pub direction: Direction,
+    /// Its first event.
+    pub start: Offset,
+    /// The first character used of the first event's contribution.
+    pub start_char: usize,
+    /// Its last event.
+    pub end: Offset,
+    /// Behind the last character used of the last event's contribution.
+    pub end_char: usize,
+    /// Its events, in order.
+    pub event_ids: Vec<String>,
+    /// The first event's time, in milliseconds.
+    pub occurred_at_start_ms: i64,
+    /// The last event's time, in milliseconds.
+    pub occurred_at_end_ms: i64,
+    /// The length of the text in Unicode scalar values.
+    pub text_chars: usize,
+    /// SHA-256 of the text, overlap included.
+    pub content_hash: String,
+    /// What is embedded.
+    pub text: String,
+    /// What the text repeats of the chunk before.
+    pub overlap: Option<Overlap>,
+    /// Whether it is the last one of its log, or of its pane: later events may change it.
+    pub is_open: bool,
+}
+
+/// A chunk without its hashes, as it grows.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub began_by: Beginning,
+    pub pane_id: i64,
+    pub session_id: Option<String>,
+    pub direction: Direction,
+    pub start: Offset,
+    pub start_char: usize,
+    pub end: Offset,
+    pub end_char: usize,
+    pub event_ids: Vec<String>,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    /// The latest time of its events: `end_ms` may have stepped back.
+    pub latest_ms: i64,
+    pub text: String,
+    pub text_chars: usize,
+    pub overlap: Option<DraftOverlap>,
+}
+
+/// Why a chunk began where it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// A hard boundary other than a mere change of direction, or the start of the log.
+    Hard,
+    /// The direction changed, and nothing else.
+    DirectionChange,
+    /// A limit was reached.
+    SoftSplit,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DraftOverlap {
+    pub chars: usize,
+    pub bytes: usize,
+    pub source_end: Offset,
+}
+
+impl Draft {
+    /// The text without overlap.
+    pub fn body(&self) -> &str {
+        &self.text[self.overlap.map_or(0, |overlap| overlap.bytes + 1)..]
+    }
+
+    /// The length of [`Draft::body`] in characters.
+    pub fn body_chars(&self) -> usize {
+        self.text_chars - self.overlap.map_or(0, |overlap| overlap.chars + 1)
+    }
+
+    /// The last characters of the text.
+    pub fn tail(&self, chars: usize) -> &str {
+        let start = match chars {
+            0 => self.text.len(),
+            _ => self.text.char_indices().rev().nth(chars - 1).map_or(0, |(start, _)| start),
+        };
+        &self.text[start..]
+    }
+
+    /// Keeps the session only while all events have the same.
+    pub fn join_session(&mut self, other: Option<&str>) {
+        if self.session_id.as_deref() != other {
+            self.session_id = None;
+        }
+    }
+
+    /// The chunk, after the one with this id.
+    pub fn finish(self, previous_id: Option<&str>, is_open: bool) -> Chunk {
+        let content_hash = sha256_hex(self.text.as_bytes());
+        let chunk_id = sha256_hex(
+            format!(
+                "{POLICY_VERSION}:{}:{}:{}:{}:{content_hash}",
+                self.pane_id,
+                self.direction.name(),
+                self.start.ordinal,
+                self.end.ordinal
+            )
+            .as_bytes(),
+        );
+        let overlap = self.overlap.map(|overlap| Overlap {
+            from_chunk_id: previous_id.unwrap_or_default().to_owned(),
+            source_end_offset: overlap.source_end,
+            chars: overlap.chars,
+            text: self.text[..overlap.bytes].to_owned(),
+        });
+        Chunk {
+            chunk_id,
+            pane_id: self.pane_id,
+            session_id: self.session_id,
+            direction: self.direction,
+            start: self.start,
+            start_char: self.start_char,
+            end: self.end,
+            end_char: self.end_char,
+            event_ids: self.event_ids,
+            occurred_at_start_ms: self.start_ms,
+            occurred_at_end_ms: self.end_ms,
+            text_chars: self.text_chars,
+            content_hash,
+            text: self.text,
+            overlap,
+            is_open,
+        }
+    }
+}

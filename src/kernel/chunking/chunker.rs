@@ -1,0 +1,261 @@
+//! The chunker: events in, chunks out.
+
+use std::collections::VecDeque;
+
+use super::chunk::{Beginning, Chunk, Direction, Draft, DraftOverlap};
+use super::event::{EventKind, Offset, RecorderEvent};
+use super::glue::Glue;
+use super::policy::ChunkingPolicy;
+
+/// Makes chunks of events in log order.
+///
+/// Give events with [`Chunker::push`], take what is ready with [`Chunker::next_chunk`] after each,
+/// and call [`Chunker::finish`] at the end of the log or, when each pane is chunked for itself, of
+/// the pane.
+pub struct Chunker {
+    policy: ChunkingPolicy,
+    open: Option<Draft>,
+    cut: Option<CutEvent>,
+    glue: Glue,
+    ready: VecDeque<Chunk>,
+    last_id: Option<String>,
+}
+
+/// A contribution that no chunk holds whole: its pieces are made one at a time, as they are asked for.
+struct CutEvent {
+    event: EventFacts,
+    contribution: String,
+    byte: usize,
+    char: usize,
+    chars: usize,
+}
+
+/// What a chunk keeps of an event.
+#[derive(Clone)]
+struct EventFacts {
+    offset: Offset,
+    event_id: String,
+    pane_id: i64,
+    session_id: Option<String>,
+    ms: i64,
+    direction: Direction,
+}
+
+/// All chunks of events that are in log order; `tick` is called before each event.
+pub fn chunks(
+    policy: &ChunkingPolicy,
+    events: &[RecorderEvent<'_>],
+    tick: &mut dyn FnMut(),
+) -> Vec<Chunk> {
+    let mut chunker = Chunker::new(policy.clone());
+    for event in events {
+        tick();
+        chunker.push(event);
+    }
+    chunker.finish();
+    chunker.ready.into()
+}
+
+impl Chunker {
+    /// A chunker at the start of a log or at a resume point.
+    #[must_use]
+    pub fn new(policy: ChunkingPolicy) -> Self {
+        Chunker {
+            policy,
+            open: None,
+            cut: None,
+            glue: Glue::default(),
+            ready: VecDeque::new(),
+            last_id: None,
+        }
+    }
+
+    /// Takes the next event in log order.
+    pub fn push(&mut self, event: &RecorderEvent<'_>) {
+        while self.cut.is_some() {
+            self.cut_piece();
+        }
+        let direction = match event.kind {
+            EventKind::Ingress => Direction::Ingress,
+            EventKind::Egress => Direction::Egress,
+            EventKind::Boundary => return self.close(),
+        };
+        let contribution = event.contribution();
+        let chars = contribution.chars().count();
+        let mut began_by = Beginning::Hard;
+        if let Some(open) = &mut self.open {
+            let ms = event.occurred_at_ms;
+            if open.pane_id != event.pane_id
+                || ms.saturating_sub(open.end_ms) > self.policy.hard_gap_ms()
+            {
+                self.close();
+            } else if open.direction != direction {
+                began_by = Beginning::DirectionChange;
+                self.close();
+            } else if open.text_chars + 1 + chars <= self.policy.max_chunk_chars()
+                && open.event_ids.len() < self.policy.max_chunk_events()
+                && open.latest_ms.max(ms).saturating_sub(open.start_ms)
+                    <= self.policy.max_window_ms()
+            {
+                open.text.push('\n');
+                open.text.push_str(&contribution);
+                open.text_chars += 1 + chars;
+                open.join_session(event.session_id);
+                open.end = event.offset;
+                open.end_char = chars;
+                open.end_ms = ms;
+                open.latest_ms = open.latest_ms.max(ms);
+                open.event_ids.push(event.event_id.to_owned());
+                return;
+            } else {
+                began_by = Beginning::SoftSplit;
+            }
+        }
+        let facts = EventFacts {
+            offset: event.offset,
+            event_id: event.event_id.to_owned(),
+            pane_id: event.pane_id,
+            session_id: event.session_id.map(str::to_owned),
+            ms: event.occurred_at_ms,
+            direction,
+        };
+        let mut whole = CutEvent { event: facts, contribution, byte: 0, char: 0, chars };
+        self.begin(&mut whole, began_by);
+        self.cut = (whole.char < whole.chars).then_some(whole);
+    }
+
+    /// The next finished chunk, if there is one yet.
+    pub fn next_chunk(&mut self) -> Option<Chunk> {
+        while self.ready.is_empty() && self.cut.is_some() {
+            self.cut_piece();
+        }
+        self.ready.pop_front()
+    }
+
+    /// Ends the log: the chunks still held back get ready, the last one marked open.
+    pub fn finish(&mut self) {
+        while self.cut.is_some() {
+            self.cut_piece();
+        }
+        self.close();
+        let [first, last] = self.glue.flush(&self.policy);
+        if let Some(draft) = first {
+            self.emit(draft, false);
+        }
+        if let Some(draft) = last {
+            self.emit(draft, true);
+        }
+        self.last_id = None;
+    }
+
+    fn cut_piece(&mut self) {
+        let Some(mut cut) = self.cut.take() else { return };
+        self.begin(&mut cut, Beginning::SoftSplit);
+        self.cut = (cut.char < cut.chars).then_some(cut);
+    }
+
+    /// Begins a chunk with as much of a contribution as it holds. The chunk still open, which a soft
+    /// split leaves, gives the overlap.
+    fn begin(&mut self, cut: &mut CutEvent, began_by: Beginning) {
+        let max = self.policy.max_chunk_chars();
+        let left = cut.chars - cut.char;
+        // What fits whole stays whole at the cost of overlap; a piece cut off has one character at
+        // least.
+        let room = max.saturating_sub(1 + if left <= max { left } else { 1 });
+        let overlap = self.open.as_ref().map_or(0, |open| {
+            self.policy.overlap_chars().min(max / 2).min(room).min(open.text_chars)
+        });
+        let mut text = String::new();
+        let mut repeated = None;
+        if let Some(open) = self.open.as_ref().filter(|_| overlap > 0) {
+            text.push_str(open.tail(overlap));
+            repeated =
+                Some(DraftOverlap { chars: overlap, bytes: text.len(), source_end: open.end });
+            text.push('\n');
+        }
+        self.close();
+        let glue = if overlap > 0 { overlap + 1 } else { 0 };
+        let taken = left.min(max - glue);
+        let rest = &cut.contribution[cut.byte..];
+        let bytes = if taken == left {
+            rest.len()
+        } else {
+            rest.char_indices().nth(taken).map_or(rest.len(), |(byte, _)| byte)
+        };
+        text.push_str(&rest[..bytes]);
+        let event = &cut.event;
+        self.open = Some(Draft {
+            began_by,
+            pane_id: event.pane_id,
+            session_id: event.session_id.clone(),
+            direction: event.direction,
+            start: event.offset,
+            start_char: cut.char,
+            end: event.offset,
+            end_char: cut.char + taken,
+            event_ids: vec![event.event_id.clone()],
+            start_ms: event.ms,
+            end_ms: event.ms,
+            latest_ms: event.ms,
+            text,
+            text_chars: glue + taken,
+            overlap: repeated,
+        });
+        cut.byte += bytes;
+        cut.char += taken;
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        for draft in self.glue.push(&self.policy, open).into_iter().flatten() {
+            self.emit(draft, false);
+        }
+    }
+
+    fn emit(&mut self, draft: Draft, is_open: bool) {
+        let chunk = draft.finish(self.last_id.as_deref(), is_open);
+        self.last_id = Some(chunk.chunk_id.clone());
+        self.ready.push_back(chunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(ordinal: i64, ms: i64, kind: EventKind, text: &str) -> RecorderEvent<'_> {
+        RecorderEvent {
+            offset: Offset { segment_id: 0, ordinal, byte_offset: 0 },
+            event_id: "e",
+            pane_id: 1,
+            session_id: None,
+            occurred_at_ms: ms,
+            kind,
+            text,
+        }
+    }
+
+    fn sizes(policy: &str, events: &[RecorderEvent<'_>]) -> Vec<usize> {
+        let chunks = chunks(&policy.parse().unwrap(), events, &mut || {});
+        chunks.iter().map(|chunk| chunk.event_ids.len()).collect()
+    }
+
+    #[test]
+    fn a_tail_is_glued_where_a_command_of_a_later_time_has_moved_the_window() {
+        let mut events = vec![event(0, 10_000, EventKind::Ingress, "run")];
+        let times = [0, 25_000, 50_000, 75_000, 100_000, 120_000, 125_000];
+        events.extend((1..).zip(times).map(|(n, ms)| event(n, ms, EventKind::Egress, "x")));
+        assert_eq!(sizes("default", &events), [8]);
+        assert_eq!(sizes(r#"{"merge_window_ms":4000}"#, &events), [7, 1]);
+        assert_eq!(sizes(r#"{"min_chunk_chars":0}"#, &events), [1, 6, 1]);
+    }
+
+    #[test]
+    fn a_cut_ends_however_small_a_chunk_is() {
+        let events = [event(0, 0, EventKind::Egress, "12345")];
+        for (chars, pieces) in [(1, 11), (2, 6), (3, 7), (4, 5), (11, 1)] {
+            let policy = format!(r#"{{"max_chunk_chars":{chars}}}"#);
+            assert_eq!(sizes(&policy, &events).len(), pieces, "{chars}");
+        }
+    }
+}

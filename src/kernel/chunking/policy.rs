@@ -1,0 +1,234 @@
+//! The parameters of chunking.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::POLICY_VERSION;
+use crate::canonical::{json_hash, json_text};
+use crate::json::{Json, shown};
+use crate::policy::{POLICY_TEXT_MAX_BYTES, PolicyError};
+
+/// The most a parameter may be: what an integer of SQL holds.
+const MAX: i64 = i32::MAX as i64;
+
+/// Valid parameters of `ft.recorder.chunking.v1`, in the contract's order.
+///
+/// Read them from text with [`FromStr`]; text is `default` or a JSON object in which missing keys take the
+/// contract's values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ChunkingPolicy {
+    max_chunk_chars: i64,
+    max_chunk_events: i64,
+    max_window_ms: i64,
+    hard_gap_ms: i64,
+    min_chunk_chars: i64,
+    merge_window_ms: i64,
+    overlap_chars: i64,
+}
+
+impl Default for ChunkingPolicy {
+    fn default() -> Self {
+        ChunkingPolicy {
+            max_chunk_chars: 1800,
+            max_chunk_events: 48,
+            max_window_ms: 120_000,
+            hard_gap_ms: 30_000,
+            min_chunk_chars: 80,
+            merge_window_ms: 8000,
+            overlap_chars: 120,
+        }
+    }
+}
+
+impl ChunkingPolicy {
+    /// The most characters of a chunk, overlap included; 1 or more.
+    #[must_use]
+    pub fn max_chunk_chars(&self) -> usize {
+        self.max_chunk_chars as usize
+    }
+
+    /// The most events of a chunk; 1 or more.
+    #[must_use]
+    pub fn max_chunk_events(&self) -> usize {
+        self.max_chunk_events as usize
+    }
+
+    /// The most milliseconds from a chunk's first event to its latest.
+    #[must_use]
+    pub fn max_window_ms(&self) -> i64 {
+        self.max_window_ms
+    }
+
+    /// A longer step from one event to the next is a hard boundary; in milliseconds.
+    #[must_use]
+    pub fn hard_gap_ms(&self) -> i64 {
+        self.hard_gap_ms
+    }
+
+    /// A chunk of fewer characters may be glued to its neighbour; 0 turns glue off.
+    #[must_use]
+    pub fn min_chunk_chars(&self) -> usize {
+        self.min_chunk_chars as usize
+    }
+
+    /// The most milliseconds between two chunks that are glued.
+    #[must_use]
+    pub fn merge_window_ms(&self) -> i64 {
+        self.merge_window_ms
+    }
+
+    /// The most characters repeated after a soft split; 0 turns overlap off.
+    #[must_use]
+    pub fn overlap_chars(&self) -> usize {
+        self.overlap_chars as usize
+    }
+
+    /// The canonical JSON text: every key, in the contract's order.
+    #[must_use]
+    pub fn canonical_text(&self) -> String {
+        json_text(self)
+    }
+
+    /// The fingerprint of the canonical text: 16 lower-case hex digits.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        json_hash(self)
+    }
+
+    fn from_entries(entries: Vec<(String, Json)>) -> Result<Self, PolicyError> {
+        let mut policy = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        for (key, value) in entries {
+            if seen.contains(&key) {
+                return Err(wrong(format_args!("key {} is given twice", shown(&key))));
+            }
+            let (parameter, min) = match key.as_str() {
+                "version" => {
+                    match &value {
+                        Json::String(version) if version == POLICY_VERSION => {}
+                        _ => {
+                            return Err(wrong(format_args!(
+                                "key \"version\" must be {POLICY_VERSION:?}, not {value}"
+                            )));
+                        }
+                    }
+                    seen.push(key);
+                    continue;
+                }
+                "max_chunk_chars" => (&mut policy.max_chunk_chars, 1),
+                "max_chunk_events" => (&mut policy.max_chunk_events, 1),
+                "max_window_ms" => (&mut policy.max_window_ms, 0),
+                "hard_gap_ms" => (&mut policy.hard_gap_ms, 0),
+                "min_chunk_chars" => (&mut policy.min_chunk_chars, 0),
+                "merge_window_ms" => (&mut policy.merge_window_ms, 0),
+                "overlap_chars" => (&mut policy.overlap_chars, 0),
+                _ => return Err(wrong(format_args!("has no key {}", shown(&key)))),
+            };
+            *parameter = match value {
+                Json::Integer(n) if (i128::from(min)..=i128::from(MAX)).contains(&n) => n as i64,
+                _ => {
+                    return Err(wrong(format_args!(
+                        "key {key:?} must be an integer between {min} and {MAX}, not {value}"
+                    )));
+                }
+            };
+            seen.push(key);
+        }
+        Ok(policy)
+    }
+}
+
+impl FromStr for ChunkingPolicy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if text.len() > POLICY_TEXT_MAX_BYTES {
+            return Err(PolicyError::TooLong(format!(
+                "chunking policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
+                text.len()
+            )));
+        }
+        let text = text.trim_ascii();
+        if text == "default" {
+            return Ok(Self::default());
+        }
+        match Json::parse(text) {
+            Ok(Json::Object(entries)) => Self::from_entries(entries),
+            Ok(Json::String(name)) if name == "default" => Ok(Self::default()),
+            Ok(other) => {
+                Err(wrong(format_args!("must be a JSON object or \"default\", not {other}")))
+            }
+            // Valid JSON all the same: a number that no binary64 holds.
+            Err(error) if error.to_string().starts_with("number out of range") => {
+                Err(wrong(format_args!("has a {error}")))
+            }
+            Err(error) => {
+                Err(PolicyError::Syntax(format!("chunking policy is not valid JSON: {error}")))
+            }
+        }
+    }
+}
+
+fn wrong(what: impl fmt::Display) -> PolicyError {
+    PolicyError::Parameter(format!("chunking policy {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ChunkingPolicy, String> {
+        text.parse().map_err(|error: PolicyError| error.to_string())
+    }
+
+    #[test]
+    fn the_canonical_text_has_the_contracts_values_and_reads_back() {
+        let default = ChunkingPolicy::default();
+        assert_eq!(
+            default.canonical_text(),
+            r#"{"max_chunk_chars":1800,"max_chunk_events":48,"max_window_ms":120000,"hard_gap_ms":30000,"min_chunk_chars":80,"merge_window_ms":8000,"overlap_chars":120}"#
+        );
+        assert_eq!(
+            default.hash(),
+            crate::canonical::xxh64_hex(default.canonical_text().as_bytes())
+        );
+        let policy = parse(r#"{"overlap_chars":0}"#).unwrap();
+        assert_eq!(parse(&policy.canonical_text()).unwrap(), policy);
+        assert_eq!(parse("{}").unwrap(), default);
+        assert_eq!(parse(" default ").unwrap(), default);
+    }
+
+    #[test]
+    fn bad_policies_name_their_key() {
+        let cases = [
+            (
+                r#"{"max_chunk_chars":0}"#,
+                r#"chunking policy key "max_chunk_chars" must be an integer between 1 and 2147483647, not 0"#,
+            ),
+            (
+                r#"{"overlap_chars":1.0}"#,
+                r#"chunking policy key "overlap_chars" must be an integer between 0 and 2147483647, not 1.0"#,
+            ),
+            (
+                r#"{"hard_gap_ms":-1}"#,
+                r#"chunking policy key "hard_gap_ms" must be an integer between 0 and 2147483647, not -1"#,
+            ),
+            (r#"{"chars":1}"#, r#"chunking policy has no key "chars""#),
+            (
+                r#"{"overlap_chars":1,"overlap_chars":1}"#,
+                r#"chunking policy key "overlap_chars" is given twice"#,
+            ),
+            (
+                r#"{"version":"v2"}"#,
+                r#"chunking policy key "version" must be "ft.recorder.chunking.v1", not "v2""#,
+            ),
+            ("[]", r#"chunking policy must be a JSON object or "default", not an array"#),
+        ];
+        for (text, message) in cases {
+            assert_eq!(parse(text).unwrap_err(), message);
+        }
+        assert!(parse("broad").unwrap_err().starts_with("chunking policy is not valid JSON"));
+    }
+}

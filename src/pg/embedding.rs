@@ -1,0 +1,171 @@
+//! The column that holds the turns' embeddings: pgvector's `vector` or `halfvec`, or `real[]`.
+
+use std::ops::ControlFlow;
+
+use kernel::similarity::{Distance, Query};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use serde_json::Value;
+
+use super::error::SqlError;
+use super::relation::{self, Table, quote};
+use super::spi::{Argument, query};
+
+/// The column's key in `bind_tables`, and the name it is recognised by.
+pub const KEY: &str = "embedding";
+
+/// How the turns of a graph are compared with a question.
+pub struct EmbeddingColumn {
+    /// The column over the alias t.
+    pub column: String,
+    /// The same as `real[]`.
+    pub expression: String,
+    /// What similarity is computed from.
+    pub distance: Distance,
+    /// How an index is asked; `None` for `real[]`, which no index serves.
+    pub indexed: Option<Indexed>,
+    dimensions: Option<usize>,
+    table: String,
+}
+
+/// pgvector's names as they stand in a statement.
+pub struct Indexed {
+    /// The type.
+    pub type_name: String,
+    /// The operator, as `OPERATOR(schema.name)`.
+    pub operator: String,
+}
+
+impl EmbeddingColumn {
+    /// The column of this table that the mapping names, or the recognised one. A mapping is a name
+    /// or `{"column": name, "operator": name}`.
+    ///
+    /// # Errors
+    /// 42703, 42804, 42883 when it cannot be searched; 22023 for a bad mapping.
+    pub fn resolve(table: &Table, mapping: Option<&Value>) -> Result<Self, SqlError> {
+        let (name, operator) = parse_mapping(mapping)?;
+        let distance = Distance::from_operator(operator).ok_or_else(|| bad_operator(operator))?;
+        let stored = table.columns.iter().find(|column| Some(column.name.as_str()) == name);
+        let Some(stored) = stored else {
+            let message = match name {
+                Some(name) => {
+                    format!("table {} has no column {}", table.qualified_name(), quote(name))
+                }
+                None => format!("table {} is bound without embeddings", table.qualified_name()),
+            };
+            return Err(unusable(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message));
+        };
+        let column = format!("t.{}", quote(&stored.name));
+        let (expression, indexed) = if stored.base_type == pg_sys::FLOAT4ARRAYOID {
+            (column.clone(), None)
+        } else {
+            let Some((type_name, found)) = vector_type(stored.base_type, operator) else {
+                let message = format!(
+                    "column {} of table {} has type {}, not pgvector's vector or halfvec, or real[]",
+                    quote(&stored.name),
+                    table.qualified_name(),
+                    relation::type_name(stored.base_type),
+                );
+                return Err(unusable(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message));
+            };
+            let Some(operator) = found else {
+                let message = format!("pgvector has no operator {operator} for type {type_name}");
+                return Err(unusable(PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION, message));
+            };
+            (format!("{column}::pg_catalog.float4[]"), Some(Indexed { type_name, operator }))
+        };
+        Ok(EmbeddingColumn {
+            column,
+            expression,
+            distance,
+            // The modifier of pgvector's types is the number of dimensions.
+            dimensions: indexed.as_ref().and_then(|_| usize::try_from(stored.modifier).ok()),
+            indexed,
+            table: table.qualified_name(),
+        })
+    }
+
+    /// A query for this column.
+    ///
+    /// # Errors
+    /// 22023 when the array is no embedding or cannot be one of this column's.
+    pub fn query(&self, elements: &[Option<f32>]) -> Result<Query, SqlError> {
+        let query = Query::new(elements, self.distance)?;
+        match self.dimensions {
+            Some(wanted) if wanted != elements.len() => Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!(
+                    "query embedding has {} dimensions, column {} of table {} has {wanted}",
+                    elements.len(),
+                    self.column.trim_start_matches("t."),
+                    self.table,
+                ),
+            )
+            .detail("EMBEDDING_DIMENSIONS")
+            .hint("Embed questions with the model that embedded the turns.")),
+            _ => Ok(query),
+        }
+    }
+}
+
+/// The column's name, `None` when the table is bound without one, and the operator.
+fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlError> {
+    let default = Distance::Cosine.operator();
+    let bad = || {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "column mapping of \"embedding\" must be a column name, an object or null",
+        )
+        .detail("INVALID_BINDING")
+        .hint("Give it as '{\"turns\": {\"embedding\": {\"column\": \"…\", \"operator\": \"<=>\"}}}'.")
+    };
+    match mapping {
+        None => Ok((Some(KEY), default)),
+        Some(Value::Null) => Ok((None, default)),
+        Some(Value::String(name)) => Ok((Some(name), default)),
+        Some(Value::Object(given)) => {
+            let text = |key, or| match given.get(key) {
+                None => Ok(or),
+                Some(Value::String(text)) => Ok(text.as_str()),
+                Some(_) => Err(bad()),
+            };
+            if given.keys().any(|key| key != "column" && key != "operator") {
+                return Err(bad());
+            }
+            Ok((Some(text("column", KEY)?), text("operator", default)?))
+        }
+        Some(_) => Err(bad()),
+    }
+}
+
+/// The names of one of pgvector's types and of its operator, as the catalog has them now.
+fn vector_type(base_type: pg_sys::Oid, operator: &str) -> Option<(String, Option<String>)> {
+    let mut found = None;
+    let oid = base_type.to_u32().to_string();
+    query(
+        include_str!("../../sql/queries/embedding_type.sql"),
+        &[Argument::Text(Some(&oid)), Argument::Text(Some(operator))],
+        |row| {
+            let text = |column| row.text(column, |text| text.map(str::to_owned));
+            found = text(0).map(|type_name| (type_name, text(1)));
+            ControlFlow::Break(())
+        },
+    );
+    found
+}
+
+fn bad_operator(operator: &str) -> SqlError {
+    let known: Vec<&str> = Distance::ALL.iter().map(|distance| distance.operator()).collect();
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("\"{operator}\" is not a distance operator"),
+    )
+    .detail("INVALID_BINDING")
+    .hint(format!("Use one of {}.", known.join(" ")))
+}
+
+fn unusable(code: PgSqlErrorCode, message: String) -> SqlError {
+    SqlError::new(code, message).detail("NO_EMBEDDINGS").hint(
+        "Add a column \"embedding\", or name yours: SELECT graph_kernel.bind_tables('turns', \
+         'edges', '{\"turns\": {\"embedding\": \"my_column\"}}').",
+    )
+}

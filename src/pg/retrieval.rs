@@ -1,0 +1,247 @@
+//! Searching the bound graph by embeddings and by time.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use kernel::retrieval::{Hit, Ranking};
+use kernel::similarity::{OtherDimensions, Query};
+use kernel::turn::{Turn, TurnId, unix_seconds};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use uuid::Uuid;
+
+use super::embedding::EmbeddingColumn;
+use super::error::{SqlError, with_policy_hint};
+use super::graph::Graph;
+use super::relation::quote;
+use super::session::Caller;
+use super::spi::{self, Argument, Row};
+
+/// The most text that a search returns, in bytes.
+const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// A turn with its time as Unix seconds.
+pub type DatedTurn = (TurnId, i64);
+
+/// The bound graph, searched on the caller's snapshot with the caller's rights.
+pub struct Searcher<'a> {
+    graph: &'a Graph,
+    caller: &'a Caller,
+}
+
+impl<'a> Searcher<'a> {
+    /// A searcher of this graph for this caller.
+    pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
+        Searcher { graph, caller }
+    }
+
+    /// Ranks these turns, every one of them, by their exact similarity.
+    ///
+    /// # Errors
+    /// 22023 when an embedding has other dimensions than the query.
+    pub fn rank(
+        &self,
+        column: &EmbeddingColumn,
+        turns: &[&Turn],
+        query: &Query,
+        mut ranking: Ranking,
+    ) -> Result<Ranking, SqlError> {
+        let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
+        let template = include_str!("../../sql/queries/embeddings.sql");
+        let statement = self.graph.statement(template, &[("embedding", &column.expression)]);
+        let mut similarities = HashMap::with_capacity(ids.len());
+        self.compare(&statement, &[Argument::Ids(&ids)], query, |id, similarity| {
+            similarities.insert(id, similarity);
+        })?;
+        for turn in turns {
+            ranking.offer(turn.id, turn.salience, similarities.get(&turn.id).copied().flatten());
+        }
+        Ok(ranking)
+    }
+
+    /// The turns of the whole graph that are most similar, as far as the column's index finds them.
+    ///
+    /// # Errors
+    /// As [`Searcher::rank`].
+    pub fn nearest(
+        &self,
+        column: &EmbeddingColumn,
+        query: &Query,
+        limit: u32,
+        mut ranking: Ranking,
+    ) -> Result<Vec<Hit>, SqlError> {
+        let names = [("embedding", column.expression.as_str()), ("column", &column.column)];
+        let (statement, text) = match &column.indexed {
+            None => {
+                let template = include_str!("../../sql/queries/all_embeddings.sql");
+                (self.graph.statement(template, &names), None)
+            }
+            Some(indexed) => {
+                let limit = limit.to_string();
+                let mut names = names.to_vec();
+                names.extend([
+                    ("type", indexed.type_name.as_str()),
+                    ("operator", &indexed.operator),
+                    ("limit", &limit),
+                ]);
+                let template = include_str!("../../sql/queries/nearest.sql");
+                (self.graph.statement(template, &names), Some(vector_text(query)))
+            }
+        };
+        let param = text.as_deref().map(|text| Argument::Text(Some(text)));
+        self.compare(&statement, param.as_slice(), query, |id, similarity| {
+            ranking.offer(id, 0.0, similarity);
+        })?;
+        Ok(ranking.into_hits())
+    }
+
+    /// Runs a statement whose columns are a turn's id and its embedding.
+    fn compare(
+        &self,
+        statement: &str,
+        params: &[Argument<'_>],
+        query: &Query,
+        mut sink: impl FnMut(TurnId, Option<f32>),
+    ) -> Result<(), SqlError> {
+        let mut odd = None;
+        self.ask(statement, params, |row| {
+            let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
+            match row.floats(1, |stored| stored.map_or(Ok(None), |s| query.similarity(s))) {
+                Ok(similarity) => {
+                    sink(id, similarity);
+                    ControlFlow::Continue(())
+                }
+                Err(dimensions) => {
+                    odd = Some((id, dimensions));
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        match odd {
+            None => Ok(()),
+            Some((id, OtherDimensions { stored, query })) => Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!(
+                    "embedding of turn {id} has {stored} dimensions, the query embedding has {query}"
+                ),
+            )
+            .detail("EMBEDDING_DIMENSIONS")
+            .hint("Embed questions with the model that embedded the turns.")),
+        }
+    }
+
+    /// What these turns say; no entry for one without a text.
+    ///
+    /// # Errors
+    /// 54000 when they say more than [`CONTENTS_MAX_BYTES`].
+    pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
+        let template = include_str!("../../sql/queries/contents.sql");
+        let mut contents = HashMap::with_capacity(ids.len());
+        let mut left = Some(CONTENTS_MAX_BYTES);
+        self.ask(&self.graph.statement(template, &[]), &[Argument::Ids(ids)], |row| {
+            let text = row.text(1, |text| {
+                left = left?.checked_sub(text.map_or(0, str::len));
+                left.and(text).map(str::to_owned)
+            });
+            contents.extend(row.id(0).zip(text));
+            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if left.is_some() {
+            return Ok(contents);
+        }
+        Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("contents of the turns found are longer than {CONTENTS_MAX_BYTES} bytes"),
+        )
+        .detail("SEARCH_TOO_LARGE")
+        .hint("Use a smaller limit_count."))
+    }
+
+    /// The latest turns, of a session where one is named: by time downwards, then by id.
+    pub fn latest(&self, session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>, SqlError> {
+        let Some((in_session, session)) = self.session_condition(session) else {
+            return Ok(Vec::new());
+        };
+        let mut turns = Vec::new();
+        for template in [
+            include_str!("../../sql/queries/latest.sql"),
+            include_str!("../../sql/queries/undated.sql"),
+        ] {
+            let left = limit as usize - turns.len();
+            if left == 0 {
+                break;
+            }
+            let names = [("in_session", in_session.as_str()), ("limit", &left.to_string())];
+            let statement = self.graph.statement(template, &names);
+            self.ask(&statement, &[Argument::Text(session.as_deref())], |row| {
+                let created_at = row.i64(1).map_or(0, unix_seconds);
+                turns.extend(row.id(0).map(|id| (id, created_at)));
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(turns)
+    }
+
+    /// A condition on `$1` that an index on the session can serve, and what to give for `$1`; `None`
+    /// where no turn can have that session.
+    fn session_condition(&self, session: Option<&str>) -> Option<(String, Option<String>)> {
+        let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
+        let (name, base_type) = self.graph.session_column()?;
+        let column = format!("t.{}", quote(name));
+        let (condition, session) = match base_type {
+            // Only a uuid's own spelling names a session, as in a slice.
+            pg_sys::UUIDOID => {
+                let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
+                if id != session {
+                    return None;
+                }
+                (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), id)
+            }
+            pg_sys::TEXTOID | pg_sys::VARCHAROID => {
+                (format!("{column}::pg_catalog.text OPERATOR(pg_catalog.=) $1"), session.to_owned())
+            }
+            _ => {
+                let text = self.graph.statement("{t.session_id}", &[]);
+                (format!("{text} OPERATOR(pg_catalog.=) $1"), session.to_owned())
+            }
+        };
+        Some((condition, Some(session)))
+    }
+
+    fn ask(
+        &self,
+        statement: &str,
+        params: &[Argument<'_>],
+        sink: impl FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        self.caller.check_role()?;
+        with_policy_hint(self.caller.rls, || spi::query(statement, params, sink));
+        Ok(())
+    }
+}
+
+/// A query as pgvector reads it.
+fn vector_text(query: &Query) -> String {
+    let numbers: Vec<String> = query.values().iter().map(f32::to_string).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+/// A random UUID (version 4).
+///
+/// # Errors
+/// 58000 when the system gives no random bytes.
+pub fn random_uuid() -> Result<Uuid, SqlError> {
+    let mut bytes = [0; 16];
+    // SAFETY: the buffer has the length given.
+    if unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) } {
+        Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    } else {
+        Err(SqlError::new(PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, "the system gave no random bytes"))
+    }
+}
+
+/// When the statement began, in microseconds since 1970.
+pub fn statement_time() -> i64 {
+    const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+    // SAFETY: reads the session's state.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() + POSTGRES_EPOCH }
+}

@@ -1,0 +1,15 @@
+//! Retrieval inside a server, with the sample conversation's embeddings and with pgvector.
+
+#[path = "../server/common/mod.rs"]
+mod common;
+
+mod sample;
+
+mod anchors;
+mod api;
+mod binding;
+mod circumstances;
+mod exact;
+mod mediated;
+mod odd_embeddings;
+mod traces;
