@@ -3,6 +3,7 @@
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 DATA ?=
 ANCHOR ?=
+SCALE ?= 1m
 export PG_CONFIG DATA ANCHOR
 
 SHELL := /bin/bash
@@ -11,7 +12,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo psql figures stop test test-long pgvector fuzz lint build install package clean
+.PHONY: help setup demo psql figures stop test test-long bench pgvector fuzz lint build install package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,6 +37,9 @@ test: setup ## run every test; the last line counts them
 
 test-long: setup ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
+
+bench: setup ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
+	@$(harness)/bench.sh $(SCALE)
 
 pgvector: setup ## build pgvector from its Debian source package into the private server
 	@$(harness)/pgvector.sh

@@ -2,7 +2,6 @@
 
 mod atlas;
 mod attestation;
-mod chunking_time;
 mod chunks;
 mod drawing;
 mod recorded_slices;

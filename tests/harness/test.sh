@@ -184,6 +184,7 @@ step count_cargo 'kernel tests' kernel_tests
 step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 server_steps
 script_step
+step count_status 'bench, short' "$root/tests/harness/bench.sh" short
 second_major
 
 note ''

@@ -1,16 +1,14 @@
-//! How long chunking takes, and that it grows with the events and no faster.
+//! Chunking a log: the time grows with its events.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kernel::chunking::chunker::Chunker;
 use kernel::chunking::event::{EventKind, Offset, RecorderEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 
 /// Chunks this many events, a command for every four outputs, and keeps no chunk.
-fn chunking(events: i64) -> Duration {
-    let texts: Vec<String> =
-        (0..1000).map(|i| "line of output 0123456789 ".repeat(i % 9) + "\r\n").collect();
-    let start = Instant::now();
+fn chunk(texts: &[String], events: i64) {
     let mut chunker = Chunker::new(ChunkingPolicy::default());
     for (ordinal, text) in (0..events).zip(texts.iter().cycle()) {
         let is_command = ordinal % 5 == 0;
@@ -26,20 +24,20 @@ fn chunking(events: i64) -> Duration {
         while chunker.next_chunk().is_some() {}
     }
     chunker.finish();
-    start.elapsed()
 }
 
-#[test]
-#[ignore = "long"]
-fn time_grows_with_the_events() {
-    let sizes = [1_000, 10_000, 100_000, 1_000_000];
-    let times = sizes.map(|events| (0..3).map(|_| chunking(events)).min().unwrap());
-    for (events, time) in sizes.iter().zip(times) {
-        println!("{events} events: {time:.1?}");
-    }
-    // Ten times the events; twice that would be no line any more.
-    assert!(times[3] < times[2] * 20, "{times:.1?}");
-    if !cfg!(debug_assertions) {
-        assert!(times[1] <= Duration::from_millis(50), "{times:.1?}");
+fn chunking(criterion: &mut Criterion) {
+    let texts: Vec<String> =
+        (0..1000).map(|i| "line of output 0123456789 ".repeat(i % 9) + "\r\n").collect();
+    let mut group = criterion.benchmark_group("chunking");
+    group.sample_size(10).measurement_time(Duration::from_secs(4));
+    for events in [1_000, 10_000, 100_000, 1_000_000] {
+        group.throughput(Throughput::Elements(events as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(events), &events, |bencher, events| {
+            bencher.iter(|| chunk(&texts, *events));
+        });
     }
 }
+
+criterion_group!(benches, chunking);
+criterion_main!(benches);

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# bench.sh [short|1m|10m]: times slices beside the published crate and plain SQL, in a throw-away server.
+# short only shows that it runs; the others write docs/performance/.
+. "$(dirname "$0")/common.sh"
+
+scale=${1:-1m}
+select_server "$PG_CONFIG"
+mkdir -p "$root/target/test-logs"
+install_release >"$root/target/test-logs/bench-build.log" 2>&1 || {
+  tail -n 40 "$root/target/test-logs/bench-build.log" >&2
+  die 'the build failed'
+}
+trap '"$root/tests/harness/server.sh" stop bench' EXIT
+"$root/tests/harness/server.sh" start bench
+use_server bench
+results="$root/target/bench-short"
+if [[ $scale != short ]]; then
+  results="$root/docs/performance"
+  "$bindir/psql" -X -q -c "ALTER SYSTEM SET shared_buffers = '2GB'"
+  as_server "$bindir/pg_ctl" restart --silent --wait --mode=fast --pgdata="$GRAPH_KERNEL_DATADIR" \
+    --log="$GRAPH_KERNEL_DATADIR/../server.log"
+  "$root/tests/harness/pgvector.sh" || note 'S8 is left out'
+fi
+
+export CARGO_TARGET_DIR="$root/target/bench"
+unset RUST_BACKTRACE
+cargo run --quiet --release --manifest-path tests/bench/Cargo.toml -- "$results" "$scale"
+if [[ $scale != short ]]; then
+  cargo bench --quiet --manifest-path tests/bench/Cargo.toml
+fi
