@@ -8,9 +8,28 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use crate::slicer::{Limits, SliceError};
+use crate::slice::SliceError;
 use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
 use crate::turn::{Turn, TurnId};
+
+/// Bounds on what an expansion holds and how it reads. They change no result.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most frontier candidates whose neighbours are fetched together.
+    pub batch: usize,
+    /// Neighbours of a turn with more parents or children than this are not fetched ahead.
+    pub nearby: usize,
+    /// A turn with more children than this is wide: its children are streamed, not held.
+    pub wide: usize,
+    /// Most ids held at once.
+    pub held: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { batch: 24, nearby: 64, wide: 1024, held: 1_000_000 }
+    }
+}
 
 /// What is kept of a turn's children, once each, in sibling order.
 pub(crate) enum Children {

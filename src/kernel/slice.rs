@@ -1,5 +1,7 @@
 //! What the slicer returns.
 
+use std::fmt;
+
 use crate::edge::Edge;
 use crate::turn::{Turn, TurnId};
 
@@ -26,3 +28,34 @@ pub struct Slice {
     /// Every edge with both ends among the turns, ascending, once each.
     pub edges: Vec<Edge>,
 }
+
+/// Why there is no slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SliceError<E> {
+    /// The anchor is not in the graph, or hidden.
+    AnchorNotFound(TurnId),
+    /// The graph holds this id more than once.
+    DuplicateTurn(TurnId),
+    /// More neighbours than the given number would have to be held in memory.
+    TooManyIds(usize),
+    /// A turn was there at first and not later: the store did not keep to one snapshot.
+    Inconsistent(TurnId),
+    /// The store failed.
+    Store(E),
+}
+
+impl<E: fmt::Display> fmt::Display for SliceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnchorNotFound(id) => write!(f, "anchor turn {id} does not exist"),
+            Self::DuplicateTurn(id) => write!(f, "turn {id} is stored more than once"),
+            Self::TooManyIds(limit) => {
+                write!(f, "slice would hold more than {limit} neighbouring turns in memory")
+            }
+            Self::Inconsistent(id) => write!(f, "turn {id} disappeared while it was sliced"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for SliceError<E> {}

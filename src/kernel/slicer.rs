@@ -5,67 +5,18 @@
 //! turn by turn.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 use std::ops::ControlFlow;
 
 use crate::edge::Edge;
+pub use crate::neighbourhood::Limits;
 use crate::neighbourhood::{Children, Neighbourhood, sibling_order};
 use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
+pub use crate::slice::SliceError;
 use crate::slice::{SelectedTurn, Slice};
 use crate::store::{GraphStore, ScoredTurn};
 use crate::turn::TurnId;
-
-/// Why there is no slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SliceError<E> {
-    /// The anchor is not in the graph, or hidden.
-    AnchorNotFound(TurnId),
-    /// The graph holds this id more than once.
-    DuplicateTurn(TurnId),
-    /// More neighbours than the given number would have to be held in memory.
-    TooManyIds(usize),
-    /// A turn was there at first and not later: the store did not keep to one snapshot.
-    Inconsistent(TurnId),
-    /// The store failed.
-    Store(E),
-}
-
-impl<E: fmt::Display> fmt::Display for SliceError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AnchorNotFound(id) => write!(f, "anchor turn {id} does not exist"),
-            Self::DuplicateTurn(id) => write!(f, "turn {id} is stored more than once"),
-            Self::TooManyIds(limit) => {
-                write!(f, "slice would hold more than {limit} neighbouring turns in memory")
-            }
-            Self::Inconsistent(id) => write!(f, "turn {id} disappeared while it was sliced"),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: fmt::Debug + fmt::Display> std::error::Error for SliceError<E> {}
-
-/// Bounds on what an expansion holds and how it reads. They change no result.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most frontier candidates whose neighbours are fetched together.
-    pub batch: usize,
-    /// Neighbours of a turn with more parents or children than this are not fetched ahead.
-    pub nearby: usize,
-    /// A turn with more children than this is wide: its children are streamed, not held.
-    pub wide: usize,
-    /// Most ids held at once.
-    pub held: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { batch: 24, nearby: 64, wide: 1024, held: 1_000_000 }
-    }
-}
 
 /// The slice of `policy` at `anchor`.
 ///
