@@ -13,6 +13,9 @@ lacking() {
   exit 3
 }
 
+# PostgreSQL's build files are included by name.
+[[ $pg_config != *[[:space:]]* ]] || lacking "there is a space in the path $pg_config, which its build cannot take"
+
 installed() { [[ -r $("$pg_config" --sharedir)/extension/vector.control ]]; }
 
 # Downloads with an apt of our own beside the machine's, whose sources may lack the suite and need root.
