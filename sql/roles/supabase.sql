@@ -12,10 +12,11 @@ DECLARE
     missing record;
 BEGIN
     FOR missing IN
-        SELECT r.* FROM (VALUES ('anon', 'NOLOGIN NOINHERIT'), ('authenticated', 'NOLOGIN NOINHERIT'),
-                                ('service_role', 'NOLOGIN NOINHERIT BYPASSRLS'),
-                                ('authenticator', 'LOGIN NOINHERIT')) AS r (name, attributes)
+        SELECT r.* FROM (VALUES (1, 'anon', 'NOLOGIN NOINHERIT'), (2, 'authenticated', 'NOLOGIN NOINHERIT'),
+                                (3, 'service_role', 'NOLOGIN NOINHERIT BYPASSRLS'),
+                                (4, 'authenticator', 'LOGIN NOINHERIT')) AS r (place, name, attributes)
         WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r.name)
+        ORDER BY r.place
     LOOP
         EXECUTE format('CREATE ROLE %I %s', missing.name, missing.attributes);
         IF missing.name = 'authenticator' THEN

@@ -22,7 +22,8 @@ FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY schema = 'graph_kernel', proname COLLATE "C";
 -- One function a name (no rows), and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
-SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v';
+SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v'
+ORDER BY proname COLLATE "C";
 
 -- The types, their operators, operator classes and casts.
 SELECT typname, typlen, typbyval, typtype, typcategory, typispreferred, typdelim, typalign, typstorage,
