@@ -29,11 +29,12 @@ fn main() -> Result<()> {
         _ => return Err("the scale is short, 1m or 10m".into()),
     };
     let mut report = Report::new(machine::describe()?);
-    work::graphs(&size, &mut report)?;
-    work::batch(&size, &mut report)?;
-    work::vectors(&size, &mut report)?;
-    work::growth(&size, &mut report)?;
-    work::hub(&size, &mut report)?;
+    let works = [work::graphs, work::batch, work::vectors, work::growth, work::hub];
+    for work in works {
+        work(&size, &mut report)?;
+        // What was measured is kept even if the next work fails.
+        report.write(Path::new(folder))?;
+    }
     print!("{}", report.text());
-    report.write(Path::new(folder))
+    Ok(())
 }

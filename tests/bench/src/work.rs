@@ -227,9 +227,10 @@ pub fn vectors(size: &Size, report: &mut Report) -> Result<()> {
          CREATE TABLE embeddings (id uuid PRIMARY KEY, embedding vector(384) NOT NULL);
          ALTER TABLE embeddings ALTER embedding SET STORAGE PLAIN;
          INSERT INTO embeddings
-             SELECT t.id, (SELECT array_agg(random() - 0.5 + 0 * extract(epoch FROM t.created_at))
-                             FROM generate_series(1, 384))::vector
-             FROM (SELECT * FROM memory_turns ORDER BY created_at LIMIT 20000) AS t;
+             SELECT t.id, array_agg(random() - 0.5)::vector
+             FROM (SELECT id FROM memory_turns ORDER BY created_at LIMIT 20000) AS t
+             CROSS JOIN generate_series(1, 384)
+             GROUP BY t.id;
          VACUUM ANALYZE embeddings",
     )?;
     let ids: Vec<Uuid> = client
