@@ -230,9 +230,9 @@ pub fn vectors(size: &Size, report: &mut Report) -> Result<()> {
              SELECT t.id, array_agg(random() - 0.5)::vector
              FROM (SELECT id FROM memory_turns ORDER BY created_at LIMIT 20000) AS t
              CROSS JOIN generate_series(1, 384)
-             GROUP BY t.id;
-         VACUUM ANALYZE embeddings",
+             GROUP BY t.id",
     )?;
+    client.batch_execute("VACUUM ANALYZE embeddings")?;
     let ids: Vec<Uuid> = client
         .query("SELECT id FROM memory_turns ORDER BY created_at LIMIT 19000", &[])?
         .iter()
