@@ -225,7 +225,10 @@ fn draw(file: &Path, work: &str, times: &[Times]) -> Result<()> {
         .margin(8)
         .x_label_area_size(24)
         .y_label_area_size(190)
-        .build_cartesian_2d((least..most * 2.0).log_scale(), (0..times.len()).into_segmented())?;
+        .build_cartesian_2d(
+            (least..most * 2.0).log_scale(),
+            (0..times.len().saturating_sub(1)).into_segmented(),
+        )?;
     chart
         .configure_mesh()
         .disable_y_mesh()
