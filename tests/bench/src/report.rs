@@ -227,7 +227,7 @@ fn draw(file: &Path, work: &str, times: &[Times]) -> Result<()> {
         .y_label_area_size(190)
         .build_cartesian_2d(
             (least..most * 2.0).log_scale(),
-            (0..times.len().saturating_sub(1)).into_segmented(),
+            (0..times.len().saturating_sub(1).max(1)).into_segmented(),
         )?;
     chart
         .configure_mesh()
