@@ -5,7 +5,7 @@ use kernel::canonical::json_text;
 use kernel::export::Export;
 use kernel::policy::SlicePolicy;
 use kernel::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
-use kernel::slicer;
+use kernel::slicer::{Limits, READ_TOGETHER, Slicer};
 use kernel::snapshot::GraphSnapshot;
 use kernel::turn::TurnId;
 use pgrx::Uuid;
@@ -109,10 +109,13 @@ impl Batch {
         let caller = Caller::current(&graph);
         let slices = with_policy_hint(caller.rls, || {
             let mut store = PgStore::new(&graph, &caller);
+            let mut slicer = Slicer::new(&mut store, policy, Limits::default());
             let mut slices = SliceSetsBuilder::default();
-            for anchor in &anchors {
-                let slice = slicer::slice(&mut store, policy, *anchor)?;
-                slices.push(&Export::new(&slice, policy))?;
+            for anchors in anchors.chunks(READ_TOGETHER) {
+                slicer.read_ahead(anchors);
+                for anchor in anchors {
+                    slices.push(&Export::new(&slicer.slice(*anchor)?, policy))?;
+                }
             }
             Ok::<_, SqlError>(slices.finish(&tick))
         })?;

@@ -1,14 +1,11 @@
 use kernel::parse::EXPORT_MAX_BYTES;
-use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
-use super::slice::TakenSlice;
+use super::slice::export_each;
 use crate::pg::error::SqlError;
-use crate::pg::graph::Graph;
-use crate::pg::guc;
-use crate::pg::keys::Keys;
-use crate::pg::text_type::{JsonText, Policy, to_sql_uuid};
+use crate::pg::table::TableIterator;
+use crate::pg::text_type::{JsonText, Policy};
 
 type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Option<String>);
 
@@ -28,37 +25,30 @@ fn slice_summaries(
         name!(error, Option<String>),
     ),
 > {
-    if let Err(error) = ready(&policy.0) {
-        return TableIterator::once(failed(None, &error));
-    }
-    let mut bytes = 0;
-    TableIterator::new(anchors.into_iter().map(move |anchor| {
-        match summary(anchor.as_deref(), &policy.0) {
-            Ok(text) => {
-                bytes += text.len();
-                if bytes > EXPORT_MAX_BYTES {
-                    too_large().raise();
+    TableIterator::new(move |put| {
+        let mut bytes = 0;
+        let slices = export_each(&policy.0, &anchors, turn_id, |anchor, export| {
+            put(match export {
+                Ok(export) => {
+                    let text = export.summary_json();
+                    bytes += text.len();
+                    if bytes > EXPORT_MAX_BYTES {
+                        too_large().raise();
+                    }
+                    (anchor.clone(), Some(JsonText(text)), None, None)
                 }
-                (anchor, Some(JsonText(text)), None, None)
-            }
-            Err(error) => failed(anchor, &error),
+                Err(error) => failed(anchor.clone(), &error),
+            });
+        });
+        if let Err(error) = slices {
+            put(failed(None, &error));
         }
-    }))
+    })
 }
 
-fn ready(policy: &SlicePolicy) -> Result<(), SqlError> {
-    guc::check_budget(policy)?;
-    let graph = Graph::current()?;
-    Keys::load(graph.name.clone())?.active()?;
-    Ok(())
-}
-
-fn summary(anchor: Option<&str>, policy: &SlicePolicy) -> Result<String, SqlError> {
-    let anchor = anchor.ok_or_else(|| invalid_turn_id("anchor is null".to_owned()))?;
-    let anchor: TurnId =
-        anchor.parse().map_err(|error| invalid_turn_id(format!("invalid turn id: {error}")))?;
-    let taken = TakenSlice::new(to_sql_uuid(anchor), policy)?;
-    Ok(taken.export(policy)?.summary_json())
+fn turn_id(anchor: &Option<String>) -> Result<TurnId, SqlError> {
+    let anchor = anchor.as_ref().ok_or_else(|| invalid_turn_id("anchor is null".to_owned()))?;
+    anchor.parse().map_err(|error| invalid_turn_id(format!("invalid turn id: {error}")))
 }
 
 fn invalid_turn_id(message: String) -> SqlError {

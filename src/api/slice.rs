@@ -1,11 +1,12 @@
 use std::rc::Rc;
 
 use kernel::export::Export;
+use kernel::keys::EpochKeys;
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer;
-use kernel::turn::Turn;
+use kernel::slicer::{self, Limits, READ_TOGETHER, Slicer};
+use kernel::turn::{Turn, TurnId};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -15,11 +16,13 @@ use crate::pg::guc;
 use crate::pg::keys::Keys;
 use crate::pg::session::Caller;
 use crate::pg::store::PgStore;
+use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice(anchor: Uuid, policy: default!(Policy, "'default'")) -> JsonText {
-    TakenSlice::new(anchor, &policy.0).and_then(|taken| taken.export_text(&policy.0)).or_raise()
+    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
+    taken.export(&policy.0).and_then(|export| export_text(&export)).or_raise()
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -52,28 +55,29 @@ fn graph_slice_turns(
     let taken = TakenSlice::new(anchor, &policy.0).or_raise();
     let export = taken.export(&policy.0).or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
-    TableIterator::new(taken.slice.turns.into_iter().map(move |selected| {
-        let SelectedTurn { turn, distance, priority, selection_order } = selected;
-        (
-            to_sql_uuid(turn.id),
-            distance as i32,
-            priority,
-            selection_order as i32,
-            turn.session_id,
-            turn.role.name(),
-            turn.phase.name(),
-            turn.salience,
-            turn.trajectory_depth as i32,
-            turn.trajectory_sibling_order as i32,
-            turn.trajectory_homogeneity,
-            turn.trajectory_temporal,
-            turn.trajectory_complexity,
-            turn.created_at,
-            turn.content_hash,
-            slice_id.clone(),
-            token.clone(),
-        )
-    }))
+    TableIterator::new(move |put| {
+        for SelectedTurn { turn, distance, priority, selection_order } in taken.slice.turns {
+            put((
+                to_sql_uuid(turn.id),
+                distance as i32,
+                priority,
+                selection_order as i32,
+                turn.session_id,
+                turn.role.name(),
+                turn.phase.name(),
+                turn.salience,
+                turn.trajectory_depth as i32,
+                turn.trajectory_sibling_order as i32,
+                turn.trajectory_homogeneity,
+                turn.trajectory_temporal,
+                turn.trajectory_complexity,
+                turn.created_at,
+                turn.content_hash,
+                slice_id.clone(),
+                token.clone(),
+            ));
+        }
+    })
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -83,13 +87,11 @@ fn graph_slice_edges(
 ) -> TableIterator<'static, (name!(parent, Uuid), name!(child, Uuid), name!(edge_type, &'static str))>
 {
     let taken = TakenSlice::new(anchor, &policy.0).or_raise();
-    TableIterator::new(
-        taken
-            .slice
-            .edges
-            .into_iter()
-            .map(|edge| (to_sql_uuid(edge.parent), to_sql_uuid(edge.child), edge.edge_type.name())),
-    )
+    TableIterator::new(move |put| {
+        for edge in taken.slice.edges {
+            put((to_sql_uuid(edge.parent), to_sql_uuid(edge.child), edge.edge_type.name()));
+        }
+    })
 }
 
 /// A slice of the bound graph, with the graph it was taken from.
@@ -128,24 +130,81 @@ impl TakenSlice {
 
     /// The export, with its tokens.
     pub fn export(&self, policy: &SlicePolicy) -> Result<Export<'_>, SqlError> {
-        let keys = Keys::load(self.graph.name.clone())?;
+        Signer::load(&self.graph)?.export(&self.slice, policy, &self.caller)
+    }
+}
+
+/// Takes the slice at each anchor, all on the caller's snapshot, and hands over its export or what
+/// went wrong there.
+///
+/// # Errors
+/// What is wrong with the graph, the keys or the policy is wrong for every anchor.
+pub fn export_each<A>(
+    policy: &SlicePolicy,
+    anchors: &[A],
+    id: impl Fn(&A) -> Result<TurnId, SqlError>,
+    mut each: impl FnMut(&A, Result<Export<'_>, SqlError>),
+) -> Result<(), SqlError> {
+    guc::check_budget(policy)?;
+    let graph = Graph::current()?;
+    let caller = Caller::current(&graph);
+    let signer = Signer::load(&graph)?;
+    let mut store = PgStore::new(&graph, &caller);
+    let mut slicer = Slicer::new(&mut store, policy, Limits::default());
+    for anchors in anchors.chunks(READ_TOGETHER) {
+        let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
+        with_policy_hint(caller.rls, || slicer.read_ahead(&ids));
+        for anchor in anchors {
+            let slice =
+                id(anchor).and_then(|id| Ok(with_policy_hint(caller.rls, || slicer.slice(id))?));
+            match slice {
+                Ok(slice) => each(anchor, signer.export(&slice, policy, &caller)),
+                Err(error) => each(anchor, Err(error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Signs slices of a graph with the keys of now.
+struct Signer<'a> {
+    graph: &'a Graph,
+    keys: Keys,
+    active: EpochKeys,
+}
+
+impl<'a> Signer<'a> {
+    fn load(graph: &'a Graph) -> Result<Self, SqlError> {
+        let keys = Keys::load(graph.name.clone())?;
         let active = keys.active()?;
-        let mut export = Export::new(&self.slice, policy);
-        let circumstances = self.caller.circumstances(&self.graph)?;
-        export.attest(policy, &active, keys.v2_secret(&active), circumstances);
-        Ok(export)
+        Ok(Signer { graph, keys, active })
     }
 
-    /// The export's canonical JSON.
-    pub fn export_text(&self, policy: &SlicePolicy) -> Result<JsonText, SqlError> {
-        let text = self.export(policy)?.to_json();
-        if text.len() > EXPORT_MAX_BYTES {
-            let message =
-                format!("slice export of {} bytes is larger than {EXPORT_MAX_BYTES}", text.len());
-            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
-                .detail("SLICE_TOO_LARGE")
-                .hint("Use a policy with fewer max_nodes."));
-        }
-        Ok(JsonText(text))
+    fn export<'s>(
+        &self,
+        slice: &'s Slice,
+        policy: &SlicePolicy,
+        caller: &Caller,
+    ) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, policy);
+        let circumstances = caller.circumstances(self.graph)?;
+        export.attest(policy, &self.active, self.keys.v2_secret(&self.active), circumstances);
+        Ok(export)
     }
+}
+
+/// The export's canonical JSON.
+///
+/// # Errors
+/// 54000 when it is too large.
+pub fn export_text(export: &Export<'_>) -> Result<JsonText, SqlError> {
+    let text = export.to_json();
+    if text.len() > EXPORT_MAX_BYTES {
+        let message =
+            format!("slice export of {} bytes is larger than {EXPORT_MAX_BYTES}", text.len());
+        return Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+            .detail("SLICE_TOO_LARGE")
+            .hint("Use a policy with fewer max_nodes."));
+    }
+    Ok(JsonText(text))
 }

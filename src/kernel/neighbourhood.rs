@@ -1,12 +1,13 @@
-//! What an expansion knows of the graph around its anchor, fetched ahead in few batches.
+//! What is known of the graph around the anchors, fetched ahead in few batches.
 //!
-//! In a conversation without branches the turns within the radius are read in one go. Where there are
-//! branches, edges are read level by level: no edge twice. What was fetched decides no result: it is
-//! there when it is asked for, or is fetched then.
+//! In a conversation without branches the turns are read level by level as far as the radius. Where there
+//! are branches, only what the best candidates need is. What was fetched decides no result: it is there when
+//! it is asked for, or is fetched then.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::slice::SliceError;
 use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
@@ -17,17 +18,19 @@ use crate::turn::{Turn, TurnId};
 pub struct Limits {
     /// Most frontier candidates whose neighbours are fetched together.
     pub batch: usize,
-    /// Neighbours of a turn with more parents or children than this are not fetched ahead.
+    /// Most turns around them that are fetched with them.
     pub nearby: usize,
+    /// Neighbours of a turn with more edges than this are not fetched ahead.
+    pub ends: usize,
     /// A turn with more children than this is wide: its children are streamed, not held.
     pub wide: usize,
-    /// Most ids held at once.
+    /// Most ids held for a slice.
     pub held: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, nearby: 64, wide: 1024, held: 1_000_000 }
+        Limits { batch: 24, nearby: 64, ends: 128, wide: 1024, held: 1_000_000 }
     }
 }
 
@@ -60,12 +63,12 @@ pub(crate) struct Neighbourhood<'a, S> {
     rows: HashMap<TurnId, Turn>,
     parents: HashMap<TurnId, Vec<ParentEdge>>,
     children: HashMap<TurnId, Children>,
-    /// For a turn at the end of a known edge, the turn at the other end.
-    beside: HashMap<TurnId, TurnId>,
-    /// Turns at the end of a known edge, first found first; some have been read since.
-    rim: Vec<TurnId>,
+    /// Turns with more edges than are fetched ahead.
+    crowded: HashSet<TurnId>,
     /// Entries in `parents` and `children`.
     edges: usize,
+    /// Ids that slices before this one left here.
+    kept: usize,
 }
 
 impl<'a, S: GraphStore> Neighbourhood<'a, S> {
@@ -73,24 +76,37 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Neighbourhood {
             store,
             limits,
-            turns: HashMap::new(),
-            rows: HashMap::new(),
-            parents: HashMap::new(),
-            children: HashMap::new(),
-            beside: HashMap::new(),
-            rim: Vec::new(),
+            turns: HashMap::default(),
+            rows: HashMap::default(),
+            parents: HashMap::default(),
+            children: HashMap::default(),
+            crowded: HashSet::default(),
             edges: 0,
+            kept: 0,
         }
     }
 
-    /// How many turns' edges are known.
-    pub(crate) fn len(&self) -> usize {
-        self.children.len()
+    /// Begins a slice. What is known stays: slices of one conversation overlap.
+    pub(crate) fn begin_slice(&mut self) {
+        self.kept = self.edges + self.turns.len();
+        if self.kept > self.limits.held / 10 {
+            self.forget();
+        }
     }
 
-    /// How many ids are held.
+    /// Forgets what is known: after an error, or where it is too much.
+    pub(crate) fn forget(&mut self) {
+        self.turns.clear();
+        self.rows.clear();
+        self.parents.clear();
+        self.children.clear();
+        self.crowded.clear();
+        (self.edges, self.kept) = (0, 0);
+    }
+
+    /// How many ids are held for this slice.
     pub(crate) fn held(&self) -> usize {
-        self.edges + self.turns.len()
+        self.edges + self.turns.len() - self.kept
     }
 
     /// Whether everything is there to expand this turn with so many siblings.
@@ -117,29 +133,38 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(self.turns[&id])
     }
 
-    /// Loads these turns, which have `steps` more to the radius, and turns around them, where the
-    /// budget has `budget` turns left.
+    /// Loads these turns, which have `steps` more to the radius, and, where there are hardly any branches,
+    /// so many turns around them.
     pub(crate) fn load(
         &mut self,
         of: Vec<TurnId>,
         siblings: usize,
         steps: u32,
-        budget: usize,
+        around: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        let read = if is_unbranched(self.edges, self.len()) {
-            self.read_around(&of, steps)?
-        } else {
-            // As many again as are known, beginning at the rim of what is known.
-            let reach = self.len().min(budget).max(of.len());
-            let mut level = of.clone();
-            let given: HashSet<TurnId> = of.iter().copied().collect();
-            self.rim.retain(|id| !self.children.contains_key(id));
-            let rim = self.rim.iter().filter(|id| !given.contains(id));
-            level.extend(rim.take(reach - of.len()));
-            self.read_levels(level, reach)?
-        };
+        let mut read = self.read_edges(of.clone())?;
+        let mut seen: HashSet<TurnId> = of.iter().copied().collect();
+        let mut level_start = 0;
+        for step in 0..steps.max(1) {
+            let unbranched = is_unbranched(&read);
+            if read.len() >= of.len() + around || !(unbranched || step == 0) {
+                break;
+            }
+            let ends = read[level_start..].iter().flat_map(|(_, ends)| ends);
+            // What is sure to be asked for are the children of parents.
+            let wanted = ends.filter(|end| unbranched || siblings > 0 && end.is_parent());
+            let level: Vec<TurnId> = wanted
+                .map(Neighbour::id)
+                .filter(|id| !self.children.contains_key(id) && seen.insert(*id))
+                .collect();
+            level_start = read.len();
+            read.extend(self.read_edges(level)?);
+            if level_start == read.len() {
+                break;
+            }
+        }
         self.keep(&of, read)?;
-        // What has more edges than are read ahead.
+        // What has more edges than are fetched ahead.
         self.load_parents(&of)?;
         let mut children_of = of;
         if siblings > 0 {
@@ -150,90 +175,40 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.load_children(children_of, siblings)
     }
 
-    /// The edges of these turns and of those around them, so many steps far; none of more than is
-    /// needed to tell that there are too many.
-    fn read_around(&mut self, of: &[TurnId], steps: u32) -> Result<EdgesOf, SliceError<S::Error>> {
-        let reach = if steps == 0 { of.len() } else { of.len() + self.limits.nearby };
-        let from: Vec<TurnId> =
-            of.iter().map(|id| self.beside.get(id).copied().unwrap_or(*id)).collect();
-        let mut read: EdgesOf = Vec::new();
-        let mut ends = 0;
-        self.store
-            .nearby(
-                of,
-                &from,
-                steps.saturating_add(1),
-                self.limits.nearby + 1,
-                &mut |(turn, neighbour)| {
-                    if read.last().is_none_or(|(last, _)| *last != turn) {
-                        // Where ways meet again, going on would read the same edges many times.
-                        let branched = read.len() >= of.len() + self.limits.batch
-                            && !is_unbranched(ends, read.len());
-                        if read.len() >= reach || branched {
-                            return ControlFlow::Break(());
+    /// The edges of these turns, but for those that have too many.
+    fn read_edges(&mut self, mut of: Vec<TurnId>) -> Result<EdgesOf, SliceError<S::Error>> {
+        loop {
+            of.retain(|id| !self.crowded.contains(id));
+            let places: HashMap<TurnId, usize> =
+                of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+            let mut read: EdgesOf = of.iter().map(|id| (*id, Vec::new())).collect();
+            let mut crowded = None;
+            if !of.is_empty() {
+                self.store
+                    .neighbours(&of, &mut |(turn, neighbour)| {
+                        if let Some(place) = places.get(&turn) {
+                            let ends = &mut read[*place].1;
+                            ends.push(neighbour);
+                            crowded = (ends.len() > self.limits.ends).then_some(turn);
                         }
-                        read.push((turn, Vec::new()));
-                    }
-                    if let Some((_, list)) = read.last_mut() {
-                        list.push(neighbour);
-                        ends += 1;
-                    }
-                    ControlFlow::Continue(())
-                },
-            )
-            .map_err(SliceError::Store)?;
-        // Nothing came of turns without edges.
-        let told: HashSet<TurnId> = read.iter().map(|(turn, _)| *turn).collect();
-        let silent = of.iter().filter(|id| !told.contains(id));
-        read.extend(silent.map(|id| (*id, Vec::new())));
-        Ok(read)
-    }
-
-    /// The edges of these turns, of their neighbours, and so on, of `reach` turns in all.
-    fn read_levels(
-        &mut self,
-        mut level: Vec<TurnId>,
-        reach: usize,
-    ) -> Result<EdgesOf, SliceError<S::Error>> {
-        let mut read: EdgesOf = Vec::new();
-        let mut seen: HashSet<TurnId> = level.iter().copied().collect();
-        while !level.is_empty() {
-            let start = read.len();
-            read.extend(self.read_edges(&level)?);
-            let ends = read[start..].iter().flat_map(|(_, ends)| ends).map(|end| end.id());
-            level = ends.filter(|id| !self.children.contains_key(id) && seen.insert(*id)).collect();
-            level.truncate(reach.saturating_sub(read.len()));
+                        continue_while(crowded.is_none())
+                    })
+                    .map_err(SliceError::Store)?;
+            }
+            // A turn of very many edges would take long to read whole.
+            match crowded {
+                None => return Ok(read),
+                Some(turn) => self.crowded.insert(turn),
+            };
         }
-        Ok(read)
-    }
-
-    /// The edges of these turns.
-    fn read_edges(&mut self, of: &[TurnId]) -> Result<EdgesOf, SliceError<S::Error>> {
-        let places: HashMap<TurnId, usize> =
-            of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
-        let mut read: EdgesOf = of.iter().map(|id| (*id, Vec::new())).collect();
-        let most = self.limits.nearby;
-        let mut wide = false;
-        self.store
-            .neighbours(of, &mut |(turn, neighbour)| {
-                if let Some(place) = places.get(&turn) {
-                    let ends = &mut read[*place].1;
-                    ends.push(neighbour);
-                    wide = ends.len() > 2 * most;
-                }
-                continue_while(!wide)
-            })
-            .map_err(SliceError::Store)?;
-        // A turn of very many edges would take long to read whole.
-        if wide { self.read_around(of, 0) } else { Ok(read) }
     }
 
     /// Looks up the turns at the ends of edges and keeps the edges of turns that are not wide.
     fn keep(&mut self, of: &[TurnId], read: EdgesOf) -> Result<(), SliceError<S::Error>> {
         let ends: Vec<TurnId> =
             read.iter().flat_map(|(_, ends)| ends).map(|end| end.id()).collect();
-        // Without branches nearly every turn is going to be selected.
-        let whole = is_unbranched(ends.len(), read.len());
+        // A row costs little more than the score alone, unless few of very many are going to be selected.
+        let whole = ends.len() <= 6 * read.len();
         self.load_turns(of.iter().copied().chain(ends).collect(), whole)?;
         for (turn, ends) in read {
             if self.parents.contains_key(&turn) && self.children.contains_key(&turn) {
@@ -241,10 +216,6 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             }
             let (mut parents, mut children) = (Vec::new(), Vec::new());
             for end in &ends {
-                self.beside.entry(end.id()).or_insert_with(|| {
-                    self.rim.push(end.id());
-                    turn
-                });
                 match *end {
                     Neighbour::Parent(parent, edge_type) => {
                         parents.push(ParentEdge { parent, edge_type, turn: self.turns[&parent] });
@@ -252,12 +223,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     Neighbour::Child(child) => children.push(child),
                 }
             }
-            if parents.len().max(children.len()) <= self.limits.nearby {
-                self.edges += ends.len();
-                self.parents.insert(turn, parents);
-                let turns = children.iter().filter_map(|child| self.turns[child]).collect();
-                self.children.insert(turn, ChildList { turns, wide: false }.finish()?);
-            }
+            self.edges += ends.len();
+            self.parents.insert(turn, parents);
+            let turns = children.iter().filter_map(|child| self.turns[child]).collect();
+            self.children.insert(turn, ChildList { turns, wide: false }.finish()?);
         }
         self.check_held(0)
     }
@@ -354,25 +323,25 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(())
     }
 
-    /// The whole rows of these turns, as far as they exist.
-    pub(crate) fn take_rows(
-        &mut self,
-        ids: &[TurnId],
-    ) -> Result<HashMap<TurnId, Turn>, SliceError<S::Error>> {
-        let mut rows = std::mem::take(&mut self.rows);
+    /// The whole rows of these turns, in their order.
+    pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Turn>, SliceError<S::Error>> {
         let missing: Vec<TurnId> =
-            ids.iter().copied().filter(|id| !rows.contains_key(id)).collect();
-        if missing.is_empty() {
-            return Ok(rows);
+            ids.iter().copied().filter(|id| !self.rows.contains_key(id)).collect();
+        if !missing.is_empty() {
+            let Neighbourhood { store, rows, .. } = self;
+            let mut twice = None;
+            store
+                .turns(&missing, &mut |turn| {
+                    twice = rows.insert(turn.id, turn).map(|turn| turn.id);
+                    continue_while(twice.is_none())
+                })
+                .map_err(SliceError::Store)?;
+            if let Some(id) = twice {
+                return Err(SliceError::DuplicateTurn(id));
+            }
         }
-        let mut twice = None;
-        self.store
-            .turns(&missing, &mut |turn| {
-                twice = rows.insert(turn.id, turn).map(|turn| turn.id);
-                continue_while(twice.is_none())
-            })
-            .map_err(SliceError::Store)?;
-        twice.map_or(Ok(rows), |id| Err(SliceError::DuplicateTurn(id)))
+        let row = |id| self.rows.get(id).cloned().ok_or(SliceError::Inconsistent(*id));
+        ids.iter().map(row).collect()
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
@@ -383,9 +352,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     }
 }
 
-/// Whether so many turns with so many ends of edges have hardly more than a parent and a child each.
-fn is_unbranched(ends: usize, turns: usize) -> bool {
-    2 * ends <= 5 * turns
+/// Whether these turns have hardly more than a parent and a child each.
+fn is_unbranched(read: &EdgesOf) -> bool {
+    let ends: usize = read.iter().map(|(_, ends)| ends.len()).sum();
+    ends <= 3 * read.len()
 }
 
 /// Turns with the other ends of their edges.

@@ -4,8 +4,10 @@
 //! [`crate::neighbourhood`] fetches them ahead, in batches. The order of selection is that of §5.2,
 //! turn by turn.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+
+use foldhash::HashSet;
 
 use crate::edge::Edge;
 pub use crate::neighbourhood::Limits;
@@ -27,23 +29,76 @@ pub fn slice<S: GraphStore>(
     policy: &SlicePolicy,
     anchor: TurnId,
 ) -> Result<Slice, SliceError<S::Error>> {
-    slice_within(store, policy, anchor, Limits::default())
+    Slicer::new(store, policy, Limits::default()).slice(anchor)
 }
 
-/// [`slice`] with other bounds.
-///
-/// # Errors
-/// See [`SliceError`].
-pub fn slice_within<S: GraphStore>(
-    store: &mut S,
-    policy: &SlicePolicy,
-    anchor: TurnId,
+/// How many anchors to give [`Slicer::read_ahead`].
+pub const READ_TOGETHER: usize = 64;
+
+/// Takes slices of one snapshot, reading what they share once.
+pub struct Slicer<'a, S> {
+    around: Neighbourhood<'a, S>,
+    policy: &'a SlicePolicy,
     limits: Limits,
-) -> Result<Slice, SliceError<S::Error>> {
-    slice_observed(store, policy, anchor, limits, &mut ())
 }
 
-/// [`slice_within`] that tells an observer what happens.
+impl<'a, S: GraphStore> Slicer<'a, S> {
+    /// A slicer over a store whose answers stay the same.
+    pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
+        Slicer { around: Neighbourhood::new(store, limits), policy, limits }
+    }
+
+    /// The slice at `anchor`.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice(&mut self, anchor: TurnId) -> Result<Slice, SliceError<S::Error>> {
+        self.slice_observed(anchor, &mut ())
+    }
+
+    /// Reads what is around these anchors together, for the slices at them that are taken next.
+    pub fn read_ahead(&mut self, anchors: &[TurnId]) {
+        if !expands(self.policy) {
+            return;
+        }
+        self.around.begin_slice();
+        let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
+        let around = anchors.len() * self.limits.nearby;
+        if self.around.load(anchors.to_vec(), siblings, steps, around).is_err() {
+            // It will be met again by the slice that it belongs to.
+            self.around.forget();
+        }
+    }
+
+    fn slice_observed<O: Observer>(
+        &mut self,
+        anchor: TurnId,
+        observer: &mut O,
+    ) -> Result<Slice, SliceError<S::Error>> {
+        let slice = self.expansion(observer).slice(anchor);
+        if slice.is_err() {
+            // What was read last is there in part.
+            self.around.forget();
+        }
+        slice
+    }
+
+    fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
+        self.around.begin_slice();
+        Expansion {
+            around: &mut self.around,
+            observer,
+            policy: self.policy,
+            limits: self.limits,
+            selected: Vec::new(),
+            visited: HashSet::default(),
+            frontier: BTreeSet::new(),
+            cut_parents: HashSet::default(),
+        }
+    }
+}
+
+/// [`slice`] with other bounds that tells an observer what happens.
 ///
 /// # Errors
 /// See [`SliceError`].
@@ -54,11 +109,7 @@ pub fn slice_observed<S: GraphStore, O: Observer>(
     limits: Limits,
     observer: &mut O,
 ) -> Result<Slice, SliceError<S::Error>> {
-    let mut expansion = Expansion::new(store, policy, limits, observer);
-    expansion.run(anchor)?;
-    let edges = expansion.edges()?;
-    let turns = expansion.turns()?;
-    Ok(Slice { anchor, turns, edges })
+    Slicer::new(store, policy, limits).slice_observed(anchor, observer)
 }
 
 /// The expansion alone, without edges and rows: what there is to know the observer is told.
@@ -72,11 +123,11 @@ pub fn observe<S: GraphStore, O: Observer>(
     limits: Limits,
     observer: &mut O,
 ) -> Result<(), SliceError<S::Error>> {
-    Expansion::new(store, policy, limits, observer).run(anchor)
+    Slicer::new(store, policy, limits).expansion(observer).run(anchor)
 }
 
-struct Expansion<'a, S, O> {
-    around: Neighbourhood<'a, S>,
+struct Expansion<'a, 's, S, O> {
+    around: &'a mut Neighbourhood<'s, S>,
     observer: &'a mut O,
     policy: &'a SlicePolicy,
     limits: Limits,
@@ -89,30 +140,18 @@ struct Expansion<'a, S, O> {
     cut_parents: HashSet<TurnId>,
 }
 
-impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
-    fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits, observer: &'a mut O) -> Self {
-        Expansion {
-            around: Neighbourhood::new(store, limits),
-            observer,
-            policy,
-            limits,
-            selected: Vec::new(),
-            visited: HashSet::new(),
-            frontier: BTreeSet::new(),
-            cut_parents: HashSet::new(),
-        }
+impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
+    fn slice(&mut self, anchor: TurnId) -> Result<Slice, SliceError<S::Error>> {
+        self.run(anchor)?;
+        let edges = self.edges()?;
+        let turns = self.turns()?;
+        Ok(Slice { anchor, turns, edges })
     }
 
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
-        if self.policy.max_radius() > 0 && self.policy.max_nodes() > 1 {
-            let siblings = self.policy.sibling_limit();
-            self.around.load(
-                vec![anchor],
-                siblings,
-                self.policy.max_radius(),
-                self.budget_left(),
-            )?;
+        if expands(self.policy) {
+            self.load(vec![anchor], self.policy.max_radius())?;
         }
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
         self.discover(vec![self.rank(&anchor, 0)], Via::Anchor, anchor.id)?;
@@ -300,16 +339,19 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
         if self.around.is_loaded(candidate.id, siblings) {
             return Ok(());
         }
-        // As many again as are known: fetches are few, and at most about half of them is waste.
-        let most = self.limits.batch.max(self.around.len()).min(self.budget_left()).max(1);
+        let most = self.limits.batch.min(self.budget_left()).max(1);
         let batch: Vec<TurnId> = std::iter::once(&candidate)
-            .chain(self.frontier.iter().filter(|rank| rank.distance < self.policy.max_radius()))
+            .chain(self.frontier.iter().take(most - 1))
+            .filter(|rank| rank.distance < self.policy.max_radius())
             .map(|rank| rank.id)
             .filter(|id| !self.around.is_loaded(*id, siblings))
-            .take(most)
             .collect();
         let steps = self.policy.max_radius() - candidate.distance;
-        self.around.load(batch, siblings, steps, self.budget_left())
+        self.load(batch, steps)
+    }
+
+    fn load(&mut self, turns: Vec<TurnId>, steps: u32) -> Result<(), SliceError<S::Error>> {
+        self.around.load(turns, self.policy.sibling_limit(), steps, self.limits.nearby)
     }
 
     /// Every edge between selected turns, seen from its child.
@@ -335,16 +377,16 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
     /// The selected turns with their whole rows, ascending by id.
     fn turns(&mut self) -> Result<Vec<SelectedTurn>, SliceError<S::Error>> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
-        let mut rows = self.around.take_rows(&ids)?;
-        let mut turns = Vec::with_capacity(ids.len());
-        for (order, rank) in self.selected.iter().enumerate() {
-            turns.push(SelectedTurn {
-                turn: rows.remove(&rank.id).ok_or(SliceError::Inconsistent(rank.id))?,
+        let rows = self.around.rows(&ids)?;
+        let ranked = self.selected.iter().zip(rows).enumerate();
+        let mut turns: Vec<SelectedTurn> = ranked
+            .map(|(order, (rank, turn))| SelectedTurn {
+                turn,
                 distance: rank.distance,
                 priority: rank.priority(),
                 selection_order: order as u32,
-            });
-        }
+            })
+            .collect();
         turns.sort_unstable_by_key(|selected| selected.turn.id);
         Ok(turns)
     }
@@ -363,6 +405,11 @@ impl<'a, S: GraphStore, O: Observer> Expansion<'a, S, O> {
         }
         Ok(())
     }
+}
+
+/// Whether slices have more than their anchor.
+fn expands(policy: &SlicePolicy) -> bool {
+    policy.max_radius() > 0 && policy.max_nodes() > 1
 }
 
 fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {

@@ -43,6 +43,12 @@ impl Neighbour {
         let (Neighbour::Parent(id, _) | Neighbour::Child(id)) = self;
         *id
     }
+
+    /// Whether the edge comes from the other end.
+    #[must_use]
+    pub fn is_parent(&self) -> bool {
+        matches!(self, Neighbour::Parent(..))
+    }
 }
 
 /// Receives one row of an answer; `Break` asks for no more rows.
@@ -69,22 +75,6 @@ pub trait GraphStore {
     fn neighbours(
         &mut self,
         of: &[TurnId],
-        sink: Sink<'_, (TurnId, Neighbour)>,
-    ) -> Result<(), Self::Error>;
-
-    /// The edges of these turns, then those of turns around them, nearest first, so many steps far
-    /// (the given turns are the first step) or until the sink breaks. `from` says for each given
-    /// turn where not to look from it: at its neighbour of that name. Of each turn at most `most`
-    /// parents and `most` children come, one after another; a turn can come again.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    fn nearby(
-        &mut self,
-        of: &[TurnId],
-        from: &[TurnId],
-        steps: u32,
-        most: usize,
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Self::Error>;
 

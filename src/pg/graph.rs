@@ -60,8 +60,6 @@ pub struct Statements {
     pub scored: String,
     /// sql/queries/neighbours.sql
     pub neighbours: String,
-    /// sql/queries/nearby.sql
-    pub nearby: String,
     /// sql/queries/parents.sql
     pub parents: String,
     /// sql/queries/children.sql
@@ -187,7 +185,6 @@ impl Graph {
         let statements = Statements {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
             neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
-            nearby: fill(include_str!("../../sql/queries/nearby.sql")),
             parents: fill(include_str!("../../sql/queries/parents.sql")),
             children: fill(include_str!("../../sql/queries/children.sql")),
             missing_children: fill(include_str!("../../sql/queries/missing_children.sql")),

@@ -13,10 +13,12 @@ pub mod private_table;
 pub mod recorder;
 pub mod relation;
 pub mod retrieval;
+mod running;
 pub mod session;
 pub mod spi;
 pub mod store;
 pub mod support;
+pub mod table;
 pub mod text_type;
 
 #[cfg(any(test, feature = "pg_test"))]

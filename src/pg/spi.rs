@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// The `uuid[]` of these ids, in the current memory context.
-fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
+pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
     let mut elements: Vec<pg_sys::Datum> =
         ids.iter().map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr())).collect();
     // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16 bytes, by
@@ -45,32 +45,31 @@ fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
     .into()
 }
 
-/// The `uuid` of this id, in the current memory context.
-fn uuid_copy(id: TurnId) -> pg_sys::Datum {
-    // SAFETY: the memory has room for the 16 bytes that are copied into it.
-    unsafe {
-        let copy: *mut u8 = pg_sys::palloc(16).cast();
-        copy.copy_from_nonoverlapping(id.as_bytes().as_ptr(), 16);
-        copy.into()
-    }
+/// A prepared statement that lives as long as the backend.
+pub(super) struct Plan {
+    plan: NonNull<pg_sys::_SPI_plan>,
+    pub(super) text: CString,
 }
 
-/// A prepared statement that lives as long as the backend.
-struct Plan(NonNull<pg_sys::_SPI_plan>);
+impl Plan {
+    pub(super) fn as_ptr(&self) -> *mut pg_sys::_SPI_plan {
+        self.plan.as_ptr()
+    }
+}
 
 impl Drop for Plan {
     fn drop(&mut self) {
         // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
         // as a running one holds its own Rc.
-        unsafe { pg_sys::SPI_freeplan(self.0.as_ptr()) };
+        unsafe { pg_sys::SPI_freeplan(self.as_ptr()) };
     }
 }
 
 /// A connection to SPI, ended when it goes out of scope.
-struct Connection;
+pub(super) struct Connection;
 
 impl Connection {
-    fn open() -> Self {
+    pub(super) fn open() -> Self {
         // SAFETY: called inside a function the server calls, within a transaction.
         let code = unsafe { pg_sys::SPI_connect() };
         assert_eq!(code, pg_sys::SPI_OK_CONNECT as c_int, "SPI_connect failed");
@@ -91,8 +90,6 @@ impl Drop for Connection {
 /// A value for a parameter of a statement.
 #[derive(Clone, Copy)]
 pub enum Argument<'a> {
-    /// A `uuid`.
-    Id(TurnId),
     /// A `uuid[]`.
     Ids(&'a [TurnId]),
     /// A `bigint`.
@@ -104,7 +101,6 @@ pub enum Argument<'a> {
 impl Argument<'_> {
     fn type_oid(self) -> pg_sys::Oid {
         match self {
-            Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Ids(_) => pg_sys::UUIDARRAYOID,
             Argument::Number(_) => pg_sys::INT8OID,
             Argument::Text(_) => pg_sys::TEXTOID,
@@ -114,7 +110,6 @@ impl Argument<'_> {
     /// The value, in the current memory context; `None` for NULL.
     fn datum(self) -> Option<pg_sys::Datum> {
         match self {
-            Argument::Id(id) => Some(uuid_copy(id)),
             Argument::Ids(ids) => Some(uuid_array(ids)),
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.and_then(IntoDatum::into_datum),
@@ -161,7 +156,7 @@ pub fn query(
             dest: (&raw mut receiver).cast(),
             ..Default::default()
         };
-        pg_sys::SPI_execute_plan_extended(plan.0.as_ptr(), &options)
+        pg_sys::SPI_execute_plan_extended(plan.as_ptr(), &options)
     };
     assert!(code >= 0, "SPI_execute_plan_extended failed: {code}");
 }
@@ -186,7 +181,7 @@ impl Cursor {
         let name = unsafe {
             let portal = pg_sys::SPI_cursor_open_with_paramlist(
                 std::ptr::null(),
-                plan.0.as_ptr(),
+                plan.as_ptr(),
                 param_list(arguments),
                 true,
             );
@@ -248,7 +243,7 @@ impl Drop for Cursor {
     }
 }
 
-fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
+pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
     if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
         return plan;
     }
@@ -264,7 +259,7 @@ fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
         );
         let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
         assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
-        Rc::new(Plan(plan))
+        Rc::new(Plan { plan, text })
     };
     PLANS.with_borrow_mut(|plans| {
         if plans.len() >= MAX_PLANS {
@@ -278,13 +273,13 @@ fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
 /// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL hands the
 /// callbacks a pointer to it.
 #[repr(C)]
-struct Receiver<'a> {
+pub(super) struct Receiver<'a> {
     interface: pg_sys::DestReceiver,
     sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
 }
 
 impl<'a> Receiver<'a> {
-    fn new(sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>) -> Self {
+    pub(super) fn new(sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>) -> Self {
         let interface = pg_sys::DestReceiver {
             receiveSlot: Some(receive_slot),
             rStartup: Some(receiver_startup),
@@ -339,6 +334,11 @@ impl Row {
             let null = *(*self.slot).tts_isnull.add(column);
             (!null).then(|| *(*self.slot).tts_values.add(column))
         }
+    }
+
+    /// Whether the column is NULL.
+    pub fn is_null(&self, column: usize) -> bool {
+        self.datum(column).is_none()
     }
 
     /// A `uuid`.

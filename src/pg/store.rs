@@ -1,4 +1,4 @@
-//! The graph store over SPI: each question is one statement for a whole batch.
+//! The graph store over SQL: each question is asked for a whole batch.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,8 @@ use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
 
 use super::error::SqlError;
-use super::graph::Graph;
+use super::graph::{Graph, Statements};
+use super::running::BatchStatement;
 use super::session::Caller;
 use super::spi::{Argument, Row, query};
 
@@ -16,12 +17,18 @@ use super::spi::{Argument, Row, query};
 pub struct PgStore<'a> {
     graph: &'a Graph,
     caller: &'a Caller,
+    neighbours: BatchStatement<'a>,
+    scored: BatchStatement<'a>,
+    turns: BatchStatement<'a>,
 }
 
 impl<'a> PgStore<'a> {
     /// A store over this graph for this caller.
     pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
-        PgStore { graph, caller }
+        let Statements { neighbours, scored, turns, .. } = &graph.statements;
+        let [neighbours, scored, turns] =
+            [neighbours, scored, turns].map(|s| BatchStatement::new(s));
+        PgStore { graph, caller, neighbours, scored, turns }
     }
 
     /// How many characters the contents of these turns have together; `None` where none is stored.
@@ -74,9 +81,10 @@ impl GraphStore for PgStore<'_> {
     type Error = SqlError;
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.scored, &[Argument::Ids(ids)], |row| {
-            scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
-        })
+        self.caller.check_role()?;
+        self.scored
+            .ask(ids, |row| scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink));
+        Ok(())
     }
 
     fn neighbours(
@@ -84,28 +92,12 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), SqlError> {
-        let (Some(first), Some(last)) = (of.iter().min(), of.iter().max()) else { return Ok(()) };
-        let arguments = [Argument::Ids(of), Argument::Id(*first), Argument::Id(*last)];
-        self.ask(&self.graph.statements.neighbours, &arguments, |row| {
+        self.caller.check_role()?;
+        self.neighbours.ask(of, |row| {
             let turn = row.id(0).zip(neighbour(&row));
             turn.map_or(ControlFlow::Continue(()), &mut *sink)
-        })
-    }
-
-    fn nearby(
-        &mut self,
-        of: &[TurnId],
-        from: &[TurnId],
-        steps: u32,
-        most: usize,
-        sink: Sink<'_, (TurnId, Neighbour)>,
-    ) -> Result<(), SqlError> {
-        let [steps, most] = [i64::from(steps), most as i64].map(Argument::Number);
-        let arguments = [Argument::Ids(of), most, Argument::Ids(from), steps];
-        self.ask(&self.graph.statements.nearby, &arguments, |row| {
-            let turn = row.id(0).zip(neighbour(&row));
-            turn.map_or(ControlFlow::Continue(()), &mut *sink)
-        })
+        });
+        Ok(())
     }
 
     fn parents(
@@ -142,9 +134,9 @@ impl GraphStore for PgStore<'_> {
     }
 
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.turns, &[Argument::Ids(ids)], |row| {
-            turn(&row).map_or(ControlFlow::Continue(()), &mut *sink)
-        })
+        self.caller.check_role()?;
+        self.turns.ask(ids, |row| turn(&row).map_or(ControlFlow::Continue(()), &mut *sink));
+        Ok(())
     }
 
     fn check_interrupts(&mut self) {
@@ -157,7 +149,7 @@ fn position(row: &Row) -> usize {
     row.i64(0).map_or(0, |ordinality| ordinality as usize - 1)
 }
 
-/// Columns 1 to 3 of sql/queries/neighbours.sql and nearby.sql.
+/// Columns 1 to 3 of sql/queries/neighbours.sql.
 fn neighbour(row: &Row) -> Option<Neighbour> {
     let other = row.id(2)?;
     Some(match row.bool(1) {

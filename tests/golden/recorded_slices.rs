@@ -11,7 +11,7 @@ use kernel::explain::{Outcome, explain};
 use kernel::export::Export;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{Limits, slice, slice_within};
+use kernel::slicer::{Limits, Slicer, slice};
 use kernel::turn::TurnId;
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ impl RecordedSlice {
     /// The same slice, taken now.
     fn retaken(&self, store: &mut MemoryStore, limits: Limits) -> Self {
         let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
-        let slice = slice_within(store, &policy, self.anchor, limits).unwrap();
+        let slice = Slicer::new(store, &policy, limits).slice(self.anchor).unwrap();
         let export = Export::new(&slice, &policy);
         RecordedSlice {
             data: self.data.clone(),

@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::slice::SelectedTurn;
-use kernel::slicer::{Limits, slice_within};
+use kernel::slicer::{Limits, SliceError, Slicer, slice};
 use kernel::turn::TurnId;
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn check(
 ) -> Result<(), TestCaseError> {
     let expected = naive::slice(&case.graph, params, case.anchor);
     let mut store = MemoryStore::new(case.graph).shuffled(seed);
-    let slice = slice_within(&mut store, &params.policy(), case.anchor, limits);
+    let slice = Slicer::new(&mut store, &params.policy(), limits).slice(case.anchor);
     let slice = slice.map_err(|error| TestCaseError::fail(error.to_string()))?;
 
     let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
@@ -78,6 +78,34 @@ proptest! {
         seed: u64,
     ) {
         check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1000))]
+
+    #[test]
+    fn slices_taken_together_are_those_taken_alone(
+        case in graphs(),
+        params in policies(1..=64),
+        limits in limits(),
+        held in prop_oneof![Just(1_000_000), 500..5000usize],
+        seed: u64,
+    ) {
+        let policy = params.policy();
+        let anchors: Vec<TurnId> = case.graph.turns.iter().map(|turn| turn.id).collect();
+        let mut store = MemoryStore::new(case.graph).shuffled(seed);
+        let alone: Vec<_> = anchors.iter().map(|id| slice(&mut store, &policy, *id)).collect();
+        let mut together = Slicer::new(&mut store, &policy, Limits { held, ..limits });
+        for (anchors, alone) in anchors.chunks(3).zip(alone.chunks(3)) {
+            together.read_ahead(anchors);
+            for (anchor, alone) in anchors.iter().zip(alone) {
+                match together.slice(*anchor) {
+                    Err(SliceError::TooManyIds(most)) => prop_assert_eq!(most, held),
+                    slice => prop_assert_eq!(&slice, alone),
+                }
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::slicer::{Limits, SliceError, slice, slice_within};
+use kernel::slicer::{Limits, SliceError, Slicer, slice};
 use kernel::turn::{Phase, Turn, TurnId};
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ proptest! {
     ) {
         let twin = case.graph.turns[twin.index(case.graph.turns.len())].id;
         let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
-        match slice_within(&mut store, &params.policy(), case.anchor, limits) {
+        match Slicer::new(&mut store, &params.policy(), limits).slice(case.anchor) {
             Ok(slice) => prop_assert!(slice.turns.iter().all(|turn| turn.turn.id != twin)),
             Err(error) => prop_assert_eq!(error, SliceError::DuplicateTurn(twin)),
         }
@@ -139,7 +139,7 @@ proptest! {
         let policy = params.policy();
         let mut store = MemoryStore::new(case.graph);
         let unbound = slice(&mut store, &policy, case.anchor).unwrap();
-        match slice_within(&mut store, &policy, case.anchor, Limits { held, ..limits }) {
+        match Slicer::new(&mut store, &policy, Limits { held, ..limits }).slice(case.anchor) {
             Ok(slice) => {
                 prop_assert!(selected <= held);
                 prop_assert_eq!(slice, unbound);

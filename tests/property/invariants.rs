@@ -8,7 +8,7 @@ use kernel::edge::{Edge, EdgeType};
 use kernel::export::Export;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{slice, slice_within};
+use kernel::slicer::{Slicer, slice};
 use kernel::turn::TurnId;
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ proptest! {
         random.shuffle(&mut turns);
         random.shuffle(&mut edges);
         let mut store = MemoryStore::new(Graph { turns, edges }).shuffled(random.u64(..));
-        let slice = slice_within(&mut store, &policy, case.anchor, limits).unwrap();
+        let slice = Slicer::new(&mut store, &policy, limits).slice(case.anchor).unwrap();
         prop_assert_eq!(Export::new(&slice, &policy).to_json(), text);
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::ops::ControlFlow;
 
 use kernel::edge::Edge;
 use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
@@ -114,50 +113,6 @@ impl GraphStore for MemoryStore {
             rows.extend(self.ends(*turn).map(|(position, end)| (position, (*turn, end))));
         }
         self.answer(rows, sink)
-    }
-
-    fn nearby(
-        &mut self,
-        of: &[TurnId],
-        from: &[TurnId],
-        steps: u32,
-        most: usize,
-        sink: Sink<'_, (TurnId, Neighbour)>,
-    ) -> Result<(), Infallible> {
-        let mut level: Vec<(TurnId, TurnId)> =
-            of.iter().copied().zip(from.iter().copied()).collect();
-        for _ in 0..steps {
-            if level.is_empty() {
-                break;
-            }
-            let mut next = Vec::new();
-            for (turn, came_from) in level {
-                let is_parent = |end: &(usize, Neighbour)| matches!(end.1, Neighbour::Parent(..));
-                let (parents, children): (Vec<_>, Vec<_>) = self.ends(turn).partition(is_parent);
-                let rows: Vec<(usize, (TurnId, Neighbour))> = parents
-                    .into_iter()
-                    .take(most)
-                    .chain(children.into_iter().take(most))
-                    .map(|(position, end)| (position, (turn, end)))
-                    .collect();
-                let others = rows.iter().map(|(_, (_, end))| end.id());
-                next.extend(
-                    others.filter(|id| *id != came_from && *id != turn).map(|id| (id, turn)),
-                );
-                let mut flow = ControlFlow::Continue(());
-                self.answer(rows, &mut |row| {
-                    flow = sink(row);
-                    flow
-                })?;
-                if flow.is_break() {
-                    return Ok(());
-                }
-            }
-            next.sort_unstable();
-            next.dedup();
-            level = next;
-        }
-        Ok(())
     }
 
     fn parents(

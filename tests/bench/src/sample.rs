@@ -47,8 +47,9 @@ fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
     times.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
 }
 
-/// Times every contestant on every anchor, taking turns at each anchor, after one round that warms
-/// the caches and is not counted.
+/// Times every contestant on every anchor, one after the other at each anchor, after one round that
+/// warms the caches and is not counted. Who comes first finds the processor's caches cold, so each
+/// anchor has an order of its own, by lot.
 pub fn race(
     contestants: &mut [Contestant<'_>],
     anchors: &[Uuid],
@@ -56,13 +57,16 @@ pub fn race(
 ) -> Result<Vec<Times>> {
     let mut times: Vec<Times> =
         contestants.iter().map(|c| Times { name: c.name, rounds: Vec::new() }).collect();
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut order: Vec<usize> = (0..contestants.len()).collect();
     for round in 0..=rounds {
         times.iter_mut().for_each(|times| times.rounds.push(Vec::new()));
         for anchor in anchors {
-            for (contestant, times) in contestants.iter_mut().zip(&mut times) {
+            random.shuffle(&mut order);
+            for contestant in &order {
                 let start = Instant::now();
-                (contestant.run)(*anchor)?;
-                if let Some(round) = times.rounds.last_mut() {
+                (contestants[*contestant].run)(*anchor)?;
+                if let Some(round) = times[*contestant].rounds.last_mut() {
                     round.push(start.elapsed());
                 }
             }

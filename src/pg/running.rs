@@ -1,0 +1,165 @@
+//! Statements that are started once and answer batch after batch.
+//!
+//! Starting a statement costs as much as ten index probes, and a slice knows which turns to ask for
+//! only when it has seen others. Such a statement is left-joined to a relation of its own, `batch (ids
+//! uuid[], first uuid, last uuid)`, which has one row for each batch and after it one of NULLs. That row joins
+//! nothing: when it comes out, the batch is answered and the statement rests until the next.
+
+use std::ops::ControlFlow;
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+use kernel::turn::TurnId;
+use pgrx::{PgList, pg_sys};
+
+use super::spi::{Connection, Plan, Receiver, Row, plan, uuid_array};
+
+/// A statement over `batch`, started when it is first asked.
+pub struct BatchStatement<'a> {
+    text: &'a str,
+    running: Option<Running>,
+}
+
+impl<'a> BatchStatement<'a> {
+    /// A statement whose first column is NULL only where a batch joined nothing.
+    pub fn new(text: &'a str) -> Self {
+        BatchStatement { text, running: None }
+    }
+
+    /// Hands each row for these ids to `sink`, read on the snapshot of the first batch.
+    pub fn ask(&mut self, ids: &[TurnId], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+        let mut running = self.running.take().unwrap_or_else(|| Running::start(self.text));
+        if running.answer(ids, &mut sink).is_continue() {
+            self.running = Some(running);
+        }
+    }
+}
+
+struct Running {
+    desc: *mut pg_sys::QueryDesc,
+    batch: *mut pg_sys::Tuplestorestate,
+    columns: pg_sys::TupleDesc,
+    cached: *mut pg_sys::CachedPlan,
+    owner: pg_sys::ResourceOwner,
+    /// Its text is the statement's.
+    _plan: Rc<Plan>,
+}
+
+impl Running {
+    fn start(text: &str) -> Self {
+        // SAFETY: everything is made in the context and for the resource owner of the function that
+        // the server called, which outlive it: it is dropped before that function returns. After an
+        // error the transaction's abort gives all of it back. The statement has no parameters, so its
+        // plan is generic; its text is that of the kept plan.
+        unsafe {
+            let columns = pg_sys::CreateTemplateTupleDesc(3);
+            for (number, (name, oid)) in [
+                (c"ids", pg_sys::UUIDARRAYOID),
+                (c"first", pg_sys::UUIDOID),
+                (c"last", pg_sys::UUIDOID),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                pg_sys::TupleDescInitEntry(columns, number as i16 + 1, name.as_ptr(), oid, -1, 0);
+            }
+            let batch = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
+            let relation: *mut pg_sys::EphemeralNamedRelationData =
+                pg_sys::palloc0(size_of::<pg_sys::EphemeralNamedRelationData>()).cast();
+            (*relation).md.name = c"batch".as_ptr().cast_mut();
+            (*relation).md.tupdesc = columns;
+            (*relation).md.enrtype = pg_sys::EphemeralNameRelationType::ENR_NAMED_TUPLESTORE;
+            (*relation).md.enrtuples = 1.0;
+            (*relation).reldata = batch.cast();
+            let environment = pg_sys::create_queryEnv();
+            pg_sys::register_ENR(environment, relation);
+
+            let connection = Connection::open();
+            let code = pg_sys::SPI_register_relation(relation);
+            assert_eq!(code, pg_sys::SPI_OK_REL_REGISTER as i32, "SPI_register_relation failed");
+            let plan = plan(text, &[]);
+            let cached = pg_sys::SPI_plan_get_cached_plan(plan.as_ptr());
+            assert!(!cached.is_null(), "SPI_plan_get_cached_plan failed");
+            drop(connection);
+
+            let statement = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
+            let desc = pg_sys::CreateQueryDesc(
+                statement.expect("a plan has a statement"),
+                plan.text.as_ptr(),
+                pg_sys::GetActiveSnapshot(),
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                environment,
+                0,
+            );
+            pg_sys::ExecutorStart(desc, 0);
+            let owner = pg_sys::CurrentResourceOwner;
+            Running { desc, batch, columns, cached, owner, _plan: plan }
+        }
+    }
+
+    /// Breaks when `sink` did: the rest of the answer is then still to come.
+    fn answer(
+        &mut self,
+        ids: &[TurnId],
+        sink: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else {
+            return ControlFlow::Continue(());
+        };
+        let mut flow = ControlFlow::Continue(());
+        let mut answered = false;
+        let mut until_answered = |row: Row| {
+            if row.is_null(0) {
+                answered = true;
+                return ControlFlow::Break(());
+            }
+            flow = sink(row);
+            flow
+        };
+        let mut receiver = Receiver::new(&mut until_answered);
+        // SAFETY: the tuplestore copies the values. Nothing of the batch before is read again: the
+        // join goes on to its next row. The executor runs on the statement's own snapshot, and the
+        // receiver outlives the run.
+        unsafe {
+            let array = uuid_array(ids);
+            let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
+            let mut values = [array, first, last];
+            pg_sys::tuplestore_clear(self.batch);
+            for is_null in [false, true] {
+                let values = values.as_mut_ptr();
+                let mut nulls = [is_null; 3];
+                pg_sys::tuplestore_putvalues(self.batch, self.columns, values, nulls.as_mut_ptr());
+            }
+            pg_sys::pfree(array.cast_mut_ptr());
+            (*self.desc).dest = (&raw mut receiver).cast();
+            pg_sys::PushActiveSnapshot((*self.desc).snapshot);
+            let forward = pg_sys::ScanDirection::ForwardScanDirection;
+            #[cfg(not(feature = "pg18"))]
+            pg_sys::ExecutorRun(self.desc, forward, 0, false);
+            #[cfg(feature = "pg18")]
+            pg_sys::ExecutorRun(self.desc, forward, 0);
+            pg_sys::PopActiveSnapshot();
+        }
+        assert!(answered || flow.is_break(), "a batch was not answered to its end");
+        flow
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After an error the (sub)transaction's abort gives everything back.
+        if std::thread::panicking() {
+            return;
+        }
+        // SAFETY: what `start` made, each given back once, under the same resource owner.
+        unsafe {
+            pg_sys::ExecutorFinish(self.desc);
+            pg_sys::ExecutorEnd(self.desc);
+            pg_sys::FreeQueryDesc(self.desc);
+            pg_sys::ReleaseCachedPlan(self.cached, self.owner);
+            pg_sys::tuplestore_end(self.batch);
+        }
+    }
+}
