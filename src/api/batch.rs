@@ -1,10 +1,16 @@
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use kernel::policy::SlicePolicy;
+use kernel::slicer::READ_TOGETHER;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use super::slice::{export_each, export_text};
+use super::slice::{export_each, export_text, ready};
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid};
+
+type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -20,16 +26,64 @@ fn graph_slices(
         name!(error, Option<String>),
     ),
 > {
-    let id = |anchor: &Option<Uuid>| anchor.map(from_sql_uuid).ok_or_else(null_anchor);
-    TableIterator::new(move |put| {
-        let slices = export_each(&policy.0, &anchors, id, |anchor, export| {
-            put(match export.and_then(|export| export_text(&export)) {
-                Ok(text) => (*anchor, Some(text), None, None),
+    // What is wrong with the graph, the keys or the policy is wrong for every anchor: an error, not a row.
+    ready(&policy.0).or_raise();
+    TableIterator::new(Batch {
+        policy: policy.0,
+        anchors,
+        taken: 0,
+        together: 1,
+        rows: VecDeque::new(),
+    })
+}
+
+/// Slices are taken ahead of their rows until their exports have so many bytes.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// The rows of many anchors, made as they are asked for: neighbours are read for some anchors together.
+struct Batch {
+    policy: SlicePolicy,
+    anchors: Vec<Option<Uuid>>,
+    /// How many anchors have had their slices taken.
+    taken: usize,
+    /// How many more to take next.
+    together: usize,
+    /// Their rows that were not yet asked for.
+    rows: VecDeque<SliceRow>,
+}
+
+impl Iterator for Batch {
+    type Item = SliceRow;
+
+    fn next(&mut self) -> Option<SliceRow> {
+        if self.rows.is_empty() && self.taken < self.anchors.len() {
+            self.take_some().or_raise();
+        }
+        self.rows.pop_front()
+    }
+}
+
+impl Batch {
+    fn take_some(&mut self) -> Result<(), SqlError> {
+        let end = self.anchors.len().min(self.taken + self.together);
+        let mut bytes = 0;
+        let id = |anchor: &Option<Uuid>| anchor.map(from_sql_uuid).ok_or_else(null_anchor);
+        export_each(&self.policy, &self.anchors[self.taken..end], id, |anchor, export| {
+            self.rows.push_back(match export.and_then(|export| export_text(&export)) {
+                Ok(text) => {
+                    bytes += text.0.len();
+                    (*anchor, Some(text), None, None)
+                }
                 Err(error) => (*anchor, None, Some(error.word()), Some(error.message().to_owned())),
             });
-        });
-        slices.or_raise();
-    })
+            if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        self.taken += self.rows.len();
+        // What is read for slices that are then not taken is read in vain.
+        self.together = if bytes < AHEAD_BYTES { 2 * self.together } else { self.rows.len() };
+        self.together = self.together.min(READ_TOGETHER);
+        Ok(())
+    }
 }
 
 fn null_anchor() -> SqlError {

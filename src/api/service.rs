@@ -1,8 +1,12 @@
+use std::ops::ControlFlow;
+
 use kernel::parse::EXPORT_MAX_BYTES;
+use kernel::policy::SlicePolicy;
+use kernel::slicer::READ_TOGETHER;
 use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
-use super::slice::export_each;
+use super::slice::{export_each, ready};
 use crate::pg::error::SqlError;
 use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy};
@@ -26,8 +30,21 @@ fn slice_summaries(
     ),
 > {
     TableIterator::new(move |put| {
-        let mut bytes = 0;
-        let slices = export_each(&policy.0, &anchors, turn_id, |anchor, export| {
+        if let Err(error) = summaries(&anchors, &policy.0, put) {
+            put(failed(None, &error));
+        }
+    })
+}
+
+fn summaries(
+    anchors: &[Option<String>],
+    policy: &SlicePolicy,
+    put: &mut dyn FnMut(SummaryRow),
+) -> Result<(), SqlError> {
+    ready(policy)?;
+    let mut bytes = 0;
+    for anchors in anchors.chunks(READ_TOGETHER) {
+        export_each(policy, anchors, turn_id, |anchor, export| {
             put(match export {
                 Ok(export) => {
                     let text = export.summary_json();
@@ -39,11 +56,10 @@ fn slice_summaries(
                 }
                 Err(error) => failed(anchor.clone(), &error),
             });
-        });
-        if let Err(error) = slices {
-            put(failed(None, &error));
-        }
-    })
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(())
 }
 
 fn turn_id(anchor: &Option<String>) -> Result<TurnId, SqlError> {

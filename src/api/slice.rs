@@ -1,3 +1,4 @@
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use kernel::export::Export;
@@ -5,7 +6,7 @@ use kernel::keys::EpochKeys;
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{self, Limits, READ_TOGETHER, Slicer};
+use kernel::slicer::{self, Limits, Slicer};
 use kernel::turn::{Turn, TurnId};
 use pgrx::Uuid;
 use pgrx::prelude::*;
@@ -134,16 +135,24 @@ impl TakenSlice {
     }
 }
 
-/// Takes the slice at each anchor, all on the caller's snapshot, and hands over its export or what
-/// went wrong there.
+/// Refuses what is wrong for every anchor: the policy, the graph or the keys.
+pub fn ready(policy: &SlicePolicy) -> Result<(), SqlError> {
+    guc::check_budget(policy)?;
+    let graph = Graph::current()?;
+    Signer::load(&graph)?;
+    Ok(())
+}
+
+/// Takes the slices at these anchors, reading together what is around them, and hands over each export or
+/// what went wrong at its anchor, until there is a break.
 ///
 /// # Errors
-/// What is wrong with the graph, the keys or the policy is wrong for every anchor.
+/// As [`ready`].
 pub fn export_each<A>(
     policy: &SlicePolicy,
     anchors: &[A],
     id: impl Fn(&A) -> Result<TurnId, SqlError>,
-    mut each: impl FnMut(&A, Result<Export<'_>, SqlError>),
+    mut each: impl FnMut(&A, Result<Export<'_>, SqlError>) -> ControlFlow<()>,
 ) -> Result<(), SqlError> {
     guc::check_budget(policy)?;
     let graph = Graph::current()?;
@@ -151,16 +160,17 @@ pub fn export_each<A>(
     let signer = Signer::load(&graph)?;
     let mut store = PgStore::new(&graph, &caller);
     let mut slicer = Slicer::new(&mut store, policy, Limits::default());
-    for anchors in anchors.chunks(READ_TOGETHER) {
-        let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
-        with_policy_hint(caller.rls, || slicer.read_ahead(&ids));
-        for anchor in anchors {
-            let slice =
-                id(anchor).and_then(|id| Ok(with_policy_hint(caller.rls, || slicer.slice(id))?));
-            match slice {
-                Ok(slice) => each(anchor, signer.export(&slice, policy, &caller)),
-                Err(error) => each(anchor, Err(error)),
-            }
+    let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
+    with_policy_hint(caller.rls, || slicer.read_ahead(&ids));
+    for anchor in anchors {
+        let slice =
+            id(anchor).and_then(|id| Ok(with_policy_hint(caller.rls, || slicer.slice(id))?));
+        let flow = match slice {
+            Ok(slice) => each(anchor, signer.export(&slice, policy, &caller)),
+            Err(error) => each(anchor, Err(error)),
+        };
+        if flow.is_break() {
+            break;
         }
     }
     Ok(())

@@ -18,19 +18,21 @@ use crate::turn::{Turn, TurnId};
 pub struct Limits {
     /// Most frontier candidates whose neighbours are fetched together.
     pub batch: usize,
-    /// Most turns around them that are fetched with them.
+    /// Most turns around an anchor or a candidate that are fetched with it.
     pub nearby: usize,
-    /// Neighbours of a turn with more edges than this are not fetched ahead.
-    pub ends: usize,
+    /// A turn with more edges than this is crowded: they are not fetched with those of others.
+    pub crowded: usize,
     /// A turn with more children than this is wide: its children are streamed, not held.
     pub wide: usize,
+    /// Most rows of turns that are held on the chance that they are selected.
+    pub rows: usize,
     /// Most ids held for a slice.
     pub held: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, nearby: 64, ends: 128, wide: 1024, held: 1_000_000 }
+        Limits { batch: 24, nearby: 64, crowded: 128, wide: 1024, rows: 10_000, held: 1_000_000 }
     }
 }
 
@@ -59,15 +61,16 @@ pub(crate) struct Neighbourhood<'a, S> {
     limits: Limits,
     /// Turns that were looked up; `None` is not there.
     turns: HashMap<TurnId, Option<ScoredTurn>>,
+    /// Turns that are stored more than once.
+    twins: HashSet<TurnId>,
     /// Whole rows, where they were read at once.
     rows: HashMap<TurnId, Turn>,
     parents: HashMap<TurnId, Vec<ParentEdge>>,
     children: HashMap<TurnId, Children>,
-    /// Turns with more edges than are fetched ahead.
     crowded: HashSet<TurnId>,
     /// Entries in `parents` and `children`.
-    edges: usize,
-    /// Ids that slices before this one left here.
+    entries: usize,
+    /// Ids that were held when the slice began.
     kept: usize,
 }
 
@@ -77,36 +80,47 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             store,
             limits,
             turns: HashMap::default(),
+            twins: HashSet::default(),
             rows: HashMap::default(),
             parents: HashMap::default(),
             children: HashMap::default(),
             crowded: HashSet::default(),
-            edges: 0,
+            entries: 0,
             kept: 0,
         }
     }
 
     /// Begins a slice. What is known stays: slices of one conversation overlap.
     pub(crate) fn begin_slice(&mut self) {
-        self.kept = self.edges + self.turns.len();
-        if self.kept > self.limits.held / 10 {
+        self.kept = self.entries + self.turns.len();
+    }
+
+    /// Forgets what is known when it is much.
+    pub(crate) fn make_room(&mut self) {
+        self.begin_slice();
+        if self.kept > self.limits.held / 10 || self.rows.len() > self.limits.rows {
             self.forget();
         }
     }
 
-    /// Forgets what is known: after an error, or where it is too much.
+    /// Forgets what is known: after an error some of it may be there in part.
     pub(crate) fn forget(&mut self) {
         self.turns.clear();
+        self.twins.clear();
         self.rows.clear();
         self.parents.clear();
         self.children.clear();
-        self.crowded.clear();
-        (self.edges, self.kept) = (0, 0);
+        (self.entries, self.kept) = (0, 0);
     }
 
     /// How many ids are held for this slice.
     pub(crate) fn held(&self) -> usize {
-        self.edges + self.turns.len() - self.kept
+        (self.entries + self.turns.len()).saturating_sub(self.kept)
+    }
+
+    /// Whether the turn is stored more than once, as far as that is known.
+    pub(crate) fn is_twin(&self, id: TurnId) -> bool {
+        self.twins.contains(&id)
     }
 
     /// Whether everything is there to expand this turn with so many siblings.
@@ -133,38 +147,47 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(self.turns[&id])
     }
 
-    /// Loads these turns, which have `steps` more to the radius, and, where there are hardly any branches,
-    /// so many turns around them.
+    /// Loads these turns, the nearest of which has `steps` more to the radius, and, where there are
+    /// hardly any branches, up to so many turns around them.
     pub(crate) fn load(
         &mut self,
-        of: Vec<TurnId>,
+        mut of: Vec<TurnId>,
         siblings: usize,
         steps: u32,
         around: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        let mut read = self.read_edges(of.clone())?;
-        let mut seen: HashSet<TurnId> = of.iter().copied().collect();
-        let mut level_start = 0;
-        for step in 0..steps.max(1) {
-            let unbranched = is_unbranched(&read);
-            if read.len() >= of.len() + around || !(unbranched || step == 0) {
+        let mut seen = HashSet::default();
+        of.retain(|id| seen.insert(*id));
+        let mut level = self.read_edges(of.clone(), 0)?;
+        let mut ends = count_ends(&level);
+        let mut read: EdgesOf = Vec::new();
+        for step in 0..steps {
+            let unbranched = is_unbranched(ends, read.len() + level.len());
+            if step > 0 && !unbranched {
                 break;
             }
-            let ends = read[level_start..].iter().flat_map(|(_, ends)| ends);
             // What is sure to be asked for are the children of parents.
-            let wanted = ends.filter(|end| unbranched || siblings > 0 && end.is_parent());
-            let level: Vec<TurnId> = wanted
-                .map(Neighbour::id)
+            let is_wanted = |end: &&Neighbour| {
+                unbranched || siblings > 0 && matches!(end, Neighbour::Parent(..))
+            };
+            let mut next: Vec<TurnId> = level
+                .iter()
+                .flat_map(|(_, ends)| ends.iter().filter(is_wanted).map(Neighbour::id))
                 .filter(|id| !self.children.contains_key(id) && seen.insert(*id))
                 .collect();
-            level_start = read.len();
-            read.extend(self.read_edges(level)?);
-            if level_start == read.len() {
+            read.append(&mut level);
+            let most = if unbranched { around } else { of.len() * self.limits.nearby };
+            next.truncate((of.len() + most).saturating_sub(read.len()));
+            if next.is_empty() {
                 break;
             }
+            self.store.check_interrupts();
+            level = self.read_edges(next, ends)?;
+            ends += count_ends(&level);
         }
-        self.keep(&of, read)?;
-        // What has more edges than are fetched ahead.
+        read.append(&mut level);
+        self.keep(&of, read, ends)?;
+        // Crowded turns are left.
         self.load_parents(&of)?;
         let mut children_of = of;
         if siblings > 0 {
@@ -175,45 +198,60 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.load_children(children_of, siblings)
     }
 
-    /// The edges of these turns, but for those that have too many.
-    fn read_edges(&mut self, mut of: Vec<TurnId>) -> Result<EdgesOf, SliceError<S::Error>> {
-        loop {
-            of.retain(|id| !self.crowded.contains(id));
+    /// The edges of these turns that are not crowded, when so many ends are held besides.
+    fn read_edges(
+        &mut self,
+        mut of: Vec<TurnId>,
+        besides: usize,
+    ) -> Result<EdgesOf, SliceError<S::Error>> {
+        let room = self.limits.held.saturating_sub(self.held() + besides);
+        let Neighbourhood { store, limits, crowded, .. } = self;
+        of.retain(|id| !crowded.contains(id));
+        while !of.is_empty() {
             let places: HashMap<TurnId, usize> =
                 of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
             let mut read: EdgesOf = of.iter().map(|id| (*id, Vec::new())).collect();
-            let mut crowded = None;
-            if !of.is_empty() {
-                self.store
-                    .neighbours(&of, &mut |(turn, neighbour)| {
-                        if let Some(place) = places.get(&turn) {
-                            let ends = &mut read[*place].1;
-                            ends.push(neighbour);
-                            crowded = (ends.len() > self.limits.ends).then_some(turn);
-                        }
-                        continue_while(crowded.is_none())
-                    })
-                    .map_err(SliceError::Store)?;
+            let (mut count, mut passed_over) = (0, 0);
+            let most_passed_over = limits.crowded.saturating_mul(16);
+            store
+                .neighbours(&of, &mut |(turn, neighbour)| {
+                    let Some(place) = places.get(&turn) else { return ControlFlow::Continue(()) };
+                    let ends = &mut read[*place].1;
+                    if ends.len() < limits.crowded {
+                        ends.push(neighbour);
+                        count += 1;
+                    } else {
+                        crowded.insert(turn);
+                        passed_over += 1;
+                    }
+                    continue_while(count <= room && passed_over <= most_passed_over)
+                })
+                .map_err(SliceError::Store)?;
+            if count > room {
+                return Err(SliceError::TooManyIds(limits.held));
             }
-            // A turn of very many edges would take long to read whole.
-            match crowded {
-                None => return Ok(read),
-                Some(turn) => self.crowded.insert(turn),
-            };
+            if passed_over <= most_passed_over {
+                read.retain(|(turn, _)| !crowded.contains(turn));
+                return Ok(read);
+            }
+            // To read a turn of very many edges to its end would take long.
+            of.retain(|id| !crowded.contains(id));
         }
+        Ok(Vec::new())
     }
 
-    /// Looks up the turns at the ends of edges and keeps the edges of turns that are not wide.
-    fn keep(&mut self, of: &[TurnId], read: EdgesOf) -> Result<(), SliceError<S::Error>> {
-        let ends: Vec<TurnId> =
-            read.iter().flat_map(|(_, ends)| ends).map(|end| end.id()).collect();
+    /// Looks up the turns at the ends of edges and keeps the edges.
+    fn keep(
+        &mut self,
+        of: &[TurnId],
+        read: EdgesOf,
+        ends: usize,
+    ) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = ends.len() <= 6 * read.len();
+        let whole = ends <= 6 * read.len() && self.rows.len() < self.limits.rows;
+        let ends = read.iter().flat_map(|(_, ends)| ends).map(Neighbour::id);
         self.load_turns(of.iter().copied().chain(ends).collect(), whole)?;
         for (turn, ends) in read {
-            if self.parents.contains_key(&turn) && self.children.contains_key(&turn) {
-                continue;
-            }
             let (mut parents, mut children) = (Vec::new(), Vec::new());
             for end in &ends {
                 match *end {
@@ -223,12 +261,24 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     Neighbour::Child(child) => children.push(child),
                 }
             }
-            self.edges += ends.len();
-            self.parents.insert(turn, parents);
             let turns = children.iter().filter_map(|child| self.turns[child]).collect();
-            self.children.insert(turn, ChildList { turns, wide: false }.finish()?);
+            self.keep_parents(turn, parents);
+            self.keep_children(turn, ChildList { turns, wide: false });
         }
         self.check_held(0)
+    }
+
+    fn keep_parents(&mut self, of: TurnId, parents: Vec<ParentEdge>) {
+        self.entries += parents.len();
+        let before = self.parents.insert(of, parents);
+        self.entries -= before.map_or(0, |before| before.len());
+    }
+
+    fn keep_children(&mut self, of: TurnId, children: ChildList) {
+        let children = children.finish(&mut self.twins);
+        self.entries += children.in_sibling_order().len();
+        let before = self.children.insert(of, children);
+        self.entries -= before.map_or(0, |before| before.in_sibling_order().len());
     }
 
     /// Looks up turns: their whole rows, or only what scores them.
@@ -243,13 +293,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         if ids.is_empty() {
             return Ok(());
         }
-        let Neighbourhood { store, turns, rows, .. } = self;
+        let Neighbourhood { store, turns, twins, rows, .. } = self;
         turns.extend(ids.iter().map(|id| (*id, None)));
-        let mut twice = None;
         let mut add = |turn: ScoredTurn| {
-            let known = turns.insert(turn.id, Some(turn)).flatten();
-            twice = known.filter(|known| whole || *known != turn).map(|known| known.id);
-            continue_while(twice.is_none())
+            if turns.insert(turn.id, Some(turn)).flatten().is_some() {
+                twins.insert(turn.id);
+            }
+            ControlFlow::Continue(())
         };
         let answered = if whole {
             store.turns(&ids, &mut |turn| {
@@ -260,8 +310,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         } else {
             store.scored(&ids, &mut add)
         };
-        answered.map_err(SliceError::Store)?;
-        twice.map_or(Ok(()), |id| Err(SliceError::DuplicateTurn(id)))
+        answered.map_err(SliceError::Store)
     }
 
     /// Loads the edges into these turns.
@@ -284,8 +333,9 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             })
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
-        self.edges += count;
-        self.parents.extend(of.into_iter().zip(lists));
+        for (turn, parents) in of.into_iter().zip(lists) {
+            self.keep_parents(turn, parents);
+        }
         Ok(())
     }
 
@@ -315,10 +365,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             })
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
-        for (id, list) in of.into_iter().zip(lists) {
-            let children = list.finish()?;
-            self.edges += children.in_sibling_order().len();
-            self.children.insert(id, children);
+        for (turn, children) in of.into_iter().zip(lists) {
+            self.keep_children(turn, children);
         }
         Ok(())
     }
@@ -328,17 +376,18 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let missing: Vec<TurnId> =
             ids.iter().copied().filter(|id| !self.rows.contains_key(id)).collect();
         if !missing.is_empty() {
-            let Neighbourhood { store, rows, .. } = self;
-            let mut twice = None;
-            store
-                .turns(&missing, &mut |turn| {
-                    twice = rows.insert(turn.id, turn).map(|turn| turn.id);
-                    continue_while(twice.is_none())
-                })
-                .map_err(SliceError::Store)?;
-            if let Some(id) = twice {
-                return Err(SliceError::DuplicateTurn(id));
-            }
+            let Neighbourhood { store, twins, rows, .. } = self;
+            let mut add = |turn: Turn| {
+                let id = turn.id;
+                if rows.insert(id, turn).is_some() {
+                    twins.insert(id);
+                }
+                ControlFlow::Continue(())
+            };
+            store.turns(&missing, &mut add).map_err(SliceError::Store)?;
+        }
+        if let Some(twin) = ids.iter().find(|id| self.twins.contains(id)) {
+            return Err(SliceError::DuplicateTurn(*twin));
         }
         let row = |id| self.rows.get(id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()
@@ -352,10 +401,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     }
 }
 
-/// Whether these turns have hardly more than a parent and a child each.
-fn is_unbranched(read: &EdgesOf) -> bool {
-    let ends: usize = read.iter().map(|(_, ends)| ends.len()).sum();
-    ends <= 3 * read.len()
+/// Whether so many turns with so many ends of edges have hardly more than a parent and a child each.
+fn is_unbranched(ends: usize, turns: usize) -> bool {
+    ends <= 3 * turns
+}
+
+fn count_ends(read: &EdgesOf) -> usize {
+    read.iter().map(|(_, ends)| ends.len()).sum()
 }
 
 /// Turns with the other ends of their edges.
@@ -396,15 +448,12 @@ impl ChildList {
         self.turns.dedup();
     }
 
-    /// The children, unless one came with two scores.
-    fn finish<E>(mut self) -> Result<Children, SliceError<E>> {
+    /// The children; one that came with two scores is a twin.
+    fn finish(mut self, twins: &mut HashSet<TurnId>) -> Children {
         self.sort();
         let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
         ids.sort_unstable();
-        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(SliceError::DuplicateTurn(pair[0])),
-            None if self.wide => Ok(Children::Wide(self.turns)),
-            None => Ok(Children::All(self.turns)),
-        }
+        twins.extend(ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+        if self.wide { Children::Wide(self.turns) } else { Children::All(self.turns) }
     }
 }

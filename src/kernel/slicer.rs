@@ -33,7 +33,7 @@ pub fn slice<S: GraphStore>(
 }
 
 /// How many anchors to give [`Slicer::read_ahead`].
-pub const READ_TOGETHER: usize = 64;
+pub const READ_TOGETHER: usize = 16;
 
 /// Takes slices of one snapshot, reading what they share once.
 pub struct Slicer<'a, S> {
@@ -56,15 +56,18 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// Reads what is around these anchors together, for the slices at them that are taken next.
+    /// Reads what is around these anchors together, for the slices at them that are taken next. What was
+    /// known before may be forgotten: it does not grow from call to call.
     pub fn read_ahead(&mut self, anchors: &[TurnId]) {
+        self.around.make_room();
         if !expands(self.policy) {
             return;
         }
-        self.around.begin_slice();
         let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
-        let around = anchors.len() * self.limits.nearby;
-        if self.around.load(anchors.to_vec(), siblings, steps, around).is_err() {
+        let unread = anchors.iter().filter(|id| !self.around.is_loaded(**id, siblings));
+        let unread: Vec<TurnId> = unread.copied().collect();
+        let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
+        if self.around.load(unread, siblings, steps, around).is_err() {
             // It will be met again by the slice that it belongs to.
             self.around.forget();
         }
@@ -76,8 +79,7 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         observer: &mut O,
     ) -> Result<Slice, SliceError<S::Error>> {
         let slice = self.expansion(observer).slice(anchor);
-        if slice.is_err() {
-            // What was read last is there in part.
+        if !matches!(slice, Ok(_) | Err(SliceError::AnchorNotFound(_))) {
             self.around.forget();
         }
         slice
@@ -150,7 +152,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
 
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
-        if expands(self.policy) {
+        let siblings = self.policy.sibling_limit();
+        if expands(self.policy) && !self.around.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
@@ -215,8 +218,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.drop_cut_children(&mut found)?;
         for rank in found {
             let new = self.visited.insert(rank.id);
-            if !new && !self.frontier.contains(&rank) {
-                // One id with two scores in one answer.
+            // One id with two scores in one answer is a twin as well.
+            if self.around.is_twin(rank.id) || !new && !self.frontier.contains(&rank) {
                 return Err(SliceError::DuplicateTurn(rank.id));
             }
             if new {
@@ -351,7 +354,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn load(&mut self, turns: Vec<TurnId>, steps: u32) -> Result<(), SliceError<S::Error>> {
-        self.around.load(turns, self.policy.sibling_limit(), steps, self.limits.nearby)
+        let around = self.limits.nearby.min(self.budget_left());
+        self.around.load(turns, self.policy.sibling_limit(), steps, around)
     }
 
     /// Every edge between selected turns, seen from its child.

@@ -43,12 +43,6 @@ impl Neighbour {
         let (Neighbour::Parent(id, _) | Neighbour::Child(id)) = self;
         *id
     }
-
-    /// Whether the edge comes from the other end.
-    #[must_use]
-    pub fn is_parent(&self) -> bool {
-        matches!(self, Neighbour::Parent(..))
-    }
 }
 
 /// Receives one row of an answer; `Break` asks for no more rows.

@@ -63,7 +63,8 @@ impl Running {
             {
                 pg_sys::TupleDescInitEntry(columns, number as i16 + 1, name.as_ptr(), oid, -1, 0);
             }
-            let batch = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
+            // Never to disk: the ids are in memory anyway, and a store that was full once stays full.
+            let batch = pg_sys::tuplestore_begin_heap(false, false, i32::MAX);
             let relation: *mut pg_sys::EphemeralNamedRelationData =
                 pg_sys::palloc0(size_of::<pg_sys::EphemeralNamedRelationData>()).cast();
             (*relation).md.name = c"batch".as_ptr().cast_mut();
@@ -141,6 +142,7 @@ impl Running {
             #[cfg(feature = "pg18")]
             pg_sys::ExecutorRun(self.desc, forward, 0);
             pg_sys::PopActiveSnapshot();
+            (*self.desc).dest = null_mut();
         }
         assert!(answered || flow.is_break(), "a batch was not answered to its end");
         flow

@@ -23,7 +23,9 @@ use super::error::SqlError;
 const MAX_PLANS: usize = 64;
 
 thread_local! {
-    static PLANS: RefCell<HashMap<String, Rc<Plan>>> = RefCell::default();
+    /// By statement, made with and without sequential scans: not every function has the settings that
+    /// slicing needs, and a plan keeps those it was made with.
+    static PLANS: RefCell<[HashMap<String, Rc<Plan>>; 2]> = RefCell::default();
 }
 
 /// The `uuid[]` of these ids, in the current memory context.
@@ -244,7 +246,9 @@ impl Drop for Cursor {
 }
 
 pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
-    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
+    // SAFETY: reads a setting.
+    let kind = usize::from(unsafe { pg_sys::enable_seqscan });
+    if let Some(plan) = PLANS.with_borrow(|plans| plans[kind].get(statement).cloned()) {
         return plan;
     }
     let text = CString::new(statement).expect("statements hold no NUL byte");
@@ -262,6 +266,7 @@ pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
         Rc::new(Plan { plan, text })
     };
     PLANS.with_borrow_mut(|plans| {
+        let plans = &mut plans[kind];
         if plans.len() >= MAX_PLANS {
             plans.clear();
         }

@@ -93,11 +93,15 @@ proptest! {
         seed: u64,
     ) {
         let policy = params.policy();
-        let anchors: Vec<TurnId> = case.graph.turns.iter().map(|turn| turn.id).collect();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut anchors: Vec<TurnId> = case.graph.turns.iter().map(|turn| turn.id).collect();
+        anchors.extend(random.choose_multiple(anchors.clone(), 10));
+        anchors.push(TurnId::from_u128(random.u128(..)));
+        random.shuffle(&mut anchors);
         let mut store = MemoryStore::new(case.graph).shuffled(seed);
         let alone: Vec<_> = anchors.iter().map(|id| slice(&mut store, &policy, *id)).collect();
         let mut together = Slicer::new(&mut store, &policy, Limits { held, ..limits });
-        for (anchors, alone) in anchors.chunks(3).zip(alone.chunks(3)) {
+        for (anchors, alone) in anchors.chunks(7).zip(alone.chunks(7)) {
             together.read_ahead(anchors);
             for (anchor, alone) in anchors.iter().zip(alone) {
                 match together.slice(*anchor) {

@@ -2,6 +2,7 @@
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::policy::SlicePolicy;
 use kernel::slicer::{Limits, SliceError, Slicer, slice};
 use kernel::turn::{Phase, Turn, TurnId};
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 use crate::cases;
 use crate::generate::{Case, PolicyParams, graphs, limits, policies};
 use crate::naive;
+use crate::question_count::chain;
 
 /// The graph with a turn stored once more, under another phase, at a random place.
 fn with_twin(graph: &Graph, of: TurnId, seed: u64) -> Graph {
@@ -55,6 +57,14 @@ fn check_twin(
     let found = slice(&mut store, &params.policy(), case.anchor);
     prop_assert_eq!(found, Err(SliceError::DuplicateTurn(twin)));
     Ok(())
+}
+
+#[test]
+fn a_turn_stored_twice_beyond_the_radius_is_not_met() {
+    let chain = chain(40);
+    let twin = with_twin(&chain, chain.turns[31].id, 1);
+    let sliced = slice(&mut MemoryStore::new(twin), &SlicePolicy::default(), chain.turns[20].id);
+    assert_eq!(sliced.unwrap().turns.len(), 21);
 }
 
 proptest! {

@@ -251,7 +251,7 @@ pub fn policies(max_nodes: RangeInclusive<u32>) -> impl Strategy<Value = PolicyP
 
 /// Ways to read the same graph.
 pub fn limits() -> impl Strategy<Value = Limits> {
-    (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize).prop_map(|(batch, nearby, ends, wide)| {
-        Limits { batch, nearby, ends, wide, ..Limits::default() }
+    (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize).prop_map(|(batch, nearby, crowded, wide)| {
+        Limits { batch, nearby, crowded, wide, ..Limits::default() }
     })
 }

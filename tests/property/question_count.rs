@@ -7,7 +7,7 @@ use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::edge::{Edge, EdgeType};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::slice;
+use kernel::slicer::{Limits, Slicer, slice};
 use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 use kernel::turn::{Phase, Role, Turn, TurnId};
 
@@ -66,6 +66,11 @@ fn graph(turns: usize, mut parents: impl FnMut(usize, &mut Rng) -> Vec<usize>) -
     graph
 }
 
+/// Turns in a row.
+pub fn chain(turns: usize) -> Graph {
+    graph(turns, |at, _| if at == 0 { vec![] } else { vec![at - 1] })
+}
+
 /// The most questions that a default slice asks at any of fifty anchors, and the largest slice.
 fn most_questions(graph: Graph) -> (usize, usize) {
     let anchors: Vec<TurnId> =
@@ -83,10 +88,40 @@ fn most_questions(graph: Graph) -> (usize, usize) {
 
 #[test]
 fn a_chain_is_sliced_in_few_questions() {
-    let chain = graph(2000, |at, _| if at == 0 { vec![] } else { vec![at - 1] });
-    let (questions, turns) = most_questions(chain);
+    let (questions, turns) = most_questions(chain(2000));
     assert_eq!(turns, 21);
     assert!(questions <= 30, "{questions} questions");
+}
+
+#[test]
+fn anchors_read_together_share_their_questions() {
+    let chain = chain(2000);
+    let anchors: Vec<TurnId> = chain.turns.iter().step_by(40).map(|turn| turn.id).collect();
+    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let policy = SlicePolicy::default();
+    let mut slicer = Slicer::new(&mut store, &policy, Limits::default());
+    slicer.read_ahead(&anchors);
+    for anchor in anchors {
+        slicer.slice(anchor).unwrap();
+    }
+    assert!(store.questions <= 30, "{} questions", store.questions);
+}
+
+#[test]
+fn hubs_around_an_anchor_take_few_questions() {
+    // Forty turns of fifty children each, and one that has them all for parents.
+    let hubs = graph(2041, |at, _| match at {
+        0..40 => vec![],
+        2040 => (0..40).collect(),
+        _ => vec![at % 40],
+    });
+    let anchor = hubs.turns[2040].id;
+    let mut store = Counting { store: MemoryStore::new(hubs), questions: 0 };
+    let policy = SlicePolicy::default();
+    let limits = Limits { crowded: 20, ..Limits::default() };
+    let slice = Slicer::new(&mut store, &policy, limits).slice(anchor).unwrap();
+    assert_eq!(slice.turns.len(), 256);
+    assert!(store.questions <= 60, "{} questions", store.questions);
 }
 
 #[test]
