@@ -158,7 +158,29 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     ) -> Result<(), SliceError<S::Error>> {
         let mut seen = HashSet::default();
         of.retain(|id| seen.insert(*id));
-        let mut level = self.read_edges(of.clone(), 0)?;
+        let read = self.read_around(&of, siblings, steps, around)?;
+        self.keep(&of, read)?;
+        // Crowded turns are left.
+        self.load_parents(&of)?;
+        let mut children_of = of;
+        if siblings > 0 {
+            let edges = children_of.iter().flat_map(|id| &self.parents[id]);
+            let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
+            children_of.extend(parents);
+        }
+        self.load_children(children_of, siblings)
+    }
+
+    /// The edges of these turns and, level by level, of those around them.
+    fn read_around(
+        &mut self,
+        of: &[TurnId],
+        siblings: usize,
+        steps: u32,
+        around: usize,
+    ) -> Result<EdgesOf, SliceError<S::Error>> {
+        let mut seen: HashSet<TurnId> = of.iter().copied().collect();
+        let mut level = self.read_edges(of.to_vec(), 0)?;
         let mut ends = count_ends(&level);
         let mut read: EdgesOf = Vec::new();
         for step in 0..steps {
@@ -186,16 +208,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             ends += count_ends(&level);
         }
         read.append(&mut level);
-        self.keep(&of, read, ends)?;
-        // Crowded turns are left.
-        self.load_parents(&of)?;
-        let mut children_of = of;
-        if siblings > 0 {
-            let edges = children_of.iter().flat_map(|id| &self.parents[id]);
-            let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
-            children_of.extend(parents);
-        }
-        self.load_children(children_of, siblings)
+        Ok(read)
     }
 
     /// The edges of these turns that are not crowded, when so many ends are held besides.
@@ -241,14 +254,9 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     }
 
     /// Looks up the turns at the ends of edges and keeps the edges.
-    fn keep(
-        &mut self,
-        of: &[TurnId],
-        read: EdgesOf,
-        ends: usize,
-    ) -> Result<(), SliceError<S::Error>> {
+    fn keep(&mut self, of: &[TurnId], read: EdgesOf) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = ends <= 6 * read.len() && self.rows.len() < self.limits.rows;
+        let whole = count_ends(&read) <= 6 * read.len() && self.rows.len() < self.limits.rows;
         let ends = read.iter().flat_map(|(_, ends)| ends).map(Neighbour::id);
         self.load_turns(of.iter().copied().chain(ends).collect(), whole)?;
         for (turn, ends) in read {
