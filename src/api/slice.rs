@@ -54,7 +54,8 @@ fn graph_slice_turns(
     ),
 > {
     let taken = TakenSlice::new(anchor, &policy.0).or_raise();
-    let export = taken.export(&policy.0).or_raise();
+    let signer = Signer::load(&taken.graph).or_raise();
+    let export = signer.sign(&taken.slice, &policy.0, &taken.caller).or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
     TableIterator::new(move |put| {
         for SelectedTurn { turn, distance, priority, selection_order } in taken.slice.turns {
@@ -199,6 +200,18 @@ impl<'a> Signer<'a> {
         let mut export = Export::new(slice, policy);
         let circumstances = caller.circumstances(self.graph)?;
         export.attest(policy, &self.active, self.keys.v2_secret(&self.active), circumstances);
+        Ok(export)
+    }
+
+    /// The export with the published token alone, where the content is not handed out as one.
+    fn sign<'s>(
+        &self,
+        slice: &'s Slice,
+        policy: &SlicePolicy,
+        caller: &Caller,
+    ) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, policy);
+        export.sign(self.keys.v2_secret(&self.active), &caller.circumstances(self.graph)?);
         Ok(export)
     }
 }

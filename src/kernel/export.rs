@@ -58,7 +58,14 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// Adds the tokens. `v2` signs the published one: the epoch's own secret or a shared one.
+    /// Adds the published token, unless the transaction may have changed the graph. `v2` signs it: the
+    /// epoch's own secret or a shared one.
+    pub fn sign(&mut self, v2: &Secret, circumstances: &Circumstances) {
+        let token = (!circumstances.uncommitted).then(|| self.token_fields().sign(v2));
+        self.admissibility_token = token;
+    }
+
+    /// Adds the published token and the attestation of the whole content.
     pub fn attest(
         &mut self,
         policy: &SlicePolicy,
@@ -66,20 +73,23 @@ impl<'a> Export<'a> {
         v2: &Secret,
         circumstances: Circumstances,
     ) {
-        let fields = TokenFields {
+        self.sign(v2, &circumstances);
+        let digest = digest(self.anchor_turn_id, &self.turns, self.edges, &policy.quantized_text());
+        let fields = self.token_fields();
+        let attestation =
+            Attestation::new(keys, circumstances, &fields, digest, policy.quantized());
+        self.attestation = Some(attestation);
+    }
+
+    fn token_fields(&self) -> TokenFields<'_> {
+        TokenFields {
             slice_id: &self.slice_id,
             anchor: self.anchor_turn_id,
             policy_id: self.policy_id,
             params_hash: &self.policy_params_hash,
             graph_snapshot_hash: &self.graph_snapshot_hash,
             schema_version: self.schema_version,
-        };
-        let digest = digest(self.anchor_turn_id, &self.turns, self.edges, &policy.quantized_text());
-        let token = (!circumstances.uncommitted).then(|| fields.sign(v2));
-        let attestation =
-            Attestation::new(keys, circumstances, &fields, digest, policy.quantized());
-        self.admissibility_token = token;
-        self.attestation = Some(attestation);
+        }
     }
 
     /// The canonical JSON text.
