@@ -1,8 +1,8 @@
 //! What is known of the graph around the anchors, fetched ahead in few batches.
 //!
-//! In a conversation without branches the turns are read level by level as far as the radius. Where there
-//! are branches, only what the best candidates need is. What was fetched decides no result: it is there when
-//! it is asked for, or is fetched then.
+//! In a conversation without branches turns are read level by level towards the radius. Where there are
+//! branches, only what the best candidates need is. What was fetched decides no result: it is there when it is
+//! asked for, or is fetched then.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;

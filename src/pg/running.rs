@@ -1,6 +1,6 @@
 //! Statements that are started once and answer batch after batch.
 //!
-//! Starting a statement costs as much as ten index probes, and a slice knows which turns to ask for
+//! Starting a statement costs as much as five index probes, and a slice knows which turns to ask for
 //! only when it has seen others. Such a statement is left-joined to a relation of its own, `batch (ids
 //! uuid[], first uuid, last uuid)`, which has one row for each batch and after it one of NULLs. That row joins
 //! nothing: when it comes out, the batch is answered and the statement rests until the next.
