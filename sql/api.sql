@@ -5,8 +5,7 @@ CREATE FUNCTION graph_kernel.slice_summaries(anchors text[], policy @extschema@.
 RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     AS 'MODULE_PATHNAME', 'slice_summaries_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 10
-    SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off;
+    SET search_path = pg_catalog, pg_temp;
 
 -- Raises what slice_summaries reports.
 CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS void

@@ -1,27 +1,5 @@
 -- Runs last: what pgrx does not write. Fixed search_path, costs, estimates, comments, rights.
 
--- Slices probe indexes by id. A generic plan's estimates for a graph with hubs would make it scan the
--- tables for every id, compile that, and remember rows that do not come again.
-DO $$
-DECLARE
-    slicing text;
-BEGIN
-    FOREACH slicing IN ARRAY ARRAY[
-        'graph_slice(uuid, slice_policy)', 'graph_slice_turns(uuid, slice_policy)',
-        'graph_slice_edges(uuid, slice_policy)', 'graph_slices(uuid[], slice_policy)',
-        'graph_replay(json, slice_policy)', 'graph_slice_explain(uuid, slice_policy)',
-        'graph_why(uuid, uuid, slice_policy)', 'graph_slice_stats(uuid, slice_policy)',
-        'graph_overlap(uuid[], slice_policy, real)', 'graph_influence(uuid[], slice_policy)',
-        'graph_atlas(uuid[], slice_policy, text, real, integer)',
-        'graph_search_slice(real[], uuid, slice_policy, integer, real, real, text)',
-        'graph_replay_retrieval(jsonb, real[])']
-    LOOP
-        EXECUTE pg_catalog.format('ALTER FUNCTION @extschema@.%s SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off',
-            slicing);
-    END LOOP;
-END
-$$;
-
 ALTER FUNCTION graph_slice(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000;
 ALTER FUNCTION graph_slice_turns(uuid, slice_policy)

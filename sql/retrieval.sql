@@ -3,8 +3,7 @@ CREATE FUNCTION graph_kernel.search_slice_body(
     min_similarity real, min_salience real, query_text text
 ) RETURNS json
     AS 'MODULE_PATHNAME', 'search_slice_body_wrapper'
-    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_memoize = off SET jit = off;
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
 CREATE FUNCTION graph_kernel.search_global_body(
     query_embedding real[], limit_count integer, min_similarity real, query_text text
 ) RETURNS json

@@ -1,4 +1,4 @@
--- For each batch the edges of its turns, both ways.
+-- For each batch the edges into the turns of `ids` and out of those of `others`.
 SELECT n.turn, n.is_parent, n.other, n.edge_type
 FROM batch AS b
 LEFT JOIN LATERAL (
@@ -11,6 +11,6 @@ LEFT JOIN LATERAL (
     UNION ALL
     SELECT {e.parent}, false, {e.child}, NULL::pg_catalog.text
     FROM {edges} AS e
-    WHERE {e.parent} OPERATOR(pg_catalog.=) ANY (b.ids)
+    WHERE {e.parent} OPERATOR(pg_catalog.=) ANY (b.others)
       AND {e.parent} OPERATOR(pg_catalog.>=) b.first AND {e.parent} OPERATOR(pg_catalog.<=) b.last
 ) AS n ON true

@@ -32,7 +32,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, nearby: 64, crowded: 128, wide: 1024, rows: 10_000, held: 1_000_000 }
+        Limits { batch: 24, nearby: 64, crowded: 128, wide: 1024, rows: 40_000, held: 1_000_000 }
     }
 }
 
@@ -125,15 +125,22 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
 
     /// Whether everything is there to expand this turn with so many siblings.
     pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
+        let has_parent = |edge: &ParentEdge| {
+            self.turns.contains_key(&edge.parent)
+                && (siblings == 0 || self.children.contains_key(&edge.parent))
+        };
         self.children.contains_key(&id)
-            && self.parents.get(&id).is_some_and(|edges| {
-                siblings == 0 || edges.iter().all(|edge| self.children.contains_key(&edge.parent))
-            })
+            && self.parents.get(&id).is_some_and(|edges| edges.iter().all(has_parent))
     }
 
-    /// The edges into a loaded turn.
+    /// The edges into a turn whose parents are loaded.
     pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
         &self.parents[&of]
+    }
+
+    /// The parent at an edge into a loaded turn, or `None` where it dangles.
+    pub(crate) fn parent(&self, edge: &ParentEdge) -> Option<ScoredTurn> {
+        self.turns[&edge.parent]
     }
 
     /// The children of a loaded turn.
@@ -156,82 +163,96 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         steps: u32,
         around: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        let mut seen = HashSet::default();
+        let mut seen: HashSet<TurnId> = HashSet::default();
         of.retain(|id| seen.insert(*id));
-        let read = self.read_around(&of, siblings, steps, around)?;
-        self.keep(&of, read)?;
+        let read = self.read_around(&of, siblings, steps, around, &mut seen)?;
+        self.keep(seen, read)?;
         // Crowded turns are left.
         self.load_parents(&of)?;
+        let edges = of.iter().flat_map(|id| &self.parents[id]);
+        let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
+        self.load_turns(parents.clone(), false)?;
         let mut children_of = of;
         if siblings > 0 {
-            let edges = children_of.iter().flat_map(|id| &self.parents[id]);
-            let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
             children_of.extend(parents);
         }
         self.load_children(children_of, siblings)
     }
 
-    /// The edges of these turns and, level by level, of those around them.
+    /// The edges of these turns and, level by level, of those around them. What is `seen` are they and what
+    /// is next to those within the radius.
     fn read_around(
         &mut self,
         of: &[TurnId],
         siblings: usize,
         steps: u32,
         around: usize,
-    ) -> Result<EdgesOf, SliceError<S::Error>> {
-        let mut seen: HashSet<TurnId> = of.iter().copied().collect();
-        let mut level = self.read_edges(of.to_vec(), 0)?;
-        let mut ends = count_ends(&level);
-        let mut read: EdgesOf = Vec::new();
-        for step in 0..steps {
-            let unbranched = is_unbranched(ends, read.len() + level.len());
-            if step > 0 && !unbranched {
+        seen: &mut HashSet<TurnId>,
+    ) -> Result<EdgesRead, SliceError<S::Error>> {
+        let known = of.iter().filter_map(|id| Some((*id, self.parents.get(id)?.clone()))).collect();
+        let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
+        level.append(&mut EdgesRead { parents: known, children: Vec::new() });
+        let mut read = EdgesRead::default();
+        for step in 1..=steps {
+            let mut parents: Vec<TurnId> = level.parent_ends().collect();
+            let mut children: Vec<TurnId> = level.child_ends().collect();
+            read.append(&mut level);
+            parents.retain(|id| seen.insert(*id));
+            children.retain(|id| seen.insert(*id));
+            if !read.is_unbranched() {
+                // What is sure to be asked for are the children of parents.
+                if step == 1 && siblings > 0 {
+                    parents.truncate(of.len() * self.limits.nearby);
+                    level = self.read_edges(Vec::new(), parents, read.ends())?;
+                }
                 break;
             }
-            // What is sure to be asked for are the children of parents.
-            let is_wanted = |end: &&Neighbour| {
-                unbranched || siblings > 0 && matches!(end, Neighbour::Parent(..))
+            let mut next = [parents.clone(), children].concat();
+            next.truncate((of.len() + around).saturating_sub(read.turns()));
+            // At the radius nothing is expanded, but what is there may have children that are siblings.
+            let children_of = match (step < steps, siblings) {
+                (true, _) => next.clone(),
+                (false, 0) => Vec::new(),
+                (false, _) => parents,
             };
-            let mut next: Vec<TurnId> = level
-                .iter()
-                .flat_map(|(_, ends)| ends.iter().filter(is_wanted).map(Neighbour::id))
-                .filter(|id| !self.children.contains_key(id) && seen.insert(*id))
-                .collect();
-            read.append(&mut level);
-            let most = if unbranched { around } else { of.len() * self.limits.nearby };
-            next.truncate((of.len() + most).saturating_sub(read.len()));
             if next.is_empty() {
                 break;
             }
             self.store.check_interrupts();
-            level = self.read_edges(next, ends)?;
-            ends += count_ends(&level);
+            level = self.read_edges(next, children_of, read.ends())?;
         }
         read.append(&mut level);
         Ok(read)
     }
 
-    /// The edges of these turns that are not crowded, when so many ends are held besides.
+    /// The edges into and out of these turns, of those that are neither known nor crowded, when so many ends
+    /// are held besides.
     fn read_edges(
         &mut self,
-        mut of: Vec<TurnId>,
+        mut parents_of: Vec<TurnId>,
+        mut children_of: Vec<TurnId>,
         besides: usize,
-    ) -> Result<EdgesOf, SliceError<S::Error>> {
+    ) -> Result<EdgesRead, SliceError<S::Error>> {
         let room = self.limits.held.saturating_sub(self.held() + besides);
-        let Neighbourhood { store, limits, crowded, .. } = self;
-        of.retain(|id| !crowded.contains(id));
-        while !of.is_empty() {
-            let places: HashMap<TurnId, usize> =
-                of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
-            let mut read: EdgesOf = of.iter().map(|id| (*id, Vec::new())).collect();
+        let Neighbourhood { store, limits, parents, children, crowded, .. } = self;
+        parents_of.retain(|id| !parents.contains_key(id));
+        children_of.retain(|id| !children.contains_key(id));
+        loop {
+            parents_of.retain(|id| !crowded.contains(id));
+            children_of.retain(|id| !crowded.contains(id));
+            let (mut parents, mut children) = (Lists::new(&parents_of), Lists::new(&children_of));
+            if parents_of.is_empty() && children_of.is_empty() {
+                return Ok(EdgesRead::default());
+            }
             let (mut count, mut passed_over) = (0, 0);
             let most_passed_over = limits.crowded.saturating_mul(16);
             store
-                .neighbours(&of, &mut |(turn, neighbour)| {
-                    let Some(place) = places.get(&turn) else { return ControlFlow::Continue(()) };
-                    let ends = &mut read[*place].1;
-                    if ends.len() < limits.crowded {
-                        ends.push(neighbour);
+                .neighbours(&parents_of, &children_of, &mut |(turn, neighbour)| {
+                    let fits = match neighbour {
+                        Neighbour::Parent(edge) => parents.push(turn, edge, limits.crowded),
+                        Neighbour::Child(child) => children.push(turn, child, limits.crowded),
+                    };
+                    if fits {
                         count += 1;
                     } else {
                         crowded.insert(turn);
@@ -243,34 +264,26 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             if count > room {
                 return Err(SliceError::TooManyIds(limits.held));
             }
-            if passed_over <= most_passed_over {
-                read.retain(|(turn, _)| !crowded.contains(turn));
-                return Ok(read);
-            }
             // To read a turn of very many edges to its end would take long.
-            of.retain(|id| !crowded.contains(id));
+            if passed_over <= most_passed_over {
+                let (mut parents, mut children) = (parents.lists, children.lists);
+                parents.retain(|(turn, _)| !crowded.contains(turn));
+                children.retain(|(turn, _)| !crowded.contains(turn));
+                return Ok(EdgesRead { parents, children });
+            }
         }
-        Ok(Vec::new())
     }
 
-    /// Looks up the turns at the ends of edges and keeps the edges.
-    fn keep(&mut self, of: &[TurnId], read: EdgesOf) -> Result<(), SliceError<S::Error>> {
+    /// Looks up what was seen and the children of what was read, and keeps the edges.
+    fn keep(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = count_ends(&read) <= 6 * read.len() && self.rows.len() < self.limits.rows;
-        let ends = read.iter().flat_map(|(_, ends)| ends).map(Neighbour::id);
-        self.load_turns(of.iter().copied().chain(ends).collect(), whole)?;
-        for (turn, ends) in read {
-            let (mut parents, mut children) = (Vec::new(), Vec::new());
-            for end in &ends {
-                match *end {
-                    Neighbour::Parent(parent, edge_type) => {
-                        parents.push(ParentEdge { parent, edge_type, turn: self.turns[&parent] });
-                    }
-                    Neighbour::Child(child) => children.push(child),
-                }
-            }
-            let turns = children.iter().filter_map(|child| self.turns[child]).collect();
+        let whole = read.ends() <= 3 * read.lists() && self.rows.len() < self.limits.rows;
+        self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
+        for (turn, parents) in read.parents {
             self.keep_parents(turn, parents);
+        }
+        for (turn, children) in read.children {
+            let turns = children.iter().filter_map(|child| self.turns[child]).collect();
             self.keep_children(turn, ChildList { turns, wide: false });
         }
         self.check_held(0)
@@ -331,17 +344,19 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             return Ok(());
         }
         let room = self.limits.held.saturating_sub(self.held());
-        let mut lists = vec![Vec::new(); of.len()];
+        let mut parents = Lists::new(&of);
         let mut count = 0;
         self.store
-            .parents(&of, &mut |(index, edge)| {
-                lists[index].push(edge);
-                count += 1;
+            .neighbours(&of, &[], &mut |(turn, neighbour)| {
+                if let Neighbour::Parent(edge) = neighbour {
+                    parents.push(turn, edge, usize::MAX);
+                    count += 1;
+                }
                 continue_while(count <= room)
             })
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
-        for (turn, parents) in of.into_iter().zip(lists) {
+        for (turn, parents) in parents.lists {
             self.keep_parents(turn, parents);
         }
         Ok(())
@@ -409,17 +424,75 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     }
 }
 
-/// Whether so many turns with so many ends of edges have hardly more than a parent and a child each.
-fn is_unbranched(ends: usize, turns: usize) -> bool {
-    ends <= 3 * turns
+/// Edges as they were read.
+#[derive(Default)]
+struct EdgesRead {
+    parents: Vec<(TurnId, Vec<ParentEdge>)>,
+    children: Vec<(TurnId, Vec<TurnId>)>,
 }
 
-fn count_ends(read: &EdgesOf) -> usize {
-    read.iter().map(|(_, ends)| ends.len()).sum()
+impl EdgesRead {
+    fn append(&mut self, other: &mut Self) {
+        self.parents.append(&mut other.parents);
+        self.children.append(&mut other.children);
+    }
+
+    fn parent_ends(&self) -> impl Iterator<Item = TurnId> {
+        self.parents.iter().flat_map(|(_, edges)| edges).map(|edge| edge.parent)
+    }
+
+    fn child_ends(&self) -> impl Iterator<Item = TurnId> {
+        self.children.iter().flat_map(|(_, children)| children).copied()
+    }
+
+    /// How many ends the edges have.
+    fn ends(&self) -> usize {
+        let parents: usize = self.parents.iter().map(|(_, edges)| edges.len()).sum();
+        let children: usize = self.children.iter().map(|(_, children)| children.len()).sum();
+        parents + children
+    }
+
+    /// In how many lists they are.
+    fn lists(&self) -> usize {
+        self.parents.len() + self.children.len()
+    }
+
+    /// Of how many turns edges were read.
+    fn turns(&self) -> usize {
+        self.parents.len().max(self.children.len())
+    }
+
+    /// Whether the turns have hardly more than a parent and a child each.
+    fn is_unbranched(&self) -> bool {
+        4 * self.ends() <= 7 * self.lists()
+    }
 }
 
-/// Turns with the other ends of their edges.
-type EdgesOf = Vec<(TurnId, Vec<Neighbour>)>;
+/// A list for each of some turns.
+struct Lists<T> {
+    places: HashMap<TurnId, usize>,
+    lists: Vec<(TurnId, Vec<T>)>,
+}
+
+impl<T> Lists<T> {
+    fn new(of: &[TurnId]) -> Self {
+        Lists {
+            places: of.iter().enumerate().map(|(place, id)| (*id, place)).collect(),
+            lists: of.iter().map(|id| (*id, Vec::new())).collect(),
+        }
+    }
+
+    /// Adds to a turn's list, unless it has `most` already.
+    fn push(&mut self, of: TurnId, item: T, most: usize) -> bool {
+        let Some(place) = self.places.get(&of) else { return true };
+        let list = &mut self.lists[*place].1;
+        let fits = list.len() < most;
+        if fits {
+            list.push(item);
+        }
+        fits
+    }
+}
 
 fn continue_while(condition: bool) -> ControlFlow<()> {
     if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

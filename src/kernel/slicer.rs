@@ -181,8 +181,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let distance = candidate.distance + 1;
 
         let parents = self.around.parents(candidate.id);
-        let parents = parents.iter().filter_map(|edge| edge.turn.as_ref());
-        let parents = parents.map(|turn| self.rank(turn, distance)).collect();
+        let parents = parents.iter().filter_map(|edge| self.around.parent(edge));
+        let parents = parents.map(|turn| self.rank(&turn, distance)).collect();
         self.discover(parents, Via::Parent, candidate.id)?;
 
         match self.around.children(candidate.id) {
@@ -233,7 +233,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
         for edge in self.around.parents(expanded.id) {
-            if edge.turn.is_none() {
+            if self.around.parent(edge).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {

@@ -16,33 +16,22 @@ pub struct ScoredTurn {
     pub salience: f32,
 }
 
-/// One edge into a turn, seen from that turn.
+/// One edge into a turn, seen from that turn. It dangles where the parent does not exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParentEdge {
     /// The edge's other end.
     pub parent: TurnId,
     /// What the edge means.
     pub edge_type: EdgeType,
-    /// The parent, or `None` where the edge dangles.
-    pub turn: Option<ScoredTurn>,
 }
 
-/// One end of an edge, seen from the turn at its other end.
+/// An edge, seen from the turn at one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Neighbour {
     /// The edge comes from this turn.
-    Parent(TurnId, EdgeType),
+    Parent(ParentEdge),
     /// The edge goes to this turn.
     Child(TurnId),
-}
-
-impl Neighbour {
-    /// The turn at the other end.
-    #[must_use]
-    pub fn id(&self) -> TurnId {
-        let (Neighbour::Parent(id, _) | Neighbour::Child(id)) = self;
-        *id
-    }
 }
 
 /// Receives one row of an answer; `Break` asks for no more rows.
@@ -62,24 +51,15 @@ pub trait GraphStore {
     /// When the store cannot answer.
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Self::Error>;
 
-    /// The edges of each turn, both ways.
+    /// The edges into each turn of `parents_of` and out of each of `children_of`.
     ///
     /// # Errors
     /// When the store cannot answer.
     fn neighbours(
         &mut self,
-        of: &[TurnId],
+        parents_of: &[TurnId],
+        children_of: &[TurnId],
         sink: Sink<'_, (TurnId, Neighbour)>,
-    ) -> Result<(), Self::Error>;
-
-    /// The edges into each turn.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    fn parents(
-        &mut self,
-        of: &[TurnId],
-        sink: Sink<'_, (usize, ParentEdge)>,
     ) -> Result<(), Self::Error>;
 
     /// The existing children of each turn, once for each edge.

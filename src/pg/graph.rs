@@ -60,8 +60,6 @@ pub struct Statements {
     pub scored: String,
     /// sql/queries/neighbours.sql
     pub neighbours: String,
-    /// sql/queries/parents.sql
-    pub parents: String,
     /// sql/queries/children.sql
     pub children: String,
     /// sql/queries/missing_children.sql
@@ -185,7 +183,6 @@ impl Graph {
         let statements = Statements {
             scored: fill(include_str!("../../sql/queries/scored.sql")),
             neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
-            parents: fill(include_str!("../../sql/queries/parents.sql")),
             children: fill(include_str!("../../sql/queries/children.sql")),
             missing_children: fill(include_str!("../../sql/queries/missing_children.sql")),
             turns: fill(include_str!("../../sql/queries/turns.sql")),

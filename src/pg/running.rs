@@ -2,9 +2,9 @@
 //!
 //! Starting a statement costs as much as five index probes, and a slice knows which turns to ask for
 //! only when it has seen others. Such a statement is left-joined to a relation of its own, `batch (ids
-//! uuid[], first uuid, last uuid)`, which has one row for each batch and after it one of NULLs. That row joins
-//! nothing: when it comes out, the batch is answered and the statement rests until the next.
+//! uuid[], others uuid[], first uuid, last uuid)`, which has one row: the batch that is asked next.
 
+use std::ffi::CStr;
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -26,14 +26,19 @@ impl<'a> BatchStatement<'a> {
         BatchStatement { text, running: None }
     }
 
-    /// Hands each row for these ids to `sink`, read on the snapshot of the first batch.
-    pub fn ask(&mut self, ids: &[TurnId], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
-        let mut running = self.running.take().unwrap_or_else(|| Running::start(self.text));
-        if running.answer(ids, &mut sink).is_continue() {
-            self.running = Some(running);
-        }
+    /// Hands each row for these ids, and those others, to `sink`, read on the snapshot of the first batch.
+    pub fn ask(&mut self, batch: [&[TurnId]; 2], sink: impl FnMut(Row) -> ControlFlow<()>) {
+        self.running.get_or_insert_with(|| Running::start(self.text)).answer(batch, sink);
     }
 }
+
+/// `first` and `last` are the least and the greatest of all ids.
+const BATCH_COLUMNS: [(&CStr, pg_sys::Oid); 4] = [
+    (c"ids", pg_sys::UUIDARRAYOID),
+    (c"others", pg_sys::UUIDARRAYOID),
+    (c"first", pg_sys::UUIDOID),
+    (c"last", pg_sys::UUIDOID),
+];
 
 struct Running {
     desc: *mut pg_sys::QueryDesc,
@@ -52,15 +57,8 @@ impl Running {
         // error the transaction's abort gives all of it back. The statement has no parameters, so its
         // plan is generic; its text is that of the kept plan.
         unsafe {
-            let columns = pg_sys::CreateTemplateTupleDesc(3);
-            for (number, (name, oid)) in [
-                (c"ids", pg_sys::UUIDARRAYOID),
-                (c"first", pg_sys::UUIDOID),
-                (c"last", pg_sys::UUIDOID),
-            ]
-            .into_iter()
-            .enumerate()
-            {
+            let columns = pg_sys::CreateTemplateTupleDesc(BATCH_COLUMNS.len() as i32);
+            for (number, (name, oid)) in BATCH_COLUMNS.into_iter().enumerate() {
                 pg_sys::TupleDescInitEntry(columns, number as i16 + 1, name.as_ptr(), oid, -1, 0);
             }
             // Never to disk: the ids are in memory anyway, and a store that was full once stays full.
@@ -79,8 +77,7 @@ impl Running {
             let code = pg_sys::SPI_register_relation(relation);
             assert_eq!(code, pg_sys::SPI_OK_REL_REGISTER as i32, "SPI_register_relation failed");
             let plan = plan(text, &[]);
-            let cached = pg_sys::SPI_plan_get_cached_plan(plan.as_ptr());
-            assert!(!cached.is_null(), "SPI_plan_get_cached_plan failed");
+            let cached = plan.probing().as_ptr();
             drop(connection);
 
             let statement = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
@@ -100,42 +97,32 @@ impl Running {
         }
     }
 
-    /// Breaks when `sink` did: the rest of the answer is then still to come.
-    fn answer(
-        &mut self,
-        ids: &[TurnId],
-        sink: &mut dyn FnMut(Row) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else {
-            return ControlFlow::Continue(());
+    fn answer(&mut self, batch: [&[TurnId]; 2], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+        let ids = || batch.into_iter().flatten();
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return };
+        let mut joined = |row: Row| {
+            if row.is_null(0) { ControlFlow::Continue(()) } else { sink(row) }
         };
-        let mut flow = ControlFlow::Continue(());
-        let mut answered = false;
-        let mut until_answered = |row: Row| {
-            if row.is_null(0) {
-                answered = true;
-                return ControlFlow::Break(());
-            }
-            flow = sink(row);
-            flow
-        };
-        let mut receiver = Receiver::new(&mut until_answered);
-        // SAFETY: the tuplestore copies the values. Nothing of the batch before is read again: the
-        // join goes on to its next row. The executor runs on the statement's own snapshot, and the
-        // receiver outlives the run.
+        let mut receiver = Receiver::new(&mut joined);
+        // SAFETY: the tuplestore copies the values. Rewinding makes the join ask for its outer row anew,
+        // and with that for everything that depends on it. The executor runs on the statement's own
+        // snapshot, and the receiver outlives the run.
         unsafe {
-            let array = uuid_array(ids);
+            let arrays = batch.map(uuid_array);
             let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
-            let mut values = [array, first, last];
+            let mut values = [arrays[0], arrays[1], first, last];
+            let mut nulls = [false; BATCH_COLUMNS.len()];
             pg_sys::tuplestore_clear(self.batch);
-            for is_null in [false, true] {
-                let values = values.as_mut_ptr();
-                let mut nulls = [is_null; 3];
-                pg_sys::tuplestore_putvalues(self.batch, self.columns, values, nulls.as_mut_ptr());
-            }
-            pg_sys::pfree(array.cast_mut_ptr());
+            pg_sys::tuplestore_putvalues(
+                self.batch,
+                self.columns,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            arrays.into_iter().for_each(|array| pg_sys::pfree(array.cast_mut_ptr()));
             (*self.desc).dest = (&raw mut receiver).cast();
             pg_sys::PushActiveSnapshot((*self.desc).snapshot);
+            pg_sys::ExecutorRewind(self.desc);
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
             #[cfg(not(feature = "pg18"))]
             pg_sys::ExecutorRun(self.desc, forward, 0, false);
@@ -144,8 +131,6 @@ impl Running {
             pg_sys::PopActiveSnapshot();
             (*self.desc).dest = null_mut();
         }
-        assert!(answered || flow.is_break(), "a batch was not answered to its end");
-        flow
     }
 }
 

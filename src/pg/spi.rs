@@ -23,9 +23,8 @@ use super::error::SqlError;
 const MAX_PLANS: usize = 64;
 
 thread_local! {
-    /// By statement, made with and without sequential scans: not every function has the settings that
-    /// slicing needs, and a plan keeps those it was made with.
-    static PLANS: RefCell<[HashMap<String, Rc<Plan>>; 2]> = RefCell::default();
+    /// By statement.
+    static PLANS: RefCell<HashMap<String, Rc<Plan>>> = RefCell::default();
 }
 
 /// The `uuid[]` of these ids, in the current memory context.
@@ -57,6 +56,19 @@ impl Plan {
     pub(super) fn as_ptr(&self) -> *mut pg_sys::_SPI_plan {
         self.plan.as_ptr()
     }
+
+    /// The server's plan, made anew where it is not valid, to be given back. Estimates for a graph with hubs
+    /// would have it scan the tables, compile that, and remember rows that do not come again: what asks by
+    /// ids is planned to probe indexes.
+    ///
+    /// # Safety
+    /// To be called within a [`Connection`].
+    pub(super) unsafe fn probing(&self) -> NonNull<pg_sys::CachedPlan> {
+        let _settings = ProbingSettings::make();
+        // SAFETY: the plan is kept, of one statement, and not one for a single use.
+        let cached = unsafe { pg_sys::SPI_plan_get_cached_plan(self.as_ptr()) };
+        NonNull::new(cached).expect("SPI_plan_get_cached_plan returns a plan or raises")
+    }
 }
 
 impl Drop for Plan {
@@ -64,6 +76,38 @@ impl Drop for Plan {
         // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
         // as a running one holds its own Rc.
         unsafe { pg_sys::SPI_freeplan(self.as_ptr()) };
+    }
+}
+
+/// What the planner is told while a plan is made. Settings of a function would be made and unmade at each of
+/// its calls, which costs as much as ten probes.
+struct ProbingSettings {
+    before: [bool; 4],
+}
+
+impl ProbingSettings {
+    fn make() -> Self {
+        // SAFETY: see `variables`.
+        ProbingSettings { before: Self::variables().map(|value| unsafe { value.replace(false) }) }
+    }
+
+    /// The variables of the settings. The backend has one thread, and its planner reads them.
+    fn variables() -> [*mut bool; 4] {
+        [
+            &raw mut pg_sys::enable_seqscan,
+            &raw mut pg_sys::enable_bitmapscan,
+            &raw mut pg_sys::enable_memoize,
+            &raw mut pg_sys::jit_enabled,
+        ]
+    }
+}
+
+impl Drop for ProbingSettings {
+    fn drop(&mut self) {
+        for (value, before) in Self::variables().into_iter().zip(self.before) {
+            // SAFETY: see `variables`.
+            unsafe { value.write(before) };
+        }
     }
 }
 
@@ -148,6 +192,10 @@ pub fn query(
 ) {
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
+    if arguments.iter().any(|argument| matches!(argument, Argument::Ids(_))) {
+        // SAFETY: within the connection; given back to the owner that it was taken for.
+        unsafe { pg_sys::ReleaseCachedPlan(plan.probing().as_ptr(), pg_sys::CurrentResourceOwner) };
+    }
     let mut receiver = Receiver::new(&mut sink);
     // SAFETY: the parameter list lives, like the values in it, in SPI's procedure context until
     // SPI_finish; the receiver and the sink it points to outlive the call.
@@ -246,9 +294,7 @@ impl Drop for Cursor {
 }
 
 pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
-    // SAFETY: reads a setting.
-    let kind = usize::from(unsafe { pg_sys::enable_seqscan });
-    if let Some(plan) = PLANS.with_borrow(|plans| plans[kind].get(statement).cloned()) {
+    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
         return plan;
     }
     let text = CString::new(statement).expect("statements hold no NUL byte");
@@ -266,7 +312,6 @@ pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
         Rc::new(Plan { plan, text })
     };
     PLANS.with_borrow_mut(|plans| {
-        let plans = &mut plans[kind];
         if plans.len() >= MAX_PLANS {
             plans.clear();
         }

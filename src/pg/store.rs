@@ -82,34 +82,24 @@ impl GraphStore for PgStore<'_> {
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        self.scored
-            .ask(ids, |row| scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink));
+        self.scored.ask([ids, &[]], |row| {
+            scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
+        });
         Ok(())
     }
 
     fn neighbours(
         &mut self,
-        of: &[TurnId],
+        parents_of: &[TurnId],
+        children_of: &[TurnId],
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        self.neighbours.ask(of, |row| {
+        self.neighbours.ask([parents_of, children_of], |row| {
             let turn = row.id(0).zip(neighbour(&row));
             turn.map_or(ControlFlow::Continue(()), &mut *sink)
         });
         Ok(())
-    }
-
-    fn parents(
-        &mut self,
-        of: &[TurnId],
-        sink: Sink<'_, (usize, ParentEdge)>,
-    ) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.parents, &[Argument::Ids(of)], |row| {
-            let Some(parent) = row.id(1) else { return ControlFlow::Continue(()) };
-            let edge_type = row.text(2, EdgeType::from_stored);
-            sink((position(&row), ParentEdge { parent, edge_type, turn: scored_turn(&row, 3) }))
-        })
     }
 
     fn children(
@@ -135,7 +125,7 @@ impl GraphStore for PgStore<'_> {
 
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        self.turns.ask(ids, |row| turn(&row).map_or(ControlFlow::Continue(()), &mut *sink));
+        self.turns.ask([ids, &[]], |row| turn(&row).map_or(ControlFlow::Continue(()), &mut *sink));
         Ok(())
     }
 
@@ -153,7 +143,10 @@ fn position(row: &Row) -> usize {
 fn neighbour(row: &Row) -> Option<Neighbour> {
     let other = row.id(2)?;
     Some(match row.bool(1) {
-        Some(true) => Neighbour::Parent(other, row.text(3, EdgeType::from_stored)),
+        Some(true) => {
+            let edge_type = row.text(3, EdgeType::from_stored);
+            Neighbour::Parent(ParentEdge { parent: other, edge_type })
+        }
         _ => Neighbour::Child(other),
     })
 }

@@ -74,11 +74,9 @@ unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
         unsafe {
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             let of_call = pg_sys::CurrentMemoryContext;
-            let mut columns = std::ptr::null_mut();
-            pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut columns);
             pg_sys::MemoryContextSwitchTo((*(*result).econtext).ecxt_per_query_memory);
-            // Only the copy: the look-up leaves more behind, and this context lives for all calls.
-            columns = pg_sys::CreateTupleDescCopy(columns);
+            // What is expected of a function with declared columns is a row of these.
+            let columns = pg_sys::CreateTupleDescCopy((*result).expectedDesc);
             let random = pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random as i32;
             let random = (*result).allowedModes & random != 0;
             let store = pg_sys::tuplestore_begin_heap(random, false, pg_sys::work_mem);

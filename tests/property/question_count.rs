@@ -8,7 +8,7 @@ use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::edge::{Edge, EdgeType};
 use kernel::policy::SlicePolicy;
 use kernel::slicer::{Limits, Slicer, slice};
-use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
+use kernel::store::{GraphStore, Neighbour, ScoredTurn, Sink};
 use kernel::turn::{Phase, Role, Turn, TurnId};
 
 struct Counting {
@@ -30,8 +30,7 @@ macro_rules! count {
 
 count! {
     scored(ids: &[TurnId]) -> ScoredTurn;
-    neighbours(of: &[TurnId]) -> (TurnId, Neighbour);
-    parents(of: &[TurnId]) -> (usize, ParentEdge);
+    neighbours(parents_of: &[TurnId], children_of: &[TurnId]) -> (TurnId, Neighbour);
     children(of: &[TurnId]) -> (usize, ScoredTurn);
     missing_children(of: &[TurnId]) -> (usize, TurnId);
     turns(ids: &[TurnId]) -> Turn;

@@ -48,17 +48,6 @@ impl MemoryStore {
         at(&self.turns_by_id, id).map(|position| (position, &self.turns[position]))
     }
 
-    /// The other ends of a turn's edges, with the edges' positions.
-    fn ends(&self, turn: TurnId) -> impl Iterator<Item = (usize, Neighbour)> {
-        let parents = at(&self.edges_by_child, turn).map(|position| {
-            let Edge { parent, edge_type, .. } = self.edges[position];
-            (position, Neighbour::Parent(parent, edge_type))
-        });
-        let children = at(&self.edges_by_parent, turn)
-            .map(|position| (position, Neighbour::Child(self.edges[position].child)));
-        parents.chain(children)
-    }
-
     /// Gives rows, each with its storage position, to the sink until it has enough.
     fn answer<T>(
         &mut self,
@@ -105,35 +94,21 @@ impl GraphStore for MemoryStore {
 
     fn neighbours(
         &mut self,
-        of: &[TurnId],
+        parents_of: &[TurnId],
+        children_of: &[TurnId],
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), Infallible> {
         let mut rows = Vec::new();
-        for turn in of {
-            rows.extend(self.ends(*turn).map(|(position, end)| (position, (*turn, end))));
-        }
-        self.answer(rows, sink)
-    }
-
-    fn parents(
-        &mut self,
-        of: &[TurnId],
-        sink: Sink<'_, (usize, ParentEdge)>,
-    ) -> Result<(), Infallible> {
-        let mut rows = Vec::new();
-        for (index, child) in of.iter().enumerate() {
-            for position in at(&self.edges_by_child, *child) {
+        for child in parents_of {
+            rows.extend(at(&self.edges_by_child, *child).map(|position| {
                 let Edge { parent, edge_type, .. } = self.edges[position];
-                let mut turns: Vec<Option<ScoredTurn>> =
-                    self.rows(parent).map(|(_, turn)| Some(scored(turn))).collect();
-                if turns.is_empty() {
-                    turns.push(None);
-                }
-                rows.extend(turns.into_iter().map(|turn| {
-                    let edge = ParentEdge { parent, edge_type, turn };
-                    (position, (index, edge))
-                }));
-            }
+                (position, (*child, Neighbour::Parent(ParentEdge { parent, edge_type })))
+            }));
+        }
+        for parent in children_of {
+            rows.extend(at(&self.edges_by_parent, *parent).map(|position| {
+                (position, (*parent, Neighbour::Child(self.edges[position].child)))
+            }));
         }
         self.answer(rows, sink)
     }
