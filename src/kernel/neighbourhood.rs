@@ -24,7 +24,7 @@ pub struct Limits {
     pub crowded: usize,
     /// A turn with more children than this is wide: its children are streamed, not held.
     pub wide: usize,
-    /// Most rows of turns that are held on the chance that they are selected.
+    /// Most rows of turns that are held, whether selected or not, for this slice and the next.
     pub rows: usize,
     /// Most ids held for a slice.
     pub held: usize,
@@ -32,7 +32,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, nearby: 64, crowded: 128, wide: 1024, rows: 40_000, held: 1_000_000 }
+        Limits { batch: 24, nearby: 128, crowded: 128, wide: 1024, rows: 40_000, held: 1_000_000 }
     }
 }
 
@@ -133,7 +133,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             && self.parents.get(&id).is_some_and(|edges| edges.iter().all(has_parent))
     }
 
-    /// The edges into a turn whose parents are loaded.
+    /// The edges into a turn whose edges are loaded.
     pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
         &self.parents[&of]
     }
@@ -171,16 +171,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.load_parents(&of)?;
         let edges = of.iter().flat_map(|id| &self.parents[id]);
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
-        self.load_turns(parents.clone(), false)?;
-        let mut children_of = of;
-        if siblings > 0 {
-            children_of.extend(parents);
-        }
+        let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
+        self.load_turns(parents, false)?;
+        self.check_held(0)?;
         self.load_children(children_of, siblings)
     }
 
-    /// The edges of these turns and, level by level, of those around them. What is `seen` are they and what
-    /// is next to those within the radius.
+    /// The edges of these turns and, level by level, of those around them. Adds to `seen` the turns at the ends
+    /// of the edges of those within the radius.
     fn read_around(
         &mut self,
         of: &[TurnId],
@@ -209,15 +207,16 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             }
             let mut next = [parents.clone(), children].concat();
             next.truncate((of.len() + around).saturating_sub(read.turns()));
+            parents.truncate(next.len());
+            if next.is_empty() {
+                break;
+            }
             // At the radius nothing is expanded, but what is there may have children that are siblings.
             let children_of = match (step < steps, siblings) {
                 (true, _) => next.clone(),
                 (false, 0) => Vec::new(),
                 (false, _) => parents,
             };
-            if next.is_empty() {
-                break;
-            }
             self.store.check_interrupts();
             level = self.read_edges(next, children_of, read.ends())?;
         }
@@ -234,16 +233,16 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         besides: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
         let room = self.limits.held.saturating_sub(self.held() + besides);
-        let Neighbourhood { store, limits, parents, children, crowded, .. } = self;
-        parents_of.retain(|id| !parents.contains_key(id));
-        children_of.retain(|id| !children.contains_key(id));
+        parents_of.retain(|id| !self.parents.contains_key(id));
+        children_of.retain(|id| !self.children.contains_key(id));
+        let Neighbourhood { store, limits, crowded, .. } = self;
         loop {
             parents_of.retain(|id| !crowded.contains(id));
             children_of.retain(|id| !crowded.contains(id));
-            let (mut parents, mut children) = (Lists::new(&parents_of), Lists::new(&children_of));
             if parents_of.is_empty() && children_of.is_empty() {
                 return Ok(EdgesRead::default());
             }
+            let (mut parents, mut children) = (Lists::new(&parents_of), Lists::new(&children_of));
             let (mut count, mut passed_over) = (0, 0);
             let most_passed_over = limits.crowded.saturating_mul(16);
             store
@@ -457,7 +456,7 @@ impl EdgesRead {
         self.parents.len() + self.children.len()
     }
 
-    /// Of how many turns edges were read.
+    /// Of how many turns edges were read, at least.
     fn turns(&self) -> usize {
         self.parents.len().max(self.children.len())
     }
@@ -531,10 +530,12 @@ impl ChildList {
 
     /// The children; one that came with two scores is a twin.
     fn finish(mut self, twins: &mut HashSet<TurnId>) -> Children {
-        self.sort();
-        let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
-        ids.sort_unstable();
-        twins.extend(ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+        if self.turns.len() > 1 {
+            self.sort();
+            let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
+            ids.sort_unstable();
+            twins.extend(ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+        }
         if self.wide { Children::Wide(self.turns) } else { Children::All(self.turns) }
     }
 }

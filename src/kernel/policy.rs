@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 
@@ -324,6 +325,9 @@ impl FromStr for SlicePolicy {
         if let Some(preset) = Self::preset(text) {
             return Ok(preset);
         }
+        if let Some((_, preset)) = PRESET_TEXTS.iter().find(|(canonical, _)| canonical == text) {
+            return Ok(preset.clone());
+        }
         match Json::parse(text) {
             Ok(Json::Object(entries)) => Self::from_entries(entries, Numbers::AsWritten),
             Ok(Json::String(name)) => Self::preset(&name).ok_or_else(|| no_preset(&name)),
@@ -341,6 +345,12 @@ impl FromStr for SlicePolicy {
         }
     }
 }
+
+/// The presets by their canonical texts: what is mostly read need not be parsed each time.
+static PRESET_TEXTS: LazyLock<Vec<(String, SlicePolicy)>> = LazyLock::new(|| {
+    let presets = SlicePolicy::PRESETS.into_iter().filter_map(SlicePolicy::preset);
+    presets.map(|preset| (preset.canonical_text(), preset)).collect()
+});
 
 fn no_preset(name: &str) -> PolicyError {
     PolicyError::Syntax(format!("no slice policy preset is named {}", shown(name)))

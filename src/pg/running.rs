@@ -28,7 +28,10 @@ impl<'a> BatchStatement<'a> {
 
     /// Hands each row for these ids, and those others, to `sink`, read on the snapshot of the first batch.
     pub fn ask(&mut self, batch: [&[TurnId]; 2], sink: impl FnMut(Row) -> ControlFlow<()>) {
-        self.running.get_or_insert_with(|| Running::start(self.text)).answer(batch, sink);
+        // Put back only after an answer without an error.
+        let mut running = self.running.take().unwrap_or_else(|| Running::start(self.text));
+        running.answer(batch, sink);
+        self.running = Some(running);
     }
 }
 
@@ -91,6 +94,7 @@ impl Running {
                 environment,
                 0,
             );
+            // Not with EXEC_FLAG_REWIND: it asks nodes to keep the rows they gave.
             pg_sys::ExecutorStart(desc, 0);
             let owner = pg_sys::CurrentResourceOwner;
             Running { desc, batch, columns, cached, owner, _plan: plan }

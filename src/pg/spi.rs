@@ -6,7 +6,7 @@
 //! caller's snapshot, and rows go from the executor straight to a closure: nothing is copied into
 //! an SPI tuple table.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 use kernel::turn::TurnId;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
+use pgrx::{PgList, pg_sys};
 
 use super::error::SqlError;
 
@@ -50,6 +50,8 @@ pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
 pub(super) struct Plan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
+    /// For whom it was last made.
+    made_for: Cell<Option<(pg_sys::Oid, bool)>>,
 }
 
 impl Plan {
@@ -57,17 +59,70 @@ impl Plan {
         self.plan.as_ptr()
     }
 
-    /// The server's plan, made anew where it is not valid, to be given back. Estimates for a graph with hubs
+    /// The server's plan, made anew where it does not hold, to be given back. Estimates for a graph with hubs
     /// would have it scan the tables, compile that, and remember rows that do not come again: what asks by
     /// ids is planned to probe indexes.
     ///
     /// # Safety
     /// To be called within a [`Connection`].
     pub(super) unsafe fn probing(&self) -> NonNull<pg_sys::CachedPlan> {
-        let _settings = ProbingSettings::make();
-        // SAFETY: the plan is kept, of one statement, and not one for a single use.
-        let cached = unsafe { pg_sys::SPI_plan_get_cached_plan(self.as_ptr()) };
+        // SAFETY: the plan is kept, of one statement, and not one for a single use. After an error the
+        // (sub)transaction's abort unmakes the settings.
+        let cached = unsafe {
+            if self.holds() {
+                pg_sys::SPI_plan_get_cached_plan(self.as_ptr())
+            } else {
+                let level = pg_sys::NewGUCNestLevel();
+                PROBING.into_iter().for_each(switch_off);
+                let cached = pg_sys::SPI_plan_get_cached_plan(self.as_ptr());
+                pg_sys::AtEOXact_GUC(true, level);
+                cached
+            }
+        };
+        self.made_for.set(Some(planned_for()));
         NonNull::new(cached).expect("SPI_plan_get_cached_plan returns a plan or raises")
+    }
+
+    /// Whether the server would use its plan as it is. Settings made at each call would cost as much as ten
+    /// probes.
+    fn holds(&self) -> bool {
+        // SAFETY: a kept plan has one source, which lives as long as it.
+        unsafe {
+            let sources = pg_sys::SPI_plan_get_plan_sources(self.as_ptr());
+            let source = PgList::<pg_sys::CachedPlanSource>::from_pg(sources).get_ptr(0);
+            let source = source.expect("a plan has a source");
+            let plan = (*source).gplan;
+            self.made_for.get() == Some(planned_for())
+                && (*source).is_valid
+                && !plan.is_null()
+                && (*plan).is_valid
+        }
+    }
+}
+
+/// What a plan depends on beside the catalog and the search_path, which is fixed.
+fn planned_for() -> (pg_sys::Oid, bool) {
+    // SAFETY: reads the session's state.
+    unsafe { (pg_sys::GetUserId(), pg_sys::row_security) }
+}
+
+/// What the planner must not think of where indexes are to be probed.
+const PROBING: [&CStr; 4] = [c"enable_seqscan", c"enable_bitmapscan", c"enable_memoize", c"jit"];
+
+/// Switches a setting off as a function's SET clause would.
+fn switch_off(setting: &CStr) {
+    // SAFETY: a setting of the server that anybody may set.
+    unsafe {
+        pg_sys::set_config_option(
+            setting.as_ptr(),
+            c"off".as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
     }
 }
 
@@ -76,38 +131,6 @@ impl Drop for Plan {
         // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
         // as a running one holds its own Rc.
         unsafe { pg_sys::SPI_freeplan(self.as_ptr()) };
-    }
-}
-
-/// What the planner is told while a plan is made. Settings of a function would be made and unmade at each of
-/// its calls, which costs as much as ten probes.
-struct ProbingSettings {
-    before: [bool; 4],
-}
-
-impl ProbingSettings {
-    fn make() -> Self {
-        // SAFETY: see `variables`.
-        ProbingSettings { before: Self::variables().map(|value| unsafe { value.replace(false) }) }
-    }
-
-    /// The variables of the settings. The backend has one thread, and its planner reads them.
-    fn variables() -> [*mut bool; 4] {
-        [
-            &raw mut pg_sys::enable_seqscan,
-            &raw mut pg_sys::enable_bitmapscan,
-            &raw mut pg_sys::enable_memoize,
-            &raw mut pg_sys::jit_enabled,
-        ]
-    }
-}
-
-impl Drop for ProbingSettings {
-    fn drop(&mut self) {
-        for (value, before) in Self::variables().into_iter().zip(self.before) {
-            // SAFETY: see `variables`.
-            unsafe { value.write(before) };
-        }
     }
 }
 
@@ -309,7 +332,7 @@ pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
         );
         let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
         assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
-        Rc::new(Plan { plan, text })
+        Rc::new(Plan { plan, text, made_for: Cell::new(None) })
     };
     PLANS.with_borrow_mut(|plans| {
         if plans.len() >= MAX_PLANS {

@@ -55,6 +55,7 @@ unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
             if result.is_null()
                 || (*result).type_ != pg_sys::NodeTag::T_ReturnSetInfo
                 || (*result).allowedModes & materialize == 0
+                || (*result).expectedDesc.is_null()
             {
                 let code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
                 SqlError::new(
