@@ -207,7 +207,7 @@ fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
 /// hands each row to `sink`.
 ///
 /// The statement's plan is generic and kept by its text, so the text must name its tables with
-/// their schemas and say all that the plan depends on.
+/// their schemas and say all that the plan depends on. One that asks by ids is planned to probe indexes.
 pub fn query(
     statement: &str,
     arguments: &[Argument<'_>],

@@ -1,4 +1,4 @@
-//! How many statements a slice starts.
+//! How many statements a slice starts, and how they are planned.
 
 mod common;
 
@@ -26,12 +26,15 @@ fn graph(name: &str, parents: &str) -> Database {
     database
 }
 
-/// How many turns the slices of fifty anchors have, and the most statements that one of them starts.
-fn sliced(database: &Database) -> (i64, usize) {
+/// A slice: how many turns it has, and the plans of the statements that it started.
+type Sliced = (i64, Vec<String>);
+
+/// The slices of fifty anchors.
+fn slices(database: &Database) -> Vec<Sliced> {
     let (sender, plans) = channel();
     let note = move |notice: DbError| {
         if notice.message().starts_with("duration: ") {
-            let _ = sender.send(());
+            let _ = sender.send(notice.message().to_owned());
         }
     };
     let mut client = database.server.connect_noting(&database.name, note);
@@ -43,28 +46,53 @@ fn sliced(database: &Database) -> (i64, usize) {
              SET auto_explain.log_level = notice",
         )
         .unwrap();
-    let (mut turns, mut most) = (0, 0);
-    for n in (100..5000).step_by(100) {
+    let mut slice = |n: i32| {
         plans.try_iter().for_each(drop);
         let slice = "SELECT json_array_length(graph_slice(turn($1)) -> 'turns')::bigint";
-        turns += client.query_one(slice, &[&n]).unwrap().get::<_, i64>(0);
-        // The statement that calls the function is none of the slice's.
-        most = most.max(plans.try_iter().count() - 1);
-    }
-    (turns, most)
+        let turns = client.query_one(slice, &[&n]).unwrap().get(0);
+        // The statement that calls the function is none of the slice's, and the last to end.
+        let mut plans: Vec<String> = plans.try_iter().collect();
+        plans.pop();
+        (turns, plans)
+    };
+    (100..5000).step_by(100).map(&mut slice).collect()
+}
+
+fn turns(slices: &[Sliced]) -> i64 {
+    slices.iter().map(|(turns, _)| turns).sum()
+}
+
+/// The most statements that a slice started.
+fn statements(slices: &[Sliced]) -> usize {
+    slices.iter().map(|(_, plans)| plans.len()).max().unwrap_or(0)
 }
 
 #[test]
 fn a_slice_of_a_chain_starts_at_most_thirty_statements() {
-    let (turns, statements) = sliced(&graph("statements_chain", "ARRAY[n - 1]"));
-    assert_eq!(turns, 49 * 21);
-    assert!((1..=30).contains(&statements), "{statements}");
+    let slices = slices(&graph("statements_chain", "ARRAY[n - 1]"));
+    assert_eq!(turns(&slices), 49 * 21);
+    assert!((1..=30).contains(&statements(&slices)), "{}", statements(&slices));
 }
 
 #[test]
 fn a_slice_of_a_dense_graph_starts_at_most_sixty_statements() {
-    let dense = graph("statements_dense", "ARRAY[n - 1 - n % 3, n - 1 - n * 7 % 29]");
-    let (turns, statements) = sliced(&dense);
-    assert_eq!(turns, 49 * 256);
-    assert!((1..=60).contains(&statements), "{statements}");
+    let slices = slices(&graph("statements_dense", "ARRAY[n - 1 - n % 3, n - 1 - n * 7 % 29]"));
+    assert_eq!(turns(&slices), 49 * 256);
+    assert!((1..=60).contains(&statements(&slices)), "{}", statements(&slices));
+}
+
+#[test]
+fn a_slice_probes_indexes_though_the_average_turn_has_very_many_children() {
+    // Turn 1 has nearly all children, and so has the average of those that have any.
+    let hub = graph("statements_hub", "ARRAY[CASE WHEN n % 50 = 0 THEN n - 50 ELSE 1 END]");
+    let slices = slices(&hub);
+    assert!(turns(&slices) > 49 * 20);
+    let plans = slices.iter().flat_map(|(_, plans)| plans);
+    let plans: Vec<&String> = plans.filter(|plan| plan.contains("memory_turn")).collect();
+    assert!(plans.len() >= 2 * 49, "{}", plans.len());
+    for plan in plans {
+        let probes = ["Index Scan", "Index Only Scan"].iter().any(|scan| plan.contains(scan));
+        let others = ["Seq Scan", "Bitmap", "Memoize"].iter().any(|node| plan.contains(node));
+        assert!(probes && !others, "{plan}");
+    }
 }
