@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use kernel::export::Export;
-use kernel::keys::EpochKeys;
+use kernel::keys::{EpochKeys, Secret};
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
@@ -54,8 +54,8 @@ fn graph_slice_turns(
     ),
 > {
     let taken = TakenSlice::new(anchor, &policy.0).or_raise();
-    let signer = Signer::load(&taken.graph).or_raise();
-    let export = signer.sign(&taken.slice, &policy.0, &taken.caller).or_raise();
+    let signer = Signer::load(&taken.graph, &taken.caller, &policy.0).or_raise();
+    let export = signer.sign(&taken.slice).or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
     TableIterator::new(move |put| {
         for SelectedTurn { turn, distance, priority, selection_order } in taken.slice.turns {
@@ -132,7 +132,7 @@ impl TakenSlice {
 
     /// The export, with its tokens.
     pub fn export(&self, policy: &SlicePolicy) -> Result<Export<'_>, SqlError> {
-        Signer::load(&self.graph)?.export(&self.slice, policy, &self.caller)
+        Signer::load(&self.graph, &self.caller, policy)?.export(&self.slice)
     }
 }
 
@@ -140,7 +140,7 @@ impl TakenSlice {
 pub fn ready(policy: &SlicePolicy) -> Result<(), SqlError> {
     guc::check_budget(policy)?;
     let graph = Graph::current()?;
-    Signer::load(&graph)?;
+    Keys::load(graph.name.clone())?.active()?;
     Ok(())
 }
 
@@ -158,7 +158,7 @@ pub fn export_each<A>(
     guc::check_budget(policy)?;
     let graph = Graph::current()?;
     let caller = Caller::current(&graph);
-    let signer = Signer::load(&graph)?;
+    let signer = Signer::load(&graph, &caller, policy)?;
     let mut store = PgStore::new(&graph, &caller);
     let mut slicer = Slicer::new(&mut store, policy, Limits::default());
     let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
@@ -167,7 +167,7 @@ pub fn export_each<A>(
         let slice =
             id(anchor).and_then(|id| Ok(with_policy_hint(caller.rls, || slicer.slice(id))?));
         let flow = match slice {
-            Ok(slice) => each(anchor, signer.export(&slice, policy, &caller)),
+            Ok(slice) => each(anchor, signer.export(&slice)),
             Err(error) => each(anchor, Err(error)),
         };
         if flow.is_break() {
@@ -177,42 +177,42 @@ pub fn export_each<A>(
     Ok(())
 }
 
-/// Signs slices of a graph with the keys of now.
+/// Signs slices of a graph, taken for a caller by a policy, with the keys of now.
 struct Signer<'a> {
     graph: &'a Graph,
+    caller: &'a Caller,
+    policy: &'a SlicePolicy,
     keys: Keys,
     active: EpochKeys,
 }
 
 impl<'a> Signer<'a> {
-    fn load(graph: &'a Graph) -> Result<Self, SqlError> {
+    fn load(
+        graph: &'a Graph,
+        caller: &'a Caller,
+        policy: &'a SlicePolicy,
+    ) -> Result<Self, SqlError> {
         let keys = Keys::load(graph.name.clone())?;
         let active = keys.active()?;
-        Ok(Signer { graph, keys, active })
+        Ok(Signer { graph, caller, policy, keys, active })
     }
 
-    fn export<'s>(
-        &self,
-        slice: &'s Slice,
-        policy: &SlicePolicy,
-        caller: &Caller,
-    ) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, policy);
-        let circumstances = caller.circumstances(self.graph)?;
-        export.attest(policy, &self.active, self.keys.v2_secret(&self.active), circumstances);
+    fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, self.policy);
+        let circumstances = self.caller.circumstances(self.graph)?;
+        export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
         Ok(export)
     }
 
     /// The export with the published token alone, where the content is not handed out as one.
-    fn sign<'s>(
-        &self,
-        slice: &'s Slice,
-        policy: &SlicePolicy,
-        caller: &Caller,
-    ) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, policy);
-        export.sign(self.keys.v2_secret(&self.active), &caller.circumstances(self.graph)?);
+    fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, self.policy);
+        export.sign(self.v2_secret(), &self.caller.circumstances(self.graph)?);
         Ok(export)
+    }
+
+    fn v2_secret(&self) -> &Secret {
+        self.keys.v2_secret(&self.active)
     }
 }
 
