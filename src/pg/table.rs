@@ -5,9 +5,10 @@ use pgrx::iter;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{IntoHeapTuple, PgSqlErrorCode, pg_sys};
+use pgrx::{PgSqlErrorCode, Uuid, pg_sys};
 
 use super::error::SqlError;
+use super::text_type::JsonText;
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, by
 /// which its macro knows the columns, is called for each row: settings of the function are then made and
@@ -39,7 +40,7 @@ where
 
 // SAFETY: the one call fills the caller's ReturnSetInfo as materialize mode asks, and nothing is kept for
 // another call.
-unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
+unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
     type Item = Self;
     type Ret = Self;
 
@@ -70,8 +71,8 @@ unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
 
     unsafe fn box_ret_in_fcinfo(fcinfo: pg_sys::FunctionCallInfo, table: Self) -> pg_sys::Datum {
         // SAFETY: the tuplestore and the row type live in the context that ReturnSetInfo names for them.
-        // A row is formed in a context of its own, emptied after each, with the columns the function is
-        // declared with; filling goes on in the function's context.
+        // A row has as many values as the function is declared with, of their types, and the store copies
+        // them while row and values are there; filling goes on in the function's context.
         unsafe {
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             let of_call = pg_sys::CurrentMemoryContext;
@@ -82,20 +83,18 @@ unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
             let random = (*result).allowedModes & random != 0;
             let store = pg_sys::tuplestore_begin_heap(random, false, pg_sys::work_mem);
             pg_sys::MemoryContextSwitchTo(of_call);
-            let of_row = pg_sys::AllocSetContextCreateExtended(
-                of_call,
-                c"row of a table".as_ptr(),
-                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
+            let mut values = Values::default();
             (table.fill)(&mut |row| {
-                pg_sys::MemoryContextSwitchTo(of_row);
-                pg_sys::tuplestore_puttuple(store, row.into_heap_tuple(columns));
-                pg_sys::MemoryContextReset(of_row);
-                pg_sys::MemoryContextSwitchTo(of_call);
+                values.clear();
+                row.write(&mut values);
+                assert_eq!(
+                    values.datums.len(),
+                    (*columns).natts as usize,
+                    "a value for each column"
+                );
+                let (datums, nulls) = (values.datums.as_mut_ptr(), values.nulls.as_mut_ptr());
+                pg_sys::tuplestore_putvalues(store, columns, datums, nulls);
             });
-            pg_sys::MemoryContextDelete(of_row);
             (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
             (*result).setResult = store;
             (*result).setDesc = columns;
@@ -107,4 +106,127 @@ unsafe impl<Row: IntoHeapTuple> RetAbi for TableIterator<'_, Row> {
     unsafe fn move_into_fcinfo_fcx(self, _fcinfo: pg_sys::FunctionCallInfo) {}
 
     unsafe fn fill_fcinfo_fcx(&self, _fcinfo: pg_sys::FunctionCallInfo) {}
+}
+
+/// A row whose columns have values.
+pub trait Columns {
+    /// Adds a value for each column.
+    fn write(&self, values: &mut Values);
+}
+
+macro_rules! columns {
+    ($($column:ident)*) => {
+        impl<$($column: Value),*> Columns for ($($column,)*) {
+            #[allow(non_snake_case)]
+            fn write(&self, values: &mut Values) {
+                let ($($column,)*) = self;
+                $($column.write(values);)*
+            }
+        }
+    };
+}
+
+columns! { A B C }
+columns! { A B C D }
+columns! { A B C D E F G H I J K L M N O P Q }
+
+/// The values of a row as the server reads them. What they point to is there until the next row: nothing is
+/// allocated for each.
+#[derive(Default)]
+pub struct Values {
+    datums: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+    /// By column; words, as the server wants a text aligned.
+    texts: Vec<Vec<u32>>,
+}
+
+impl Values {
+    fn clear(&mut self) {
+        self.datums.clear();
+        self.nulls.clear();
+    }
+
+    fn push(&mut self, datum: impl Into<pg_sys::Datum>) {
+        self.datums.push(datum.into());
+        self.nulls.push(false);
+    }
+
+    fn push_null(&mut self) {
+        self.datums.push(pg_sys::Datum::null());
+        self.nulls.push(true);
+    }
+
+    fn push_text(&mut self, text: &str) {
+        let column = self.datums.len();
+        self.texts.resize_with(self.texts.len().max(column + 1), Vec::new);
+        let words = &mut self.texts[column];
+        let bytes = pg_sys::VARHDRSZ + text.len();
+        assert!(bytes < 1 << 30, "a text has less than a gibibyte");
+        words.resize(bytes.div_ceil(size_of::<u32>()), 0);
+        let stored = words.as_mut_ptr();
+        // SAFETY: the words have room for the header and the bytes behind it.
+        unsafe {
+            pgrx::set_varsize_4b(stored.cast(), bytes as i32);
+            let data = stored.cast::<u8>().add(pg_sys::VARHDRSZ);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), data, text.len());
+        }
+        self.push(stored);
+    }
+}
+
+/// A value of a column.
+pub trait Value {
+    /// Adds itself. It must not be moved before the row is put.
+    fn write(&self, values: &mut Values);
+}
+
+impl Value for Uuid {
+    fn write(&self, values: &mut Values) {
+        values.push(self.as_bytes().as_ptr());
+    }
+}
+
+impl Value for i32 {
+    fn write(&self, values: &mut Values) {
+        values.push(*self);
+    }
+}
+
+impl Value for i64 {
+    fn write(&self, values: &mut Values) {
+        values.push(*self);
+    }
+}
+
+impl Value for f32 {
+    fn write(&self, values: &mut Values) {
+        values.push(self.to_bits());
+    }
+}
+
+impl Value for &str {
+    fn write(&self, values: &mut Values) {
+        values.push_text(self);
+    }
+}
+
+impl Value for String {
+    fn write(&self, values: &mut Values) {
+        values.push_text(self);
+    }
+}
+
+impl Value for JsonText {
+    fn write(&self, values: &mut Values) {
+        values.push_text(&self.0);
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn write(&self, values: &mut Values) {
+        match self {
+            Some(value) => value.write(values),
+            None => values.push_null(),
+        }
+    }
 }
