@@ -12,7 +12,7 @@ use std::rc::Rc;
 use kernel::turn::TurnId;
 use pgrx::{PgList, pg_sys};
 
-use super::spi::{Connection, Plan, Receiver, Row, plan, uuid_array};
+use super::spi::{Connection, Plan, Receiver, Row, kept_plan, make_plan, uuid_array};
 
 /// A statement over `batch`, started when it is first asked.
 pub struct BatchStatement<'a> {
@@ -76,13 +76,17 @@ impl Running {
             let environment = pg_sys::create_queryEnv();
             pg_sys::register_ENR(environment, relation);
 
-            let connection = Connection::open();
-            let code = pg_sys::SPI_register_relation(relation);
-            assert_eq!(code, pg_sys::SPI_OK_REL_REGISTER as i32, "SPI_register_relation failed");
-            let plan = plan(text, &[]);
-            let cached = plan.probing().as_ptr();
-            drop(connection);
-
+            let plan = kept_plan(text).unwrap_or_else(|| {
+                let _connection = Connection::open();
+                let code = pg_sys::SPI_register_relation(relation);
+                assert_eq!(
+                    code,
+                    pg_sys::SPI_OK_REL_REGISTER as i32,
+                    "SPI_register_relation failed"
+                );
+                make_plan(text, &[])
+            });
+            let cached = plan.probing(environment);
             let statement = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
             let desc = pg_sys::CreateQueryDesc(
                 statement.expect("a plan has a statement"),

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::ops::ControlFlow;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 
 use kernel::turn::TurnId;
@@ -59,28 +59,33 @@ impl Plan {
         self.plan.as_ptr()
     }
 
-    /// The server's plan, made anew where it does not hold, to be given back. Estimates for a graph with hubs
-    /// would have it scan the tables, compile that, and remember rows that do not come again: what asks by
-    /// ids is planned to probe indexes.
+    /// The server's plan, made anew where it does not hold, to be given back by the current resource owner.
+    /// Estimates for a graph with hubs would have it scan the tables, compile that, and remember rows that do
+    /// not come again: what asks by ids is planned to probe indexes.
     ///
     /// # Safety
-    /// To be called within a [`Connection`].
-    pub(super) unsafe fn probing(&self) -> NonNull<pg_sys::CachedPlan> {
-        // SAFETY: the plan is kept, of one statement, and not one for a single use. After an error the
-        // (sub)transaction's abort unmakes the settings.
+    /// The environment has the relations that are not in the catalog, or is null where there are none.
+    pub(super) unsafe fn probing(
+        &self,
+        environment: *mut pg_sys::QueryEnvironment,
+    ) -> *mut pg_sys::CachedPlan {
+        // SAFETY: the source is kept and its plan generic. After an error the (sub)transaction's abort
+        // unmakes the settings.
         let cached = unsafe {
+            let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
+            let cached = || pg_sys::GetCachedPlan(source, null_mut(), owner, environment);
             if self.holds() {
-                pg_sys::SPI_plan_get_cached_plan(self.as_ptr())
+                cached()
             } else {
                 let level = pg_sys::NewGUCNestLevel();
                 PROBING.into_iter().for_each(switch_off);
-                let cached = pg_sys::SPI_plan_get_cached_plan(self.as_ptr());
+                let cached = cached();
                 pg_sys::AtEOXact_GUC(true, level);
                 cached
             }
         };
         self.made_for.set(Some(planned_for()));
-        NonNull::new(cached).expect("SPI_plan_get_cached_plan returns a plan or raises")
+        cached
     }
 
     /// Whether the server would use its plan as it is. Settings made at each call would cost a small slice
@@ -88,14 +93,21 @@ impl Plan {
     fn holds(&self) -> bool {
         // SAFETY: a kept plan has one source, which lives as long as it.
         unsafe {
-            let sources = pg_sys::SPI_plan_get_plan_sources(self.as_ptr());
-            let source = PgList::<pg_sys::CachedPlanSource>::from_pg(sources).get_ptr(0);
-            let source = source.expect("a plan has a source");
+            let source = self.source();
             let plan = (*source).gplan;
             self.made_for.get() == Some(planned_for())
                 && (*source).is_valid
                 && !plan.is_null()
                 && (*plan).is_valid
+        }
+    }
+
+    fn source(&self) -> *mut pg_sys::CachedPlanSource {
+        // SAFETY: a kept plan has a list of one source; both live as long as it.
+        unsafe {
+            let sources = pg_sys::SPI_plan_get_plan_sources(self.as_ptr());
+            let source = PgList::<pg_sys::CachedPlanSource>::from_pg(sources).get_ptr(0);
+            source.expect("a plan has a source")
         }
     }
 }
@@ -216,8 +228,10 @@ pub fn query(
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
     if arguments.iter().any(|argument| matches!(argument, Argument::Ids(_))) {
-        // SAFETY: within the connection; given back to the owner that it was taken for.
-        unsafe { pg_sys::ReleaseCachedPlan(plan.probing().as_ptr(), pg_sys::CurrentResourceOwner) };
+        // SAFETY: the statement is over the catalog's relations; the owner is the one it was taken for.
+        unsafe {
+            pg_sys::ReleaseCachedPlan(plan.probing(null_mut()), pg_sys::CurrentResourceOwner)
+        };
     }
     let mut receiver = Receiver::new(&mut sink);
     // SAFETY: the parameter list lives, like the values in it, in SPI's procedure context until
@@ -316,10 +330,17 @@ impl Drop for Cursor {
     }
 }
 
-pub(super) fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
-    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(statement).cloned()) {
-        return plan;
-    }
+fn plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
+    kept_plan(statement).unwrap_or_else(|| make_plan(statement, arguments))
+}
+
+/// The statement's plan, if it has one already.
+pub(super) fn kept_plan(statement: &str) -> Option<Rc<Plan>> {
+    PLANS.with_borrow(|plans| plans.get(statement).cloned())
+}
+
+/// The statement's plan, kept from now on. Called within a [`Connection`] that has the statement's relations.
+pub(super) fn make_plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
     let text = CString::new(statement).expect("statements hold no NUL byte");
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|a| a.type_oid()).collect();
     // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
