@@ -33,7 +33,7 @@ pub fn slice<S: GraphStore>(
 }
 
 /// How many anchors to give [`Slicer::read_ahead`].
-pub const READ_TOGETHER: usize = 32;
+pub const READ_TOGETHER: usize = 128;
 
 /// Takes slices of one snapshot, reading what they share once.
 pub struct Slicer<'a, S> {
