@@ -59,6 +59,7 @@ fn graph_slice_turns(
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
     TableIterator::new(move |put| {
         for SelectedTurn { turn, distance, priority, selection_order } in taken.slice.turns {
+            let turn = Rc::unwrap_or_clone(turn);
             put((
                 to_sql_uuid(turn.id),
                 distance as i32,
@@ -127,7 +128,7 @@ impl TakenSlice {
 
     /// Its turns, by id.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
-        self.slice.turns.iter().map(|selected| &selected.turn)
+        self.slice.turns.iter().map(|selected| &*selected.turn)
     }
 
     /// The export, with its tokens.

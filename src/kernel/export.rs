@@ -41,7 +41,7 @@ impl<'a> Export<'a> {
     #[must_use]
     pub fn new(slice: &'a Slice, policy: &SlicePolicy) -> Self {
         let policy_params_hash = policy.params_hash();
-        let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &selected.turn).collect();
+        let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &*selected.turn).collect();
         let slice_id = slice_id(slice.anchor, &turns, &slice.edges, &policy_params_hash);
         let graph_snapshot_hash = graph_snapshot_hash(&turns, slice.edges.len());
         Export {

@@ -5,7 +5,9 @@
 //! asked for, or is fetched then.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
 
@@ -64,7 +66,7 @@ pub(crate) struct Neighbourhood<'a, S> {
     /// Turns that are stored more than once.
     twins: HashSet<TurnId>,
     /// Whole rows, where they were read at once.
-    rows: HashMap<TurnId, Turn>,
+    rows: HashMap<TurnId, Rc<Turn>>,
     parents: HashMap<TurnId, Vec<ParentEdge>>,
     children: HashMap<TurnId, Children>,
     crowded: HashSet<TurnId>,
@@ -307,14 +309,18 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut ids: Vec<TurnId>,
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
-        ids.retain(|id| !self.turns.contains_key(id));
-        ids.sort_unstable();
-        ids.dedup();
+        let Neighbourhood { store, turns, twins, rows, .. } = self;
+        turns.reserve(ids.len());
+        ids.retain(|id| match turns.entry(*id) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(unknown) => {
+                unknown.insert(None);
+                true
+            }
+        });
         if ids.is_empty() {
             return Ok(());
         }
-        let Neighbourhood { store, turns, twins, rows, .. } = self;
-        turns.extend(ids.iter().map(|id| (*id, None)));
         let mut add = |turn: ScoredTurn| {
             if turns.insert(turn.id, Some(turn)).flatten().is_some() {
                 twins.insert(turn.id);
@@ -324,7 +330,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let answered = if whole {
             store.turns(&ids, &mut |turn| {
                 let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
-                rows.insert(turn.id, turn);
+                rows.insert(turn.id, Rc::new(turn));
                 add(scored)
             })
         } else {
@@ -394,14 +400,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     }
 
     /// The whole rows of these turns, in their order.
-    pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Turn>, SliceError<S::Error>> {
+    pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
         let missing: Vec<TurnId> =
             ids.iter().copied().filter(|id| !self.rows.contains_key(id)).collect();
         if !missing.is_empty() {
             let Neighbourhood { store, twins, rows, .. } = self;
             let mut add = |turn: Turn| {
                 let id = turn.id;
-                if rows.insert(id, turn).is_some() {
+                if rows.insert(id, Rc::new(turn)).is_some() {
                     twins.insert(id);
                 }
                 ControlFlow::Continue(())

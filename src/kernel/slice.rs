@@ -1,6 +1,7 @@
 //! What the slicer returns.
 
 use std::fmt;
+use std::rc::Rc;
 
 use crate::edge::Edge;
 use crate::turn::{Turn, TurnId};
@@ -8,8 +9,8 @@ use crate::turn::{Turn, TurnId};
 /// A turn of a slice, with how it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectedTurn {
-    /// The turn.
-    pub turn: Turn,
+    /// The turn, which slices taken together share.
+    pub turn: Rc<Turn>,
     /// Hops from the anchor as the expansion counted them; siblings inherit theirs.
     pub distance: u32,
     /// The priority it was selected by.

@@ -297,7 +297,12 @@ mod tests {
             created_at: None,
             content_hash: None,
         });
-        let turns = vec![SelectedTurn { turn, distance: 0, priority: 1.0, selection_order: 0 }];
+        let turns = vec![SelectedTurn {
+            turn: turn.into(),
+            distance: 0,
+            priority: 1.0,
+            selection_order: 0,
+        }];
         let slice = Slice { anchor: id, turns, edges: Vec::new() };
         let export = Export::new(&slice, &SlicePolicy::default());
         let mut builder = SliceSetsBuilder { most_members: 2, ..SliceSetsBuilder::default() };

@@ -49,8 +49,12 @@ impl Worked {
     /// The slice in the export, as if it had just been taken.
     fn slice(&self) -> Slice {
         let export = ParsedExport::parse(&self.export, &|| ()).unwrap();
-        let selected =
-            |turn: Turn| SelectedTurn { turn, distance: 0, priority: 0.0, selection_order: 0 };
+        let selected = |turn: Turn| SelectedTurn {
+            turn: turn.into(),
+            distance: 0,
+            priority: 0.0,
+            selection_order: 0,
+        };
         Slice {
             anchor: export.anchor,
             turns: export.turns.into_iter().map(selected).collect(),

@@ -18,7 +18,12 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
         let mut turn = turn(number, 1);
         // No export holds a NUL: PostgreSQL could not store it.
         turn.session_id = session.replace('\0', "");
-        SelectedTurn { turn, distance: 0, priority: 1.0, selection_order: number as u32 }
+        SelectedTurn {
+            turn: turn.into(),
+            distance: 0,
+            priority: 1.0,
+            selection_order: number as u32,
+        }
     };
     let mut turns = vec![selected(1, session), selected(2, "")];
     turns.sort_by_key(|selected| selected.turn.id);

@@ -1,5 +1,7 @@
 //! What the kernel signs, and what a forger can do without its key.
 
+use std::rc::Rc;
+
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::attestation::Circumstances;
 use kernel::edge::{Edge, EdgeType};
@@ -58,7 +60,7 @@ impl Claim {
 
     /// The turn of this number, 1 to 5.
     pub fn turn(&mut self, number: usize) -> &mut Turn {
-        &mut self.slice.turns[number - 1].turn
+        Rc::make_mut(&mut self.slice.turns[number - 1].turn)
     }
 
     /// The export that these keys sign.
@@ -108,7 +110,7 @@ pub fn turn(number: u64) -> Turn {
 }
 
 pub fn selected(turn: Turn) -> SelectedTurn {
-    SelectedTurn { turn, distance: 0, priority: 0.0, selection_order: 0 }
+    SelectedTurn { turn: turn.into(), distance: 0, priority: 0.0, selection_order: 0 }
 }
 
 /// The verifier: two epochs of the graph `default`, the second one signs.
