@@ -1,10 +1,11 @@
 //! The export of a slice: its canonical bytes and fingerprints (SlicePolicy v1 §6).
 
 use serde::Serialize;
+use uuid::fmt::Hyphenated;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::attestation::{Attestation, Circumstances, TokenFields, digest};
-use crate::canonical::{SCHEMA_VERSION, json_hash, json_text};
+use crate::canonical::{SCHEMA_VERSION, json_hash, json_text, xxh64_hex};
 use crate::edge::Edge;
 use crate::keys::{EpochKeys, Secret};
 use crate::policy::{POLICY_ID, SlicePolicy};
@@ -131,29 +132,50 @@ struct Summary<'a> {
     admissibility_token: Option<&'a str>,
 }
 
-/// The selection fingerprint (§6.3).
+/// The selection fingerprint (§6.3): of the canonical JSON of an array of all that selects.
 pub(crate) fn slice_id(
     anchor: TurnId,
     turns: &[&Turn],
     edges: &[Edge],
     params_hash: &str,
 ) -> String {
-    #[derive(Serialize)]
-    struct FingerprintEdge {
-        parent: TurnId,
-        child: TurnId,
-        edge_type: &'static str,
+    // Nearly all of it is ids, which need no escapes: a serializer would look at each of their bytes.
+    let mut json = String::with_capacity(40 * turns.len() + 128 * edges.len() + 128);
+    json.push('[');
+    push_id(&mut json, anchor);
+    json.push(',');
+    push_array(&mut json, turns, |json, turn| push_id(json, turn.id));
+    json.push(',');
+    push_array(&mut json, edges, |json, edge| {
+        json.push_str("{\"parent\":");
+        push_id(json, edge.parent);
+        json.push_str(",\"child\":");
+        push_id(json, edge.child);
+        json.push_str(",\"edge_type\":\"");
+        json.push_str(edge.edge_type.fingerprint_name());
+        json.push_str("\"}");
+    });
+    json.push(',');
+    // The rest of the array, from behind its own bracket.
+    json.push_str(&json_text(&(POLICY_ID, params_hash, SCHEMA_VERSION))[1..]);
+    xxh64_hex(json.as_bytes())
+}
+
+fn push_id(json: &mut String, id: TurnId) {
+    json.push('"');
+    json.push_str(id.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]));
+    json.push('"');
+}
+
+fn push_array<T>(json: &mut String, items: &[T], push: impl Fn(&mut String, &T)) {
+    json.push('[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        push(json, item);
     }
-    let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
-    let edges: Vec<FingerprintEdge> = edges
-        .iter()
-        .map(|edge| FingerprintEdge {
-            parent: edge.parent,
-            child: edge.child,
-            edge_type: edge.edge_type.fingerprint_name(),
-        })
-        .collect();
-    json_hash(&(anchor, ids, edges, POLICY_ID, params_hash, SCHEMA_VERSION))
+    json.push(']');
 }
 
 /// The content fingerprint: of the content hashes where every turn has one, else of counts and
@@ -172,4 +194,43 @@ pub(crate) fn graph_snapshot_hash(turns: &[&Turn], edge_count: usize) -> String 
         hasher.update(hash.as_bytes());
     }
     format!("{:016x}", hasher.digest())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::EdgeType;
+    use crate::turn::StoredTurn;
+
+    #[derive(Serialize)]
+    struct FingerprintEdge {
+        parent: TurnId,
+        child: TurnId,
+        edge_type: &'static str,
+    }
+
+    #[test]
+    fn the_selection_fingerprint_is_of_canonical_json() {
+        let id = TurnId::from_u128;
+        let turn = |n| Turn::from(StoredTurn { id: id(n), ..StoredTurn::default() });
+        let turns = [turn(0xab), turn(0xcd << 64), turn(u128::MAX)];
+        let edges: Vec<Edge> = EdgeType::ALL
+            .iter()
+            .map(|edge_type| Edge { parent: id(1), child: id(2), edge_type: *edge_type })
+            .collect();
+        for (turns, edges) in [(&turns[..], &edges[..]), (&turns[..1], &edges[..1]), (&[], &[])] {
+            for params_hash in ["0123456789abcdef", "\"],\\"] {
+                let refs: Vec<&Turn> = turns.iter().collect();
+                let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
+                let named = edges.iter().map(|edge| FingerprintEdge {
+                    parent: edge.parent,
+                    child: edge.child,
+                    edge_type: edge.edge_type.fingerprint_name(),
+                });
+                let named: Vec<FingerprintEdge> = named.collect();
+                let all = (id(3), ids, named, POLICY_ID, params_hash, SCHEMA_VERSION);
+                assert_eq!(slice_id(id(3), &refs, edges, params_hash), json_hash(&all));
+            }
+        }
+    }
 }

@@ -91,7 +91,7 @@ named_enum! {
 }
 
 /// A turn as stored: every column may be NULL or odd.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StoredTurn<'a> {
     /// The turn's id.
     pub id: TurnId,

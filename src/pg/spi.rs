@@ -29,21 +29,25 @@ thread_local! {
 
 /// The `uuid[]` of these ids, in the current memory context.
 pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
-    let mut elements: Vec<pg_sys::Datum> =
-        ids.iter().map(|id| pg_sys::Datum::from(id.as_bytes().as_ptr())).collect();
-    // SAFETY: each element points to the 16 bytes of an id, which is how a uuid (16 bytes, by
-    // reference, char aligned) is stored; the array copies them.
+    let bytes = ARRAY_HEADER + size_of_val(ids);
+    // SAFETY: an array of one dimension without NULLs is ArrayType, its length and its lower bound, then,
+    // aligned, its elements; a uuid is stored as its 16 bytes. There is room for all of them.
     unsafe {
-        pg_sys::construct_array(
-            elements.as_mut_ptr(),
-            elements.len() as c_int,
-            pg_sys::UUIDOID,
-            16,
-            false,
-            pg_sys::TYPALIGN_CHAR as std::ffi::c_char,
-        )
+        if ids.is_empty() {
+            return pg_sys::construct_empty_array(pg_sys::UUIDOID).into();
+        }
+        let array: *mut pg_sys::ArrayType = pg_sys::palloc(bytes).cast();
+        pgrx::set_varsize_4b(array.cast(), bytes as i32);
+        (*array).ndim = 1;
+        (*array).dataoffset = 0;
+        (*array).elemtype = pg_sys::UUIDOID;
+        array.add(1).cast::<[c_int; 2]>().write([ids.len() as c_int, 1]);
+        let elements = array.cast::<u8>().add(ARRAY_HEADER).cast::<[u8; 16]>();
+        for (index, id) in ids.iter().enumerate() {
+            elements.add(index).write(id.into_bytes());
+        }
+        array.into()
     }
-    .into()
 }
 
 /// A prepared statement that lives as long as the backend.
@@ -472,7 +476,11 @@ impl Row {
                 pgrx::vardata_any(text).cast::<u8>(),
                 pgrx::varsize_any_exhdr(text),
             );
-            let result = read(Some(&String::from_utf8_lossy(bytes)));
+            // The lossy conversion looks at each byte, this one at eight.
+            let result = match std::str::from_utf8(bytes) {
+                Ok(text) => read(Some(text)),
+                Err(_) => read(Some(&String::from_utf8_lossy(bytes))),
+            };
             if text != stored {
                 pg_sys::pfree(text.cast());
             }
