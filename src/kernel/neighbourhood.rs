@@ -280,6 +280,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
         let whole = read.ends() <= 3 * read.lists() && self.rows.len() < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
+        self.parents.reserve(read.parents.len());
+        self.children.reserve(read.children.len());
         for (turn, parents) in read.parents {
             self.keep_parents(turn, parents);
         }
@@ -328,6 +330,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             ControlFlow::Continue(())
         };
         let answered = if whole {
+            rows.reserve(ids.len());
             store.turns(&ids, &mut |turn| {
                 let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
                 rows.insert(turn.id, Rc::new(turn));
@@ -475,22 +478,27 @@ impl EdgesRead {
 
 /// A list for each of some turns.
 struct Lists<T> {
-    places: HashMap<TurnId, usize>,
     lists: Vec<(TurnId, Vec<T>)>,
+    /// Empty where looking through few lists is quicker.
+    places: HashMap<TurnId, usize>,
 }
 
 impl<T> Lists<T> {
     fn new(of: &[TurnId]) -> Self {
-        Lists {
-            places: of.iter().enumerate().map(|(place, id)| (*id, place)).collect(),
-            lists: of.iter().map(|id| (*id, Vec::new())).collect(),
-        }
+        let lists = of.iter().map(|id| (*id, Vec::new())).collect();
+        let places = of.iter().enumerate().map(|(place, id)| (*id, place));
+        Lists { lists, places: if of.len() > 8 { places.collect() } else { HashMap::default() } }
     }
 
     /// Adds to a turn's list, unless it has `most` already.
     fn push(&mut self, of: TurnId, item: T, most: usize) -> bool {
-        let Some(place) = self.places.get(&of) else { return true };
-        let list = &mut self.lists[*place].1;
+        let place = if self.places.is_empty() {
+            self.lists.iter().position(|(turn, _)| *turn == of)
+        } else {
+            self.places.get(&of).copied()
+        };
+        let Some(place) = place else { return true };
+        let list = &mut self.lists[place].1;
         let fits = list.len() < most;
         if fits {
             list.push(item);
