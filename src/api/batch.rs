@@ -38,7 +38,7 @@ fn graph_slices(
 }
 
 /// Slices are taken ahead of their rows until their exports have so many bytes.
-const AHEAD_BYTES: usize = 1 << 22;
+const AHEAD_BYTES: usize = 1 << 21;
 
 /// The rows of many anchors, made as they are asked for: neighbours are read for some anchors together.
 struct Batch {
