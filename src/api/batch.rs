@@ -38,7 +38,7 @@ fn graph_slices(
 }
 
 /// Slices are taken ahead of their rows until their exports have so many bytes.
-const AHEAD_BYTES: usize = 1 << 21;
+const AHEAD_BYTES: usize = 1 << 20;
 
 /// The rows of many anchors, made as they are asked for: neighbours are read for some anchors together.
 struct Batch {
@@ -79,9 +79,9 @@ impl Batch {
             if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         self.taken += self.rows.len();
-        // What is read for slices that are then not taken is read in vain.
-        self.together = if bytes < AHEAD_BYTES { 2 * self.together } else { self.rows.len() };
-        self.together = self.together.min(READ_TOGETHER);
+        // What is read for slices that are then not taken is read in vain: no more than are likely to fit.
+        let fitting = self.rows.len() * AHEAD_BYTES / bytes.max(1);
+        self.together = fitting.min(2 * self.together).clamp(1, READ_TOGETHER);
         Ok(())
     }
 }
