@@ -6,7 +6,7 @@ use kernel::slicer::READ_TOGETHER;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use super::slice::{export_each, export_text, ready};
+use super::slice::{Found, export_each, export_text, ready};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid};
 
@@ -33,6 +33,7 @@ fn graph_slices(
         anchors,
         taken: 0,
         together: 1,
+        found: Found::default(),
         rows: VecDeque::new(),
     })
 }
@@ -48,6 +49,8 @@ struct Batch {
     taken: usize,
     /// How many more to take next.
     together: usize,
+    /// What their slices found.
+    found: Found,
     /// Their rows that were not yet asked for.
     rows: VecDeque<SliceRow>,
 }
@@ -68,8 +71,9 @@ impl Batch {
         let end = self.anchors.len().min(self.taken + self.together);
         let mut bytes = 0;
         let id = |anchor: &Option<Uuid>| anchor.map(from_sql_uuid).ok_or_else(null_anchor);
-        export_each(&self.policy, &self.anchors[self.taken..end], id, |anchor, export| {
-            self.rows.push_back(match export.and_then(|export| export_text(&export)) {
+        let Batch { policy, anchors, found, rows, .. } = self;
+        export_each(policy, found, &anchors[self.taken..end], id, |anchor, export| {
+            rows.push_back(match export.and_then(|export| export_text(&export)) {
                 Ok(text) => {
                     bytes += text.0.len();
                     (*anchor, Some(text), None, None)

@@ -6,7 +6,7 @@ use kernel::slicer::READ_TOGETHER;
 use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
-use super::slice::{export_each, ready};
+use super::slice::{Found, export_each, ready};
 use crate::pg::error::SqlError;
 use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy};
@@ -42,9 +42,9 @@ fn summaries(
     put: &mut dyn FnMut(SummaryRow),
 ) -> Result<(), SqlError> {
     ready(policy)?;
-    let mut bytes = 0;
+    let (mut bytes, mut found) = (0, Found::default());
     for anchors in anchors.chunks(READ_TOGETHER) {
-        export_each(policy, anchors, turn_id, |anchor, export| {
+        export_each(policy, &mut found, anchors, turn_id, |anchor, export| {
             put(match export {
                 Ok(export) => {
                     let text = export.summary_json();

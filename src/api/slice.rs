@@ -6,7 +6,7 @@ use kernel::keys::{EpochKeys, Secret};
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{self, Limits, Slicer};
+use kernel::slicer::{self, Known, Limits, Slicer};
 use kernel::turn::{Turn, TurnId};
 use pgrx::Uuid;
 use pgrx::prelude::*;
@@ -145,13 +145,30 @@ pub fn ready(policy: &SlicePolicy) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// What earlier slices of a query found, of which graph, and for whom.
+#[derive(Default)]
+pub struct Found(Option<(Rc<Graph>, Caller, Known)>);
+
+impl Found {
+    /// Takes out what holds for this caller of this graph. Where row security applies nothing does: its
+    /// policies may depend on anything.
+    fn take_for(&mut self, graph: &Rc<Graph>, caller: &Caller) -> Known {
+        match self.0.take() {
+            Some((of, by, known)) if Rc::ptr_eq(&of, graph) && by == *caller && !by.rls => known,
+            _ => Known::default(),
+        }
+    }
+}
+
 /// Takes the slices at these anchors, reading together what is around them, and hands over each export or
-/// what went wrong at its anchor, until there is a break.
+/// what went wrong at its anchor, until there is a break. `found` is what earlier slices by the same policy on
+/// the same snapshot found.
 ///
 /// # Errors
 /// As [`ready`].
 pub fn export_each<A>(
     policy: &SlicePolicy,
+    found: &mut Found,
     anchors: &[A],
     id: impl Fn(&A) -> Result<TurnId, SqlError>,
     mut each: impl FnMut(&A, Result<Export<'_>, SqlError>) -> ControlFlow<()>,
@@ -161,7 +178,8 @@ pub fn export_each<A>(
     let caller = Caller::current(&graph);
     let signer = Signer::load(&graph, &caller, policy)?;
     let mut store = PgStore::new(&graph, &caller);
-    let mut slicer = Slicer::new(&mut store, policy, Limits::default());
+    let known = found.take_for(&graph, &caller);
+    let mut slicer = Slicer::knowing(known, &mut store, policy, Limits::default());
     let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
     with_policy_hint(caller.rls, || slicer.read_ahead(&ids));
     for anchor in anchors {
@@ -175,6 +193,7 @@ pub fn export_each<A>(
             break;
         }
     }
+    *found = Found(Some((graph.clone(), caller, slicer.into_known())));
     Ok(())
 }
 

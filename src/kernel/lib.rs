@@ -24,6 +24,7 @@ pub mod explain;
 pub mod export;
 pub mod json;
 pub mod keys;
+mod known;
 mod neighbourhood;
 pub mod observer;
 pub mod parse;

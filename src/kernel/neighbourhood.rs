@@ -4,13 +4,13 @@
 //! branches, only what the best candidates need is. What was fetched decides no result: it is there when it is
 //! asked for, or is fetched then.
 
-use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::known::{ChildList, Known};
 use crate::slice::SliceError;
 use crate::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
 use crate::turn::{Turn, TurnId};
@@ -38,122 +38,29 @@ impl Default for Limits {
     }
 }
 
-/// What is kept of a turn's children, once each, in sibling order.
-pub(crate) enum Children {
-    All(Vec<ScoredTurn>),
-    /// Only the children that can be somebody's siblings.
-    Wide(Vec<ScoredTurn>),
-}
-
-impl Children {
-    pub(crate) fn in_sibling_order(&self) -> &[ScoredTurn] {
-        let (Children::All(turns) | Children::Wide(turns)) = self;
-        turns
-    }
-}
-
-/// Siblings come by salience, highest first, then by id.
-pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
-    // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
-    (Reverse(turn.salience.to_bits()), turn.id)
-}
-
 pub(crate) struct Neighbourhood<'a, S> {
     pub(crate) store: &'a mut S,
     limits: Limits,
-    /// Turns that were looked up; `None` is not there.
-    turns: HashMap<TurnId, Option<ScoredTurn>>,
-    /// Turns that are stored more than once.
-    twins: HashSet<TurnId>,
-    /// Whole rows, where they were read at once.
-    rows: HashMap<TurnId, Rc<Turn>>,
-    parents: HashMap<TurnId, Vec<ParentEdge>>,
-    children: HashMap<TurnId, Children>,
-    crowded: HashSet<TurnId>,
-    /// Entries in `parents` and `children`.
-    entries: usize,
-    /// Ids that were held when the slice began.
-    kept: usize,
+    pub(crate) known: Known,
 }
 
 impl<'a, S: GraphStore> Neighbourhood<'a, S> {
-    pub(crate) fn new(store: &'a mut S, limits: Limits) -> Self {
-        Neighbourhood {
-            store,
-            limits,
-            turns: HashMap::default(),
-            twins: HashSet::default(),
-            rows: HashMap::default(),
-            parents: HashMap::default(),
-            children: HashMap::default(),
-            crowded: HashSet::default(),
-            entries: 0,
-            kept: 0,
-        }
-    }
-
-    /// Begins a slice. What is known stays: slices of one conversation overlap.
-    pub(crate) fn begin_slice(&mut self) {
-        self.kept = self.entries + self.turns.len();
+    pub(crate) fn new(store: &'a mut S, limits: Limits, known: Known) -> Self {
+        Neighbourhood { store, limits, known }
     }
 
     /// Forgets what is known when it is much.
     pub(crate) fn make_room(&mut self) {
-        self.begin_slice();
-        if self.kept > self.limits.held / 10 || self.rows.len() > self.limits.rows {
-            self.forget();
+        self.known.begin_slice();
+        if self.known.kept > self.limits.held / 10 || self.known.rows.len() > self.limits.rows {
+            self.known = Known::default();
         }
-    }
-
-    /// Forgets what is known: after an error some of it may be there in part.
-    pub(crate) fn forget(&mut self) {
-        self.turns.clear();
-        self.twins.clear();
-        self.rows.clear();
-        self.parents.clear();
-        self.children.clear();
-        (self.entries, self.kept) = (0, 0);
-    }
-
-    /// How many ids are held for this slice.
-    pub(crate) fn held(&self) -> usize {
-        (self.entries + self.turns.len()).saturating_sub(self.kept)
-    }
-
-    /// Whether the turn is stored more than once, as far as that is known.
-    pub(crate) fn is_twin(&self, id: TurnId) -> bool {
-        self.twins.contains(&id)
-    }
-
-    /// Whether everything is there to expand this turn with so many siblings.
-    pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
-        let has_parent = |edge: &ParentEdge| {
-            self.turns.contains_key(&edge.parent)
-                && (siblings == 0 || self.children.contains_key(&edge.parent))
-        };
-        self.children.contains_key(&id)
-            && self.parents.get(&id).is_some_and(|edges| edges.iter().all(has_parent))
-    }
-
-    /// The edges into a turn whose edges are loaded.
-    pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
-        &self.parents[&of]
-    }
-
-    /// The parent at an edge into a loaded turn, or `None` where it dangles.
-    pub(crate) fn parent(&self, edge: &ParentEdge) -> Option<ScoredTurn> {
-        self.turns[&edge.parent]
-    }
-
-    /// The children of a loaded turn.
-    pub(crate) fn children(&self, of: TurnId) -> &Children {
-        &self.children[&of]
     }
 
     /// The turn, or `None` where there is none.
     pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
-        Ok(self.turns[&id])
+        Ok(self.known.turns[&id])
     }
 
     /// Loads these turns, the nearest of which has `steps` more to the radius, and, where there are
@@ -171,7 +78,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.keep(seen, read)?;
         // Crowded turns are left.
         self.load_parents(&of)?;
-        let edges = of.iter().flat_map(|id| &self.parents[id]);
+        let edges = of.iter().flat_map(|id| &self.known.parents[id]);
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
         let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
         self.load_turns(parents, false)?;
@@ -189,7 +96,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         around: usize,
         seen: &mut HashSet<TurnId>,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let known = of.iter().filter_map(|id| Some((*id, self.parents.get(id)?.clone()))).collect();
+        let known =
+            of.iter().filter_map(|id| Some((*id, self.known.parents.get(id)?.clone()))).collect();
         let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
         level.append(&mut EdgesRead { parents: known, children: Vec::new() });
         let mut read = EdgesRead::default();
@@ -234,13 +142,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut children_of: Vec<TurnId>,
         besides: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let room = self.limits.held.saturating_sub(self.held() + besides);
-        parents_of.retain(|id| !self.parents.contains_key(id));
-        children_of.retain(|id| !self.children.contains_key(id));
-        let Neighbourhood { store, limits, crowded, .. } = self;
+        let room = self.limits.held.saturating_sub(self.known.held() + besides);
+        parents_of.retain(|id| !self.known.parents.contains_key(id));
+        children_of.retain(|id| !self.known.children.contains_key(id));
+        let Neighbourhood { store, limits, known } = self;
         loop {
-            parents_of.retain(|id| !crowded.contains(id));
-            children_of.retain(|id| !crowded.contains(id));
+            parents_of.retain(|id| !known.crowded.contains(id));
+            children_of.retain(|id| !known.crowded.contains(id));
             if parents_of.is_empty() && children_of.is_empty() {
                 return Ok(EdgesRead::default());
             }
@@ -256,7 +164,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     if fits {
                         count += 1;
                     } else {
-                        crowded.insert(turn);
+                        known.crowded.insert(turn);
                         passed_over += 1;
                     }
                     continue_while(count <= room && passed_over <= most_passed_over)
@@ -268,8 +176,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             // To read a turn of very many edges to its end would take long.
             if passed_over <= most_passed_over {
                 let (mut parents, mut children) = (parents.lists, children.lists);
-                parents.retain(|(turn, _)| !crowded.contains(turn));
-                children.retain(|(turn, _)| !crowded.contains(turn));
+                parents.retain(|(turn, _)| !known.crowded.contains(turn));
+                children.retain(|(turn, _)| !known.crowded.contains(turn));
                 return Ok(EdgesRead { parents, children });
             }
         }
@@ -278,31 +186,18 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Looks up what was seen and the children of what was read, and keeps the edges.
     fn keep(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = read.ends() <= 3 * read.lists() && self.rows.len() < self.limits.rows;
+        let whole = read.ends() <= 3 * read.lists() && self.known.rows.len() < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
-        self.parents.reserve(read.parents.len());
-        self.children.reserve(read.children.len());
+        self.known.parents.reserve(read.parents.len());
+        self.known.children.reserve(read.children.len());
         for (turn, parents) in read.parents {
-            self.keep_parents(turn, parents);
+            self.known.keep_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.turns[child]).collect();
-            self.keep_children(turn, ChildList { turns, wide: false });
+            let turns = children.iter().filter_map(|child| self.known.turns[child]).collect();
+            self.known.keep_children(turn, ChildList { turns, wide: false });
         }
         self.check_held(0)
-    }
-
-    fn keep_parents(&mut self, of: TurnId, parents: Vec<ParentEdge>) {
-        self.entries += parents.len();
-        let before = self.parents.insert(of, parents);
-        self.entries -= before.map_or(0, |before| before.len());
-    }
-
-    fn keep_children(&mut self, of: TurnId, children: ChildList) {
-        let children = children.finish(&mut self.twins);
-        self.entries += children.in_sibling_order().len();
-        let before = self.children.insert(of, children);
-        self.entries -= before.map_or(0, |before| before.in_sibling_order().len());
     }
 
     /// Looks up turns: their whole rows, or only what scores them.
@@ -311,7 +206,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut ids: Vec<TurnId>,
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
-        let Neighbourhood { store, turns, twins, rows, .. } = self;
+        let Known { turns, twins, rows, .. } = &mut self.known;
         turns.reserve(ids.len());
         ids.retain(|id| match turns.entry(*id) {
             Entry::Occupied(_) => false,
@@ -331,13 +226,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         };
         let answered = if whole {
             rows.reserve(ids.len());
-            store.turns(&ids, &mut |turn| {
+            self.store.turns(&ids, &mut |turn| {
                 let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
                 rows.insert(turn.id, Rc::new(turn));
                 add(scored)
             })
         } else {
-            store.scored(&ids, &mut add)
+            self.store.scored(&ids, &mut add)
         };
         answered.map_err(SliceError::Store)
     }
@@ -345,13 +240,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Loads the edges into these turns.
     pub(crate) fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
         let mut of: Vec<TurnId> =
-            of.iter().copied().filter(|id| !self.parents.contains_key(id)).collect();
+            of.iter().copied().filter(|id| !self.known.parents.contains_key(id)).collect();
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.held());
+        let room = self.limits.held.saturating_sub(self.known.held());
         let mut parents = Lists::new(&of);
         let mut count = 0;
         self.store
@@ -365,7 +260,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, parents) in parents.lists {
-            self.keep_parents(turn, parents);
+            self.known.keep_parents(turn, parents);
         }
         Ok(())
     }
@@ -375,13 +270,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut of: Vec<TurnId>,
         siblings: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        of.retain(|id| !self.children.contains_key(id));
+        of.retain(|id| !self.known.children.contains_key(id));
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.held());
+        let room = self.limits.held.saturating_sub(self.known.held());
         // One more than a turn's siblings: the turn itself stands in its parent's list.
         let siblings = siblings.saturating_add(1).max(self.limits.wide / 2);
         let mut lists: Vec<ChildList> = Vec::new();
@@ -397,7 +292,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, children) in of.into_iter().zip(lists) {
-            self.keep_children(turn, children);
+            self.known.keep_children(turn, children);
         }
         Ok(())
     }
@@ -405,9 +300,9 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// The whole rows of these turns, in their order.
     pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
         let missing: Vec<TurnId> =
-            ids.iter().copied().filter(|id| !self.rows.contains_key(id)).collect();
+            ids.iter().copied().filter(|id| !self.known.rows.contains_key(id)).collect();
         if !missing.is_empty() {
-            let Neighbourhood { store, twins, rows, .. } = self;
+            let Known { twins, rows, .. } = &mut self.known;
             let mut add = |turn: Turn| {
                 let id = turn.id;
                 if rows.insert(id, Rc::new(turn)).is_some() {
@@ -415,17 +310,17 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 }
                 ControlFlow::Continue(())
             };
-            store.turns(&missing, &mut add).map_err(SliceError::Store)?;
+            self.store.turns(&missing, &mut add).map_err(SliceError::Store)?;
         }
-        if let Some(twin) = ids.iter().find(|id| self.twins.contains(id)) {
+        if let Some(twin) = ids.iter().find(|id| self.known.twins.contains(id)) {
             return Err(SliceError::DuplicateTurn(*twin));
         }
-        let row = |id| self.rows.get(id).cloned().ok_or(SliceError::Inconsistent(*id));
+        let row = |id| self.known.rows.get(id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.held() + more > self.limits.held {
+        if self.known.held() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
@@ -509,47 +404,4 @@ impl<T> Lists<T> {
 
 fn continue_while(condition: bool) -> ControlFlow<()> {
     if condition { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-}
-
-/// A turn's children as they arrive.
-#[derive(Default)]
-struct ChildList {
-    turns: Vec<ScoredTurn>,
-    wide: bool,
-}
-
-impl ChildList {
-    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are kept.
-    /// Returns how many entries were dropped.
-    fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
-        self.turns.push(turn);
-        let held = self.turns.len();
-        if held <= wide || held < 2 * siblings {
-            return 0;
-        }
-        // Duplicates by edge type are no children of their own, so sort them out first.
-        self.sort();
-        if self.turns.len() > siblings {
-            self.wide = true;
-            self.turns.truncate(siblings);
-        }
-        held - self.turns.len()
-    }
-
-    fn sort(&mut self) {
-        self.turns.sort_unstable_by_key(sibling_order);
-        // Equal entries are one child reached by several edges; unequal ones are kept to be found.
-        self.turns.dedup();
-    }
-
-    /// The children; one that came with two scores is a twin.
-    fn finish(mut self, twins: &mut HashSet<TurnId>) -> Children {
-        if self.turns.len() > 1 {
-            self.sort();
-            let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
-            ids.sort_unstable();
-            twins.extend(ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
-        }
-        if self.wide { Children::Wide(self.turns) } else { Children::All(self.turns) }
-    }
 }

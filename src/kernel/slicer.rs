@@ -10,8 +10,10 @@ use std::ops::ControlFlow;
 use foldhash::HashSet;
 
 use crate::edge::Edge;
+pub use crate::known::Known;
+use crate::known::{Children, sibling_order};
 pub use crate::neighbourhood::Limits;
-use crate::neighbourhood::{Children, Neighbourhood, sibling_order};
+use crate::neighbourhood::Neighbourhood;
 use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
@@ -45,7 +47,24 @@ pub struct Slicer<'a, S> {
 impl<'a, S: GraphStore> Slicer<'a, S> {
     /// A slicer over a store whose answers stay the same.
     pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
-        Slicer { around: Neighbourhood::new(store, limits), policy, limits }
+        Slicer::knowing(Known::default(), store, policy, limits)
+    }
+
+    /// A slicer that goes on with what another knew, of the same policy and limits, over a store that
+    /// answers the same.
+    pub fn knowing(
+        known: Known,
+        store: &'a mut S,
+        policy: &'a SlicePolicy,
+        limits: Limits,
+    ) -> Self {
+        Slicer { around: Neighbourhood::new(store, limits, known), policy, limits }
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn into_known(self) -> Known {
+        self.around.known
     }
 
     /// The slice at `anchor`.
@@ -64,12 +83,12 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             return;
         }
         let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
-        let unread = anchors.iter().filter(|id| !self.around.is_loaded(**id, siblings));
+        let unread = anchors.iter().filter(|id| !self.around.known.is_loaded(**id, siblings));
         let unread: Vec<TurnId> = unread.copied().collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
         if self.around.load(unread, siblings, steps, around).is_err() {
             // It will be met again by the slice that it belongs to.
-            self.around.forget();
+            self.around.known = Known::default();
         }
     }
 
@@ -80,13 +99,13 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
     ) -> Result<Slice, SliceError<S::Error>> {
         let slice = self.expansion(observer).slice(anchor);
         if !matches!(slice, Ok(_) | Err(SliceError::AnchorNotFound(_))) {
-            self.around.forget();
+            self.around.known = Known::default();
         }
         slice
     }
 
     fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
-        self.around.begin_slice();
+        self.around.known.begin_slice();
         Expansion {
             around: &mut self.around,
             observer,
@@ -153,7 +172,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if expands(self.policy) && !self.around.is_loaded(anchor, siblings) {
+        if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
@@ -180,12 +199,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.load_neighbours(candidate)?;
         let distance = candidate.distance + 1;
 
-        let parents = self.around.parents(candidate.id);
-        let parents = parents.iter().filter_map(|edge| self.around.parent(edge));
+        let parents = self.around.known.parents(candidate.id);
+        let parents = parents.iter().filter_map(|edge| self.around.known.parent(edge));
         let parents = parents.map(|turn| self.rank(&turn, distance)).collect();
         self.discover(parents, Via::Parent, candidate.id)?;
 
-        match self.around.children(candidate.id) {
+        match self.around.known.children(candidate.id) {
             Children::All(turns) => {
                 let children = turns.iter().map(|turn| self.rank(turn, distance)).collect();
                 self.discover(children, Via::Child, candidate.id)?;
@@ -219,7 +238,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         for rank in found {
             let new = self.visited.insert(rank.id);
             // One id with two scores in one answer is a twin as well.
-            if self.around.is_twin(rank.id) || !new && !self.frontier.contains(&rank) {
+            if self.around.known.is_twin(rank.id) || !new && !self.frontier.contains(&rank) {
                 return Err(SliceError::DuplicateTurn(rank.id));
             }
             if new {
@@ -232,12 +251,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
 
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
-        for edge in self.around.parents(expanded.id) {
-            if self.around.parent(edge).is_none() {
+        for edge in self.around.known.parents(expanded.id) {
+            if self.around.known.parent(edge).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
-                let siblings = self.around.children(edge.parent).in_sibling_order();
+                let siblings = self.around.known.children(edge.parent).in_sibling_order();
                 self.observer.siblings(edge.parent, siblings, expanded);
             }
         }
@@ -308,8 +327,9 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         }
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
+        let known = &self.around.known;
         found.retain(|rank| {
-            !self.around.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
+            !known.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
         });
         Ok(())
     }
@@ -322,11 +342,11 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         }
         // The best of all are among the best of each parent, beside the turn itself.
         let best = limit.saturating_add(1);
-        let mut siblings: Vec<ScoredTurn> = self
-            .around
+        let known = &self.around.known;
+        let mut siblings: Vec<ScoredTurn> = known
             .parents(id)
             .iter()
-            .flat_map(|edge| self.around.children(edge.parent).in_sibling_order().iter().take(best))
+            .flat_map(|edge| known.children(edge.parent).in_sibling_order().iter().take(best))
             .filter(|turn| turn.id != id)
             .copied()
             .collect();
@@ -339,7 +359,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Fetches what expanding the candidate needs, and the same for the best of the frontier.
     fn load_neighbours(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if self.around.is_loaded(candidate.id, siblings) {
+        if self.around.known.is_loaded(candidate.id, siblings) {
             return Ok(());
         }
         let most = self.limits.batch.min(self.budget_left()).max(1);
@@ -347,7 +367,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             .chain(self.frontier.iter().take(most - 1))
             .filter(|rank| rank.distance < self.policy.max_radius())
             .map(|rank| rank.id)
-            .filter(|id| !self.around.is_loaded(*id, siblings))
+            .filter(|id| !self.around.known.is_loaded(*id, siblings))
             .collect();
         let steps = self.policy.max_radius() - candidate.distance;
         self.load(batch, steps)
@@ -363,9 +383,10 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
         let within: HashSet<TurnId> = ids.iter().copied().collect();
+        let known = &self.around.known;
         let mut edges: Vec<Edge> = ids
             .iter()
-            .flat_map(|child| self.around.parents(*child).iter().map(move |edge| (child, edge)))
+            .flat_map(|child| known.parents(*child).iter().map(move |edge| (child, edge)))
             .filter(|(_, edge)| within.contains(&edge.parent))
             .map(|(child, edge)| Edge {
                 parent: edge.parent,
@@ -404,7 +425,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.around.held() + self.visited.len() + more > self.limits.held {
+        if self.around.known.held() + self.visited.len() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())

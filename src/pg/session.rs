@@ -9,6 +9,7 @@ use super::graph::Graph;
 use super::relation;
 
 /// Whose rights apply when a slice is begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     role: pg_sys::Oid,
     /// Whether row security applies to the graph's tables.

@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::slice::SelectedTurn;
-use kernel::slicer::{Limits, SliceError, Slicer, slice};
+use kernel::slicer::{Known, Limits, SliceError, Slicer, slice};
 use kernel::turn::TurnId;
 use proptest::prelude::*;
 
@@ -100,8 +100,10 @@ proptest! {
         random.shuffle(&mut anchors);
         let mut store = MemoryStore::new(case.graph).shuffled(seed);
         let alone: Vec<_> = anchors.iter().map(|id| slice(&mut store, &policy, *id)).collect();
-        let mut together = Slicer::new(&mut store, &policy, Limits { held, ..limits });
+        let mut known = Known::default();
         for (anchors, alone) in anchors.chunks(7).zip(alone.chunks(7)) {
+            let limits = Limits { held, ..limits };
+            let mut together = Slicer::knowing(known, &mut store, &policy, limits);
             together.read_ahead(anchors);
             for (anchor, alone) in anchors.iter().zip(alone) {
                 match together.slice(*anchor) {
@@ -109,6 +111,7 @@ proptest! {
                     slice => prop_assert_eq!(&slice, alone),
                 }
             }
+            known = together.into_known();
         }
     }
 }

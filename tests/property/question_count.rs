@@ -7,7 +7,7 @@ use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::edge::{Edge, EdgeType};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::{Limits, Slicer, slice};
+use kernel::slicer::{Known, Limits, Slicer, slice};
 use kernel::store::{GraphStore, Neighbour, ScoredTurn, Sink};
 use kernel::turn::{Phase, Role, Turn, TurnId};
 
@@ -104,6 +104,31 @@ fn anchors_read_together_share_their_questions() {
         slicer.slice(anchor).unwrap();
     }
     assert!(store.questions <= 30, "{} questions", store.questions);
+}
+
+/// How many questions the slice at a first anchor takes, when it was taken before a thousand others.
+fn questions_of_a_slice_retaken(limits: Limits) -> usize {
+    let chain = chain(2000);
+    let anchors: Vec<TurnId> = chain.turns.iter().step_by(2).map(|turn| turn.id).collect();
+    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let policy = SlicePolicy::default();
+    let mut known = Known::default();
+    for group in anchors.chunks(100).chain([&anchors[..1]]) {
+        store.questions = 0;
+        let mut slicer = Slicer::knowing(known, &mut store, &policy, limits);
+        slicer.read_ahead(group);
+        slicer.slice(group[0]).unwrap();
+        known = slicer.into_known();
+    }
+    store.questions
+}
+
+#[test]
+fn slices_of_a_batch_are_remembered_until_they_are_many() {
+    let limits = Limits::default();
+    assert_eq!(questions_of_a_slice_retaken(limits), 0);
+    assert!(questions_of_a_slice_retaken(Limits { rows: 1000, ..limits }) > 0);
+    assert!(questions_of_a_slice_retaken(Limits { held: 20_000, ..limits }) > 0);
 }
 
 #[test]

@@ -10,6 +10,13 @@ INSERT INTO seen.memory_turn_edges SELECT * FROM memory_turn_edges;
 SELECT graph_kernel.bind_tables('seen.memory_turns', 'seen.memory_turn_edges') IS NOT NULL AS bound;
 GRANT SELECT ON seen.memory_turns, seen.memory_turn_edges TO regress_alice, regress_bob;
 GRANT DELETE ON seen.memory_turn_edges TO regress_bob;
+-- A batch that streams goes on with the rights of who fetches; it slices some ahead.
+BEGIN;
+DECLARE c CURSOR FOR SELECT graph_slices(array_fill(turn(2), ARRAY[7]));
+MOVE 3 FROM c;
+SET LOCAL ROLE regress_nobody;
+FETCH c;
+ROLLBACK;
 -- Alice sees everything, Bob only what assistants said and turn 1.
 ALTER TABLE seen.memory_turns ENABLE ROW LEVEL SECURITY;
 CREATE POLICY alice ON seen.memory_turns TO regress_alice USING (true);
@@ -37,6 +44,23 @@ SET row_security = off;
 SELECT code, message FROM test_error('SELECT slice_id(2)');
 RESET row_security;
 RESET ROLE;
+
+-- A batch that streams goes on with the eyes of who fetches, and with what a policy then depends on.
+BEGIN;
+DECLARE c CURSOR FOR SELECT (r).slice -> 'attestation' ->> 'role' AS role, (r).slice ->> 'slice_id' AS slice_id
+    FROM (SELECT graph_slices(array_fill(turn(2), ARRAY[31])) AS r) AS s;
+SET LOCAL ROLE regress_alice;
+FETCH 3 FROM c;
+SET LOCAL ROLE regress_bob;
+FETCH 4 FROM c;
+RESET ROLE;
+CREATE POLICY hidden ON seen.memory_turns AS RESTRICTIVE TO regress_alice
+    USING (id IS DISTINCT FROM nullif(current_setting('seen.hidden', true), '')::uuid);
+SET LOCAL ROLE regress_alice;
+FETCH 8 FROM c;
+SELECT set_config('seen.hidden', turn(5)::text, true) IS NOT NULL AS hidden;
+FETCH 2 FROM c;
+ROLLBACK;
 
 -- The same on edges: Bob may see replies only.
 ALTER TABLE seen.memory_turn_edges ENABLE ROW LEVEL SECURITY;
