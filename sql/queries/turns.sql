@@ -1,10 +1,5 @@
--- For each batch the whole rows of its turns.
-SELECT t.*
-FROM batch AS b
-LEFT JOIN LATERAL (
-    SELECT {t.id}, {t.session_id}, {t.role}, {t.phase}, {t.salience}, {t.trajectory_depth},
-           {t.trajectory_sibling_order}, {t.trajectory_homogeneity}, {t.trajectory_temporal},
-           {t.trajectory_complexity}, {t.created_at}, {t.content_hash}
-    FROM {turns} AS t
-    WHERE {t.id} OPERATOR(pg_catalog.=) ANY (b.ids)
-) AS t ON true
+-- $1 uuid[]: the whole rows of these turns.
+SELECT {t.id}, {t.session_id}, {t.role}, {t.phase}, {t.salience}, {t.trajectory_depth}, {t.trajectory_sibling_order},
+       {t.trajectory_homogeneity}, {t.trajectory_temporal}, {t.trajectory_complexity}, {t.created_at}, {t.content_hash}
+FROM {turns} AS t
+WHERE {t.id} OPERATOR(pg_catalog.=) ANY ($1)

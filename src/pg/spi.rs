@@ -18,6 +18,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
 use super::error::SqlError;
+use super::text_type::to_sql_uuid;
 
 /// Kept plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -66,18 +67,12 @@ impl Plan {
     /// The server's plan, made anew where it does not hold, to be given back by the current resource owner.
     /// Estimates for a graph with hubs would have it scan the tables, compile that, and remember rows that do
     /// not come again: what asks by ids is planned to probe indexes.
-    ///
-    /// # Safety
-    /// The environment has the relations that are not in the catalog, or is null where there are none.
-    pub(super) unsafe fn probing(
-        &self,
-        environment: *mut pg_sys::QueryEnvironment,
-    ) -> *mut pg_sys::CachedPlan {
+    pub(super) fn probing(&self) -> *mut pg_sys::CachedPlan {
         // SAFETY: the source is kept and its plan generic. After an error the (sub)transaction's abort
         // unmakes the settings.
         let cached = unsafe {
             let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
-            let cached = || pg_sys::GetCachedPlan(source, null_mut(), owner, environment);
+            let cached = || pg_sys::GetCachedPlan(source, null_mut(), owner, null_mut());
             if self.holds() {
                 cached()
             } else {
@@ -177,6 +172,8 @@ impl Drop for Connection {
 pub enum Argument<'a> {
     /// A `uuid[]`.
     Ids(&'a [TurnId]),
+    /// A `uuid`.
+    Id(TurnId),
     /// A `bigint`.
     Number(i64),
     /// A `text`.
@@ -187,6 +184,7 @@ impl Argument<'_> {
     fn type_oid(self) -> pg_sys::Oid {
         match self {
             Argument::Ids(_) => pg_sys::UUIDARRAYOID,
+            Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Number(_) => pg_sys::INT8OID,
             Argument::Text(_) => pg_sys::TEXTOID,
         }
@@ -196,6 +194,7 @@ impl Argument<'_> {
     fn datum(self) -> Option<pg_sys::Datum> {
         match self {
             Argument::Ids(ids) => Some(uuid_array(ids)),
+            Argument::Id(id) => to_sql_uuid(id).into_datum(),
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.and_then(IntoDatum::into_datum),
         }
@@ -203,7 +202,7 @@ impl Argument<'_> {
 }
 
 /// The parameter list of a statement, in the current memory context.
-fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
+pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
     // SAFETY: the list is made with room for as many entries as are written.
     unsafe {
         let list = pg_sys::makeParamList(arguments.len() as c_int);
@@ -232,10 +231,8 @@ pub fn query(
     let _connection = Connection::open();
     let plan = plan(statement, arguments);
     if arguments.iter().any(|argument| matches!(argument, Argument::Ids(_))) {
-        // SAFETY: the statement is over the catalog's relations; the owner is the one it was taken for.
-        unsafe {
-            pg_sys::ReleaseCachedPlan(plan.probing(null_mut()), pg_sys::CurrentResourceOwner)
-        };
+        // SAFETY: the owner is the one it was taken for.
+        unsafe { pg_sys::ReleaseCachedPlan(plan.probing(), pg_sys::CurrentResourceOwner) };
     }
     let mut receiver = Receiver::new(&mut sink);
     // SAFETY: the parameter list lives, like the values in it, in SPI's procedure context until
@@ -343,7 +340,7 @@ pub(super) fn kept_plan(statement: &str) -> Option<Rc<Plan>> {
     PLANS.with_borrow(|plans| plans.get(statement).cloned())
 }
 
-/// The statement's plan, kept from now on. Called within a [`Connection`] that has the statement's relations.
+/// The statement's plan, kept from now on. Called within a [`Connection`].
 pub(super) fn make_plan(statement: &str, arguments: &[Argument<'_>]) -> Rc<Plan> {
     let text = CString::new(statement).expect("statements hold no NUL byte");
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|a| a.type_oid()).collect();
@@ -432,11 +429,6 @@ impl Row {
             let null = *(*self.slot).tts_isnull.add(column);
             (!null).then(|| *(*self.slot).tts_values.add(column))
         }
-    }
-
-    /// Whether the column is NULL.
-    pub fn is_null(&self, column: usize) -> bool {
-        self.datum(column).is_none()
     }
 
     /// A `uuid`.

@@ -45,6 +45,21 @@ SELECT edges FROM test_slice(2);
 ALTER TABLE part.edges ATTACH PARTITION part.edges_other FOR VALUES IN ('branch', 'reference');
 SELECT slice_id(2);
 
+-- By ids: which leaves have the turns is another question for each batch of a slice.
+CREATE TABLE part.by_id (LIKE memory_turns) PARTITION BY RANGE (id);
+CREATE TABLE part.by_child (LIKE memory_turn_edges) PARTITION BY RANGE (child_turn_id);
+SELECT format('CREATE TABLE part.id_%1$s PARTITION OF part.by_id FOR VALUES FROM (%2$L) TO (%3$L)', n, turn(n), turn(n + 1)),
+       format('CREATE TABLE part.child_%1$s PARTITION OF part.by_child FOR VALUES FROM (%2$L) TO (%3$L)', n, turn(n), turn(n + 1))
+FROM generate_series(1, 5) AS n \gexec
+CREATE TABLE part.child_x PARTITION OF part.by_child DEFAULT;
+CREATE UNIQUE INDEX ON part.by_id (id);
+CREATE INDEX ON part.by_child (parent_turn_id);
+CREATE INDEX ON part.by_child (child_turn_id);
+INSERT INTO part.by_id SELECT * FROM memory_turns;
+INSERT INTO part.by_child SELECT * FROM memory_turn_edges;
+SELECT graph_kernel.bind_tables('part.by_id', 'part.by_child') IS NOT NULL AS bound;
+SELECT n AS anchor, slice_id(n) FROM generate_series(1, 5) AS n;
+
 -- By session: the index holds id and session, so one id may be stored twice. Met while slicing, it is 21000.
 CREATE TABLE part.by_session (LIKE memory_turns) PARTITION BY LIST (session_id);
 CREATE TABLE part.session_1 PARTITION OF part.by_session FOR VALUES IN ('11111111-1111-1111-1111-111111111111');
