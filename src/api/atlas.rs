@@ -5,7 +5,7 @@ use kernel::canonical::json_text;
 use kernel::export::Export;
 use kernel::policy::SlicePolicy;
 use kernel::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
-use kernel::slicer::{Limits, READ_TOGETHER, Slicer};
+use kernel::slicer::{Limits, Slicer};
 use kernel::snapshot::GraphSnapshot;
 use kernel::turn::TurnId;
 use pgrx::Uuid;
@@ -111,11 +111,10 @@ impl Batch {
             let mut store = PgStore::new(&graph, &caller);
             let mut slicer = Slicer::new(&mut store, policy, Limits::default());
             let mut slices = SliceSetsBuilder::default();
-            for anchors in anchors.chunks(READ_TOGETHER) {
-                slicer.read_ahead(anchors);
-                for anchor in anchors {
-                    slices.push(&Export::new(&slicer.slice(*anchor)?, policy))?;
-                }
+            let mut next = &anchors[..];
+            while let Some((anchor, others)) = next.split_first() {
+                slices.push(&Export::new(&slicer.slice_before(*anchor, others)?, policy))?;
+                next = others;
             }
             Ok::<_, SqlError>(slices.finish(&tick))
         })?;

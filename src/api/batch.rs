@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use kernel::policy::SlicePolicy;
-use kernel::slicer::READ_TOGETHER;
+use kernel::slicer::LOOKED_AHEAD;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -32,23 +32,24 @@ fn graph_slices(
         policy: policy.0,
         anchors,
         taken: 0,
-        together: 1,
+        ahead: 1,
         found: Found::default(),
         rows: VecDeque::new(),
     })
 }
 
-/// Slices are taken ahead of their rows until their exports have so many bytes.
+/// At most so many slices are taken ahead of their rows, or those until their exports have so many bytes.
+const AHEAD: usize = 128;
 const AHEAD_BYTES: usize = 1 << 20;
 
-/// The rows of many anchors, made as they are asked for: neighbours are read for some anchors together.
+/// The rows of many anchors, made as they are asked for, some of them together.
 struct Batch {
     policy: SlicePolicy,
     anchors: Vec<Option<Uuid>>,
     /// How many anchors have had their slices taken.
     taken: usize,
     /// How many more to take next.
-    together: usize,
+    ahead: usize,
     /// What their slices found.
     found: Found,
     /// Their rows that were not yet asked for.
@@ -68,11 +69,12 @@ impl Iterator for Batch {
 
 impl Batch {
     fn take_some(&mut self) -> Result<(), SqlError> {
-        let end = self.anchors.len().min(self.taken + self.together);
-        let mut bytes = 0;
+        let left = &self.anchors[self.taken..];
+        let (anchors, next) = left.split_at(self.ahead.min(left.len()));
+        let next = &next[..next.len().min(LOOKED_AHEAD)];
+        let (rows, mut bytes) = (&mut self.rows, 0);
         let id = |anchor: &Option<Uuid>| anchor.map(from_sql_uuid).ok_or_else(null_anchor);
-        let Batch { policy, anchors, found, rows, .. } = self;
-        export_each(policy, found, &anchors[self.taken..end], id, |anchor, export| {
+        export_each(&self.policy, &mut self.found, anchors, next, id, |anchor, export| {
             rows.push_back(match export.and_then(|export| export_text(&export)) {
                 Ok(text) => {
                     bytes += text.0.len();
@@ -83,9 +85,9 @@ impl Batch {
             if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         self.taken += self.rows.len();
-        // What is read for slices that are then not taken is read in vain: no more than are likely to fit.
+        // Where row security applies, what is read for slices that are then not taken is read in vain.
         let fitting = self.rows.len() * AHEAD_BYTES / bytes.max(1);
-        self.together = fitting.min(2 * self.together).clamp(1, READ_TOGETHER);
+        self.ahead = fitting.min(2 * self.ahead).clamp(1, AHEAD);
         Ok(())
     }
 }

@@ -2,7 +2,6 @@ use std::ops::ControlFlow;
 
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
-use kernel::slicer::READ_TOGETHER;
 use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
@@ -42,24 +41,21 @@ fn summaries(
     put: &mut dyn FnMut(SummaryRow),
 ) -> Result<(), SqlError> {
     ready(policy)?;
-    let (mut bytes, mut found) = (0, Found::default());
-    for anchors in anchors.chunks(READ_TOGETHER) {
-        export_each(policy, &mut found, anchors, turn_id, |anchor, export| {
-            put(match export {
-                Ok(export) => {
-                    let text = export.summary_json();
-                    bytes += text.len();
-                    if bytes > EXPORT_MAX_BYTES {
-                        too_large().raise();
-                    }
-                    (anchor.clone(), Some(JsonText(text)), None, None)
+    let mut bytes = 0;
+    export_each(policy, &mut Found::default(), anchors, &[], turn_id, |anchor, export| {
+        put(match export {
+            Ok(export) => {
+                let text = export.summary_json();
+                bytes += text.len();
+                if bytes > EXPORT_MAX_BYTES {
+                    too_large().raise();
                 }
-                Err(error) => failed(anchor.clone(), &error),
-            });
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(())
+                (anchor.clone(), Some(JsonText(text)), None, None)
+            }
+            Err(error) => failed(anchor.clone(), &error),
+        });
+        ControlFlow::Continue(())
+    })
 }
 
 fn turn_id(anchor: &Option<String>) -> Result<TurnId, SqlError> {

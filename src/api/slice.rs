@@ -153,16 +153,17 @@ impl Found {
     /// Takes out what holds for this caller of this graph. Where row security applies nothing does: its
     /// policies may depend on anything.
     fn take_for(&mut self, graph: &Rc<Graph>, caller: &Caller) -> Known {
-        match self.0.take() {
-            Some((of, by, known)) if Rc::ptr_eq(&of, graph) && by == *caller && !by.rls => known,
-            _ => Known::default(),
+        let Some((of, by, mut known)) = self.0.take() else { return Known::default() };
+        if !Rc::ptr_eq(&of, graph) || by != *caller || by.rls {
+            known.forget();
         }
+        known
     }
 }
 
-/// Takes the slices at these anchors, reading together what is around them, and hands over each export or
-/// what went wrong at its anchor, until there is a break. `found` is what earlier slices by the same policy on
-/// the same snapshot found.
+/// Takes the slices at these anchors and hands over each export, or what went wrong at its anchor, until there is
+/// a break. What is around many of them, and of the `next` ones, is read together. `found` is what earlier slices by the
+/// same policy on the same snapshot found.
 ///
 /// # Errors
 /// As [`ready`].
@@ -170,6 +171,7 @@ pub fn export_each<A>(
     policy: &SlicePolicy,
     found: &mut Found,
     anchors: &[A],
+    next: &[A],
     id: impl Fn(&A) -> Result<TurnId, SqlError>,
     mut each: impl FnMut(&A, Result<Export<'_>, SqlError>) -> ControlFlow<()>,
 ) -> Result<(), SqlError> {
@@ -180,11 +182,16 @@ pub fn export_each<A>(
     let mut store = PgStore::new(&graph, &caller);
     let known = found.take_for(&graph, &caller);
     let mut slicer = Slicer::knowing(known, &mut store, policy, Limits::default());
-    let ids: Vec<TurnId> = anchors.iter().filter_map(|anchor| id(anchor).ok()).collect();
-    with_policy_hint(caller.rls, || slicer.read_ahead(&ids));
+    // What is read where row security applies does not hold for the next ones.
+    let next = if caller.rls { &[] } else { next };
+    let ids: Vec<TurnId> =
+        anchors.iter().chain(next).filter_map(|anchor| id(anchor).ok()).collect();
+    let mut next = &ids[..];
     for anchor in anchors {
-        let slice =
-            id(anchor).and_then(|id| Ok(with_policy_hint(caller.rls, || slicer.slice(id))?));
+        let slice = id(anchor).and_then(|id| {
+            next = &next[1..];
+            Ok(with_policy_hint(caller.rls, || slicer.slice_before(id, next))?)
+        });
         let flow = match slice {
             Ok(slice) => each(anchor, signer.export(&slice)),
             Err(error) => each(anchor, Err(error)),

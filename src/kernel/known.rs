@@ -7,6 +7,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::store::{ParentEdge, ScoredTurn};
 use crate::turn::{Turn, TurnId};
+use crate::window::Window;
 
 /// What is known of a graph: true of one snapshot, for one reader, and complete enough for one policy.
 #[derive(Default)]
@@ -25,9 +26,16 @@ pub struct Known {
     entries: usize,
     /// Ids that were held when the slice began.
     pub(crate) kept: usize,
+    /// Around which anchors it was read.
+    pub(crate) window: Window,
 }
 
 impl Known {
+    /// Forgets everything about the graph.
+    pub fn forget(&mut self) {
+        *self = Known { window: self.window.ended(), ..Known::default() };
+    }
+
     /// Begins a slice. What is known stays: slices of one conversation overlap.
     pub(crate) fn begin_slice(&mut self) {
         self.kept = self.entries + self.turns.len();

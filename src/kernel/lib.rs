@@ -43,3 +43,4 @@ pub mod sufficiency;
 pub mod turn;
 pub mod verify;
 pub mod why;
+mod window;

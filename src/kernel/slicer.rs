@@ -21,6 +21,7 @@ pub use crate::slice::SliceError;
 use crate::slice::{SelectedTurn, Slice};
 use crate::store::{GraphStore, ScoredTurn};
 use crate::turn::TurnId;
+use crate::window::MOST_ANCHORS;
 
 /// The slice of `policy` at `anchor`.
 ///
@@ -34,8 +35,8 @@ pub fn slice<S: GraphStore>(
     Slicer::new(store, policy, Limits::default()).slice(anchor)
 }
 
-/// How many anchors to give [`Slicer::read_ahead`].
-pub const READ_TOGETHER: usize = 128;
+/// How many of the anchors that come next [`Slicer::slice_before`] looks at.
+pub const LOOKED_AHEAD: usize = MOST_ANCHORS - 1;
 
 /// Takes slices of one snapshot, reading what they share once.
 pub struct Slicer<'a, S> {
@@ -75,16 +76,34 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// Reads what is around these anchors together, for the slices at them that are taken next. What was
-    /// known before may be forgotten: it does not grow from call to call.
-    pub fn read_ahead(&mut self, anchors: &[TurnId]) {
-        self.around.make_room();
+    /// The slice at `anchor`, before those at the `next` ones: what is around some of them is read together.
+    /// What was known before may be forgotten: it does not grow without end.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice_before(
+        &mut self,
+        anchor: TurnId,
+        next: &[TurnId],
+    ) -> Result<Slice, SliceError<S::Error>> {
+        if self.around.known.window.is_over() {
+            self.around.make_room();
+            let anchors = std::iter::once(anchor).chain(next.iter().copied());
+            let together = self.around.known.window.begin_next(1 + next.len());
+            self.read_around(anchors.take(together));
+        }
+        let slice = self.slice(anchor);
+        self.around.known.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
+        slice
+    }
+
+    fn read_around(&mut self, anchors: impl Iterator<Item = TurnId>) {
         if !expands(self.policy) {
             return;
         }
         let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
-        let unread = anchors.iter().filter(|id| !self.around.known.is_loaded(**id, siblings));
-        let unread: Vec<TurnId> = unread.copied().collect();
+        let unread = anchors.filter(|id| !self.around.known.is_loaded(*id, siblings));
+        let unread: Vec<TurnId> = unread.collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
         if self.around.load(unread, siblings, steps, around).is_err() {
             // It will be met again by the slice that it belongs to.
