@@ -53,7 +53,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     pub(crate) fn make_room(&mut self) {
         self.known.begin_slice();
         if self.known.kept > self.limits.held / 10 || self.known.rows.len() > self.limits.rows {
-            self.known.forget();
+            self.known = Known::default();
         }
     }
 

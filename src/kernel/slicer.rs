@@ -86,8 +86,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         anchor: TurnId,
         next: &[TurnId],
     ) -> Result<Slice, SliceError<S::Error>> {
+        self.around.make_room();
         if self.around.known.window.is_over() {
-            self.around.make_room();
             let anchors = std::iter::once(anchor).chain(next.iter().copied());
             let together = self.around.known.window.begin_next(1 + next.len());
             self.read_around(anchors.take(together));

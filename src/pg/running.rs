@@ -4,6 +4,7 @@
 //! only when it has seen others. Such a statement has four parameters: `$1` and `$2` uuid[], the ids of a
 //! batch, and `$3` and `$4` uuid, the least and the greatest of all of them.
 
+use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -22,8 +23,7 @@ pub struct BatchStatement<'a> {
 }
 
 impl<'a> BatchStatement<'a> {
-    /// A statement of scans alone, without a join or an aggregate: nothing tells a node that the parameters
-    /// changed, so none may keep what it computed for one batch.
+    /// A statement of scans alone, without a join or an aggregate, which would keep rows of one batch for the next.
     pub fn new(text: &'a str) -> Self {
         BatchStatement { text, running: None }
     }
@@ -88,18 +88,15 @@ impl Running {
         let mut receiver = Receiver::new(&mut sink);
         // SAFETY: the executor reads the parameters through the list that it was given at the start, when
         // a scan begins or, without an index, at each row: rewinding begins the scans anew. The list has
-        // these four, and their values outlive the run, as the receiver does. The executor runs on the
-        // statement's own snapshot.
+        // these four. Their values outlive the run, as the receiver does, and are put back after it: whoever
+        // logs the statement at its end prints them. The executor runs on the statement's own snapshot.
         unsafe {
             let arrays = batch.map(uuid_array);
             let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
-            let parameters = (*(*self.desc).params).params.as_mut_ptr();
-            for (number, value) in [arrays[0], arrays[1], first, last].into_iter().enumerate() {
-                (*parameters.add(number)).value = value;
-            }
+            let widest = self.set_parameters([arrays[0], arrays[1], first, last]);
             (*self.desc).dest = (&raw mut receiver).cast();
             pg_sys::PushActiveSnapshot((*self.desc).snapshot);
-            pg_sys::ExecutorRewind(self.desc);
+            self.rewind();
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
             #[cfg(not(feature = "pg18"))]
             pg_sys::ExecutorRun(self.desc, forward, 0, false);
@@ -107,7 +104,44 @@ impl Running {
             pg_sys::ExecutorRun(self.desc, forward, 0);
             pg_sys::PopActiveSnapshot();
             (*self.desc).dest = null_mut();
+            self.set_parameters(widest);
             arrays.into_iter().for_each(|array| pg_sys::pfree(array.cast_mut_ptr()));
+        }
+    }
+}
+
+impl Running {
+    /// Returns what they were before.
+    ///
+    /// # Safety
+    /// The values are of the parameters' types, and live as long as they are set.
+    unsafe fn set_parameters(&self, values: [pg_sys::Datum; 4]) -> [pg_sys::Datum; 4] {
+        // SAFETY: `start` made the list with four parameters; it lives as long as the statement.
+        unsafe {
+            let parameters = (*(*self.desc).params).params.as_mut_ptr();
+            let mut number = 0;
+            values.map(|value| {
+                let parameter = parameters.add(number);
+                number += 1;
+                std::mem::replace(&mut (*parameter).value, value)
+            })
+        }
+    }
+
+    /// Begins the scans anew. The statement's parameters are no news to the executor, which then goes by those
+    /// of row security's subqueries: were they not said to have changed, the partitions that the first batch
+    /// needed would be taken for those that all need.
+    fn rewind(&self) {
+        // SAFETY: the statement is started. Its planned statement lists the types of the executor's parameters,
+        // and the set is the plan state's, which frees it.
+        unsafe {
+            let types = (*(*self.desc).plannedstmt).paramExecTypes;
+            let count = PgList::<c_void>::from_pg(types).len() as c_int;
+            if count > 0 {
+                (*(*self.desc).planstate).chgParam =
+                    pg_sys::bms_add_range(null_mut(), 0, count - 1);
+            }
+            pg_sys::ExecutorRewind(self.desc);
         }
     }
 }

@@ -60,6 +60,25 @@ INSERT INTO part.by_child SELECT * FROM memory_turn_edges;
 SELECT graph_kernel.bind_tables('part.by_id', 'part.by_child') IS NOT NULL AS bound;
 SELECT n AS anchor, slice_id(n) FROM generate_series(1, 5) AS n;
 
+-- So it is where a policy's subquery decides as well.
+CREATE TABLE part.by_tenant (tenant int DEFAULT 1, LIKE memory_turn_edges) PARTITION BY RANGE (tenant, child_turn_id);
+SELECT format('CREATE TABLE part.tenant_%1$s PARTITION OF part.by_tenant FOR VALUES FROM (1, %2$L) TO (1, %3$L)', n, turn(n), turn(n + 1))
+FROM generate_series(1, 5) AS n \gexec
+CREATE INDEX ON part.by_tenant (parent_turn_id);
+CREATE INDEX ON part.by_tenant (child_turn_id);
+INSERT INTO part.by_tenant (parent_turn_id, child_turn_id, edge_type)
+    SELECT parent_turn_id, child_turn_id, edge_type FROM memory_turn_edges;
+CREATE TABLE part.tenants AS SELECT 1 AS tenant;
+CREATE ROLE regress_tenant;
+GRANT USAGE ON SCHEMA part TO regress_tenant;
+GRANT SELECT ON part.by_id, part.by_tenant, part.tenants TO regress_tenant;
+ALTER TABLE part.by_tenant ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON part.by_tenant TO regress_tenant USING (tenant = (SELECT t.tenant FROM part.tenants AS t));
+SELECT graph_kernel.bind_tables('part.by_id', 'part.by_tenant') IS NOT NULL AS bound;
+SET ROLE regress_tenant;
+SELECT n AS anchor, slice_id(n) FROM generate_series(1, 5) AS n;
+RESET ROLE;
+
 -- By session: the index holds id and session, so one id may be stored twice. Met while slicing, it is 21000.
 CREATE TABLE part.by_session (LIKE memory_turns) PARTITION BY LIST (session_id);
 CREATE TABLE part.session_1 PARTITION OF part.by_session FOR VALUES IN ('11111111-1111-1111-1111-111111111111');
@@ -101,3 +120,4 @@ SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA part CASCADE;
 DROP FOREIGN DATA WRAPPER regress_wrapper CASCADE;
+DROP ROLE regress_tenant;
