@@ -65,8 +65,8 @@ fn assert_code(error: &Error, code: &SqlState) {
     assert_eq!(error.code(), Some(code), "{error:?}");
 }
 
-/// Changes a setting, once more where a cancel of the statement before came too late for that one.
-fn set(client: &mut Client, command: &str) {
+/// Runs a command, once more where a cancel of the statement before came too late for that one.
+fn run(client: &mut Client, command: &str) {
     if let Err(error) = client.batch_execute(command) {
         assert_code(&error, &SqlState::QUERY_CANCELED);
         client.batch_execute(command).unwrap();
@@ -76,11 +76,11 @@ fn set(client: &mut Client, command: &str) {
 /// From the end of the time allowed to the error; `None` when the statement was faster.
 fn timed_out_after(client: &mut Client, statement: &str, allowed: Duration) -> Option<Duration> {
     let milliseconds = allowed.as_millis().max(1);
-    set(client, &format!("SET statement_timeout = {milliseconds}"));
+    run(client, &format!("SET statement_timeout = {milliseconds}"));
     let start = Instant::now();
     let result = client.batch_execute(statement);
     let elapsed = start.elapsed();
-    set(client, "RESET statement_timeout");
+    run(client, "RESET statement_timeout");
     assert_code(&result.err()?, &SqlState::QUERY_CANCELED);
     Some(elapsed.saturating_sub(allowed))
 }
@@ -112,7 +112,8 @@ fn assert_ends_at_once(
     let p99 = times[times.len() * 99 / 100];
     tell(&format!("{how} of {what}: median {median:.1?}, p99 {p99:.1?} of {} runs", times.len()));
     assert!(median <= AT_ONCE, "{how} of {what}: {times:.1?}");
-    // The same backend goes on as before.
+    // The same backend goes on as before, once the last cancel has come.
+    run(&mut client, "SELECT pg_sleep(0.2)");
     assert_eq!(first_field(&mut client, ORDINARY), ordinary);
     assert_eq!(backend_pid(&mut client), pid);
 }
