@@ -49,10 +49,16 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Neighbourhood { store, limits, known }
     }
 
-    /// Forgets what is known when it is much.
+    /// Forgets what is known when it is much: in the midst of a window, which would be read in vain, only when it
+    /// is twice as much.
     pub(crate) fn make_room(&mut self) {
         self.known.begin_slice();
-        if self.known.kept > self.limits.held / 10 || self.known.rows.len() > self.limits.rows {
+        let Limits { held, rows, .. } = self.limits;
+        let holds =
+            |times| self.known.kept > times * (held / 10) || self.known.rows.len() > times * rows;
+        if self.known.window.is_over() && holds(1) {
+            self.known.forget();
+        } else if holds(2) {
             self.known = Known::default();
         }
     }

@@ -108,9 +108,7 @@ impl Running {
             arrays.into_iter().for_each(|array| pg_sys::pfree(array.cast_mut_ptr()));
         }
     }
-}
 
-impl Running {
     /// Returns what they were before.
     ///
     /// # Safety
