@@ -99,6 +99,23 @@ COMMENT ON TRIGGER guard ON graph_kernel.root_keys IS 'nobody plants a key';
 COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change the binding';
 COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation is for good';
 
+-- Each backend keeps what it read of these tables until it hears of a change, whoever made it: a restore and a
+-- subscription's copy too. TRUNCATE changes the catalog; the library announces the roots that it inserts past triggers.
+CREATE FUNCTION graph_kernel.announce_change() RETURNS trigger
+    AS 'MODULE_PATHNAME', 'announce_change_wrapper' LANGUAGE c;
+CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
+ALTER TABLE graph_kernel.binding ENABLE ALWAYS TRIGGER announce;
+COMMENT ON TRIGGER announce ON graph_kernel.binding IS 'tells every backend';
+CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.root_keys
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
+ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER announce;
+COMMENT ON TRIGGER announce ON graph_kernel.root_keys IS 'tells every backend';
+CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
+ALTER TABLE graph_kernel.revoked_keys ENABLE ALWAYS TRIGGER announce;
+COMMENT ON TRIGGER announce ON graph_kernel.revoked_keys IS 'tells every backend';
+
 -- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
 -- server's own functions over a text's bytes; only reading needs code.
 CREATE TYPE @extschema@.slice_policy;

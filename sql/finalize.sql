@@ -139,6 +139,8 @@ COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS
     'makes these tables the graph; returns the name of the graph in attestations';
 COMMENT ON FUNCTION graph_kernel.guard_table() IS
     'trigger: keeps rows of private tables from being written past the functions';
+COMMENT ON FUNCTION graph_kernel.announce_change() IS
+    'trigger: tells every backend that rows of a private table have changed';
 COMMENT ON FUNCTION graph_kernel.unbind_tables() IS
     'makes public.memory_turns and public.memory_turn_edges the graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
@@ -283,6 +285,7 @@ DECLARE
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.guard_table()',
+        'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',

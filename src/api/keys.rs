@@ -10,13 +10,13 @@ use crate::pg::keys::{Keys, begin_epoch};
 #[pg_extern(sql = false)]
 fn add_epoch() -> String {
     begin_epoch().or_raise();
-    Keys::load(Graph::current_name()).and_then(|keys| keys.active()).or_raise().kid
+    Keys::load(Graph::current_name()).and_then(|keys| keys.active()).or_raise().kid.clone()
 }
 
 #[pg_extern(sql = false)]
 fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
     let keys = Keys::load(Graph::current_name()).or_raise();
-    let active = keys.active().ok().map(|active| active.kid);
+    let active = keys.active().ok().map(|active| active.kid.clone());
     let rows: Vec<_> = keys
         .all()
         .into_iter()
@@ -26,7 +26,7 @@ fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'sta
                 () if Some(&epoch.kid) == active.as_ref() => "active",
                 () => "verifying",
             };
-            (epoch.kid, state)
+            (epoch.kid.clone(), state)
         })
         .collect();
     TableIterator::new(rows)

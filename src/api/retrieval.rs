@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::Instant;
 
 use kernel::canonical::json_text;
@@ -249,7 +250,7 @@ impl Search {
         mut contents: HashMap<TurnId, String>,
         slice: Option<SliceInfo>,
         admissibility_shortfall: bool,
-        keys: Option<EpochKeys>,
+        keys: Option<Rc<EpochKeys>>,
     ) -> Answer {
         let Asked { limit, filters, text, begun, .. } = self.asked;
         let mut provenance = Provenance {
@@ -278,7 +279,7 @@ impl Search {
 }
 
 /// The keys that sign, unless the transaction has changed the graph itself.
-fn signing_keys(graph: &Graph, uncommitted: bool) -> Result<Option<EpochKeys>, SqlError> {
+fn signing_keys(graph: &Graph, uncommitted: bool) -> Result<Option<Rc<EpochKeys>>, SqlError> {
     if uncommitted {
         return Ok(None);
     }

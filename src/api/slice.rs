@@ -210,7 +210,7 @@ struct Signer<'a> {
     caller: &'a Caller,
     policy: &'a SlicePolicy,
     keys: Keys,
-    active: EpochKeys,
+    active: Rc<EpochKeys>,
 }
 
 impl<'a> Signer<'a> {

@@ -1,6 +1,5 @@
 //! The bound graph: which tables, which columns, which statements.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -10,8 +9,9 @@ use super::binding::{self, Binding};
 use super::bound_table::{BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule};
 use super::embedding::{self, EmbeddingColumn};
 use super::error::SqlError;
+use super::kept::Kept;
 use super::private_table;
-use super::relation::{self, catalog_generation};
+use super::relation;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
     rule("id", &["id"], Kind::Id),
@@ -91,17 +91,8 @@ pub struct Graph {
 /// The name in attestations of the graph in the default tables.
 const DEFAULT_GRAPH: &str = "default";
 
-struct Kept {
-    generation: u64,
-    name: String,
-    turns: pg_sys::Oid,
-    edges: pg_sys::Oid,
-    columns: Value,
-    graph: Rc<Graph>,
-}
-
 thread_local! {
-    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+    static CURRENT: Kept<Graph> = const { Kept::new() };
 }
 
 impl Graph {
@@ -111,36 +102,28 @@ impl Graph {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
     pub fn current() -> Result<Rc<Self>, SqlError> {
-        let (name, turns, edges, columns) = match Binding::current() {
-            Some(binding) => {
-                relation::lock_shared(binding.turns);
-                relation::lock_shared(binding.edges);
-                (binding.graph.to_string(), binding.turns, binding.edges, binding.columns)
+        CURRENT.with(|kept| {
+            if let Some(graph) = kept.get() {
+                graph.tables().into_iter().for_each(relation::lock_shared);
             }
-            None => (
-                DEFAULT_GRAPH.to_owned(),
-                default_table(c"memory_turns")?,
-                default_table(c"memory_turn_edges")?,
-                Value::Null,
-            ),
-        };
-        let kept = KEPT.with_borrow(|kept| {
-            let kept = kept.as_ref()?;
-            let same = kept.generation == catalog_generation()
-                && kept.name == name
-                && kept.turns == turns
-                && kept.edges == edges
-                && kept.columns == columns;
-            same.then(|| Rc::clone(&kept.graph))
-        });
-        if let Some(graph) = kept {
-            return Ok(graph);
+            // A change committed before the locks were had is heard of now.
+            kept.get_or_make(Self::resolve_bound)
+        })
+    }
+
+    fn resolve_bound() -> Result<Self, SqlError> {
+        match Binding::current() {
+            Some(Binding { graph, turns, edges, columns }) => {
+                relation::lock_shared(turns);
+                relation::lock_shared(edges);
+                Self::resolve(graph.to_string(), turns, edges, &columns)
+            }
+            None => {
+                let turns = default_table(c"memory_turns")?;
+                let edges = default_table(c"memory_turn_edges")?;
+                Self::resolve(DEFAULT_GRAPH.to_owned(), turns, edges, &Value::Null)
+            }
         }
-        let generation = catalog_generation();
-        let graph = Rc::new(Self::resolve(name.clone(), turns, edges, &columns)?);
-        let kept = Kept { generation, name, turns, edges, columns, graph: Rc::clone(&graph) };
-        KEPT.set(Some(kept));
-        Ok(graph)
     }
 
     /// The name of the bound graph, without looking at its tables.

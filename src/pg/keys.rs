@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::rc::Rc;
 
 use kernel::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
 use kernel::verify::KeyRing;
@@ -14,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::error::SqlError;
 use super::guc::{self, Path, PathSetting};
+use super::kept::Kept;
 use super::private_table;
 
 const ROOTS: &CStr = c"root_keys";
@@ -28,20 +30,27 @@ const SECRET_MAX_BYTES: u64 = 4096;
 /// The keys as they are now, for the bound graph.
 pub struct Keys {
     graph: String,
-    /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
-    epochs: Vec<(u32, Option<Secret>)>,
+    stored: Rc<Stored>,
     /// The root of every epoch, when a file holds it.
     file: Option<Secret>,
-    revoked: Vec<String>,
     shared_v2: Option<Secret>,
 }
 
-impl Keys {
-    /// Reads the keys.
-    ///
-    /// # Errors
-    /// 55000 when a key file is named and not usable.
-    pub fn load(graph: String) -> Result<Self, SqlError> {
+/// What the private tables hold.
+struct Stored {
+    /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
+    epochs: Vec<(u32, Option<Secret>)>,
+    /// The keys of the newest epoch, where it has a root.
+    newest: Option<Rc<EpochKeys>>,
+    revoked: Vec<String>,
+}
+
+thread_local! {
+    static STORED: Kept<Stored> = const { Kept::new() };
+}
+
+impl Stored {
+    fn read() -> Self {
         let mut epochs = private_table::scan(ROOTS, |row| {
             // SAFETY: columns as sql/bootstrap.sql declares them: epoch integer, root bytea.
             unsafe {
@@ -50,6 +59,23 @@ impl Keys {
             }
         });
         epochs.sort_unstable_by_key(|(epoch, _)| *epoch);
+        let newest = epochs.last().and_then(|(epoch, root)| {
+            let root = root.as_ref()?;
+            Some(Rc::new(EpochKeys::derive(root, *epoch)))
+        });
+        // SAFETY: the first column of revoked_keys is kid text.
+        let revoked = private_table::scan(REVOKED, |row| unsafe { row.get::<String>(1) });
+        Stored { epochs, newest, revoked }
+    }
+}
+
+impl Keys {
+    /// The keys, of which those in files are read each time.
+    ///
+    /// # Errors
+    /// 55000 when a key file is named and not usable.
+    pub fn load(graph: String) -> Result<Self, SqlError> {
+        let stored = STORED.with(|kept| kept.get_or_make(|| Ok::<_, SqlError>(Stored::read())))?;
         let file = read_secret(guc::root_key_file())?;
         let shared_v2 = read_secret(guc::v2_secret_file())?;
         if let (Some(root), Some(shared)) = (&file, &shared_v2)
@@ -58,9 +84,7 @@ impl Keys {
             return Err(unavailable("the shared v2 secret is a copy of the root key".to_owned())
                 .hint("Give graph_kernel.v2_secret_file a secret of its own."));
         }
-        // SAFETY: the first column of revoked_keys is kid text.
-        let revoked = private_table::scan(REVOKED, |row| unsafe { row.get::<String>(1) });
-        Ok(Keys { graph, epochs, file, revoked, shared_v2 })
+        Ok(Keys { graph, stored, file, shared_v2 })
     }
 
     /// The keys that sign: those of the newest epoch. With a key file an epoch that a restored
@@ -68,21 +92,19 @@ impl Keys {
     ///
     /// # Errors
     /// 55000 when the newest epoch's root is not known or revoked.
-    pub fn active(&self) -> Result<EpochKeys, SqlError> {
+    pub fn active(&self) -> Result<Rc<EpochKeys>, SqlError> {
         self.active_epoch().map(|(_, keys)| keys).ok_or_else(|| {
             unavailable("the newest key is revoked or was in a file".to_owned())
                 .hint("Run SELECT graph_kernel.rotate_key().")
         })
     }
 
-    fn active_epoch(&self) -> Option<(u32, EpochKeys)> {
-        let (newest, own) = self.epochs.last()?;
-        let alive = |(_, keys): &(u32, EpochKeys)| !self.is_revoked(&keys.kid);
+    fn active_epoch(&self) -> Option<(u32, Rc<EpochKeys>)> {
+        let (newest, _) = *self.stored.epochs.last()?;
+        let alive = |(_, keys): &(u32, Rc<EpochKeys>)| !self.is_revoked(&keys.kid);
         match &self.file {
-            Some(file) => (*newest..).map(|e| (e, EpochKeys::derive(file, e))).find(alive),
-            None => {
-                own.as_ref().map(|root| (*newest, EpochKeys::derive(root, *newest))).filter(alive)
-            }
+            Some(file) => (newest..).map(|e| (e, Rc::new(EpochKeys::derive(file, e)))).find(alive),
+            None => self.stored.newest.clone().map(|keys| (newest, keys)).filter(alive),
         }
     }
 
@@ -92,12 +114,12 @@ impl Keys {
     }
 
     /// Every key that is known, oldest first: with a key file those of the epochs begun here.
-    pub fn all(&self) -> Vec<EpochKeys> {
-        let roots = self.epochs.iter().filter_map(|(epoch, own)| {
+    pub fn all(&self) -> Vec<Rc<EpochKeys>> {
+        let roots = self.stored.epochs.iter().filter_map(|(epoch, own)| {
             self.file.as_ref().or(own.as_ref()).map(|root| (*epoch, root))
         });
-        let mut keys: Vec<EpochKeys> =
-            roots.map(|(epoch, root)| EpochKeys::derive(root, epoch)).collect();
+        let mut keys: Vec<Rc<EpochKeys>> =
+            roots.map(|(epoch, root)| Rc::new(EpochKeys::derive(root, epoch))).collect();
         let active = self.active_epoch().map(|(_, keys)| keys);
         keys.extend(active.filter(|active| keys.iter().all(|known| known.kid != active.kid)));
         keys
@@ -111,13 +133,13 @@ impl KeyRing for Keys {
 
     fn keys(&self, kid: &str) -> Option<EpochKeys> {
         let epoch = epoch_of_kid(kid)?;
-        let own = || self.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
+        let own = || self.stored.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
         let root = self.file.as_ref().or_else(own)?;
         Some(EpochKeys::derive(root, epoch)).filter(|keys| keys.kid == kid)
     }
 
     fn is_revoked(&self, kid: &str) -> bool {
-        self.revoked.iter().any(|revoked| revoked == kid)
+        self.stored.revoked.iter().any(|revoked| revoked == kid)
     }
 
     fn shared_v2_secret(&self) -> Option<&Secret> {
@@ -139,7 +161,7 @@ pub fn begin_epoch() -> Result<(), SqlError> {
     unsafe { pg_sys::PreventCommandIfReadOnly(c"rotate_key()".as_ptr()) };
     private_table::lock_against_writers(ROOTS);
     let keys = Keys::load(String::new())?;
-    let newest = keys.epochs.last().map_or(0, |(epoch, _)| *epoch);
+    let newest = keys.stored.epochs.last().map_or(0, |(epoch, _)| *epoch);
     let epoch = newest.max(keys.active_epoch().map_or(0, |(epoch, _)| epoch)) + 1;
     let root = match keys.file {
         Some(_) => None,

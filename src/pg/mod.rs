@@ -8,6 +8,7 @@ pub mod environment;
 pub mod error;
 pub mod graph;
 pub mod guc;
+mod kept;
 pub mod keys;
 pub mod private_table;
 pub mod recorder;

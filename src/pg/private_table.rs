@@ -7,6 +7,8 @@ use std::num::NonZeroUsize;
 use pgrx::pg_sys;
 use pgrx::{FromDatum, heap_getattr_raw};
 
+use super::relation;
+
 /// A row of a private table; columns count from 1.
 pub struct PrivateRow {
     tuple: pg_sys::HeapTuple,
@@ -90,6 +92,8 @@ pub fn insert_undecoded<const N: usize>(table: &CStr, values: [Option<pg_sys::Da
             pg_sys::HEAP_INSERT_NO_LOGICAL as c_int,
             std::ptr::null_mut(),
         );
+        // No trigger does.
+        relation::announce_change((*relation).rd_id);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }

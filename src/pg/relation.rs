@@ -10,10 +10,23 @@ thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts the changes of relations and schemas this backend has heard of: what was derived from
-/// the catalog holds while the number stays.
+/// Counts the changes of relations, of the rows of private tables, and of schemas that this backend has heard
+/// of: what was derived from them holds while the number stays.
 pub fn catalog_generation() -> u64 {
     CATALOG_GENERATION.get()
+}
+
+/// Hears of all changes that are committed.
+pub fn take_in_changes() {
+    // SAFETY: as before each lock that the server takes.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+}
+
+/// Tells every backend, once this transaction has committed, that a relation has changed, and this one after
+/// the command.
+pub fn announce_change(relation: pg_sys::Oid) {
+    // SAFETY: the caller has the relation open.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
 }
 
 /// Starts the count; called once when the library is loaded.

@@ -91,7 +91,7 @@ const TOO_MUCH: &str = "
           AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys', 'epoch_times',
                             'bind_tables', 'describe_tables', 'bind_recorder_table',
                             'unbind_recorder_table', 'describe_recorder_table',
-                            'bind_traces')
+                            'bind_traces', 'announce_change')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

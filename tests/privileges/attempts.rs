@@ -102,6 +102,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
     ("graph_is_admissible_result(jsonb)", Some("SELECT graph_is_admissible_result('{}')")),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
+    ("graph_kernel.announce_change()", None),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_recorder_table(regclass,jsonb)",

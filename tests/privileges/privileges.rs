@@ -121,7 +121,9 @@ fn the_extensions_owner_hands_administration_on() {
         plain.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
     // What is the extension's own stays so.
-    for function in ["add_epoch()", "describe_tables(oid, oid, jsonb)", "guard_table()"] {
+    for function in
+        ["add_epoch()", "announce_change()", "describe_tables(oid, oid, jsonb)", "guard_table()"]
+    {
         let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
         assert!(owner.batch_execute(&world.named(&grant)).is_err(), "{function}");
     }

@@ -19,6 +19,7 @@ use page::{Example, Page};
 /// Beginnings of the names of functions that nobody calls by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
+    "announce_change",
     "check_request",
     "chunking_policy_",
     "describe_",
