@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 
 use crate::store::{ParentEdge, ScoredTurn};
 use crate::turn::{Turn, TurnId};
@@ -12,22 +12,31 @@ use crate::window::Window;
 /// What is known of a graph: true of one snapshot, for one reader, and complete enough for one policy.
 #[derive(Default)]
 pub struct Known {
-    /// Turns that were looked up; `None` is not there.
-    pub(crate) turns: HashMap<TurnId, Option<ScoredTurn>>,
-    /// Turns that are stored more than once.
-    pub(crate) twins: HashSet<TurnId>,
-    /// Whole rows, where they were read at once.
-    pub(crate) rows: HashMap<TurnId, Rc<Turn>>,
-    pub(crate) parents: HashMap<TurnId, Vec<ParentEdge>>,
-    pub(crate) children: HashMap<TurnId, Children>,
-    /// Turns whose edges are not fetched with those of others.
-    pub(crate) crowded: HashSet<TurnId>,
-    /// Entries in `parents` and `children`.
-    entries: usize,
+    turns: HashMap<TurnId, KnownTurn>,
+    /// How many ends of edges are held.
+    ends: usize,
+    /// How many whole rows are held.
+    pub(crate) rows: usize,
     /// Ids that were held when the slice began.
     pub(crate) kept: usize,
     /// Around which anchors it was read.
     pub(crate) window: Window,
+}
+
+/// What is known of a turn.
+#[derive(Default)]
+struct KnownTurn {
+    is_looked_up: bool,
+    /// Whether it is stored more than once.
+    is_twin: bool,
+    /// Whether its edges are not fetched with those of others.
+    is_crowded: bool,
+    /// What scores it, where it was looked up and is there.
+    scored: Option<ScoredTurn>,
+    /// The whole row, where it was read.
+    row: Option<Rc<Turn>>,
+    parents: Option<Vec<ParentEdge>>,
+    children: Option<Children>,
 }
 
 impl Known {
@@ -38,55 +47,110 @@ impl Known {
 
     /// Begins a slice. What is known stays: slices of one conversation overlap.
     pub(crate) fn begin_slice(&mut self) {
-        self.kept = self.entries + self.turns.len();
+        self.kept = self.ends + self.turns.len();
     }
 
     /// How many ids are held for this slice.
     pub(crate) fn held(&self) -> usize {
-        (self.entries + self.turns.len()).saturating_sub(self.kept)
+        (self.ends + self.turns.len()).saturating_sub(self.kept)
+    }
+
+    /// Makes room for so many turns more.
+    pub(crate) fn reserve(&mut self, turns: usize) {
+        self.turns.reserve(turns);
     }
 
     /// Whether the turn is stored more than once, as far as that is known.
     pub(crate) fn is_twin(&self, id: TurnId) -> bool {
-        self.twins.contains(&id)
+        self.turns.get(&id).is_some_and(|known| known.is_twin)
+    }
+
+    /// Whether the turn's edges are not fetched with those of others.
+    pub(crate) fn is_crowded(&self, id: TurnId) -> bool {
+        self.turns.get(&id).is_some_and(|known| known.is_crowded)
+    }
+
+    /// Whether the edges into the turn are loaded.
+    pub(crate) fn has_parents(&self, id: TurnId) -> bool {
+        self.turns.get(&id).is_some_and(|known| known.parents.is_some())
+    }
+
+    /// Whether the turn's children are loaded.
+    pub(crate) fn has_children(&self, id: TurnId) -> bool {
+        self.turns.get(&id).is_some_and(|known| known.children.is_some())
     }
 
     /// Whether everything is there to expand this turn with so many siblings.
     pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
-        let has_parent = |edge: &ParentEdge| {
-            self.turns.contains_key(&edge.parent)
-                && (siblings == 0 || self.children.contains_key(&edge.parent))
+        let is_enough = |edge: &ParentEdge| {
+            let parent = self.turns.get(&edge.parent);
+            parent.is_some_and(|known| {
+                known.is_looked_up && (siblings == 0 || known.children.is_some())
+            })
         };
-        self.children.contains_key(&id)
-            && self.parents.get(&id).is_some_and(|edges| edges.iter().all(has_parent))
+        self.turns.get(&id).is_some_and(|known| {
+            let parents = known.parents.as_ref();
+            known.children.is_some() && parents.is_some_and(|edges| edges.iter().all(is_enough))
+        })
+    }
+
+    /// A turn that was looked up, or `None` where there is none.
+    pub(crate) fn scored(&self, id: TurnId) -> Option<ScoredTurn> {
+        self.turns[&id].scored
+    }
+
+    /// The whole row of a turn, where it was read.
+    pub(crate) fn row(&self, id: TurnId) -> Option<&Rc<Turn>> {
+        self.turns.get(&id)?.row.as_ref()
     }
 
     /// The edges into a turn whose edges are loaded.
     pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
-        &self.parents[&of]
-    }
-
-    /// The parent at an edge into a loaded turn, or `None` where it dangles.
-    pub(crate) fn parent(&self, edge: &ParentEdge) -> Option<ScoredTurn> {
-        self.turns[&edge.parent]
+        self.turns[&of].parents.as_deref().expect("they are loaded")
     }
 
     /// The children of a loaded turn.
     pub(crate) fn children(&self, of: TurnId) -> &Children {
-        &self.children[&of]
+        self.turns[&of].children.as_ref().expect("they are loaded")
+    }
+
+    /// Takes a turn for looked up; whether it was not before.
+    pub(crate) fn look_up(&mut self, id: TurnId) -> bool {
+        !std::mem::replace(&mut self.turns.entry(id).or_default().is_looked_up, true)
+    }
+
+    /// Keeps what scores a turn.
+    pub(crate) fn keep_scored(&mut self, turn: ScoredTurn) {
+        let known = self.turns.entry(turn.id).or_default();
+        known.is_twin |= known.scored.replace(turn).is_some();
+    }
+
+    /// Keeps a whole row, which says what scores the turn as well.
+    pub(crate) fn keep_row(&mut self, turn: Turn) {
+        let Turn { id, phase, salience, .. } = turn;
+        let known = self.turns.entry(id).or_default();
+        known.is_looked_up = true;
+        known.scored = Some(ScoredTurn { id, phase, salience });
+        let before = known.row.replace(Rc::new(turn));
+        known.is_twin |= before.is_some();
+        self.rows += usize::from(before.is_none());
+    }
+
+    pub(crate) fn keep_crowded(&mut self, id: TurnId) {
+        self.turns.entry(id).or_default().is_crowded = true;
     }
 
     pub(crate) fn keep_parents(&mut self, of: TurnId, parents: Vec<ParentEdge>) {
-        self.entries += parents.len();
-        let before = self.parents.insert(of, parents);
-        self.entries -= before.map_or(0, |before| before.len());
+        self.ends += parents.len();
+        let before = self.turns.entry(of).or_default().parents.replace(parents);
+        self.ends -= before.map_or(0, |before| before.len());
     }
 
     pub(crate) fn keep_children(&mut self, of: TurnId, children: ChildList) {
-        let children = children.finish(&mut self.twins);
-        self.entries += children.in_sibling_order().len();
-        let before = self.children.insert(of, children);
-        self.entries -= before.map_or(0, |before| before.in_sibling_order().len());
+        let children = children.finish(|twin| self.turns.entry(twin).or_default().is_twin = true);
+        self.ends += children.in_sibling_order().len();
+        let before = self.turns.entry(of).or_default().children.replace(children);
+        self.ends -= before.map_or(0, |before| before.in_sibling_order().len());
     }
 }
 
@@ -142,12 +206,12 @@ impl ChildList {
     }
 
     /// The children; one that came with two scores is a twin.
-    fn finish(mut self, twins: &mut HashSet<TurnId>) -> Children {
+    fn finish(mut self, twin: impl FnMut(TurnId)) -> Children {
         if self.turns.len() > 1 {
             self.sort();
             let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
             ids.sort_unstable();
-            twins.extend(ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+            ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).for_each(twin);
         }
         if self.wide { Children::Wide(self.turns) } else { Children::All(self.turns) }
     }

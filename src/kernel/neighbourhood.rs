@@ -4,7 +4,6 @@
 //! branches, only what the best candidates need is. What was fetched decides no result: it is there when it is
 //! asked for, or is fetched then.
 
-use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -54,8 +53,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     pub(crate) fn make_room(&mut self) {
         self.known.begin_slice();
         let Limits { held, rows, .. } = self.limits;
-        let holds =
-            |times| self.known.kept > times * (held / 10) || self.known.rows.len() > times * rows;
+        let holds = |times| self.known.kept > times * (held / 10) || self.known.rows > times * rows;
         if self.known.window.is_over() && holds(1) {
             self.known.forget();
         } else if holds(2) {
@@ -66,7 +64,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// The turn, or `None` where there is none.
     pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
-        Ok(self.known.turns[&id])
+        Ok(self.known.scored(id))
     }
 
     /// Loads these turns, the nearest of which has `steps` more to the radius, and, where there are
@@ -84,7 +82,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.keep(seen, read)?;
         // Crowded turns are left.
         self.load_parents(&of)?;
-        let edges = of.iter().flat_map(|id| &self.known.parents[id]);
+        let edges = of.iter().flat_map(|id| self.known.parents(*id));
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
         let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
         self.load_turns(parents, false)?;
@@ -102,8 +100,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         around: usize,
         seen: &mut HashSet<TurnId>,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let known =
-            of.iter().filter_map(|id| Some((*id, self.known.parents.get(id)?.clone()))).collect();
+        let known = of.iter().copied().filter(|id| self.known.has_parents(*id));
+        let known = known.map(|id| (id, self.known.parents(id).to_vec())).collect();
         let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
         level.append(&mut EdgesRead { parents: known, children: Vec::new() });
         let mut read = EdgesRead::default();
@@ -149,12 +147,12 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         besides: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
         let room = self.limits.held.saturating_sub(self.known.held() + besides);
-        parents_of.retain(|id| !self.known.parents.contains_key(id));
-        children_of.retain(|id| !self.known.children.contains_key(id));
+        parents_of.retain(|id| !self.known.has_parents(*id));
+        children_of.retain(|id| !self.known.has_children(*id));
         let Neighbourhood { store, limits, known } = self;
         loop {
-            parents_of.retain(|id| !known.crowded.contains(id));
-            children_of.retain(|id| !known.crowded.contains(id));
+            parents_of.retain(|id| !known.is_crowded(*id));
+            children_of.retain(|id| !known.is_crowded(*id));
             if parents_of.is_empty() && children_of.is_empty() {
                 return Ok(EdgesRead::default());
             }
@@ -170,7 +168,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     if fits {
                         count += 1;
                     } else {
-                        known.crowded.insert(turn);
+                        known.keep_crowded(turn);
                         passed_over += 1;
                     }
                     continue_while(count <= room && passed_over <= most_passed_over)
@@ -182,8 +180,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             // To read a turn of very many edges to its end would take long.
             if passed_over <= most_passed_over {
                 let (mut parents, mut children) = (parents.lists, children.lists);
-                parents.retain(|(turn, _)| !known.crowded.contains(turn));
-                children.retain(|(turn, _)| !known.crowded.contains(turn));
+                parents.retain(|(turn, _)| !known.is_crowded(*turn));
+                children.retain(|(turn, _)| !known.is_crowded(*turn));
                 return Ok(EdgesRead { parents, children });
             }
         }
@@ -192,15 +190,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Looks up what was seen and the children of what was read, and keeps the edges.
     fn keep(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = read.ends() <= 3 * read.lists() && self.known.rows.len() < self.limits.rows;
+        let whole = read.ends() <= 3 * read.lists() && self.known.rows < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
-        self.known.parents.reserve(read.parents.len());
-        self.known.children.reserve(read.children.len());
         for (turn, parents) in read.parents {
             self.known.keep_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.known.turns[child]).collect();
+            let turns = children.iter().filter_map(|child| self.known.scored(*child)).collect();
             self.known.keep_children(turn, ChildList { turns, wide: false });
         }
         self.check_held(0)
@@ -212,33 +208,22 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut ids: Vec<TurnId>,
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
-        let Known { turns, twins, rows, .. } = &mut self.known;
-        turns.reserve(ids.len());
-        ids.retain(|id| match turns.entry(*id) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(unknown) => {
-                unknown.insert(None);
-                true
-            }
-        });
+        let Neighbourhood { store, known, .. } = self;
+        known.reserve(ids.len());
+        ids.retain(|id| known.look_up(*id));
         if ids.is_empty() {
             return Ok(());
         }
-        let mut add = |turn: ScoredTurn| {
-            if turns.insert(turn.id, Some(turn)).flatten().is_some() {
-                twins.insert(turn.id);
-            }
-            ControlFlow::Continue(())
-        };
         let answered = if whole {
-            rows.reserve(ids.len());
-            self.store.turns(&ids, &mut |turn| {
-                let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
-                rows.insert(turn.id, Rc::new(turn));
-                add(scored)
+            store.turns(&ids, &mut |turn| {
+                known.keep_row(turn);
+                ControlFlow::Continue(())
             })
         } else {
-            self.store.scored(&ids, &mut add)
+            store.scored(&ids, &mut |turn| {
+                known.keep_scored(turn);
+                ControlFlow::Continue(())
+            })
         };
         answered.map_err(SliceError::Store)
     }
@@ -246,7 +231,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Loads the edges into these turns.
     pub(crate) fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
         let mut of: Vec<TurnId> =
-            of.iter().copied().filter(|id| !self.known.parents.contains_key(id)).collect();
+            of.iter().copied().filter(|id| !self.known.has_parents(*id)).collect();
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
@@ -276,7 +261,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut of: Vec<TurnId>,
         siblings: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        of.retain(|id| !self.known.children.contains_key(id));
+        of.retain(|id| !self.known.has_children(*id));
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
@@ -305,23 +290,20 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
 
     /// The whole rows of these turns, in their order.
     pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
+        let Neighbourhood { store, known, .. } = self;
         let missing: Vec<TurnId> =
-            ids.iter().copied().filter(|id| !self.known.rows.contains_key(id)).collect();
+            ids.iter().copied().filter(|id| known.row(*id).is_none()).collect();
         if !missing.is_empty() {
-            let Known { twins, rows, .. } = &mut self.known;
-            let mut add = |turn: Turn| {
-                let id = turn.id;
-                if rows.insert(id, Rc::new(turn)).is_some() {
-                    twins.insert(id);
-                }
+            let mut keep = |turn| {
+                known.keep_row(turn);
                 ControlFlow::Continue(())
             };
-            self.store.turns(&missing, &mut add).map_err(SliceError::Store)?;
+            store.turns(&missing, &mut keep).map_err(SliceError::Store)?;
         }
-        if let Some(twin) = ids.iter().find(|id| self.known.twins.contains(id)) {
+        if let Some(twin) = ids.iter().find(|id| known.is_twin(**id)) {
             return Err(SliceError::DuplicateTurn(*twin));
         }
-        let row = |id| self.known.rows.get(id).cloned().ok_or(SliceError::Inconsistent(*id));
+        let row = |id: &TurnId| known.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()
     }
 

@@ -219,7 +219,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let distance = candidate.distance + 1;
 
         let parents = self.around.known.parents(candidate.id);
-        let parents = parents.iter().filter_map(|edge| self.around.known.parent(edge));
+        let parents = parents.iter().filter_map(|edge| self.around.known.scored(edge.parent));
         let parents = parents.map(|turn| self.rank(&turn, distance)).collect();
         self.discover(parents, Via::Parent, candidate.id)?;
 
@@ -271,7 +271,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
         for edge in self.around.known.parents(expanded.id) {
-            if self.around.known.parent(edge).is_none() {
+            if self.around.known.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
