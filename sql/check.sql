@@ -75,6 +75,15 @@ BEGIN
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
 
+    -- As ENABLE TRIGGER leaves them, what a subscription writes is not announced.
+    RETURN QUERY
+    SELECT 'announced_changes', count(*) = 0, count(*),
+           'private tables whose changes are not always announced',
+           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER announce;', p.rel), ' ' ORDER BY p.rel::text)
+    FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys}'::regclass[]) AS p (rel)
+    WHERE NOT EXISTS (SELECT FROM pg_trigger AS g
+                      WHERE g.tgrelid = p.rel AND g.tgname = 'announce' AND g.tgenabled = 'A');
+
     -- Counts over the rows: what is asked, of which table, what to do about it.
     FOR listed IN
         SELECT * FROM (VALUES

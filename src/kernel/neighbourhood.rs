@@ -192,6 +192,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
         let whole = read.ends() <= 3 * read.lists() && self.known.rows < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
+        self.known.reserve_edges(read.turns());
         for (turn, parents) in read.parents {
             self.known.keep_parents(turn, parents);
         }
@@ -209,8 +210,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
         let Neighbourhood { store, known, .. } = self;
-        known.reserve(ids.len());
-        ids.retain(|id| known.look_up(*id));
+        known.look_up(&mut ids);
         if ids.is_empty() {
             return Ok(());
         }

@@ -106,7 +106,7 @@ impl Graph {
             if let Some(graph) = kept.get() {
                 graph.tables().into_iter().for_each(relation::lock_shared);
             }
-            // A change committed before the locks were had is heard of now.
+            // A change that was committed before the locks were had is heard of now.
             kept.get_or_make(Self::resolve_bound)
         })
     }

@@ -30,6 +30,17 @@ impl PrivateRow {
     }
 }
 
+/// The tables whose changes are announced.
+const ANNOUNCED: [&CStr; 3] = [c"binding", c"root_keys", c"revoked_keys"];
+
+/// Whether this transaction may have written to a table whose changes are announced. It sees its rows at once, and
+/// announces them at the end of the statement.
+pub fn may_be_changing() -> bool {
+    // SAFETY: reads the transaction's state. Without an XID nothing was written.
+    let has_xid = unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId };
+    has_xid && ANNOUNCED.into_iter().any(|table| relation::is_locked_for_writing(oid(table)))
+}
+
 /// The OID of a table in the private schema.
 pub fn oid(table: &CStr) -> pg_sys::Oid {
     // SAFETY: syscache look-ups; the schema is there as long as the extension is.

@@ -10,8 +10,8 @@ thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts the changes of relations, of the rows of private tables, and of schemas that this backend has heard
-/// of: what was derived from them holds while the number stays.
+/// Counts the changes of relations, of rows that are announced, and of schemas that this backend has heard of:
+/// what was derived from them holds while the number stays.
 pub fn catalog_generation() -> u64 {
     CATALOG_GENERATION.get()
 }
@@ -164,15 +164,15 @@ pub fn lock_shared(oid: pg_sys::Oid) {
 
 /// Whether this transaction holds a lock on the relation that lets it write there or change it.
 pub fn is_locked_for_writing(oid: pg_sys::Oid) -> bool {
-    // SAFETY: the caller holds a lock on the relation, or on the table it is a partition of.
+    // SAFETY: the relation is open while it is looked at.
     unsafe {
-        let relation = pg_sys::try_relation_open(oid, pg_sys::NoLock as i32);
+        let relation = pg_sys::try_relation_open(oid, pg_sys::AccessShareLock as i32);
         if relation.is_null() {
             return false;
         }
         let locked =
             pg_sys::CheckRelationLockedByMe(relation, pg_sys::RowExclusiveLock as i32, true);
-        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        pg_sys::relation_close(relation, pg_sys::AccessShareLock as i32);
         locked
     }
 }

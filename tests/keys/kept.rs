@@ -60,6 +60,22 @@ fn rows_that_a_subscription_writes_are_heard_of() {
 }
 
 #[test]
+fn a_row_of_a_statement_that_fails_is_forgotten() {
+    let (_database, mut one, mut two) = two_sessions("kept_failure");
+    let export = slice(&mut one);
+    // The row is seen by the statement that writes it.
+    let insert = "INSERT INTO graph_kernel.revoked_keys VALUES ($1)
+                  RETURNING (SELECT reason FROM graph_verify($2::text::json)), length(kid) / $3::int";
+    let key = kid(&export);
+    let mut attempt = two.transaction().unwrap();
+    let seen: String = attempt.query_one(insert, &[&key, &export, &1]).unwrap().get(0);
+    assert_eq!(seen, "revoked_key");
+    attempt.rollback().unwrap();
+    two.execute(insert, &[&key, &export, &0]).unwrap_err();
+    assert_eq!(reason(&mut two, &export), "ok");
+}
+
+#[test]
 fn a_binding_made_elsewhere_is_heard_of() {
     let (_database, mut one, mut two) = two_sessions("kept_binding");
     assert_eq!(graph(&slice(&mut one)), "default");
@@ -86,6 +102,23 @@ fn a_table_that_is_emptied_twice_in_a_transaction_is_read_each_time() {
         one.batch_execute("TRUNCATE graph_kernel.binding").unwrap();
         assert_eq!(graph(&slice(&mut one)), "default");
     }
+}
+
+#[test]
+fn a_table_that_is_no_longer_bound_is_not_waited_for() {
+    let (database, mut one, mut two) = two_sessions("kept_lock");
+    slice(&mut one);
+    one.batch_execute("BEGIN; SET LOCAL lock_timeout = '5s'").unwrap();
+    two.batch_execute(
+        "CREATE TABLE new_turns (LIKE memory_turns INCLUDING ALL);
+         CREATE TABLE new_edges (LIKE memory_turn_edges INCLUDING ALL);
+         INSERT INTO new_turns SELECT * FROM memory_turns;
+         SELECT graph_kernel.bind_tables('new_turns', 'new_edges')",
+    )
+    .unwrap();
+    let mut three = database.connect();
+    three.batch_execute("BEGIN; LOCK TABLE memory_turns, memory_turn_edges").unwrap();
+    assert_ne!(graph(&slice(&mut one)), "default");
 }
 
 #[test]

@@ -61,3 +61,11 @@ SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA dirty CASCADE;
+
+-- As a restore with --disable-triggers leaves it.
+ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER ALL;
+ALTER TABLE graph_kernel.revoked_keys ENABLE TRIGGER ALL;
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'announced_changes' \gset
+:command
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes';

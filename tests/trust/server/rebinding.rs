@@ -156,6 +156,8 @@ fn an_owner_cannot_give_a_binding_a_name_of_his_choice() {
         "DELETE FROM graph_kernel.revoked_keys".to_owned(),
         "ALTER TABLE graph_kernel.binding DISABLE TRIGGER guard".to_owned(),
         "DROP TRIGGER guard ON graph_kernel.binding".to_owned(),
+        "ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER announce".to_owned(),
+        "DROP TRIGGER announce ON graph_kernel.revoked_keys".to_owned(),
         "ALTER FUNCTION graph_kernel.guard_table() RESET ALL".to_owned(),
     ] {
         assert_eq!(refusal(&mut owner, &statement), "42501", "{statement}");
