@@ -100,8 +100,8 @@ COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change t
 COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation is for good';
 
 -- Each backend keeps what it read of these tables until it hears of a change, whoever made it: a restore and a
--- subscription's copy too. TRUNCATE
--- rebuilds indexes, which is announced; the library announces the roots that it inserts past triggers.
+-- subscription's copy too. TRUNCATE changes the catalog, which says so itself, as the library does of the roots that it
+-- inserts past triggers.
 CREATE FUNCTION graph_kernel.announce_change() RETURNS trigger
     AS 'MODULE_PATHNAME', 'announce_change_wrapper' LANGUAGE c;
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.binding

@@ -98,7 +98,7 @@ fn a_table_that_is_emptied_twice_in_a_transaction_is_read_each_time() {
     for _ in 0..2 {
         let name = text(&mut one, bind);
         assert_eq!(graph(&slice(&mut one)), name);
-        // No trigger announces it; the second time even the table's file stays the same.
+        // No trigger announces it, and the second time even the table's file stays the same.
         one.batch_execute("TRUNCATE graph_kernel.binding").unwrap();
         assert_eq!(graph(&slice(&mut one)), "default");
     }
