@@ -16,7 +16,7 @@ use crate::pg::graph::Graph;
 use crate::pg::guc;
 use crate::pg::session::Caller;
 use crate::pg::store::PgStore;
-use crate::pg::text_type::{JsonbText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::text_type::{JsonbText, Policy, to_sql_uuid, turn_ids};
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_snapshot() -> JsonbText {
@@ -28,15 +28,19 @@ fn graph_snapshot() -> JsonbText {
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_overlap(
-    anchors: Vec<Option<Uuid>>,
-    policy: default!(Policy, "'default'"),
-    min_jaccard: default!(f32, "0"),
+    anchors: Option<Array<Uuid>>,
+    policy: default!(Option<Policy>, "'default'"),
+    min_jaccard: default!(Option<f32>, "0"),
 ) -> TableIterator<
     'static,
     (name!(slice_a, String), name!(slice_b, String), name!(shared_turns, i32), name!(jaccard, f32)),
 > {
+    let policy = Policy::required(policy).or_raise();
+    let (Some(anchors), Some(min_jaccard)) = (anchors, min_jaccard) else {
+        return TableIterator::empty();
+    };
     check_jaccard(min_jaccard).or_raise();
-    let slices = Batch::take(anchors, &policy.0).or_raise().slices;
+    let slices = Batch::take(&anchors, &policy).or_raise().slices;
     TableIterator::new((0..slices.len()).flat_map(move |a| {
         let overlaps = slices.overlaps(a, min_jaccard, &tick).map(|(_, overlap)| {
             let (a, b) = (overlap.slice_a.to_owned(), overlap.slice_b.to_owned());
@@ -49,8 +53,8 @@ fn graph_overlap(
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_influence(
-    anchors: Vec<Option<Uuid>>,
-    policy: default!(Policy, "'default'"),
+    anchors: Option<Array<Uuid>>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (
@@ -61,7 +65,9 @@ fn graph_influence(
         name!(is_bridge, bool),
     ),
 > {
-    let slices = Batch::take(anchors, &policy.0).or_raise().slices;
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchors) = anchors else { return TableIterator::empty() };
+    let slices = Batch::take(&anchors, &policy).or_raise().slices;
     TableIterator::new((0..slices.turn_count()).map(move |turn| {
         let Influence { turn_id, slice_count, slice_fraction, phase_distribution, is_bridge } =
             slices.influence(turn);
@@ -72,15 +78,17 @@ fn graph_influence(
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_atlas(
-    anchors: Vec<Option<Uuid>>,
-    policy: default!(Policy, "'default'"),
-    selection_policy: default!(&str, "'given'"),
-    min_jaccard: default!(f32, "0"),
-    centroids: default!(i32, "3"),
-) -> JsonbText {
+    anchors: Option<Array<Uuid>>,
+    policy: default!(Option<Policy>, "'default'"),
+    selection_policy: default!(Option<&str>, "'given'"),
+    min_jaccard: default!(Option<f32>, "0"),
+    centroids: default!(Option<i32>, "3"),
+) -> Option<JsonbText> {
+    let policy = Policy::required(policy).or_raise();
+    let (anchors, selection_policy, min_jaccard) = (anchors?, selection_policy?, min_jaccard?);
     check_jaccard(min_jaccard).or_raise();
-    let centroids = checked_centroids(centroids).or_raise();
-    let batch = Batch::take(anchors, &policy.0).or_raise();
+    let centroids = checked_centroids(centroids?).or_raise();
+    let batch = Batch::take(&anchors, &policy).or_raise();
     let input = AtlasInput {
         snapshot: &snapshot(&batch.graph, &batch.caller).or_raise(),
         anchors: &batch.anchors,
@@ -89,7 +97,7 @@ fn graph_atlas(
         min_jaccard,
         centroids,
     };
-    JsonbText(json_text(&AtlasManifest::new(&input, &tick)))
+    Some(JsonbText(json_text(&AtlasManifest::new(&input, &tick))))
 }
 
 /// The slices at many anchors, all of one snapshot.
@@ -102,7 +110,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn take(anchors: Vec<Option<Uuid>>, policy: &SlicePolicy) -> Result<Self, SqlError> {
+    fn take(anchors: &Array<Uuid>, policy: &SlicePolicy) -> Result<Self, SqlError> {
         guc::check_budget(policy)?;
         let anchors = anchor_set(anchors)?;
         let graph = Graph::current()?;
@@ -130,9 +138,8 @@ fn tick() {
     pgrx::check_for_interrupts!();
 }
 
-fn anchor_set(anchors: Vec<Option<Uuid>>) -> Result<Vec<TurnId>, SqlError> {
-    let ids: Option<Vec<TurnId>> =
-        anchors.into_iter().map(|anchor| anchor.map(from_sql_uuid)).collect();
+fn anchor_set(anchors: &Array<Uuid>) -> Result<Vec<TurnId>, SqlError> {
+    let ids: Option<Vec<TurnId>> = turn_ids(anchors)?.into_iter().collect();
     let mut ids = ids.ok_or_else(|| {
         let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
         SqlError::new(code, "anchors must not be null").detail("INVALID_TURN_ID")

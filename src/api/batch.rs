@@ -3,20 +3,21 @@ use std::ops::ControlFlow;
 
 use kernel::policy::SlicePolicy;
 use kernel::slicer::LOOKED_AHEAD;
+use kernel::turn::TurnId;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use super::slice::{Found, export_each, export_text, ready};
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::text_type::{JsonText, Policy, from_sql_uuid};
+use crate::pg::text_type::{JsonText, Policy, to_sql_uuid, turn_ids};
 
 type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slices(
-    anchors: Vec<Option<Uuid>>,
-    policy: default!(Policy, "'default'"),
+    anchors: Option<Array<Uuid>>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (
@@ -26,16 +27,13 @@ fn graph_slices(
         name!(error, Option<String>),
     ),
 > {
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchors) = anchors else { return TableIterator::empty() };
+    let anchors = turn_ids(&anchors).or_raise();
     // What is wrong with the graph, the keys or the policy is wrong for every anchor: an error, not a row.
-    ready(&policy.0).or_raise();
-    TableIterator::new(Batch {
-        policy: policy.0,
-        anchors,
-        taken: 0,
-        ahead: 1,
-        found: Found::default(),
-        rows: VecDeque::new(),
-    })
+    ready(&policy).or_raise();
+    let (found, rows) = (Found::default(), VecDeque::new());
+    TableIterator::new(Batch { policy, anchors, taken: 0, ahead: 1, found, rows })
 }
 
 /// At most so many slices are taken ahead of their rows, or those until their exports have so many bytes.
@@ -45,7 +43,7 @@ const AHEAD_BYTES: usize = 1 << 20;
 /// The rows of many anchors, made as they are asked for, some of them together.
 struct Batch {
     policy: SlicePolicy,
-    anchors: Vec<Option<Uuid>>,
+    anchors: Vec<Option<TurnId>>,
     /// How many anchors have had their slices taken.
     taken: usize,
     /// How many more to take next.
@@ -73,14 +71,14 @@ impl Batch {
         let (anchors, next) = left.split_at(self.ahead.min(left.len()));
         let next = &next[..next.len().min(LOOKED_AHEAD)];
         let (rows, mut bytes) = (&mut self.rows, 0);
-        let id = |anchor: &Option<Uuid>| anchor.map(from_sql_uuid).ok_or_else(null_anchor);
+        let id = |anchor: &Option<TurnId>| anchor.ok_or_else(null_anchor);
         export_each(&self.policy, &mut self.found, anchors, next, id, |anchor, export| {
             rows.push_back(match export.and_then(|export| export_text(&export)) {
                 Ok(text) => {
                     bytes += text.0.len();
-                    (*anchor, Some(text), None, None)
+                    (anchor.map(to_sql_uuid), Some(text), None, None)
                 }
-                Err(error) => (*anchor, None, Some(error.word()), Some(error.message().to_owned())),
+                Err(error) => (anchor.map(to_sql_uuid), None, Some(error.word()), Some(error.message().to_owned())),
             });
             if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

@@ -16,8 +16,8 @@ use crate::pg::text_type::{Policy, from_sql_uuid, to_sql_uuid};
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_explain(
-    anchor: Uuid,
-    policy: default!(Policy, "'default'"),
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (
@@ -31,11 +31,13 @@ fn graph_slice_explain(
         name!(reason, String),
     ),
 > {
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchor) = anchor else { return TableIterator::empty() };
     let tick = || {
         pgrx::check_for_interrupts!();
     };
-    let explanation = on_graph(&policy.0, |store| {
-        explain(store, &policy.0, from_sql_uuid(anchor), Limits::default(), &tick)
+    let explanation = on_graph(&policy, |store| {
+        explain(store, &policy, from_sql_uuid(anchor), Limits::default(), &tick)
             .map_err(whole_error)
     })
     .or_raise();
@@ -58,17 +60,19 @@ fn graph_slice_explain(
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_why(
-    anchor: Uuid,
-    turn: Uuid,
-    policy: default!(Policy, "'default'"),
+    anchor: Option<Uuid>,
+    turn: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (name!(included, bool), name!(explanation, String), name!(path, Option<Vec<Uuid>>)),
 > {
+    let policy = Policy::required(policy).or_raise();
+    let (Some(anchor), Some(turn)) = (anchor, turn) else { return TableIterator::empty() };
     let (anchor, turn) = (from_sql_uuid(anchor), from_sql_uuid(turn));
     let most_nodes = guc::max_nodes_limit();
-    let why = on_graph(&policy.0, |store| {
-        Ok(why(store, &policy.0, anchor, turn, most_nodes, Limits::default())?)
+    let why = on_graph(&policy, |store| {
+        Ok(why(store, &policy, anchor, turn, most_nodes, Limits::default())?)
     })
     .or_raise();
     let path = why.path.as_ref().map(|path| path.iter().copied().map(to_sql_uuid).collect());
@@ -78,8 +82,8 @@ fn graph_why(
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_stats(
-    anchor: Uuid,
-    policy: default!(Policy, "'default'"),
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (
@@ -94,9 +98,11 @@ fn graph_slice_stats(
         name!(content_chars, Option<i64>),
     ),
 > {
-    let (stats, chars) = on_graph(&policy.0, |store| {
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchor) = anchor else { return TableIterator::empty() };
+    let (stats, chars) = on_graph(&policy, |store| {
         let anchor = from_sql_uuid(anchor);
-        let stats = stats(store, &policy.0, anchor, Limits::default()).map_err(whole_error)?;
+        let stats = stats(store, &policy, anchor, Limits::default()).map_err(whole_error)?;
         let ids: Vec<_> = stats.slice.turns.iter().map(|selected| selected.turn.id).collect();
         let chars = store.content_chars(&ids)?;
         Ok((stats, chars))

@@ -1,12 +1,13 @@
 use kernel::cycles::EdgeList;
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
-use serde_json::Value;
 use std::ops::ControlFlow;
 
+use crate::pg::binding::mapping;
 use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::store;
+use crate::pg::text_type::JsonbText;
 
 /// Above this many edges the cycle check is left out: it would need more than some 300 MB.
 const MAX_CHECKED_EDGES: usize = 5_000_000;
@@ -16,9 +17,9 @@ const MAX_CHECKED_EDGES: usize = 5_000_000;
 fn describe_tables(
     turns: Option<pg_sys::Oid>,
     edges: Option<pg_sys::Oid>,
-    columns: Option<JsonB>,
+    columns: Option<JsonbText>,
 ) -> Option<JsonB> {
-    let mapping = columns.map_or(Value::Null, |json| json.0);
+    let mapping = mapping(columns.as_ref()).or_raise();
     let graph = Graph::resolve(String::new(), turns?, edges?, &mapping).or_raise();
     graph.check_embedding().or_raise();
     Some(JsonB(graph.description()))

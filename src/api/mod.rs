@@ -10,7 +10,6 @@ mod explain;
 mod graph;
 mod keys;
 mod policy;
-mod private_tables;
 mod provenance;
 mod recorder;
 mod retrieval;

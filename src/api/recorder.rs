@@ -1,5 +1,6 @@
 use std::ffi::CStr;
 
+use kernel::canonical::json_text;
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
 use kernel::chunking::chunker::chunks;
@@ -11,9 +12,11 @@ use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::binding::mapping;
 use crate::pg::recorder::{
-    ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
+    ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, read_chunks, read_span,
 };
+use crate::pg::table::TableIterator;
 use crate::pg::text_type::{ChunkPolicy, JsonbText, TextType, message_text};
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
@@ -30,8 +33,8 @@ fn chunking_policy_recv(message: Internal) -> ChunkPolicy {
 }
 
 #[pg_extern(sql = false)]
-fn chunking_policy_hash(policy: ChunkPolicy) -> String {
-    policy.0.hash()
+fn chunking_policy_hash(policy: Option<ChunkPolicy>) -> String {
+    ChunkPolicy::required(policy).or_raise().hash()
 }
 
 /// Functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` must see the columns' types in
@@ -53,7 +56,7 @@ chunk_functions! {
     i32, String, &'static str, i64, Option<String>, &'static str,
     i64, i64, i64, i32,
     i64, i64, i64, i32,
-    Vec<String>, i32, i64, i64, i32, String, Option<JsonB>, bool, String
+    Vec<String>, i32, i64, i64, i32, String, Option<JsonbText>, bool, String
 )
 
 fn recorder_chunks(
@@ -65,7 +68,8 @@ fn recorder_chunks(
     to_ordinal: Option<i64>,
     per_pane: Option<bool>,
 ) {
-    let (Some(policy), Some(per_pane)) = (policy, per_pane) else { return TableIterator::empty() };
+    let policy = ChunkPolicy::required(policy).or_raise();
+    let Some(per_pane) = per_pane else { return TableIterator::new(|_| {}) };
     let filter = ChunkFilter {
         pane_id,
         from: bound("from", from_segment_id, from_ordinal, i64::MIN).or_raise(),
@@ -73,26 +77,41 @@ fn recorder_chunks(
     };
     let table = RecorderTable::current().or_raise();
     let extent = if per_pane { Extent::Panes } else { Extent::Log };
-    streamed(ChunkCursor::open(&table, policy.0, extent, filter))
+    chunks_of(table, policy, extent, filter)
 }
 
-fn recorder_chunks_since(segment_id: i64, ordinal: i64, policy: ChunkPolicy) {
+fn recorder_chunks_since(
+    segment_id: Option<i64>,
+    ordinal: Option<i64>,
+    policy: Option<ChunkPolicy>,
+) {
+    let policy = ChunkPolicy::required(policy).or_raise();
+    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::new(|_| {}) };
     let table = RecorderTable::current().or_raise();
-    let extent = since(&table, &policy.0, (segment_id, ordinal));
-    streamed(ChunkCursor::open(&table, policy.0, extent, ChunkFilter::default()))
+    let extent = since(&table, &policy, position);
+    chunks_of(table, policy, extent, ChunkFilter::default())
 }
 
-fn recorder_event_chunks(segment_id: i64, ordinal: i64, policy: ChunkPolicy) {
+fn recorder_event_chunks(
+    segment_id: Option<i64>,
+    ordinal: Option<i64>,
+    policy: Option<ChunkPolicy>,
+) {
+    let policy = ChunkPolicy::required(policy).or_raise();
+    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::new(|_| {}) };
     let table = RecorderTable::current().or_raise();
-    let position = (segment_id, ordinal);
-    let extent = since(&table, &policy.0, position);
+    let extent = since(&table, &policy, position);
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
-    streamed(ChunkCursor::open(&table, policy.0, extent, filter))
+    chunks_of(table, policy, extent, filter)
 }
 
-fn recorder_chunk_events(events: JsonbText, policy: ChunkPolicy) {
-    let rows = chunks_of_json(&events.0, &policy.0).or_raise();
-    TableIterator::new(rows.into_iter().zip(0..).map(|(chunk, index)| chunk_row(index, chunk)))
+fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
+    let policy = ChunkPolicy::required(policy).or_raise();
+    let Some(events) = events else { return TableIterator::new(|_| {}) };
+    let rows = chunks_of_json(&events.0, &policy).or_raise();
+    TableIterator::new(move |put| {
+        rows.into_iter().zip(0..).for_each(|(chunk, index)| put(chunk_row(index, chunk)));
+    })
 }
 }
 
@@ -108,13 +127,16 @@ fn recorder_chunk_span(
 ) -> TableIterator<'static, (String, i64, i64, i64, i64, i32, i32, String)> {
     let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
     let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
-    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end);
-    TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
+    let table = RecorderTable::current().or_raise();
+    TableIterator::new(move |put| read_span(&table, start, end, put).or_raise())
 }
 
 #[pg_extern(sql = false)]
-fn describe_recorder_table(events: Option<pg_sys::Oid>, columns: Option<JsonB>) -> Option<JsonB> {
-    let mapping = columns.map_or(serde_json::Value::Null, |columns| columns.0);
+fn describe_recorder_table(
+    events: Option<pg_sys::Oid>,
+    columns: Option<JsonbText>,
+) -> Option<JsonB> {
+    let mapping = mapping(columns.as_ref()).or_raise();
     Some(JsonB(RecorderTable::resolve(events?, &mapping).or_raise().description()))
 }
 
@@ -145,10 +167,16 @@ fn since(table: &RecorderTable, policy: &ChunkingPolicy, position: Position) -> 
     }
 }
 
-fn streamed(mut chunks: ChunkCursor) -> TableIterator<'static, ChunkRow> {
-    TableIterator::new(std::iter::from_fn(move || {
-        chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
-    }))
+fn chunks_of(
+    table: RecorderTable,
+    policy: ChunkingPolicy,
+    extent: Extent,
+    filter: ChunkFilter,
+) -> TableIterator<'static, ChunkRow> {
+    TableIterator::new(move |put| {
+        let put = |index, chunk| put(chunk_row(index, chunk));
+        read_chunks(&table, policy, extent, filter, put).or_raise();
+    })
 }
 
 fn chunks_of_json(text: &str, policy: &ChunkingPolicy) -> Result<Vec<Chunk>, SqlError> {
@@ -190,9 +218,7 @@ fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {
         chunk.occurred_at_end_ms,
         chunk.text_chars as i32,
         chunk.content_hash,
-        chunk.overlap.map(|overlap| {
-            JsonB(serde_json::to_value(overlap).expect("an overlap has string keys"))
-        }),
+        chunk.overlap.map(|overlap| JsonbText(json_text(&overlap))),
         chunk.is_open,
         chunk.text,
     )

@@ -76,13 +76,14 @@ fn graph_search_slice(
         name!(provenance, JsonbText),
     ),
 > {
+    let policy = Policy::required(policy).or_raise();
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
         return TableIterator::empty();
     };
-    let (Some(anchor), Some(policy)) = (anchor, policy) else { return TableIterator::empty() };
+    let Some(anchor) = anchor else { return TableIterator::empty() };
     let filters = Filters { min_similarity, min_salience };
     let asked = Asked::new(&embedding, limit, filters, query_text);
-    rows(asked.and_then(|asked| asked.in_slice(anchor, &policy.0)).or_raise())
+    rows(asked.and_then(|asked| asked.in_slice(anchor, &policy)).or_raise())
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -133,9 +134,10 @@ fn search_slice_body(
     min_salience: Option<f32>,
     query_text: Option<&str>,
 ) -> Option<JsonText> {
+    let policy = Policy::required(policy).or_raise();
     let filters = Filters { min_similarity, min_salience };
     let asked = Asked::new(&query_embedding?, limit_count?, filters, query_text).or_raise();
-    let answer = asked.in_slice(anchor?, &policy?.0).or_raise();
+    let answer = asked.in_slice(anchor?, &policy).or_raise();
     Some(JsonText(json_text(&answer)))
 }
 

@@ -6,7 +6,7 @@ use kernel::keys::{EpochKeys, Secret};
 use kernel::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{self, Known, Limits, Slicer};
+use kernel::slicer::{self, Known, Limits, SliceError, Slicer};
 use kernel::turn::{Turn, TurnId};
 use pgrx::Uuid;
 use pgrx::prelude::*;
@@ -21,16 +21,20 @@ use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_restricted)]
-fn graph_slice(anchor: Uuid, policy: default!(Policy, "'default'")) -> JsonText {
-    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
-    taken.export(&policy.0).and_then(|export| export_text(&export)).or_raise()
+fn graph_slice(
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
+) -> Option<JsonText> {
+    let policy = Policy::required(policy).or_raise();
+    let taken = TakenSlice::new(anchor?, &policy).or_raise();
+    Some(taken.export(&policy).and_then(|export| export_text(&export)).or_raise())
 }
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_turns(
-    anchor: Uuid,
-    policy: default!(Policy, "'default'"),
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
     (
@@ -53,8 +57,10 @@ fn graph_slice_turns(
         name!(admissibility_token, Option<String>),
     ),
 > {
-    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
-    let signer = Signer::load(&taken.graph, &taken.caller, &policy.0).or_raise();
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchor) = anchor else { return TableIterator::new(|_| {}) };
+    let taken = TakenSlice::new(anchor, &policy).or_raise();
+    let signer = Signer::load(&taken.graph, &taken.caller, &policy).or_raise();
     let export = signer.sign(&taken.slice).or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
     TableIterator::new(move |put| {
@@ -85,11 +91,13 @@ fn graph_slice_turns(
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice_edges(
-    anchor: Uuid,
-    policy: default!(Policy, "'default'"),
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<'static, (name!(parent, Uuid), name!(child, Uuid), name!(edge_type, &'static str))>
 {
-    let taken = TakenSlice::new(anchor, &policy.0).or_raise();
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchor) = anchor else { return TableIterator::new(|_| {}) };
+    let taken = TakenSlice::new(anchor, &policy).or_raise();
     TableIterator::new(move |put| {
         for edge in taken.slice.edges {
             put((to_sql_uuid(edge.parent), to_sql_uuid(edge.child), edge.edge_type.name()));
@@ -166,7 +174,7 @@ impl Found {
 /// same policy on the same snapshot found.
 ///
 /// # Errors
-/// As [`ready`].
+/// As [`ready`], and what else is not a matter of one anchor: a store that cannot be read, rights that changed.
 pub fn export_each<A>(
     policy: &SlicePolicy,
     found: &mut Found,
@@ -188,12 +196,14 @@ pub fn export_each<A>(
         anchors.iter().chain(next).filter_map(|anchor| id(anchor).ok()).collect();
     let mut next = &ids[..];
     for anchor in anchors {
-        let slice = id(anchor).and_then(|id| {
+        let slice = id(anchor).map(|id| {
             next = &next[1..];
-            Ok(with_policy_hint(caller.rls, || slicer.slice_before(id, next))?)
+            with_policy_hint(caller.rls, || slicer.slice_before(id, next))
         });
         let flow = match slice {
-            Ok(slice) => each(anchor, signer.export(&slice)),
+            Ok(Ok(slice)) => each(anchor, Ok(signer.export(&slice)?)),
+            Ok(Err(SliceError::Store(error))) => return Err(error),
+            Ok(Err(error)) => each(anchor, Err(error.into())),
             Err(error) => each(anchor, Err(error)),
         };
         if flow.is_break() {

@@ -1,9 +1,11 @@
 //! The rows of `graph_kernel.binding` and `graph_kernel.recorder_binding`.
 
-use pgrx::{JsonB, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use super::private_table;
+use super::error::SqlError;
+use super::private_table::{BINDING, RECORDER_BINDING};
+use super::text_type::JsonbText;
 
 /// The tables an admin has pinned.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,28 +17,21 @@ pub struct Binding {
     /// The edges table.
     pub edges: pg_sys::Oid,
     /// Column names that differ from the recognised ones, as given to `bind_tables`.
-    pub columns: Value,
+    pub columns: Option<JsonbText>,
 }
-
-/// The table's name in the private schema.
-pub const TABLE: &std::ffi::CStr = c"binding";
 
 impl Binding {
     /// The binding, or `None` while the tables are the default ones.
     pub fn current() -> Option<Self> {
-        private_table::scan(TABLE, |row| {
-            // SAFETY: columns as sql/bootstrap.sql declares them: graph uuid, turns and edges
-            // regclass, columns jsonb.
-            unsafe {
-                Some(Binding {
-                    graph: uuid::Uuid::from_bytes(*row.get::<pgrx::Uuid>(2)?.as_bytes()),
-                    turns: row.get(3)?,
-                    edges: row.get(4)?,
-                    columns: row.get::<JsonB>(5).map_or(Value::Null, |json| json.0),
-                })
-            }
-        })
-        .pop()
+        let row = BINDING.scan(|row| {
+            Some(Binding {
+                graph: row.uuid(2)?,
+                turns: row.relation(3)?,
+                edges: row.relation(4)?,
+                columns: row.json(5),
+            })
+        });
+        row.into_iter().next()
     }
 }
 
@@ -45,21 +40,30 @@ pub struct RecorderBinding {
     /// The table.
     pub events: pg_sys::Oid,
     /// Column names that differ from the recognised ones, as given to `bind_recorder_table`.
-    pub columns: Value,
+    pub columns: Option<JsonbText>,
 }
 
 impl RecorderBinding {
     /// The binding, or `None` while the table is the default one.
     pub fn current() -> Option<Self> {
-        private_table::scan(c"recorder_binding", |row| {
-            // SAFETY: columns as sql/recorder.sql declares them: events regclass, columns jsonb.
-            unsafe {
-                Some(RecorderBinding {
-                    events: row.get(2)?,
-                    columns: row.get::<JsonB>(3).map_or(Value::Null, |json| json.0),
-                })
-            }
-        })
-        .pop()
+        let row = RECORDER_BINDING
+            .scan(|row| Some(RecorderBinding { events: row.relation(2)?, columns: row.json(3) }));
+        row.into_iter().next()
     }
+}
+
+/// A mapping of columns as it was given; no mapping is null.
+///
+/// # Errors
+/// 22023 where it holds a number out of range or is nested too deeply.
+pub fn mapping(columns: Option<&JsonbText>) -> Result<Value, SqlError> {
+    let Some(JsonbText(text)) = columns else { return Ok(Value::Null) };
+    serde_json::from_str(text).map_err(|error| {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("column mapping cannot be read: {error}"),
+        )
+        .detail("INVALID_BINDING")
+        .hint("Give column names, such as '{\"turns\": {\"id\": \"my_column\"}}'.")
+    })
 }

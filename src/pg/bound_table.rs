@@ -6,6 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use super::error::SqlError;
+use super::query::{Statement, Template};
 use super::relation::{self, Table, quote};
 
 /// What a column holds.
@@ -94,7 +95,9 @@ impl BoundTable {
             .detail(rules.word)
             .hint(format!("Run {}.", (rules.command)(None)))
         })?;
-        let partitions = check_storage(&table, rules)?;
+        let partitions = relation::check_storage(oid).map_err(|error| {
+            error.into_sql_error().detail(rules.word)
+        })?;
         let mut columns = BTreeMap::new();
         for rule in rules.columns {
             let mapped = mapping.and_then(|m| m.get(rule.key));
@@ -209,6 +212,17 @@ impl Kind {
         }
     }
 
+    fn cast(self) -> &'static str {
+        match self {
+            Kind::Id => "::pg_catalog.uuid",
+            Kind::Text => "::pg_catalog.text",
+            Kind::Integer => "::pg_catalog.int8",
+            Kind::Number => "::pg_catalog.float8",
+            Kind::Boolean => "::pg_catalog.bool",
+            Kind::Time => "::pg_catalog.timestamptz",
+        }
+    }
+
     fn wanted(self) -> &'static str {
         match self {
             Kind::Id => "uuid",
@@ -222,52 +236,23 @@ impl Kind {
 }
 
 impl BoundColumn {
-    /// The column as an expression of the type that the store reads. None of the conversions can
-    /// fail on a stored value, and none runs code of a user's: an enum's owner could give it a cast
-    /// to text, so its own output function is called.
+    /// The column as an expression of the type that the store reads, whatever it is now: with another type
+    /// the statement does not parse, or gives columns that are refused. None of the conversions can fail on a
+    /// stored value, and none runs code of a user's: an enum's owner could give it a cast to text, so its own
+    /// output function is called, by concat, which also takes a domain over it.
     pub fn expression(&self, alias: &str) -> String {
-        let cast = match self.kind {
-            Kind::Text => "::pg_catalog.text",
-            Kind::Integer => "::pg_catalog.int8",
-            Kind::Number => "::pg_catalog.float8",
-            Kind::Boolean => "::pg_catalog.bool",
-            Kind::Id | Kind::Time => "",
+        let Some((name, base_type)) = &self.stored else {
+            return format!("NULL{}", self.kind.cast());
         };
-        match &self.stored {
-            Some((name, base_type)) => {
-                let column = format!("{alias}.{}", quote(name));
-                match *base_type {
-                    pg_sys::TEXTOID => column,
-                    oid if relation::is_enum(oid) => {
-                        format!("pg_catalog.textin(pg_catalog.enum_out({column}))")
-                    }
-                    _ => format!("{column}{cast}"),
-                }
+        let column = format!("{alias}.{}", quote(name));
+        match *base_type {
+            oid if relation::is_enum(oid) => {
+                format!("CASE WHEN {column} IS NOT NULL THEN pg_catalog.concat({column}) END")
             }
-            None if cast.is_empty() => "NULL::pg_catalog.timestamptz".to_owned(),
-            None => format!("NULL{cast}"),
+            // Not one into the other: that would go by the session's time zone.
+            pg_sys::TIMESTAMPOID => format!("{column}::pg_catalog.timestamp"),
+            _ => format!("{column}{}", self.kind.cast()),
         }
-    }
-}
-
-/// Checks how a table is stored and returns what is below it. Temporary, unlogged and foreign data
-/// can change or vanish without the snapshot knowing.
-fn check_storage(table: &Table, rules: &TableRules) -> Result<Vec<pg_sys::Oid>, SqlError> {
-    let wrong = |what: String| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, what)
-            .detail(rules.word)
-            .hint("Bind permanent plain tables, or partitioned tables made of them.")
-    };
-    let name = table.qualified_name();
-    match table.kind {
-        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE if !table.permanent => {
-            Err(wrong(format!("table {name} is not permanent")))
-        }
-        pg_sys::RELKIND_RELATION => Ok(Vec::new()),
-        pg_sys::RELKIND_PARTITIONED_TABLE => relation::partitions(table.oid).map_err(|leaf| {
-            wrong(format!("partition {leaf} of table {name} is not a permanent plain table"))
-        }),
-        _ => Err(wrong(format!("{name} is not a table"))),
     }
 }
 
@@ -284,13 +269,17 @@ pub struct Named<'a> {
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
 /// are other placeholders and what stands for them. In one pass: what is filled in comes from names
 /// that users choose and is not looked at again.
-pub fn fill(template: &str, extra: &[(&str, &str)], tables: &[Named<'_>]) -> String {
-    let value = |placeholder: &str| {
+pub fn fill(template: &Template, extra: &[(&str, &str)], tables: &[Named<'_>]) -> Statement {
+    let mut relations = Vec::new();
+    let mut value = |placeholder: &str| {
         if let Some((_, text)) = extra.iter().find(|(name, _)| *name == placeholder) {
             return (*text).to_owned();
         }
         let found = match placeholder.split_once('.') {
-            None => tables.iter().find(|t| t.name == placeholder).map(|t| t.table.from()),
+            None => tables.iter().find(|t| t.name == placeholder).map(|t| {
+                relations.push(t.table.table.oid);
+                t.table.from()
+            }),
             Some((alias, key)) => tables
                 .iter()
                 .find(|t| t.alias == alias)
@@ -298,12 +287,12 @@ pub fn fill(template: &str, extra: &[(&str, &str)], tables: &[Named<'_>]) -> Str
         };
         found.expect("placeholders name tables of the statement")
     };
-    let mut parts = template.split('{');
-    let mut statement = parts.next().unwrap_or_default().to_owned();
+    let mut parts = template.text.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (placeholder, text) = part.split_once('}').expect("placeholders are closed");
-        statement.push_str(&value(placeholder));
-        statement.push_str(text);
+        let (placeholder, rest) = part.split_once('}').expect("placeholders are closed");
+        text.push_str(&value(placeholder));
+        text.push_str(rest);
     }
-    statement
+    Statement::new(template, text, relations)
 }

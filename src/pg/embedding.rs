@@ -7,8 +7,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use super::error::SqlError;
+use super::query::{Argument, Column, Planning, Statement, Template, query};
 use super::relation::{self, Table, quote};
-use super::spi::{Argument, query};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
 pub const KEY: &str = "embedding";
@@ -56,7 +56,7 @@ impl EmbeddingColumn {
         };
         let column = format!("t.{}", quote(&stored.name));
         let (expression, indexed) = if stored.base_type == pg_sys::FLOAT4ARRAYOID {
-            (column.clone(), None)
+            (format!("{column}::pg_catalog.float4[]"), None)
         } else {
             let Some((type_name, found)) = vector_type(stored.base_type, operator) else {
                 let message = format!(
@@ -137,12 +137,18 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
     }
 }
 
+const EMBEDDING_TYPE: Template = Template {
+    text: include_str!("../../sql/queries/embedding_type.sql"),
+    columns: &[Column::Text, Column::Text],
+    planning: Planning::Once,
+};
+
 /// The names of one of pgvector's types and of its operator, as the catalog has them now.
 fn vector_type(base_type: pg_sys::Oid, operator: &str) -> Option<(String, Option<String>)> {
     let mut found = None;
     let oid = base_type.to_u32().to_string();
     query(
-        include_str!("../../sql/queries/embedding_type.sql"),
+        &Statement::new(&EMBEDDING_TYPE, EMBEDDING_TYPE.text.to_owned(), Vec::new()),
         &[Argument::Text(Some(&oid)), Argument::Text(Some(operator))],
         |row| {
             let text = |column| row.text(column, |text| text.map(str::to_owned));

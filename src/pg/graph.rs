@@ -5,12 +5,13 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use super::binding::{self, Binding};
+use super::binding::{Binding, mapping};
 use super::bound_table::{BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule};
 use super::embedding::{self, EmbeddingColumn};
 use super::error::SqlError;
 use super::kept::Kept;
-use super::private_table;
+use super::private_table::BINDING;
+use super::query::{Column, Planning, Statement, Template};
 use super::relation;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
@@ -54,26 +55,80 @@ fn bind_command(part: &str, mapping: Option<&str>) -> String {
     format!("SELECT graph_kernel.bind_tables('turns', 'edges'{mapping})")
 }
 
+const SCORED_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/scored.sql"),
+    columns: &[Column::Id, Column::Text, Column::Number],
+    planning: Planning::Probing,
+};
+
+const NEIGHBOURS_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/neighbours.sql"),
+    columns: &[Column::Id, Column::Boolean, Column::Id, Column::Text],
+    planning: Planning::Probing,
+};
+
+const CHILDREN_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/children.sql"),
+    columns: &[Column::Integer, Column::Id, Column::Text, Column::Number],
+    planning: Planning::Probing,
+};
+
+const MISSING_CHILDREN_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/missing_children.sql"),
+    columns: &[Column::Integer, Column::Id],
+    planning: Planning::Probing,
+};
+
+const TURNS_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/turns.sql"),
+    columns: &[Column::Id, Column::Text, Column::Text, Column::Text, Column::Number, Column::Integer, Column::Integer, Column::Number, Column::Number, Column::Number, Column::Time, Column::Text],
+    planning: Planning::Probing,
+};
+
+const EDGES_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/edges.sql"),
+    columns: &[Column::Id, Column::Id],
+    planning: Planning::Once,
+};
+
+const CONTENT_CHARS_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/content_chars.sql"),
+    columns: &[Column::Integer],
+    planning: Planning::Probing,
+};
+
+const TURN_IDS_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/turn_ids.sql"),
+    columns: &[Column::Id, Column::Time],
+    planning: Planning::Once,
+};
+
+const EDGE_PAIRS_QUERY: Template = Template {
+    text: include_str!("../../sql/queries/edge_pairs.sql"),
+    columns: &[Column::Id, Column::Id],
+    planning: Planning::Once,
+};
+
 /// What is asked of a graph, with its names filled in.
 pub struct Statements {
     /// sql/queries/scored.sql
-    pub scored: String,
+    pub scored: Statement,
     /// sql/queries/neighbours.sql
-    pub neighbours: String,
+    pub neighbours: Statement,
     /// sql/queries/children.sql
-    pub children: String,
+    pub children: Statement,
     /// sql/queries/missing_children.sql
-    pub missing_children: String,
+    pub missing_children: Statement,
     /// sql/queries/turns.sql
-    pub turns: String,
+    pub turns: Statement,
     /// sql/queries/edges.sql
-    pub edges: String,
+    pub edges: Statement,
     /// sql/queries/content_chars.sql
-    pub content_chars: String,
+    pub content_chars: Statement,
     /// sql/queries/turn_ids.sql
-    pub turn_ids: String,
+    pub turn_ids: Statement,
     /// sql/queries/edge_pairs.sql
-    pub edge_pairs: String,
+    pub edge_pairs: Statement,
 }
 
 /// The graph as its tables are named now.
@@ -116,7 +171,7 @@ impl Graph {
             Some(Binding { graph, turns, edges, columns }) => {
                 relation::lock_shared(turns);
                 relation::lock_shared(edges);
-                Self::resolve(graph.to_string(), turns, edges, &columns)
+                Self::resolve(graph.to_string(), turns, edges, &mapping(columns.as_ref())?)
             }
             None => {
                 let turns = default_table(c"memory_turns")?;
@@ -139,7 +194,7 @@ impl Graph {
     /// Everything whose change changes the graph: the tables, their partitions, the binding, and
     /// the schemas, by whose names the default tables are found.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
-        let mut relations = vec![private_table::oid(binding::TABLE), pg_sys::NamespaceRelationId];
+        let mut relations = vec![BINDING.oid(), pg_sys::NamespaceRelationId];
         for bound in [&self.turns, &self.edges] {
             relations.push(bound.table.oid);
             relations.extend(&bound.partitions);
@@ -164,15 +219,15 @@ impl Graph {
         let tables = named(&turns, &edges);
         let fill = |template| fill(template, &[], &tables);
         let statements = Statements {
-            scored: fill(include_str!("../../sql/queries/scored.sql")),
-            neighbours: fill(include_str!("../../sql/queries/neighbours.sql")),
-            children: fill(include_str!("../../sql/queries/children.sql")),
-            missing_children: fill(include_str!("../../sql/queries/missing_children.sql")),
-            turns: fill(include_str!("../../sql/queries/turns.sql")),
-            edges: fill(include_str!("../../sql/queries/edges.sql")),
-            content_chars: fill(include_str!("../../sql/queries/content_chars.sql")),
-            turn_ids: fill(include_str!("../../sql/queries/turn_ids.sql")),
-            edge_pairs: fill(include_str!("../../sql/queries/edge_pairs.sql")),
+            scored: fill(&SCORED_QUERY),
+            neighbours: fill(&NEIGHBOURS_QUERY),
+            children: fill(&CHILDREN_QUERY),
+            missing_children: fill(&MISSING_CHILDREN_QUERY),
+            turns: fill(&TURNS_QUERY),
+            edges: fill(&EDGES_QUERY),
+            content_chars: fill(&CONTENT_CHARS_QUERY),
+            turn_ids: fill(&TURN_IDS_QUERY),
+            edge_pairs: fill(&EDGE_PAIRS_QUERY),
         };
         Ok(Graph { name, turns, edges, statements, embedding })
     }
@@ -198,8 +253,13 @@ impl Graph {
     }
 
     /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
-    pub fn statement(&self, template: &str, extra: &[(&str, &str)]) -> String {
+    pub fn statement(&self, template: &Template, extra: &[(&str, &str)]) -> Statement {
         fill(template, extra, &named(&self.turns, &self.edges))
+    }
+
+    /// A column of the turns as an expression over the alias t.
+    pub fn turn_expression(&self, key: &str) -> String {
+        self.turns.columns[key].expression("t")
     }
 
     /// The column that names a turn's session, and its type.

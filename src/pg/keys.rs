@@ -1,7 +1,6 @@
 //! The key store: a root for each epoch, in a private table or derived from a file outside the
 //! database.
 
-use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -9,20 +8,14 @@ use std::rc::Rc;
 
 use kernel::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
 use kernel::verify::KeyRing;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use zeroize::Zeroizing;
 
 use super::error::SqlError;
 use super::guc::{self, Path, PathSetting};
 use super::kept::Kept;
-use super::private_table;
-
-const ROOTS: &CStr = c"root_keys";
-const REVOKED: &CStr = c"revoked_keys";
-
-/// open(2)'s flag on Linux.
-const O_NONBLOCK: i32 = 0o4000;
+use super::private_table::{REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers};
 
 /// The longest secret that is read from a file, in bytes.
 const SECRET_MAX_BYTES: u64 = 4096;
@@ -51,20 +44,16 @@ thread_local! {
 
 impl Stored {
     fn read() -> Self {
-        let mut epochs = private_table::scan(ROOTS, |row| {
-            // SAFETY: columns as sql/bootstrap.sql declares them: epoch integer, root bytea.
-            unsafe {
-                let epoch = u32::try_from(row.get::<i32>(1)?).ok()?;
-                Some((epoch, row.get::<Vec<u8>>(2).map(Secret::new)))
-            }
+        let mut epochs = ROOT_KEYS.scan(|row| {
+            let epoch = u32::try_from(row.integer(1)?).ok()?;
+            Some((epoch, row.bytes(2).map(Secret::new)))
         });
         epochs.sort_unstable_by_key(|(epoch, _)| *epoch);
         let newest = epochs.last().and_then(|(epoch, root)| {
             let root = root.as_ref()?;
             Some(Rc::new(EpochKeys::derive(root, *epoch)))
         });
-        // SAFETY: the first column of revoked_keys is kid text.
-        let revoked = private_table::scan(REVOKED, |row| unsafe { row.get::<String>(1) });
+        let revoked = REVOKED_KEYS.scan(|row| row.text(1));
         Stored { epochs, newest, revoked }
     }
 }
@@ -159,7 +148,7 @@ impl KeyRing for Keys {
 pub fn begin_epoch() -> Result<(), SqlError> {
     // SAFETY: raises where writing is not allowed.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"rotate_key()".as_ptr()) };
-    private_table::lock_against_writers(ROOTS);
+    lock_against_writers(&ROOT_KEYS);
     let keys = Keys::load(String::new())?;
     let newest = keys.stored.epochs.last().map_or(0, |(epoch, _)| *epoch);
     let epoch = newest.max(keys.active_epoch().map_or(0, |(epoch, _)| epoch)) + 1;
@@ -169,8 +158,7 @@ pub fn begin_epoch() -> Result<(), SqlError> {
     };
     // SAFETY: reads the time the transaction began.
     let now = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
-    let root = root.as_ref().and_then(|root| root.as_slice().into_datum());
-    private_table::insert_undecoded(ROOTS, [(epoch as i32).into_datum(), root, now.into_datum()]);
+    insert_root(epoch as i32, root.as_ref().map(|root| root.as_slice()), now);
     Ok(())
 }
 
@@ -201,7 +189,7 @@ fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
         ))
     };
     // Not blocking: a pipe nobody writes to would hang the backend.
-    let mut file = match OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path) {
+    let mut file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) => return refuse(format!("cannot be opened: {error}")),
     };

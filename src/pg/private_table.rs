@@ -4,96 +4,205 @@
 use std::ffi::{CStr, c_int};
 use std::num::NonZeroUsize;
 
-use pgrx::pg_sys;
-use pgrx::{FromDatum, heap_getattr_raw};
+use pgrx::prelude::*;
+use pgrx::trigger_support::called_as_trigger;
+use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
+use super::error::SqlError;
 use super::relation;
+use super::text_type::JsonbText;
+
+/// A table in the private schema, as the extension's script makes it.
+pub struct PrivateTable {
+    /// Its name.
+    pub name: &'static CStr,
+    /// The types of its columns.
+    pub columns: &'static [pg_sys::Oid],
+}
+
+/// The tables whose rows decide which tables are the graph.
+pub const BINDING: PrivateTable = PrivateTable {
+    name: c"binding",
+    columns: &[
+        pg_sys::BOOLOID,
+        pg_sys::UUIDOID,
+        pg_sys::REGCLASSOID,
+        pg_sys::REGCLASSOID,
+        pg_sys::JSONBOID,
+    ],
+};
+
+/// The table whose row decides which table holds recorder events.
+pub const RECORDER_BINDING: PrivateTable = PrivateTable {
+    name: c"recorder_binding",
+    columns: &[pg_sys::BOOLOID, pg_sys::REGCLASSOID, pg_sys::JSONBOID],
+};
+
+/// The roots of the keys.
+pub const ROOT_KEYS: PrivateTable = PrivateTable {
+    name: c"root_keys",
+    columns: &[pg_sys::INT4OID, pg_sys::BYTEAOID, pg_sys::TIMESTAMPTZOID],
+};
+
+/// The keys that were revoked.
+pub const REVOKED_KEYS: PrivateTable = PrivateTable {
+    name: c"revoked_keys",
+    columns: &[pg_sys::TEXTOID, pg_sys::TIMESTAMPTZOID],
+};
+
+/// The tables whose changes are announced.
+const ANNOUNCED: [PrivateTable; 3] = [BINDING, ROOT_KEYS, REVOKED_KEYS];
+
+impl PrivateTable {
+    /// Its OID.
+    ///
+    /// Raises 42P01 where the extension has no such table: another one of the name is somebody's.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: look-ups in the catalog; a missing schema, table or extension gives InvalidOid.
+        let (oid, owned) = unsafe {
+            let schema = pg_sys::get_namespace_oid(c"graph_kernel".as_ptr(), true);
+            let oid = pg_sys::get_relname_relid(self.name.as_ptr(), schema);
+            let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
+            let holder = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, oid);
+            (oid, holder != pg_sys::InvalidOid && holder == extension)
+        };
+        if !owned {
+            self.missing("has no table").raise();
+        }
+        oid
+    }
+
+    /// Opens it. The caller closes it.
+    fn open(&self, lock: u32) -> pg_sys::Relation {
+        // SAFETY: the relation stays open while its descriptor is looked at; after an error the transaction's
+        // abort closes it.
+        unsafe {
+            let relation = pg_sys::table_open(self.oid(), lock as i32);
+            let is_table = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION;
+            let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
+            if !is_table || !columns.iter().map(|a| a.atttypid).eq(self.columns.iter().copied()) {
+                self.missing("has other columns in table").raise();
+            }
+            relation
+        }
+    }
+
+    fn missing(&self, what: &str) -> SqlError {
+        let name = self.name.to_string_lossy();
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            format!("extension graph_kernel {what} graph_kernel.{name}"),
+        )
+        .detail("PRIVATE_TABLE")
+        .hint("Run CREATE EXTENSION graph_kernel.")
+    }
+
+    /// What `read` makes of each row, in no order.
+    pub fn scan<T>(&self, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
+        // SAFETY: the relation is open and the scan's tuple valid while `read` looks at it. A NULL
+        // snapshot makes this a catalog scan.
+        unsafe {
+            let relation = self.open(pg_sys::AccessShareLock);
+            let scan = pg_sys::systable_beginscan(
+                relation,
+                pg_sys::InvalidOid,
+                false,
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null_mut(),
+            );
+            let mut rows = Vec::new();
+            loop {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                let row =
+                    PrivateRow { tuple, descriptor: (*relation).rd_att, columns: self.columns };
+                rows.extend(read(&row));
+            }
+            pg_sys::systable_endscan(scan);
+            pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
+            rows
+        }
+    }
+}
 
 /// A row of a private table; columns count from 1.
 pub struct PrivateRow {
     tuple: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
+    columns: &'static [pg_sys::Oid],
 }
 
 impl PrivateRow {
-    /// The value of a column, copied.
-    ///
-    /// # Safety
-    /// `T` must be the Rust type of the column.
-    pub unsafe fn get<T: FromDatum>(&self, column: usize) -> Option<T> {
+    /// The value of a column that has this type, copied.
+    fn get<T: FromDatum>(&self, column: usize, type_oid: pg_sys::Oid) -> Option<T> {
+        assert_eq!(self.columns[column - 1], type_oid, "a column is read as its type");
         let column = NonZeroUsize::new(column)?;
-        // SAFETY: the scan that made this row is still open; the caller vouches for the type.
+        // SAFETY: the scan that made this row is still open; the table's columns were compared with `columns`
+        // when it was opened, and each caller reads a SQL type as the Rust type for it.
         unsafe {
             let datum = heap_getattr_raw(self.tuple, column, self.descriptor)?;
             T::from_datum(datum, false)
         }
     }
-}
 
-/// The tables whose changes are announced.
-const ANNOUNCED: [&CStr; 3] = [c"binding", c"root_keys", c"revoked_keys"];
+    /// An `integer`.
+    pub fn integer(&self, column: usize) -> Option<i32> {
+        self.get(column, pg_sys::INT4OID)
+    }
+
+    /// A `bytea`.
+    pub fn bytes(&self, column: usize) -> Option<Vec<u8>> {
+        self.get(column, pg_sys::BYTEAOID)
+    }
+
+    /// A `text`.
+    pub fn text(&self, column: usize) -> Option<String> {
+        self.get(column, pg_sys::TEXTOID)
+    }
+
+    /// A `uuid`.
+    pub fn uuid(&self, column: usize) -> Option<uuid::Uuid> {
+        let id: pgrx::Uuid = self.get(column, pg_sys::UUIDOID)?;
+        Some(uuid::Uuid::from_bytes(*id.as_bytes()))
+    }
+
+    /// A `regclass`.
+    pub fn relation(&self, column: usize) -> Option<pg_sys::Oid> {
+        self.get(column, pg_sys::REGCLASSOID)
+    }
+
+    /// A `jsonb`.
+    pub fn json(&self, column: usize) -> Option<JsonbText> {
+        self.get(column, pg_sys::JSONBOID)
+    }
+}
 
 /// Whether this transaction may have written to a table whose changes are announced. It sees its rows at once, and
 /// announces them at the end of the statement.
 pub fn may_be_changing() -> bool {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
     let has_xid = unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId };
-    has_xid && ANNOUNCED.into_iter().any(|table| relation::is_locked_for_writing(oid(table)))
-}
-
-/// The OID of a table in the private schema.
-pub fn oid(table: &CStr) -> pg_sys::Oid {
-    // SAFETY: syscache look-ups; the schema is there as long as the extension is.
-    unsafe {
-        let schema = pg_sys::get_namespace_oid(c"graph_kernel".as_ptr(), false);
-        pg_sys::get_relname_relid(table.as_ptr(), schema)
-    }
-}
-
-/// What `read` makes of each row, in no order.
-pub fn scan<T>(table: &CStr, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
-    // SAFETY: the relation is open and the scan's tuple valid while `read` looks at it. A NULL
-    // snapshot makes this a catalog scan.
-    unsafe {
-        let relation = pg_sys::table_open(oid(table), pg_sys::AccessShareLock as i32);
-        let scan = pg_sys::systable_beginscan(
-            relation,
-            pg_sys::InvalidOid,
-            false,
-            std::ptr::null_mut(),
-            0,
-            std::ptr::null_mut(),
-        );
-        let mut rows = Vec::new();
-        loop {
-            let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() {
-                break;
-            }
-            let row = PrivateRow { tuple, descriptor: (*relation).rd_att };
-            rows.extend(read(&row));
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
-        rows
-    }
+    has_xid && ANNOUNCED.iter().any(|table| relation::is_locked_for_writing(table.oid()))
 }
 
 /// Keeps other writers out of a table to the transaction's end.
-pub fn lock_against_writers(table: &CStr) {
+pub fn lock_against_writers(table: &PrivateTable) {
     // SAFETY: any OID may be locked.
-    unsafe { pg_sys::LockRelationOid(oid(table), pg_sys::ExclusiveLock as i32) };
+    unsafe { pg_sys::LockRelationOid(table.oid(), pg_sys::ExclusiveLock as i32) };
 }
 
-/// Adds a row so that logical decoding never sees it. The table must have no index.
-pub fn insert_undecoded<const N: usize>(table: &CStr, values: [Option<pg_sys::Datum>; N]) {
+/// Adds an epoch's root so that logical decoding never sees it. The table has no index.
+pub fn insert_root(epoch: i32, root: Option<&[u8]>, created_at: pg_sys::TimestampTz) {
+    let values = [epoch.into_datum(), root.and_then(IntoDatum::into_datum), created_at.into_datum()];
     let mut nulls = values.map(|value| value.is_none());
     let mut values = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
-    // SAFETY: the caller gives one value of the right type for each column; the relation is open
-    // while the tuple is formed and inserted.
+    // SAFETY: `open` has found the columns that these are the values of; the relation is open while the tuple
+    // is formed and inserted.
     unsafe {
-        let relation = pg_sys::table_open(oid(table), pg_sys::RowExclusiveLock as i32);
-        assert_eq!((*(*relation).rd_att).natts as usize, N, "one value for each column");
+        let relation = ROOT_KEYS.open(pg_sys::RowExclusiveLock);
         let tuple =
             pg_sys::heap_form_tuple((*relation).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::heap_insert(
@@ -108,4 +217,25 @@ pub fn insert_undecoded<const N: usize>(table: &CStr, values: [Option<pg_sys::Da
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }
+}
+
+// Declared in sql/bootstrap.sql, in the private schema, as a trigger function.
+#[pg_extern(sql = false)]
+fn announce_change(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    // SAFETY: the server calls this with its call information, whose context is a TriggerData when a trigger
+    // fires; the relation in it is open.
+    unsafe {
+        if !called_as_trigger(fcinfo) {
+            SqlError::new(
+                PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "announce_change() runs as a trigger only",
+            )
+            .detail("INVALID_TRIGGER")
+            .raise();
+        }
+        let trigger: *mut pg_sys::TriggerData = (*fcinfo).context.cast();
+        relation::announce_change((*(*trigger).tg_relation).rd_id);
+    }
+    // What an AFTER trigger returns is not looked at; a null pointer that is not SQL NULL.
+    pgrx::Internal::from(Some(pg_sys::Datum::null()))
 }

@@ -7,18 +7,18 @@ use kernel::chunking::chunker::Chunker;
 use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
-use kernel::chunking::span::{Span, SpanEnd, SpanError, SpanPiece};
+use kernel::chunking::span::{Span, SpanEnd, SpanError};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use super::binding::RecorderBinding;
+use super::binding::{RecorderBinding, mapping};
 use super::bound_table::{
     BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
 };
 use super::error::{SqlError, with_policy_hint};
+use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
 use super::relation;
 use super::session::row_security_applies_to;
-use super::spi::{Argument, Cursor, Row, query};
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
     required("segment_id", &["segment_id"], Kind::Integer),
@@ -44,6 +44,30 @@ const EVENTS: TableRules = TableRules {
     },
 };
 
+/// The columns of each statement sql/queries/recorder_*.sql.
+const EVENT: &[Column] = &[
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Boolean,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+];
+
+const fn events(text: &'static str) -> Template {
+    Template { text, columns: EVENT, planning: Planning::Once }
+}
+
+const BACK: Template = events(include_str!("../../sql/queries/recorder_back.sql"));
+const LOG: Template = events(include_str!("../../sql/queries/recorder_log.sql"));
+const PANES: Template = events(include_str!("../../sql/queries/recorder_panes.sql"));
+const RANGE: Template = events(include_str!("../../sql/queries/recorder_range.sql"));
+
 /// Segment and ordinal of an event.
 pub type Position = (i64, i64);
 
@@ -61,7 +85,9 @@ impl RecorderTable {
     /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs.
     pub fn current() -> Result<Self, SqlError> {
         match RecorderBinding::current() {
-            Some(binding) => Self::resolve(binding.events, &binding.columns),
+            Some(RecorderBinding { events, columns }) => {
+                Self::resolve(events, &mapping(columns.as_ref())?)
+            }
             None => {
                 let default = relation::lock_by_name(c"public", c"recorder_events");
                 Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null)
@@ -94,7 +120,7 @@ impl RecorderTable {
         policy: &ChunkingPolicy,
         position: Position,
     ) -> Result<Option<Position>, SqlError> {
-        let statement = self.statement(include_str!("../../sql/queries/recorder_back.sql"));
+        let statement = self.statement(&BACK);
         let params = [Argument::Number(position.0), Argument::Number(position.1)];
         let mut later: Option<EventPlace> = None;
         let mut found = Ok(None);
@@ -119,22 +145,46 @@ impl RecorderTable {
         found
     }
 
-    /// Begins to read events.
-    pub fn read(&self, extent: Extent) -> EventCursor {
-        let (template, params) = match extent {
-            Extent::Log => (include_str!("../../sql/queries/recorder_log.sql"), vec![]),
-            Extent::Panes => (include_str!("../../sql/queries/recorder_panes.sql"), vec![]),
-            Extent::Range(first, last) => (
-                include_str!("../../sql/queries/recorder_range.sql"),
-                [first.0, first.1, last.0, last.1].map(Argument::Number).to_vec(),
-            ),
+    /// Hands each event to `sink`, until it asks for no more.
+    ///
+    /// # Errors
+    /// 22000 for an event that is not valid, 21000 for one at the position of another; those of the sink.
+    pub fn read(
+        &self,
+        extent: Extent,
+        mut sink: impl FnMut(RecorderEvent<'_>) -> Result<ControlFlow<()>, SqlError>,
+    ) -> Result<(), SqlError> {
+        let (template, arguments) = match extent {
+            Extent::Log => (LOG, vec![]),
+            Extent::Panes => (PANES, vec![]),
+            Extent::Range(first, last) => {
+                (RANGE, [first.0, first.1, last.0, last.1].map(Argument::Number).to_vec())
+            }
         };
-        let statement = self.statement(template);
-        let cursor = with_policy_hint(self.rls, || Cursor::open(&statement, &params));
-        EventCursor { cursor, rls: self.rls, last: None }
+        let mut last = None;
+        let mut read = |row: &Row| {
+            with_event(row, |event| {
+                let event = event.map_err(|error| bad_row(&error))?;
+                if last.replace(event.offset.position()) == Some(event.offset.position()) {
+                    return Err(duplicate(&event));
+                }
+                sink(event)
+            })
+        };
+        let mut outcome = Ok(());
+        with_policy_hint(self.rls, || {
+            query(&self.statement(&template), &arguments, |row| {
+                pgrx::check_for_interrupts!();
+                read(&row).unwrap_or_else(|error| {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                })
+            });
+        });
+        outcome
     }
 
-    fn statement(&self, template: &str) -> String {
+    fn statement(&self, template: &Template) -> Statement {
         fill(template, &[], &[Named { name: "events", alias: "e", table: &self.events }])
     }
 }
@@ -152,46 +202,6 @@ pub enum Extent {
 
 /// Behind every event.
 pub const END_OF_LOG: Position = (i64::MAX, i64::MAX);
-
-/// Events, read one at a time.
-pub struct EventCursor {
-    cursor: Cursor,
-    rls: bool,
-    last: Option<Position>,
-}
-
-impl EventCursor {
-    /// What `read` makes of the next event; `None` at the end.
-    ///
-    /// # Errors
-    /// 22000 for an event that is not valid, 21000 for one at the position of another.
-    pub fn next<T>(
-        &mut self,
-        read: impl FnOnce(RecorderEvent<'_>) -> T,
-    ) -> Result<Option<T>, SqlError> {
-        let last = self.last;
-        let (mut read, mut found) = (Some(read), Ok(None));
-        let cursor = std::panic::AssertUnwindSafe(&mut self.cursor);
-        let mut position = None;
-        let sink = |row: Row| {
-            let Some(read) = read.take() else { return };
-            found = with_event(&row, |event| match event {
-                Err(error) => Err(bad_row(&error)),
-                Ok(event) if last == Some(event.offset.position()) => Err(duplicate(&event)),
-                Ok(event) => {
-                    position = Some(event.offset.position());
-                    Ok(Some(read(event)))
-                }
-            });
-        };
-        with_policy_hint(self.rls, move || {
-            let cursor = cursor;
-            cursor.0.next(sink)
-        })?;
-        self.last = position;
-        found
-    }
-}
 
 /// Which chunks to give.
 #[derive(Clone, Copy, Default)]
@@ -216,123 +226,80 @@ impl ChunkFilter {
     }
 }
 
-/// The chunks of the bound table, made as they are asked for.
-pub struct ChunkCursor {
-    /// `None` behind the last event.
-    events: Option<EventCursor>,
-    chunker: Chunker,
+/// Hands each chunk of these events that the filter lets through to `put`, with its number among all that were
+/// made.
+///
+/// # Errors
+/// As [`RecorderTable::read`].
+pub fn read_chunks(
+    table: &RecorderTable,
+    policy: ChunkingPolicy,
+    extent: Extent,
     filter: ChunkFilter,
-    /// The pane being read, when each pane is chunked for itself.
-    pane: Option<Option<i64>>,
-    next_index: i32,
-}
-
-impl ChunkCursor {
-    /// The chunks of these events that the filter lets through.
-    pub fn open(
-        table: &RecorderTable,
-        policy: ChunkingPolicy,
-        extent: Extent,
-        filter: ChunkFilter,
-    ) -> Self {
-        ChunkCursor {
-            events: Some(table.read(extent)),
-            chunker: Chunker::new(policy),
-            filter,
-            pane: matches!(extent, Extent::Panes).then_some(None),
-            next_index: 0,
-        }
-    }
-
-    /// The next chunk and its number among all that were made; `None` at the end.
-    ///
-    /// # Errors
-    /// As [`EventCursor::next`].
-    pub fn next(&mut self) -> Result<Option<(i32, Chunk)>, SqlError> {
-        loop {
+    mut put: impl FnMut(i32, Chunk),
+) -> Result<(), SqlError> {
+    let per_pane = matches!(extent, Extent::Panes);
+    let (mut chunker, mut pane, mut index) = (Chunker::new(policy), None, 0);
+    let mut put_ready = |chunker: &mut Chunker| {
+        while let Some(chunk) = chunker.next_chunk() {
             pgrx::check_for_interrupts!();
-            while let Some(chunk) = self.chunker.next_chunk() {
-                let index = self.next_index;
-                self.next_index += 1;
-                if self.filter.lets_through(&chunk) {
-                    return Ok(Some((index, chunk)));
-                }
-                // In one log the chunks that follow begin later still.
-                if self.pane.is_none() && self.filter.is_behind(&chunk) {
-                    self.events = None;
-                    return Ok(None);
-                }
+            // In one log the chunks that follow begin later still.
+            if !per_pane && filter.is_behind(&chunk) {
+                return ControlFlow::Break(());
             }
-            let Some(events) = &mut self.events else { return Ok(None) };
-            let (chunker, pane) = (&mut self.chunker, &mut self.pane);
-            let read = events.next(|event| {
-                if let Some(pane) = pane
-                    && pane.replace(event.pane_id).is_some_and(|before| before != event.pane_id)
-                {
-                    chunker.finish();
-                }
-                chunker.push(&event);
-            })?;
-            if read.is_none() {
-                self.chunker.finish();
-                self.events = None;
+            if filter.lets_through(&chunk) {
+                put(index, chunk);
             }
+            index += 1;
         }
+        ControlFlow::Continue(())
+    };
+    let mut flow = ControlFlow::Continue(());
+    table.read(extent, |event| {
+        if per_pane && pane.replace(event.pane_id).is_some_and(|before| before != event.pane_id) {
+            chunker.finish();
+        }
+        chunker.push(&event);
+        flow = put_ready(&mut chunker);
+        Ok(flow)
+    })?;
+    if flow.is_continue() {
+        chunker.finish();
+        let _ = put_ready(&mut chunker);
     }
+    Ok(())
 }
 
 /// The columns of `recorder_chunk_span`.
 pub type SpanRow = (String, i64, i64, i64, i64, i32, i32, String);
 
-/// The events of a span, read one at a time.
-pub struct SpanCursor {
-    /// `None` behind the last event.
-    events: Option<EventCursor>,
-    span: Span,
-}
-
-impl SpanCursor {
-    /// The span between two ends.
-    pub fn open(table: &RecorderTable, start: SpanEnd, end: SpanEnd) -> Self {
-        let events = Some(table.read(Extent::Range(start.position, end.position)));
-        SpanCursor { events, span: Span::new(start, end) }
-    }
-
-    /// The next event's part; `None` at the end.
-    ///
-    /// # Errors
-    /// As [`EventCursor::next`]; 22023 for a span that is none of this log.
-    pub fn next(&mut self) -> Result<Option<SpanRow>, SqlError> {
-        while let Some(events) = &mut self.events {
-            pgrx::check_for_interrupts!();
-            let span = &mut self.span;
-            let piece = events.next(|event| {
-                let offset = event.offset;
-                let row = |piece: SpanPiece| {
-                    (
-                        event.event_id.to_owned(),
-                        event.pane_id,
-                        offset.segment_id,
-                        offset.ordinal,
-                        offset.byte_offset,
-                        piece.start_char as i32,
-                        piece.end_char as i32,
-                        piece.text,
-                    )
-                };
-                Ok(span.piece(&event)?.map(row))
-            })?;
-            match piece.transpose().map_err(|error| no_span(&error))? {
-                Some(None) => {}
-                Some(row) => return Ok(row),
-                None => {
-                    self.events = None;
-                    self.span.finish().map_err(|error| no_span(&error))?;
-                }
-            }
+/// Hands each event's part of the span between two ends to `put`.
+///
+/// # Errors
+/// As [`RecorderTable::read`]; 22023 for a span that is none of this log.
+pub fn read_span(
+    table: &RecorderTable,
+    start: SpanEnd,
+    end: SpanEnd,
+    mut put: impl FnMut(SpanRow),
+) -> Result<(), SqlError> {
+    let mut span = Span::new(start, end);
+    table.read(Extent::Range(start.position, end.position), |event| {
+        if let Some(piece) = span.piece(&event).map_err(|error| no_span(&error))? {
+            put((
+                event.event_id.to_owned(),
+                event.pane_id,
+                event.offset.segment_id,
+                event.offset.ordinal,
+                event.offset.byte_offset,
+                piece.start_char as i32,
+                piece.end_char as i32,
+                piece.text,
+            ));
         }
-        Ok(None)
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    span.finish().map_err(|error| no_span(&error))
 }
 
 fn no_span(error: &SpanError) -> SqlError {
@@ -371,7 +338,7 @@ fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventErr
 fn bad_row(error: &EventError) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION, error.to_string())
         .detail("INVALID_EVENT")
-        .hint("Correct the row of the bound event table, or remove it.")
+        .hint("Correct the row of the bound event table.")
 }
 
 fn duplicate(event: &RecorderEvent<'_>) -> SqlError {

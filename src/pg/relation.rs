@@ -1,10 +1,13 @@
 //! What the catalog says of a table, taken under a lock that lasts to the transaction's end.
 
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
-use pgrx::{PgList, PgTupleDesc, pg_sys};
+use pgrx::{FromDatum, PgList, PgTupleDesc, pg_sys};
+
+use super::error::SqlError;
+use super::query::foreign_function;
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -74,8 +77,6 @@ pub struct Table {
     pub name: String,
     /// `r`, `p`, `v`, …
     pub kind: u8,
-    /// Whether its rows are permanent: neither temporary nor unlogged.
-    pub permanent: bool,
     /// Its columns, without dropped ones.
     pub columns: Vec<Column>,
 }
@@ -107,7 +108,6 @@ impl Table {
                 schema: if schema.is_null() { String::new() } else { name(schema) },
                 name: name((*class).relname.data.as_ptr()),
                 kind: (*class).relkind as u8,
-                permanent: (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT,
                 columns,
             };
             pg_sys::relation_close(relation, pg_sys::NoLock as i32);
@@ -121,11 +121,70 @@ impl Table {
     }
 }
 
-/// The OIDs below a partitioned table, locked AccessShare, or the name of a leaf that is no permanent
-/// plain table. Read as the planner reads it, at the latest committed state: a partition made after
-/// the transaction's snapshot is part of the table too.
-pub fn partitions(root: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, String> {
-    // SAFETY: the function is the server's own, with this signature in PostgreSQL 14 to 18; the
+/// Why a table is not stored as a bound table has to be.
+#[derive(Debug)]
+pub struct StorageError {
+    message: String,
+    hint: &'static str,
+}
+
+impl StorageError {
+    /// The error for a client.
+    pub fn into_sql_error(self) -> SqlError {
+        SqlError::new(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, self.message)
+            .detail("GRAPH_TABLES")
+            .hint(self.hint)
+    }
+}
+
+/// Checks how a table is stored and returns the OIDs below it, which it locks AccessShare. Temporary, unlogged
+/// and foreign data can change or vanish without the snapshot knowing, and an index predicate that calls a
+/// function of the owner's decides in silence which rows there are.
+///
+/// # Errors
+/// What is wrong with which table or index.
+pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError> {
+    let wrong = |message| StorageError {
+        message,
+        hint: "Bind permanent plain tables, or partitioned tables made of them.",
+    };
+    // SAFETY: a syscache look-up of a relation that is locked.
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    let below = match kind {
+        pg_sys::RELKIND_RELATION => Vec::new(),
+        pg_sys::RELKIND_PARTITIONED_TABLE => partitions(oid),
+        _ => return Err(wrong(format!("{} is not a table", qualified_name(oid)))),
+    };
+    if !is_permanent(oid) {
+        return Err(wrong(format!("table {} is not permanent", qualified_name(oid))));
+    }
+    if let Some(leaf) = below.iter().find(|oid| !is_plain(**oid)) {
+        return Err(wrong(format!(
+            "partition {} of table {} is not a permanent plain table",
+            qualified_name(*leaf),
+            qualified_name(oid)
+        )));
+    }
+    for table in below.iter().chain([&oid]) {
+        if let Some((index, function)) = foreign_index_predicate(*table) {
+            return Err(StorageError {
+                message: format!(
+                    "the predicate of index {} on table {} calls function {}, which is not the server's own",
+                    qualified_name(index),
+                    qualified_name(*table),
+                    function_name(function)
+                ),
+                hint: "A slice must not depend on such a function: make an index without it in place of this one.",
+            });
+        }
+    }
+    Ok(below)
+}
+
+/// The OIDs below a partitioned table, locked AccessShare. Read as the planner reads it, at the latest
+/// committed state: a partition made after the transaction's snapshot is part of the table too.
+fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: the function is the server's own, with this signature in PostgreSQL 15 to 18; the
     // guard turns an error in it into a panic. It returns a list of OIDs, the root first.
     let all = unsafe {
         let list = pg_sys::ffi::pg_guard_ffi_boundary(|| {
@@ -133,18 +192,75 @@ pub fn partitions(root: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, String> {
         });
         PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect::<Vec<_>>()
     };
-    let below: Vec<pg_sys::Oid> = all.into_iter().filter(|oid| *oid != root).collect();
-    // SAFETY: syscache look-ups of relations that are locked.
-    let odd = below.iter().find(|oid| unsafe {
-        let kind = pg_sys::get_rel_relkind(**oid) as u8;
-        let permanent =
-            pg_sys::get_rel_persistence(**oid) as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
-        !matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE) || !permanent
-    });
-    match odd {
-        Some(oid) => Err(Table::lock(*oid).map_or_else(String::new, |t| t.qualified_name())),
-        None => Ok(below),
+    all.into_iter().filter(|oid| *oid != root).collect()
+}
+
+fn is_permanent(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up of a relation that is locked.
+    unsafe { pg_sys::get_rel_persistence(oid) as u8 == pg_sys::RELPERSISTENCE_PERMANENT }
+}
+
+/// Whether a relation below a partitioned table is one that snapshots hold for.
+fn is_plain(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up of a relation that is locked.
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE)
+        && is_permanent(oid)
+}
+
+/// An index of the table whose predicate calls a function that a plain role may have written, and that function.
+/// The predicate is read as it is stored: the relation cache would evaluate it.
+fn foreign_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
+    // SAFETY: the relation is locked, and open while its indexes are listed.
+    let indexes: Vec<pg_sys::Oid> = unsafe {
+        let relation = pg_sys::relation_open(table, pg_sys::NoLock as i32);
+        let list = pg_sys::RelationGetIndexList(relation);
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect()
+    };
+    indexes.into_iter().find_map(|index| {
+        let predicate = index_predicate(index)?;
+        // SAFETY: the text is a node tree that the server wrote.
+        let expression = unsafe { pg_sys::stringToNode(predicate.as_ptr()) };
+        Some((index, foreign_function(expression.cast())?))
+    })
+}
+
+/// The predicate of a partial index, as the catalog stores it.
+fn index_predicate(index: pg_sys::Oid) -> Option<CString> {
+    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+    // SAFETY: a syscache look-up; the tuple is released after the value was copied from it. The predicate is a
+    // pg_node_tree, which is a text.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, index.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let mut is_null = false;
+        let attribute = pg_sys::Anum_pg_index_indpred as i16;
+        let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute, &raw mut is_null);
+        let text = String::from_datum(datum, is_null);
+        pg_sys::ReleaseSysCache(tuple);
+        CString::new(text?).ok()
     }
+}
+
+/// A relation's name for messages: schema-qualified, quoted.
+fn qualified_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: syscache look-ups; a NULL is a relation or a schema that was dropped.
+    unsafe {
+        let (relation, schema) = (pg_sys::get_rel_name(oid), pg_sys::get_rel_namespace(oid));
+        let schema = pg_sys::get_namespace_name(schema);
+        if relation.is_null() || schema.is_null() {
+            return oid.to_u32().to_string();
+        }
+        format!("{}.{}", quote(&name(schema)), quote(&name(relation)))
+    }
+}
+
+fn function_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: format_procedure returns a NUL-terminated string for any OID.
+    name(unsafe { pg_sys::format_procedure(oid) })
 }
 
 unsafe extern "C-unwind" {

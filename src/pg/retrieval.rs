@@ -9,15 +9,51 @@ use kernel::turn::{Turn, TurnId, unix_seconds};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
-use super::embedding::EmbeddingColumn;
+use super::embedding::{EmbeddingColumn, Indexed};
 use super::error::{SqlError, with_policy_hint};
 use super::graph::Graph;
 use super::relation::quote;
+use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
 use super::session::Caller;
-use super::spi::{self, Argument, Row};
 
 /// The most text that a search returns, in bytes.
 const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+const EMBEDDINGS: Template = Template {
+    text: include_str!("../../sql/queries/embeddings.sql"),
+    columns: &[Column::Id, Column::Floats],
+    planning: Planning::Probing,
+};
+
+const ALL_EMBEDDINGS: Template = Template {
+    text: include_str!("../../sql/queries/all_embeddings.sql"),
+    columns: &[Column::Id, Column::Floats],
+    planning: Planning::Once,
+};
+
+const NEAREST: Template = Template {
+    text: include_str!("../../sql/queries/nearest.sql"),
+    columns: &[Column::Id, Column::Floats],
+    planning: Planning::EachTime,
+};
+
+const CONTENTS: Template = Template {
+    text: include_str!("../../sql/queries/contents.sql"),
+    columns: &[Column::Id, Column::Text],
+    planning: Planning::Probing,
+};
+
+const LATEST: Template = Template {
+    text: include_str!("../../sql/queries/latest.sql"),
+    columns: &[Column::Id, Column::Time],
+    planning: Planning::EachTime,
+};
+
+const UNDATED: Template = Template {
+    text: include_str!("../../sql/queries/undated.sql"),
+    columns: &[Column::Id, Column::Time],
+    planning: Planning::EachTime,
+};
 
 /// A turn with its time as Unix seconds.
 pub type DatedTurn = (TurnId, i64);
@@ -46,8 +82,7 @@ impl<'a> Searcher<'a> {
         mut ranking: Ranking,
     ) -> Result<Ranking, SqlError> {
         let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
-        let template = include_str!("../../sql/queries/embeddings.sql");
-        let statement = self.graph.statement(template, &[("embedding", &column.expression)]);
+        let statement = self.graph.statement(&EMBEDDINGS, &[("embedding", &column.expression)]);
         let mut similarities = HashMap::with_capacity(ids.len());
         self.compare(&statement, &[Argument::Ids(&ids)], query, |id, similarity| {
             similarities.insert(id, similarity);
@@ -69,26 +104,23 @@ impl<'a> Searcher<'a> {
         limit: u32,
         mut ranking: Ranking,
     ) -> Result<Vec<Hit>, SqlError> {
-        let names = [("embedding", column.expression.as_str()), ("column", &column.column)];
+        let embedding = ("embedding", column.expression.as_str());
         let (statement, text) = match &column.indexed {
-            None => {
-                let template = include_str!("../../sql/queries/all_embeddings.sql");
-                (self.graph.statement(template, &names), None)
-            }
-            Some(indexed) => {
-                let limit = limit.to_string();
-                let mut names = names.to_vec();
-                names.extend([
-                    ("type", indexed.type_name.as_str()),
-                    ("operator", &indexed.operator),
-                    ("limit", &limit),
-                ]);
-                let template = include_str!("../../sql/queries/nearest.sql");
-                (self.graph.statement(template, &names), Some(vector_text(query)))
+            None => (self.graph.statement(&ALL_EMBEDDINGS, &[embedding]), None),
+            Some(Indexed { type_name, operator }) => {
+                let names = [
+                    embedding,
+                    ("column", &column.column),
+                    ("type", type_name),
+                    ("operator", operator),
+                ];
+                (self.graph.statement(&NEAREST, &names), Some(vector_text(query)))
             }
         };
-        let param = text.as_deref().map(|text| Argument::Text(Some(text)));
-        self.compare(&statement, param.as_slice(), query, |id, similarity| {
+        let arguments =
+            text.as_deref().map(|text| [Argument::Text(Some(text)), Argument::Number(limit.into())]);
+        let arguments = arguments.as_ref().map_or(&[][..], |arguments| arguments);
+        self.compare(&statement, arguments, query, |id, similarity| {
             ranking.offer(id, 0.0, similarity);
         })?;
         Ok(ranking.into_hits())
@@ -97,13 +129,13 @@ impl<'a> Searcher<'a> {
     /// Runs a statement whose columns are a turn's id and its embedding.
     fn compare(
         &self,
-        statement: &str,
-        params: &[Argument<'_>],
+        statement: &Statement,
+        arguments: &[Argument<'_>],
         query: &Query,
         mut sink: impl FnMut(TurnId, Option<f32>),
     ) -> Result<(), SqlError> {
         let mut odd = None;
-        self.ask(statement, params, |row| {
+        self.ask(statement, arguments, |row| {
             let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
             match row.floats(1, |stored| stored.map_or(Ok(None), |s| query.similarity(s))) {
                 Ok(similarity) => {
@@ -134,10 +166,9 @@ impl<'a> Searcher<'a> {
     /// # Errors
     /// 54000 when they say more than [`CONTENTS_MAX_BYTES`].
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
-        let template = include_str!("../../sql/queries/contents.sql");
         let mut contents = HashMap::with_capacity(ids.len());
         let mut left = Some(CONTENTS_MAX_BYTES);
-        self.ask(&self.graph.statement(template, &[]), &[Argument::Ids(ids)], |row| {
+        self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
             let text = row.text(1, |text| {
                 left = left?.checked_sub(text.map_or(0, str::len));
                 left.and(text).map(str::to_owned)
@@ -162,18 +193,15 @@ impl<'a> Searcher<'a> {
             return Ok(Vec::new());
         };
         let mut turns = Vec::new();
-        for template in [
-            include_str!("../../sql/queries/latest.sql"),
-            include_str!("../../sql/queries/undated.sql"),
-        ] {
+        for template in [LATEST, UNDATED] {
             let left = limit as usize - turns.len();
             if left == 0 {
                 break;
             }
-            let names = [("in_session", in_session.as_str()), ("limit", &left.to_string())];
-            let statement = self.graph.statement(template, &names);
-            self.ask(&statement, &[Argument::Text(session.as_deref())], |row| {
-                let created_at = row.i64(1).map_or(0, unix_seconds);
+            let statement = self.graph.statement(&template, &[("in_session", &in_session)]);
+            let arguments = [Argument::Text(session.as_deref()), Argument::Number(left as i64)];
+            self.ask(&statement, &arguments, |row| {
+                let created_at = row.time(1).map_or(0, unix_seconds);
                 turns.extend(row.id(0).map(|id| (id, created_at)));
                 ControlFlow::Continue(())
             })?;
@@ -186,35 +214,26 @@ impl<'a> Searcher<'a> {
     fn session_condition(&self, session: Option<&str>) -> Option<(String, Option<String>)> {
         let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
         let (name, base_type) = self.graph.session_column()?;
-        let column = format!("t.{}", quote(name));
-        let (condition, session) = match base_type {
-            // Only a uuid's own spelling names a session, as in a slice.
-            pg_sys::UUIDOID => {
-                let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
-                if id != session {
-                    return None;
-                }
-                (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), id)
-            }
-            pg_sys::TEXTOID | pg_sys::VARCHAROID => {
-                (format!("{column}::pg_catalog.text OPERATOR(pg_catalog.=) $1"), session.to_owned())
-            }
-            _ => {
-                let text = self.graph.statement("{t.session_id}", &[]);
-                (format!("{text} OPERATOR(pg_catalog.=) $1"), session.to_owned())
-            }
-        };
-        Some((condition, Some(session)))
+        if base_type != pg_sys::UUIDOID {
+            let text = self.graph.turn_expression("session_id");
+            return Some((format!("{text} OPERATOR(pg_catalog.=) $1"), Some(session.to_owned())));
+        }
+        // Only a uuid's own spelling names a session, as in a slice.
+        let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
+        let column = format!("t.{}::pg_catalog.uuid", quote(name));
+        (id == session).then(|| {
+            (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id))
+        })
     }
 
     fn ask(
         &self,
-        statement: &str,
-        params: &[Argument<'_>],
+        statement: &Statement,
+        arguments: &[Argument<'_>],
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        with_policy_hint(self.caller.rls, || spi::query(statement, params, sink));
+        with_policy_hint(self.caller.rls, || query(statement, arguments, sink));
         Ok(())
     }
 }

@@ -79,7 +79,11 @@ pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
     status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }
 
-/// Whether this transaction may have changed what the graph is. Writers and DDL hold their locks
+/// pg_authid and pg_auth_members (AuthMemRelationId): what is signed is a role's name, and its attributes and
+/// memberships decide whether row security applies to it.
+const ROLES: [pg_sys::Oid; 2] = [pg_sys::AuthIdRelationId, pg_sys::Oid::from_u32(1261)];
+
+/// Whether this transaction may have changed what is signed: the graph, or roles. Writers and DDL hold their locks
 /// to the end; a rolled back savepoint gives them back together with the changes.
 fn may_have_changed(graph: &Graph) -> bool {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
@@ -90,5 +94,8 @@ fn may_have_changed(graph: &Graph) -> bool {
     }
     // A parallel worker knows the leader's XID but not its locks; renaming an enum's label takes
     // no lock on the tables.
-    worker || graph.has_enum() || graph.relations().into_iter().any(relation::is_locked_for_writing)
+    worker
+        || graph.has_enum()
+        || ROLES.into_iter().any(relation::is_locked_for_writing)
+        || graph.relations().into_iter().any(relation::is_locked_for_writing)
 }

@@ -9,9 +9,8 @@ use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds}
 
 use super::error::SqlError;
 use super::graph::{Graph, Statements};
-use super::running::BatchStatement;
+use super::query::{Argument, BatchStatement, Row, Statement, query};
 use super::session::Caller;
-use super::spi::{Argument, Row, query};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {
@@ -27,7 +26,7 @@ impl<'a> PgStore<'a> {
     pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
         let Statements { neighbours, scored, turns, .. } = &graph.statements;
         let [neighbours, scored, turns] =
-            [neighbours, scored, turns].map(|s| BatchStatement::new(s));
+            [neighbours, scored, turns].map(BatchStatement::new);
         PgStore { graph, caller, neighbours, scored, turns }
     }
 
@@ -52,7 +51,7 @@ impl<'a> PgStore<'a> {
         let mut snapshot = SnapshotBuilder::default();
         self.ask(&self.graph.statements.turn_ids, &[], |row| {
             if let Some(id) = row.id(0) {
-                snapshot.turn(id, row.i64(1).map_or(0, unix_seconds));
+                snapshot.turn(id, row.time(1).map_or(0, unix_seconds));
             }
             ControlFlow::Continue(())
         })?;
@@ -67,7 +66,7 @@ impl<'a> PgStore<'a> {
 
     fn ask(
         &self,
-        statement: &str,
+        statement: &Statement,
         arguments: &[Argument<'_>],
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
@@ -178,7 +177,7 @@ fn turn(row: &Row) -> Option<Turn> {
                         trajectory_homogeneity: row.f64(7),
                         trajectory_temporal: row.f64(8),
                         trajectory_complexity: row.f64(9),
-                        created_at: row.i64(10).map(unix_seconds),
+                        created_at: row.time(10).map(unix_seconds),
                         content_hash,
                     }))
                 })

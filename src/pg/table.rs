@@ -5,10 +5,10 @@ use pgrx::iter;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{PgSqlErrorCode, Uuid, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use super::error::SqlError;
-use super::text_type::JsonText;
+use super::text_type::{JsonText, JsonbText};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, by
 /// which its macro knows the columns, is called for each row: settings of the function are then made and
@@ -71,29 +71,40 @@ unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
 
     unsafe fn box_ret_in_fcinfo(fcinfo: pg_sys::FunctionCallInfo, table: Self) -> pg_sys::Datum {
         // SAFETY: the tuplestore and the row type live in the context that ReturnSetInfo names for them.
-        // A row has as many values as the function is declared with, of their types, and the store copies
-        // them while row and values are there; filling goes on in the function's context.
+        // A row has as many values as the function is declared with, of their types, which are compared, and
+        // the store copies them while row and values are there; filling goes on in the function's context.
         unsafe {
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             let of_call = pg_sys::CurrentMemoryContext;
             pg_sys::MemoryContextSwitchTo((*(*result).econtext).ecxt_per_query_memory);
             // What is expected of a function with declared columns is a row of these.
             let columns = pg_sys::CreateTupleDescCopy((*result).expectedDesc);
+            let declared = PgTupleDesc::from_pg_unchecked(columns);
+            assert!(
+                declared.iter().map(|attribute| attribute.atttypid).eq(Row::TYPES.iter().copied()),
+                "a function gives the columns it is declared with"
+            );
             let random = pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random as i32;
             let random = (*result).allowedModes & random != 0;
             let store = pg_sys::tuplestore_begin_heap(random, false, pg_sys::work_mem);
             pg_sys::MemoryContextSwitchTo(of_call);
+            let of_row = pg_sys::AllocSetContextCreateInternal(
+                of_call,
+                c"graph_kernel row".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
             let mut values = Values::default();
             (table.fill)(&mut |row| {
+                let before = pg_sys::MemoryContextSwitchTo(of_row);
                 values.clear();
                 row.write(&mut values);
-                assert_eq!(
-                    values.datums.len(),
-                    (*columns).natts as usize,
-                    "a value for each column"
-                );
+                assert_eq!(values.datums.len(), Row::TYPES.len(), "a value for each column");
                 let (datums, nulls) = (values.datums.as_mut_ptr(), values.nulls.as_mut_ptr());
                 pg_sys::tuplestore_putvalues(store, columns, datums, nulls);
+                pg_sys::MemoryContextSwitchTo(before);
+                pg_sys::MemoryContextReset(of_row);
             });
             (*result).returnMode = pg_sys::SetFunctionReturnMode::SFRM_Materialize;
             (*result).setResult = store;
@@ -110,6 +121,8 @@ unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
 
 /// A row whose columns have values.
 pub trait Columns {
+    /// The types of the columns.
+    const TYPES: &'static [pg_sys::Oid];
     /// Adds a value for each column.
     fn write(&self, values: &mut Values);
 }
@@ -117,6 +130,8 @@ pub trait Columns {
 macro_rules! columns {
     ($($column:ident)*) => {
         impl<$($column: Value),*> Columns for ($($column,)*) {
+            const TYPES: &'static [pg_sys::Oid] = &[$($column::TYPE),*];
+
             #[allow(non_snake_case)]
             fn write(&self, values: &mut Values) {
                 let ($($column,)*) = self;
@@ -128,10 +143,11 @@ macro_rules! columns {
 
 columns! { A B C }
 columns! { A B C D }
+columns! { A B C D E F G H }
 columns! { A B C D E F G H I J K L M N O P Q }
+columns! { A B C D E F G H I J K L M N O P Q R S T U V W }
 
-/// The values of a row as the server reads them. What they point to is there until the next row: nothing is
-/// allocated for each.
+/// The values of a row as the server reads them. What they point to is there until the next row.
 #[derive(Default)]
 pub struct Values {
     datums: Vec<pg_sys::Datum>,
@@ -156,6 +172,13 @@ impl Values {
         self.nulls.push(true);
     }
 
+    fn push_made(&mut self, value: impl IntoDatum) {
+        match value.into_datum() {
+            Some(datum) => self.push(datum),
+            None => self.push_null(),
+        }
+    }
+
     fn push_text(&mut self, text: &str) {
         let column = self.datums.len();
         self.texts.resize_with(self.texts.len().max(column + 1), Vec::new);
@@ -176,53 +199,42 @@ impl Values {
 
 /// A value of a column.
 pub trait Value {
+    /// Its type.
+    const TYPE: pg_sys::Oid;
     /// Adds itself. It must not be moved before the row is put.
     fn write(&self, values: &mut Values);
 }
 
-impl Value for Uuid {
-    fn write(&self, values: &mut Values) {
-        values.push(self.as_bytes().as_ptr());
-    }
+macro_rules! values {
+    ($($rust:ty = $type_oid:ident, |$value:ident, $values:ident| $write:expr;)*) => {$(
+        impl Value for $rust {
+            const TYPE: pg_sys::Oid = pg_sys::$type_oid;
+
+            fn write(&self, $values: &mut Values) {
+                let $value = self;
+                $write;
+            }
+        }
+    )*};
 }
 
-impl Value for i32 {
-    fn write(&self, values: &mut Values) {
-        values.push(*self);
-    }
-}
-
-impl Value for i64 {
-    fn write(&self, values: &mut Values) {
-        values.push(*self);
-    }
-}
-
-impl Value for f32 {
-    fn write(&self, values: &mut Values) {
-        values.push(self.to_bits());
-    }
-}
-
-impl Value for &str {
-    fn write(&self, values: &mut Values) {
-        values.push_text(self);
-    }
-}
-
-impl Value for String {
-    fn write(&self, values: &mut Values) {
-        values.push_text(self);
-    }
-}
-
-impl Value for JsonText {
-    fn write(&self, values: &mut Values) {
-        values.push_text(&self.0);
-    }
+values! {
+    Uuid = UUIDOID, |id, values| values.push(id.as_bytes().as_ptr());
+    bool = BOOLOID, |flag, values| values.push(*flag);
+    i32 = INT4OID, |number, values| values.push(*number);
+    i64 = INT8OID, |number, values| values.push(*number);
+    f32 = FLOAT4OID, |number, values| values.push(number.to_bits());
+    &str = TEXTOID, |text, values| values.push_text(text);
+    String = TEXTOID, |text, values| values.push_text(text);
+    JsonText = JSONOID, |json, values| values.push_text(&json.0);
+    // These two are made in the row's own memory context.
+    JsonbText = JSONBOID, |json, values| values.push_made(json.clone());
+    Vec<String> = TEXTARRAYOID, |texts, values| values.push_made(texts.clone());
 }
 
 impl<T: Value> Value for Option<T> {
+    const TYPE: pg_sys::Oid = T::TYPE;
+
     fn write(&self, values: &mut Values) {
         match self {
             Some(value) => value.write(values),

@@ -3,9 +3,9 @@
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 
-use super::error::{OrRaise, chunking_policy_error};
+use super::error::{OrRaise, SqlError, chunking_policy_error};
 
 /// A Rust type for a SQL type that is a text to it.
 pub trait TextType: Sized {
@@ -43,6 +43,7 @@ impl TextType for JsonText {
 }
 
 /// The SQL type `jsonb` as JSON text: a number keeps its spelling, which a parsed value would widen.
+#[derive(Clone, Debug, PartialEq)]
 pub struct JsonbText(pub String);
 
 impl TextType for JsonbText {
@@ -91,6 +92,16 @@ impl TextType for Policy {
     }
 }
 
+impl Policy {
+    /// The policy of an argument: an unset one must not pass for an empty answer.
+    ///
+    /// # Errors
+    /// 22004 for NULL.
+    pub fn required(given: Option<Self>) -> Result<SlicePolicy, SqlError> {
+        given.map(|policy| policy.0).ok_or_else(null_policy)
+    }
+}
+
 /// The SQL type `chunking_policy`: its canonical JSON text.
 pub struct ChunkPolicy(pub ChunkingPolicy);
 
@@ -102,6 +113,41 @@ impl TextType for ChunkPolicy {
     fn into_text(self) -> String {
         self.0.canonical_text()
     }
+}
+
+impl ChunkPolicy {
+    /// As [`Policy::required`].
+    ///
+    /// # Errors
+    /// 22004 for NULL.
+    pub fn required(given: Option<Self>) -> Result<ChunkingPolicy, SqlError> {
+        given.map(|policy| policy.0).ok_or_else(null_policy)
+    }
+}
+
+fn null_policy() -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "policy must not be null")
+        .detail("INVALID_POLICY")
+        .hint("Give a policy, or leave the argument out: then it is 'default'.")
+}
+
+/// Most ids that a call holds in memory.
+const MAX_IDS: usize = 1_000_000;
+
+/// The ids of an argument, in their order.
+///
+/// # Errors
+/// 54000 when they are more than [`MAX_IDS`].
+pub fn turn_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<Option<TurnId>>, SqlError> {
+    if array.len() > MAX_IDS {
+        return Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("array of {} ids is longer than {MAX_IDS}", array.len()),
+        )
+        .detail("TOO_MANY_IDS")
+        .hint("Call the function for a part of them at a time."));
+    }
+    Ok(array.iter().map(|id| id.map(from_sql_uuid)).collect())
 }
 
 /// Makes a [`TextType`] an argument and a result of SQL functions.

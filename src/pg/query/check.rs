@@ -1,0 +1,219 @@
+//! What a statement would read and run: looked at after each planning, as it is parsed by names.
+//!
+//! A schema can be renamed while the tables in it are locked, and another table or a view put in its place. So
+//! the tables of the analysed query are compared with those that were locked and checked. What row security adds
+//! to it is left out: it is the tables' owner's, and runs with the caller's rights like any policy.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use pgrx::prelude::*;
+use pgrx::{PgList, pg_sys};
+
+use super::statement::Statement;
+use crate::pg::error::SqlError;
+use crate::pg::relation::{self, StorageError};
+
+/// What a query names, beside what row security adds.
+#[derive(Default)]
+struct Named {
+    /// Tables, in the order of the text.
+    tables: Vec<pg_sys::Oid>,
+    /// A relation that is no table, such as a view, or a part that none of our statements has.
+    is_other: bool,
+    /// A function that a plain role may have written.
+    foreign: Option<pg_sys::Oid>,
+}
+
+/// Checks an analysed query of this statement and the tables it reads.
+///
+/// # Errors
+/// 55000 where it names other tables or functions than the statement, 42809 where a table is not stored as a
+/// graph's has to be.
+pub(super) fn check_query(
+    query: *mut pg_sys::Query,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let mut named = Named::default();
+    // SAFETY: the caller hands an analysed query.
+    unsafe { walk_query(query, &mut named) };
+    if named.is_other || named.foreign.is_some() || named.tables != statement.relations {
+        return Err(replaced());
+    }
+    for table in &statement.relations {
+        relation::check_storage(*table).map_err(StorageError::into_sql_error)?;
+    }
+    Ok(())
+}
+
+/// The tables were replaced between being locked and being read.
+pub(super) fn replaced() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "another object took the name of a bound table while it was read",
+    )
+    .detail("TABLES_CHANGED")
+    .hint("Call the function again; bound_tables of graph_check() names the tables that are read.")
+}
+
+/// A function in a stored expression, such as an index predicate, that a plain role may have written.
+pub fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
+    let mut named = Named::default();
+    // SAFETY: the caller hands an expression tree or NULL.
+    unsafe { walk(expression, (&raw mut named).cast()) };
+    named.foreign
+}
+
+/// The server's own functions have OIDs below this one (FirstNormalObjectId).
+const FIRST_NORMAL_OID: u32 = 16384;
+
+/// INTERNALlanguageId and ClanguageId: only superusers make functions in them.
+const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
+
+/// Whether a plain role may have written the function.
+fn is_foreign(function: pg_sys::Oid) -> bool {
+    if function.to_u32() < FIRST_NORMAL_OID {
+        return false;
+    }
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as c_int;
+    // SAFETY: a syscache look-up; the tuple is released after it was read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, function.into());
+        if tuple.is_null() {
+            return true;
+        }
+        let row = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+        let language = (*row).prolang;
+        pg_sys::ReleaseSysCache(tuple);
+        !TRUSTED_LANGUAGES.contains(&language.to_u32())
+    }
+}
+
+/// # Safety
+/// `query` points to an analysed query.
+unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut Named) {
+    // SAFETY: a query's range table is a list of entries; an entry has the fields of its kind.
+    unsafe {
+        for entry in PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable).iter_ptr() {
+            match (*entry).rtekind {
+                pg_sys::RTEKind::RTE_RELATION => {
+                    let kind = (*entry).relkind as u8;
+                    named.is_other |= !matches!(
+                        kind,
+                        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE
+                    );
+                    if (*entry).relid.to_u32() >= FIRST_NORMAL_OID {
+                        named.tables.push((*entry).relid);
+                    }
+                }
+                // A view is a subquery that, from 16 on, keeps its OID; before, the view stands in its own query.
+                pg_sys::RTEKind::RTE_SUBQUERY if (*entry).relid == pg_sys::InvalidOid => {
+                    walk_query((*entry).subquery, named);
+                }
+                pg_sys::RTEKind::RTE_FUNCTION => {
+                    walk((*entry).functions.cast(), std::ptr::from_mut(named).cast());
+                }
+                pg_sys::RTEKind::RTE_JOIN | pg_sys::RTEKind::RTE_RESULT => {}
+                #[cfg(feature = "pg18")]
+                pg_sys::RTEKind::RTE_GROUP => {}
+                _ => named.is_other = true,
+            }
+        }
+        let context = std::ptr::from_mut(named).cast();
+        let flags = pg_sys::QTW_IGNORE_RANGE_TABLE as c_int;
+        query_tree_walker(query, walk, context, flags);
+    }
+}
+
+/// The server's walkers call this for each node; true ends the walk.
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: `context` is the Named that every walk here is begun with; a node of this tag is a Query.
+    unsafe {
+        if (*node).type_ == pg_sys::NodeTag::T_Query {
+            walk_query(node.cast(), &mut *context.cast());
+            return false;
+        }
+        if pg_sys::check_functions_in_node(node, Some(note_function), context) {
+            return true;
+        }
+        expression_tree_walker(node, walk, context)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    let foreign = is_foreign(function);
+    if foreign {
+        // SAFETY: as in `walk`.
+        unsafe { (*context.cast::<Named>()).foreign = Some(function) };
+    }
+    foreign
+}
+
+type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+
+/// # Safety
+/// `node` is part of an analysed query, `context` a [`Named`].
+unsafe fn expression_tree_walker(
+    node: *mut pg_sys::Node,
+    walker: Walker,
+    context: *mut c_void,
+) -> bool {
+    // SAFETY: the server's own function, with this signature in 15 to 18.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| walkers::expression(node, walker, context)) }
+}
+
+/// # Safety
+/// As [`expression_tree_walker`], of a whole query.
+unsafe fn query_tree_walker(
+    query: *mut pg_sys::Query,
+    walker: Walker,
+    context: *mut c_void,
+    flags: c_int,
+) -> bool {
+    // SAFETY: the server's own function, with this signature in 15 to 18.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| walkers::query(query, walker, context, flags)) }
+}
+
+/// nodes/nodeFuncs.h; the bindings do not have them for every major.
+mod walkers {
+    use std::ffi::{c_int, c_void};
+
+    use pgrx::pg_sys;
+
+    use super::Walker;
+
+    unsafe extern "C-unwind" {
+        #[cfg_attr(feature = "pg15", link_name = "expression_tree_walker")]
+        #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+        pub fn expression(
+            node: *mut pg_sys::Node,
+            walker: Walker,
+            context: *mut c_void,
+        ) -> bool;
+
+        #[cfg_attr(feature = "pg15", link_name = "query_tree_walker")]
+        #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
+        pub fn query(
+            query: *mut pg_sys::Query,
+            walker: Walker,
+            context: *mut c_void,
+            flags: c_int,
+        ) -> bool;
+    }
+}
+
+/// The analysed query behind a plan's source.
+///
+/// # Safety
+/// `source` is valid and has been planned.
+pub(super) unsafe fn analysed(source: *mut pg_sys::CachedPlanSource) -> *mut pg_sys::Query {
+    // SAFETY: the caller vouches for the source; a SELECT is one query.
+    let query =
+        unsafe { PgList::<pg_sys::Query>::from_pg((*source).query_list).get_ptr(0) };
+    query.unwrap_or(null_mut())
+}

@@ -1,0 +1,217 @@
+//! Statements that run: once, or started once and asked for batch after batch.
+//!
+//! Starting a statement costs as much as five index probes, and a slice knows which turns to ask for
+//! only when it has seen others. A statement over batches has four parameters: `$1` and `$2` uuid[], the ids of
+//! a batch, and `$3` and `$4` uuid, the least and the greatest of all of them.
+
+use std::ffi::{c_int, c_void};
+use std::ops::ControlFlow;
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+use kernel::turn::TurnId;
+use pgrx::{PgList, pg_sys};
+
+use super::plan::Plan;
+use super::row::{Column, Receiver, Row};
+use super::statement::{Argument, Statement, param_list, uuid_array};
+use crate::pg::error::OrRaise;
+
+/// Runs a statement with these values for `$1`, `$2`, …, and hands each row to `sink`.
+///
+/// Raises what [`super::check`] and [`super::row`] find.
+pub fn query(
+    statement: &Statement,
+    arguments: &[Argument<'_>],
+    mut sink: impl FnMut(Row) -> ControlFlow<()>,
+) {
+    let context = MemoryContext::begin();
+    Execution::start(statement, arguments).run(&mut sink);
+    context.end();
+}
+
+/// A statement over batches of ids, started when it is first asked.
+pub struct BatchStatement<'a> {
+    statement: &'a Statement,
+    started: Option<Execution>,
+}
+
+impl<'a> BatchStatement<'a> {
+    /// A statement of scans alone, without a join or an aggregate, which would keep rows of one batch for the next.
+    pub fn new(statement: &'a Statement) -> Self {
+        BatchStatement { statement, started: None }
+    }
+
+    /// Hands each row for these ids, and those others, to `sink`, read on the snapshot of the first batch.
+    pub fn ask(&mut self, batch: [&[TurnId]; 2], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+        // Put back only after an answer without an error.
+        let mut started =
+            self.started.take().unwrap_or_else(|| Execution::start(self.statement, &WIDEST));
+        started.answer(batch, &mut sink);
+        self.started = Some(started);
+    }
+}
+
+/// At the start nothing may be left out that a later batch asks for: partitions are pruned then.
+const WIDEST: [Argument<'_>; 4] = [
+    Argument::Ids(&[]),
+    Argument::Ids(&[]),
+    Argument::Id(TurnId::nil()),
+    Argument::Id(TurnId::max()),
+];
+
+/// A started statement. No portal: nothing in SQL has a name for it.
+struct Execution {
+    desc: *mut pg_sys::QueryDesc,
+    cached: *mut pg_sys::CachedPlan,
+    owner: pg_sys::ResourceOwner,
+    columns: &'static [Column],
+    /// Its text is the statement's.
+    _plan: Rc<Plan>,
+}
+
+impl Execution {
+    fn start(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
+        let plan = Plan::of(statement, arguments);
+        let parameters = param_list(arguments);
+        let cached = plan.cached(statement, parameters).or_raise();
+        // SAFETY: everything is made in the context and for the resource owner of the function that
+        // the server called, which outlive it: it is dropped before that function returns. After an
+        // error the transaction's abort gives all of it back. Its text is that of the kept plan.
+        unsafe {
+            let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
+            let desc = pg_sys::CreateQueryDesc(
+                planned.expect("a plan has a statement"),
+                plan.text.as_ptr(),
+                pg_sys::GetActiveSnapshot(),
+                null_mut(),
+                null_mut(),
+                parameters,
+                null_mut(),
+                0,
+            );
+            // Not with EXEC_FLAG_REWIND: it asks nodes to keep the rows they gave.
+            pg_sys::ExecutorStart(desc, 0);
+            let (owner, columns) = (pg_sys::CurrentResourceOwner, statement.columns);
+            Execution { desc, cached, owner, columns, _plan: plan }
+        }
+    }
+
+    /// Runs to the end, or until the sink asks for no more rows.
+    fn run(&mut self, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
+        let mut receiver = Receiver::new(self.columns, sink);
+        // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
+        unsafe {
+            (*self.desc).dest = (&raw mut receiver).cast();
+            pg_sys::PushActiveSnapshot((*self.desc).snapshot);
+            let forward = pg_sys::ScanDirection::ForwardScanDirection;
+            #[cfg(not(feature = "pg18"))]
+            pg_sys::ExecutorRun(self.desc, forward, 0, false);
+            #[cfg(feature = "pg18")]
+            pg_sys::ExecutorRun(self.desc, forward, 0);
+            pg_sys::PopActiveSnapshot();
+            (*self.desc).dest = null_mut();
+        }
+    }
+
+    /// Runs again for a batch of ids: it was started with [`WIDEST`].
+    fn answer(&mut self, batch: [&[TurnId]; 2], sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
+        let ids = || batch.into_iter().flatten();
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return };
+        // SAFETY: the executor reads the parameters through the list that it was given at the start, when
+        // a scan begins or, without an index, at each row: rewinding begins the scans anew. The list has
+        // these four. Their values outlive the run and are put back after it: whoever logs the statement at
+        // its end prints them.
+        unsafe {
+            let arrays = batch.map(uuid_array);
+            let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
+            let widest = self.set_parameters([arrays[0], arrays[1], first, last]);
+            self.rewind();
+            self.run(sink);
+            self.set_parameters(widest);
+            arrays.into_iter().for_each(|array| pg_sys::pfree(array.cast_mut_ptr()));
+        }
+    }
+
+    /// Returns what they were before.
+    ///
+    /// # Safety
+    /// The values are of the parameters' types, and live as long as they are set.
+    unsafe fn set_parameters(&self, values: [pg_sys::Datum; 4]) -> [pg_sys::Datum; 4] {
+        // SAFETY: `start` made the list with four parameters; it lives as long as the statement.
+        unsafe {
+            let parameters = (*(*self.desc).params).params.as_mut_ptr();
+            let mut number = 0;
+            values.map(|value| {
+                let parameter = parameters.add(number);
+                number += 1;
+                std::mem::replace(&mut (*parameter).value, value)
+            })
+        }
+    }
+
+    /// Begins the scans anew. The executor does not notice that the statement's parameters have changed and
+    /// then goes by those of row security's subqueries: were they not said to have changed, the partitions
+    /// that the first batch needed would be taken for those that all need.
+    fn rewind(&self) {
+        // SAFETY: the statement is started. Its planned statement lists the types of the executor's parameters,
+        // and the set is the plan state's, which frees it.
+        unsafe {
+            let types = (*(*self.desc).plannedstmt).paramExecTypes;
+            let count = PgList::<c_void>::from_pg(types).len() as c_int;
+            if count > 0 {
+                (*(*self.desc).planstate).chgParam =
+                    pg_sys::bms_add_range(null_mut(), 0, count - 1);
+            }
+            pg_sys::ExecutorRewind(self.desc);
+        }
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        // After an error the (sub)transaction's abort gives everything back.
+        if std::thread::panicking() {
+            return;
+        }
+        // SAFETY: what `start` made, each given back once, under the same resource owner.
+        unsafe {
+            pg_sys::ExecutorFinish(self.desc);
+            pg_sys::ExecutorEnd(self.desc);
+            pg_sys::FreeQueryDesc(self.desc);
+            pg_sys::ReleaseCachedPlan(self.cached, self.owner);
+        }
+    }
+}
+
+/// A memory context for one statement, below the current one, which frees it after an error.
+struct MemoryContext {
+    context: pg_sys::MemoryContext,
+    before: pg_sys::MemoryContext,
+}
+
+impl MemoryContext {
+    fn begin() -> Self {
+        // SAFETY: the new context is a child of the current one, which outlives it.
+        unsafe {
+            let before = pg_sys::CurrentMemoryContext;
+            let context = pg_sys::AllocSetContextCreateInternal(
+                before,
+                c"graph_kernel statement".as_ptr(),
+                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            pg_sys::MemoryContextSwitchTo(context);
+            MemoryContext { context, before }
+        }
+    }
+
+    fn end(self) {
+        // SAFETY: `begin` made the context; nothing in it is used any more.
+        unsafe {
+            pg_sys::MemoryContextSwitchTo(self.before);
+            pg_sys::MemoryContextDelete(self.context);
+        }
+    }
+}

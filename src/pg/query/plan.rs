@@ -1,0 +1,258 @@
+//! Plans, kept for as long as the backend.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_int};
+use std::ptr::{NonNull, null_mut};
+use std::rc::Rc;
+
+use pgrx::{PgList, pg_sys};
+
+use super::check::{analysed, check_query, replaced};
+use super::statement::{Argument, Planning, Statement};
+use crate::pg::error::SqlError;
+
+/// Kept plans are few: some statements for each shape of a graph this backend has read.
+const MAX_PLANS: usize = 64;
+
+thread_local! {
+    static PLANS: RefCell<KeptPlans> = RefCell::default();
+}
+
+/// Plans by statement; the one that was not used for longest makes room.
+#[derive(Default)]
+struct KeptPlans {
+    by_text: HashMap<String, (u64, Rc<Plan>)>,
+    uses: u64,
+}
+
+impl KeptPlans {
+    fn get(&mut self, text: &str) -> Option<Rc<Plan>> {
+        self.uses += 1;
+        let (last_use, plan) = self.by_text.get_mut(text)?;
+        // What a function that is called while planning asks has a plan of its own: analysing it anew would
+        // change the query under the planner, and what is checked after.
+        if plan.is_planning.get() {
+            return None;
+        }
+        *last_use = self.uses;
+        Some(Rc::clone(plan))
+    }
+
+    fn keep(&mut self, text: &str, plan: &Rc<Plan>) {
+        if self.by_text.len() >= MAX_PLANS {
+            let oldest = self.by_text.iter().min_by_key(|(_, (last_use, _))| *last_use);
+            if let Some(text) = oldest.map(|(text, _)| text.clone()) {
+                self.by_text.remove(&text);
+            }
+        }
+        self.by_text.insert(text.to_owned(), (self.uses, Rc::clone(plan)));
+    }
+}
+
+/// A prepared statement that lives as long as the backend.
+pub(super) struct Plan {
+    plan: NonNull<pg_sys::_SPI_plan>,
+    pub(super) text: CString,
+    /// For whom it was last made.
+    made_for: Cell<Option<(pg_sys::Oid, bool)>>,
+    is_planning: Cell<bool>,
+    /// The generation of the server's plan that was checked, and the tables that it reads.
+    checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
+}
+
+impl Plan {
+    /// The statement's plan, kept from now on.
+    pub(super) fn of(statement: &Statement, arguments: &[Argument<'_>]) -> Rc<Self> {
+        let kept = PLANS.with_borrow_mut(|plans| plans.get(&statement.text));
+        kept.unwrap_or_else(|| {
+            let plan = Rc::new(Self::prepare(statement, arguments));
+            PLANS.with_borrow_mut(|plans| plans.keep(&statement.text, &plan));
+            plan
+        })
+    }
+
+    fn prepare(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
+        let text = CString::new(statement.text.as_str()).expect("statements hold no NUL byte");
+        let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|a| a.type_oid()).collect();
+        let planned = match statement.planning {
+            Planning::Once | Planning::Probing => pg_sys::CURSOR_OPT_GENERIC_PLAN,
+            Planning::EachTime => pg_sys::CURSOR_OPT_CUSTOM_PLAN,
+        };
+        let _connection = Connection::open();
+        // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
+        let plan = unsafe {
+            let plan = pg_sys::SPI_prepare_cursor(
+                text.as_ptr(),
+                types.len() as c_int,
+                types.as_mut_ptr(),
+                (planned | pg_sys::CURSOR_OPT_NO_SCROLL) as c_int,
+            );
+            let plan = NonNull::new(plan).expect("SPI_prepare_cursor returns a plan or raises");
+            assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
+            plan
+        };
+        Plan {
+            plan,
+            text,
+            made_for: Cell::new(None),
+            is_planning: Cell::new(false),
+            checked: RefCell::new(None),
+        }
+    }
+
+    /// The server's plan, made anew where it does not hold, and checked; to be released by the current
+    /// resource owner.
+    ///
+    /// # Errors
+    /// As [`check_query`].
+    pub(super) fn cached(
+        &self,
+        statement: &Statement,
+        parameters: pg_sys::ParamListInfo,
+    ) -> Result<*mut pg_sys::CachedPlan, SqlError> {
+        // Without parameters the server's plan is the generic one, whatever plan_cache_mode says.
+        let parameters = match statement.planning {
+            Planning::EachTime => parameters,
+            Planning::Once | Planning::Probing => null_mut(),
+        };
+        // SAFETY: the source is kept. After an error the (sub)transaction's abort unmakes the settings, and
+        // this plan is not used again.
+        let cached = unsafe {
+            let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
+            let cached = || pg_sys::GetCachedPlan(source, parameters, owner, null_mut());
+            if self.holds() {
+                cached()
+            } else {
+                self.is_planning.set(true);
+                let level = pg_sys::NewGUCNestLevel();
+                settings(statement.planning).iter().for_each(|setting| switch_off(setting));
+                let cached = cached();
+                pg_sys::AtEOXact_GUC(true, level);
+                self.is_planning.set(false);
+                cached
+            }
+        };
+        self.made_for.set(Some(planned_for()));
+        let checked = self.check(statement, cached);
+        if checked.is_err() {
+            // SAFETY: it was taken for this owner.
+            unsafe { pg_sys::ReleaseCachedPlan(cached, pg_sys::CurrentResourceOwner) };
+        }
+        checked.map(|()| cached)
+    }
+
+    /// Checks a plan that was not checked before, and whether it is for the statement's tables: a text names
+    /// them, and a name can have gone to another table.
+    fn check(
+        &self,
+        statement: &Statement,
+        cached: *mut pg_sys::CachedPlan,
+    ) -> Result<(), SqlError> {
+        // SAFETY: the caller holds the plan.
+        let generation = unsafe { (*cached).generation };
+        let mut checked = self.checked.borrow_mut();
+        match checked.as_ref().filter(|(of, _)| *of == generation) {
+            Some((_, tables)) if *tables == statement.relations => Ok(()),
+            Some(_) => Err(replaced()),
+            None => {
+                // SAFETY: the source was planned just now, and nothing has analysed it anew since.
+                check_query(unsafe { analysed(self.source()) }, statement)?;
+                *checked = Some((generation, statement.relations.clone()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the server would use its plan as it is. Settings made at each call would cost a small slice
+    /// about one per cent.
+    fn holds(&self) -> bool {
+        // SAFETY: a kept plan has one source, which lives as long as it.
+        unsafe {
+            let source = self.source();
+            let plan = (*source).gplan;
+            self.made_for.get() == Some(planned_for())
+                && (*source).is_valid
+                && !plan.is_null()
+                && (*plan).is_valid
+        }
+    }
+
+    fn source(&self) -> *mut pg_sys::CachedPlanSource {
+        // SAFETY: a kept plan has a list of one source; both live as long as it.
+        unsafe {
+            let sources = pg_sys::SPI_plan_get_plan_sources(self.plan.as_ptr());
+            let source = PgList::<pg_sys::CachedPlanSource>::from_pg(sources).get_ptr(0);
+            source.expect("a plan has a source")
+        }
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
+        // as a running one holds its own Rc.
+        unsafe { pg_sys::SPI_freeplan(self.plan.as_ptr()) };
+    }
+}
+
+/// What a plan depends on beside the catalog and the search_path, which is fixed.
+fn planned_for() -> (pg_sys::Oid, bool) {
+    // SAFETY: reads the session's state.
+    unsafe { (pg_sys::GetUserId(), pg_sys::row_security) }
+}
+
+/// What the planner must not use. A CHECK constraint may call a function of its table's owner, which must not
+/// decide what is read.
+fn settings(planning: Planning) -> &'static [&'static CStr] {
+    const PROBING: [&CStr; 5] = [
+        c"constraint_exclusion",
+        c"enable_seqscan",
+        c"enable_bitmapscan",
+        c"enable_memoize",
+        c"jit",
+    ];
+    match planning {
+        Planning::Probing => &PROBING,
+        Planning::Once | Planning::EachTime => &PROBING[..1],
+    }
+}
+
+/// Switches a setting off as a function's SET clause would.
+fn switch_off(setting: &CStr) {
+    // SAFETY: a setting of the server that anybody may set.
+    unsafe {
+        pg_sys::set_config_option(
+            setting.as_ptr(),
+            c"off".as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// A connection to SPI, ended when it goes out of scope.
+struct Connection;
+
+impl Connection {
+    fn open() -> Self {
+        // SAFETY: called inside a function the server calls, within a transaction.
+        let code = unsafe { pg_sys::SPI_connect() };
+        assert_eq!(code, pg_sys::SPI_OK_CONNECT as c_int, "SPI_connect failed");
+        Connection
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // After an error the (sub)transaction's abort ends the connection itself.
+        if !std::thread::panicking() {
+            // SAFETY: pairs with SPI_connect above, on the same nesting level.
+            unsafe { pg_sys::SPI_finish() };
+        }
+    }
+}

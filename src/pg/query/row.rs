@@ -1,0 +1,222 @@
+//! Rows as they come from the executor, each column read as the type that was compared beforehand.
+
+use std::ffi::c_int;
+use std::ops::ControlFlow;
+
+use kernel::turn::TurnId;
+use pgrx::prelude::*;
+use pgrx::{PgTupleDesc, pg_sys};
+
+use super::statement::ARRAY_HEADER;
+use crate::pg::error::SqlError;
+use crate::pg::relation::type_name;
+
+/// What a column of a statement holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// `uuid`
+    Id,
+    /// `text`
+    Text,
+    /// `bigint`
+    Integer,
+    /// `double precision`
+    Number,
+    /// `boolean`
+    Boolean,
+    /// `timestamp` or `timestamptz`: microseconds since 2000.
+    Time,
+    /// `real[]`
+    Floats,
+}
+
+impl Column {
+    fn accepts(self, type_oid: pg_sys::Oid) -> bool {
+        match self {
+            Column::Id => type_oid == pg_sys::UUIDOID,
+            Column::Text => type_oid == pg_sys::TEXTOID,
+            Column::Integer => type_oid == pg_sys::INT8OID,
+            Column::Number => type_oid == pg_sys::FLOAT8OID,
+            Column::Boolean => type_oid == pg_sys::BOOLOID,
+            Column::Time => matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
+            Column::Floats => type_oid == pg_sys::FLOAT4ARRAYOID,
+        }
+    }
+}
+
+/// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL hands the
+/// callbacks a pointer to it.
+#[repr(C)]
+pub(super) struct Receiver<'a> {
+    interface: pg_sys::DestReceiver,
+    columns: &'static [Column],
+    sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
+}
+
+impl<'a> Receiver<'a> {
+    pub(super) fn new(
+        columns: &'static [Column],
+        sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Self {
+        let interface = pg_sys::DestReceiver {
+            receiveSlot: Some(receive_slot),
+            rStartup: Some(check_columns),
+            rShutdown: Some(do_nothing),
+            rDestroy: Some(do_nothing),
+            mydest: pg_sys::CommandDest::DestTuplestore,
+        };
+        Receiver { interface, columns, sink }
+    }
+}
+
+/// Called by the executor before the rows of each run: a table's columns may have been renamed, dropped and
+/// added since they were looked up.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_columns(
+    receiver: *mut pg_sys::DestReceiver,
+    _operation: c_int,
+    descriptor: pg_sys::TupleDesc,
+) {
+    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the whole run; the
+    // descriptor is valid during the call.
+    let (columns, descriptor) = unsafe {
+        ((*receiver.cast::<Receiver<'_>>()).columns, PgTupleDesc::from_pg_unchecked(descriptor))
+    };
+    assert_eq!(columns.len(), descriptor.len(), "a statement gives the columns it is said to");
+    for (position, (column, attribute)) in columns.iter().zip(descriptor.iter()).enumerate() {
+        if !column.accepts(attribute.atttypid) {
+            SqlError::new(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                format!(
+                    "column {} of a statement over the bound tables has type {}, which it had not before",
+                    position + 1,
+                    type_name(attribute.atttypid),
+                ),
+            )
+            .detail("TABLES_CHANGED")
+            .hint("The bound tables were changed while they were read: call the function again.")
+            .raise();
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn receive_slot(
+    slot: *mut pg_sys::TupleTableSlot,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the whole run; the slot has
+    // the columns that `check_columns` was called with and is valid during the call.
+    unsafe {
+        let receiver = &mut *receiver.cast::<Receiver<'_>>();
+        let count = receiver.columns.len() as c_int;
+        if c_int::from((*slot).tts_nvalid) < count {
+            pg_sys::slot_getsomeattrs_int(slot, count);
+        }
+        (receiver.sink)(Row { slot, columns: receiver.columns }).is_continue()
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn do_nothing(_receiver: *mut pg_sys::DestReceiver) {}
+
+/// One row of an answer, valid while its sink runs. Columns count from 0; a column is read by the getter of
+/// what it holds.
+pub struct Row {
+    slot: *mut pg_sys::TupleTableSlot,
+    columns: &'static [Column],
+}
+
+impl Row {
+    /// The value of a column that holds this; `None` for NULL.
+    fn datum(&self, column: usize, holds: Column) -> Option<pg_sys::Datum> {
+        assert_eq!(self.columns[column], holds, "a column is read as what it holds");
+        // SAFETY: `receive_slot` has deformed as many columns as `columns` has.
+        unsafe {
+            let null = *(*self.slot).tts_isnull.add(column);
+            (!null).then(|| *(*self.slot).tts_values.add(column))
+        }
+    }
+
+    /// A [`Column::Id`].
+    pub fn id(&self, column: usize) -> Option<TurnId> {
+        let datum = self.datum(column, Column::Id)?;
+        // SAFETY: a uuid is a pointer to its 16 bytes.
+        Some(TurnId::from_bytes(unsafe { *datum.cast_mut_ptr::<[u8; 16]>() }))
+    }
+
+    /// A [`Column::Integer`].
+    pub fn i64(&self, column: usize) -> Option<i64> {
+        self.datum(column, Column::Integer).map(|datum| datum.value() as i64)
+    }
+
+    /// A [`Column::Time`].
+    pub fn time(&self, column: usize) -> Option<i64> {
+        self.datum(column, Column::Time).map(|datum| datum.value() as i64)
+    }
+
+    /// A [`Column::Boolean`].
+    pub fn bool(&self, column: usize) -> Option<bool> {
+        self.datum(column, Column::Boolean).map(|datum| datum.value() as u8 != 0)
+    }
+
+    /// A [`Column::Number`].
+    pub fn f64(&self, column: usize) -> Option<f64> {
+        self.datum(column, Column::Number).map(|datum| f64::from_bits(datum.value() as u64))
+    }
+
+    /// A [`Column::Text`], handed to `read`; bytes that are no UTF-8 are replaced.
+    pub fn text<T>(&self, column: usize, read: impl FnOnce(Option<&str>) -> T) -> T {
+        let Some(datum) = self.datum(column, Column::Text) else {
+            return read(None);
+        };
+        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: a text is a varlena; one that is compressed or stored elsewhere is copied by
+        // the detoaster, and the copy is freed here.
+        unsafe {
+            let plain = pgrx::varatt_is_4b_u(stored)
+                || (pgrx::varatt_is_1b(stored) && !pgrx::varatt_is_1b_e(stored));
+            let text = if plain { stored } else { pg_sys::pg_detoast_datum_packed(stored) };
+            let bytes = std::slice::from_raw_parts(
+                pgrx::vardata_any(text).cast::<u8>(),
+                pgrx::varsize_any_exhdr(text),
+            );
+            // The lossy conversion looks at each byte, this one at eight.
+            let result = match std::str::from_utf8(bytes) {
+                Ok(text) => read(Some(text)),
+                Err(_) => read(Some(&String::from_utf8_lossy(bytes))),
+            };
+            if text != stored {
+                pg_sys::pfree(text.cast());
+            }
+            result
+        }
+    }
+
+    /// A [`Column::Floats`], handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
+    pub fn floats<T>(&self, column: usize, read: impl FnOnce(Option<&[f32]>) -> T) -> T {
+        let Some(datum) = self.datum(column, Column::Floats) else {
+            return read(None);
+        };
+        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType; with one dimension
+        // and no bitmap of NULLs its length follows, then its lower bound, then, aligned, as many
+        // binary32 numbers. A copy that the detoaster made is freed here.
+        unsafe {
+            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
+            let plain = (*array).ndim == 1
+                && (*array).dataoffset == 0
+                && (*array).elemtype == pg_sys::FLOAT4OID;
+            let values = plain.then(|| {
+                let length = *array.add(1).cast::<c_int>();
+                let first = array.cast::<u8>().add(ARRAY_HEADER).cast::<f32>();
+                std::slice::from_raw_parts(first, length as usize)
+            });
+            let result = read(values);
+            if array.cast() != stored {
+                pg_sys::pfree(array.cast());
+            }
+            result
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is asked: a statement's text, the relations it names, the columns it gives, and its arguments.
+
+use std::ffi::c_int;
+
+use kernel::turn::TurnId;
+use pgrx::{IntoDatum, pg_sys};
+
+use super::row::Column;
+use crate::pg::text_type::to_sql_uuid;
+
+/// A statement of sql/queries before names are filled in.
+pub struct Template {
+    /// Its text, with placeholders.
+    pub text: &'static str,
+    /// The columns of its rows.
+    pub columns: &'static [Column],
+    /// How it is planned.
+    pub planning: Planning,
+}
+
+/// How a statement is planned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Planning {
+    /// Once, whatever its arguments are.
+    Once,
+    /// Once, to probe indexes: it asks by ids. Estimates for a graph with hubs would have it scan the tables,
+    /// compile that, and remember rows that do not come again.
+    Probing,
+    /// For its arguments each time: how many rows are wanted decides which plan is good.
+    EachTime,
+}
+
+/// A statement with its names filled in.
+pub struct Statement {
+    /// Its text; what it depends on beside the search_path, which is fixed.
+    pub(super) text: String,
+    /// The tables that it names, in the order of the text: they are locked and checked.
+    pub(super) relations: Vec<pg_sys::Oid>,
+    pub(super) columns: &'static [Column],
+    pub(super) planning: Planning,
+}
+
+impl Statement {
+    /// A template whose placeholders are filled in, over these tables in the order of the text.
+    pub fn new(template: &Template, text: String, relations: Vec<pg_sys::Oid>) -> Self {
+        Statement { text, relations, columns: template.columns, planning: template.planning }
+    }
+}
+
+/// A value for a parameter of a statement.
+#[derive(Clone, Copy)]
+pub enum Argument<'a> {
+    /// A `uuid[]`.
+    Ids(&'a [TurnId]),
+    /// A `uuid`.
+    Id(TurnId),
+    /// A `bigint`.
+    Number(i64),
+    /// A `text`.
+    Text(Option<&'a str>),
+}
+
+impl Argument<'_> {
+    pub(super) fn type_oid(self) -> pg_sys::Oid {
+        match self {
+            Argument::Ids(_) => pg_sys::UUIDARRAYOID,
+            Argument::Id(_) => pg_sys::UUIDOID,
+            Argument::Number(_) => pg_sys::INT8OID,
+            Argument::Text(_) => pg_sys::TEXTOID,
+        }
+    }
+
+    /// The value, in the current memory context; `None` for NULL.
+    fn datum(self) -> Option<pg_sys::Datum> {
+        match self {
+            Argument::Ids(ids) => Some(uuid_array(ids)),
+            Argument::Id(id) => to_sql_uuid(id).into_datum(),
+            Argument::Number(number) => Some(number.into()),
+            Argument::Text(text) => text.and_then(IntoDatum::into_datum),
+        }
+    }
+}
+
+/// The parameter list of a statement, in the current memory context.
+pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
+    // SAFETY: the list is made with room for as many entries as are written.
+    unsafe {
+        let list = pg_sys::makeParamList(arguments.len() as c_int);
+        for (index, argument) in arguments.iter().enumerate() {
+            let entry = (*list).params.as_mut_ptr().add(index);
+            let value = argument.datum();
+            (*entry).isnull = value.is_none();
+            (*entry).value = value.unwrap_or(pg_sys::Datum::null());
+            (*entry).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+            (*entry).ptype = argument.type_oid();
+        }
+        list
+    }
+}
+
+/// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
+pub(super) const ARRAY_HEADER: usize =
+    (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);
+
+/// The `uuid[]` of these ids, in the current memory context.
+pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
+    let bytes = ARRAY_HEADER + size_of_val(ids);
+    // SAFETY: an array of one dimension without NULLs is ArrayType, its length and its lower bound, then,
+    // aligned, its elements; a uuid is stored as its 16 bytes. There is room for all of them.
+    unsafe {
+        if ids.is_empty() {
+            return pg_sys::construct_empty_array(pg_sys::UUIDOID).into();
+        }
+        let array: *mut pg_sys::ArrayType = pg_sys::palloc(bytes).cast();
+        pgrx::set_varsize_4b(array.cast(), bytes as i32);
+        (*array).ndim = 1;
+        (*array).dataoffset = 0;
+        (*array).elemtype = pg_sys::UUIDOID;
+        array.add(1).cast::<[c_int; 2]>().write([ids.len() as c_int, 1]);
+        let elements = array.cast::<u8>().add(ARRAY_HEADER).cast::<[u8; 16]>();
+        for (index, id) in ids.iter().enumerate() {
+            elements.add(index).write(id.into_bytes());
+        }
+        array.into()
+    }
+}
