@@ -73,7 +73,7 @@ CREATE CAST (@extschema@.chunking_policy AS json) WITH INOUT;
 
 CREATE FUNCTION @extschema@.chunking_policy_hash(policy @extschema@.chunking_policy) RETURNS text
     AS 'MODULE_PATHNAME', 'chunking_policy_hash_wrapper'
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+    LANGUAGE c IMMUTABLE PARALLEL SAFE;
 
 -- A type of its own, so that a chunk taken from the select list keeps its columns' names.
 CREATE TYPE @extschema@.recorder_chunk AS (
@@ -121,7 +121,7 @@ CREATE FUNCTION @extschema@.recorder_chunks_since(
     policy @extschema@.chunking_policy DEFAULT 'default'
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunks_since_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 1000
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
 CREATE FUNCTION @extschema@.recorder_event_chunks(
     segment_id bigint,
@@ -129,14 +129,14 @@ CREATE FUNCTION @extschema@.recorder_event_chunks(
     policy @extschema@.chunking_policy DEFAULT 'default'
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_event_chunks_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 10000 ROWS 1
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
 CREATE FUNCTION @extschema@.recorder_chunk_events(
     events jsonb,
     policy @extschema@.chunking_policy DEFAULT 'default'
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunk_events_wrapper'
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10000 ROWS 100
+    LANGUAGE c IMMUTABLE PARALLEL SAFE COST 10000 ROWS 100
     SET search_path = pg_catalog, pg_temp;
 CREATE FUNCTION @extschema@.recorder_chunk_span(
     start_segment_id bigint,
