@@ -1,5 +1,13 @@
 use kernel::content;
 use pgrx::prelude::*;
+use pgrx::{Uuid, pg_sys};
+
+use crate::pg::content::Contents;
+use crate::pg::error::{OrRaise, with_policy_hint};
+use crate::pg::graph::Graph;
+use crate::pg::session::Caller;
+use crate::pg::table::TableIterator;
+use crate::pg::text_type::{from_sql_uuid, present_ids, to_sql_uuid};
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {
@@ -9,4 +17,61 @@ fn graph_normalize_text(content: &str) -> String {
 #[pg_extern(immutable, parallel_safe)]
 fn graph_content_hash(content: &str) -> String {
     content::content_hash(content)
+}
+
+#[pg_extern(stable, parallel_restricted)]
+fn graph_content_audit(
+    limit_count: default!(Option<i64>, "NULL"),
+) -> TableIterator<
+    'static,
+    (name!(turn_id, Uuid), name!(stored, Option<String>), name!(computed, String)),
+> {
+    let graph = Graph::current().or_raise();
+    TableIterator::new(move |put| {
+        let contents = Contents::new(&graph).or_raise();
+        with_policy_hint(Caller::current(&graph).rls, || {
+            contents.audit(limit_count, |turn, stored, computed| {
+                put((to_sql_uuid(turn), stored, computed));
+            });
+        });
+    })
+}
+
+// These are declared in sql/content.sql, in the private schema.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn content_page(
+    table: pg_sys::Oid,
+    after: Option<Uuid>,
+    most: i32,
+) -> TableIterator<'static, (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>))>
+{
+    let graph = Graph::current().or_raise();
+    let contents = Contents::new(&graph).or_raise();
+    contents.expect_turns(table).or_raise();
+    let page = contents.page(after.map(from_sql_uuid), most);
+    let stale = page.stale.into_iter().map(to_sql_uuid).collect();
+    let row = (page.turns, page.last.map(to_sql_uuid), stale);
+    TableIterator::new(|put| put(row))
+}
+
+#[pg_extern(sql = false)]
+fn rehash_free_turns(
+    table: pg_sys::Oid,
+    turns: Array<Uuid>,
+) -> TableIterator<'static, (name!(changed, i64), name!(held, Vec<Uuid>))> {
+    let graph = Graph::current().or_raise();
+    let contents = Contents::new(&graph).or_raise();
+    contents.expect_turns(table).or_raise();
+    let (changed, held) = contents.rehash_free(&present_ids(&turns).or_raise());
+    let row = (changed, held.into_iter().map(to_sql_uuid).collect());
+    TableIterator::new(|put| put(row))
+}
+
+#[pg_extern(sql = false)]
+fn rehash_turn(table: pg_sys::Oid, turn: Uuid) -> i64 {
+    let graph = Graph::current().or_raise();
+    let contents = Contents::new(&graph).or_raise();
+    contents.expect_turns(table).or_raise();
+    contents.rehash(&[from_sql_uuid(turn)])
 }

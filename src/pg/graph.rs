@@ -257,6 +257,32 @@ impl Graph {
         fill(template, extra, &named(&self.turns, &self.edges))
     }
 
+    /// A part of a statement with the graph's names filled in.
+    pub fn statement_text(&self, text: &'static str) -> String {
+        let template = Template { text, columns: &[], planning: Planning::Once };
+        self.statement(&template, &[]).into_text()
+    }
+
+    /// The name of a column of the turns table.
+    ///
+    /// # Errors
+    /// 42703 when there is none.
+    pub fn turn_column(&self, key: &str) -> Result<&str, SqlError> {
+        let stored = self.turns.columns[key].stored.as_ref();
+        stored.map(|(name, _)| name.as_str()).ok_or_else(|| {
+            let table = self.turns.table.qualified_name();
+            SqlError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                format!("table {table} has no column for {key}"),
+            )
+            .detail("GRAPH_TABLES")
+            .hint(format!(
+                "ALTER TABLE {table} ADD COLUMN {key} text; or name the column with \
+                 graph_kernel.bind_tables."
+            ))
+        })
+    }
+
     /// A column of the turns as an expression over the alias t.
     pub fn turn_expression(&self, key: &str) -> String {
         self.turns.columns[key].expression("t")

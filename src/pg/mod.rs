@@ -3,6 +3,7 @@
 
 pub mod binding;
 pub mod bound_table;
+pub mod content;
 pub mod embedding;
 pub mod environment;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod store;
 pub mod support;
 pub mod table;
 pub mod text_type;
+pub mod trace;
 
 #[cfg(any(test, feature = "pg_test"))]
 mod tests;

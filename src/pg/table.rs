@@ -141,6 +141,7 @@ macro_rules! columns {
     };
 }
 
+columns! { A B }
 columns! { A B C }
 columns! { A B C D }
 columns! { A B C D E F G H }
@@ -227,9 +228,10 @@ values! {
     &str = TEXTOID, |text, values| values.push_text(text);
     String = TEXTOID, |text, values| values.push_text(text);
     JsonText = JSONOID, |json, values| values.push_text(&json.0);
-    // These two are made in the row's own memory context.
+    // These are made in the row's own memory context.
     JsonbText = JSONBOID, |json, values| values.push_made(json.clone());
     Vec<String> = TEXTARRAYOID, |texts, values| values.push_made(texts.clone());
+    Vec<Uuid> = UUIDARRAYOID, |ids, values| values.push_made(ids.clone());
 }
 
 impl<T: Value> Value for Option<T> {

@@ -150,6 +150,14 @@ pub fn turn_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<Option<TurnId>>, Sq
     Ok(array.iter().map(|id| id.map(from_sql_uuid)).collect())
 }
 
+/// As [`turn_ids`], without the NULLs.
+///
+/// # Errors
+/// As [`turn_ids`].
+pub fn present_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<TurnId>, SqlError> {
+    Ok(turn_ids(array)?.into_iter().flatten().collect())
+}
+
 /// Makes a [`TextType`] an argument and a result of SQL functions.
 macro_rules! sql_text_type {
     ($rust:ident, $sql:literal) => {

@@ -17,7 +17,8 @@ use super::row::{Column, Receiver, Row};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::OrRaise;
 
-/// Runs a statement with these values for `$1`, `$2`, …, and hands each row to `sink`.
+/// Runs a statement with these values for `$1`, `$2`, …, and hands each row to `sink`. One that writes is run
+/// to its end.
 ///
 /// Raises what [`super::check`] and [`super::row`] find.
 pub fn query(
@@ -26,7 +27,14 @@ pub fn query(
     mut sink: impl FnMut(Row) -> ControlFlow<()>,
 ) {
     let context = MemoryContext::begin();
-    Execution::start(statement, arguments).run(&mut sink);
+    let mut execution = Execution::start(statement, arguments);
+    execution.run(&mut sink);
+    let writes = execution.writes();
+    drop(execution);
+    if writes {
+        // SAFETY: the command is finished, its triggers too; what follows sees what it wrote.
+        unsafe { pg_sys::CommandCounterIncrement() };
+    }
     context.end();
 }
 
@@ -95,6 +103,11 @@ impl Execution {
             let (owner, columns) = (pg_sys::CurrentResourceOwner, statement.columns);
             Execution { desc, cached, owner, columns, _plan: plan }
         }
+    }
+
+    fn writes(&self) -> bool {
+        // SAFETY: the statement is started.
+        unsafe { (*self.desc).operation != pg_sys::CmdType::CMD_SELECT }
     }
 
     /// Runs to the end, or until the sink asks for no more rows.

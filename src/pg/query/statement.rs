@@ -45,6 +45,11 @@ impl Statement {
     pub fn new(template: &Template, text: String, relations: Vec<pg_sys::Oid>) -> Self {
         Statement { text, relations, columns: template.columns, planning: template.planning }
     }
+
+    /// Its text.
+    pub fn into_text(self) -> String {
+        self.text
+    }
 }
 
 /// A value for a parameter of a statement.

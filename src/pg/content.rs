@@ -1,0 +1,141 @@
+//! Contents and their hashes: found where they disagree, and written.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use kernel::turn::TurnId;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::error::SqlError;
+use super::graph::Graph;
+use super::query::{Argument, Column, Planning, Template, query};
+use super::relation::quote;
+
+/// Turns whose hash is missing or not that of their content. `{stale}` in the statements.
+const STALE: &str = include_str!("../../sql/queries/stale.sql");
+
+const AUDIT: Template = Template {
+    text: include_str!("../../sql/queries/content_audit.sql"),
+    columns: &[Column::Id, Column::Text, Column::Text],
+    planning: Planning::EachTime,
+};
+
+const PAGE: Template = Template {
+    text: include_str!("../../sql/queries/content_page.sql"),
+    columns: &[Column::Id, Column::Boolean],
+    planning: Planning::EachTime,
+};
+
+const LOCK: Template = Template {
+    text: include_str!("../../sql/queries/content_lock.sql"),
+    columns: &[Column::Id],
+    planning: Planning::Probing,
+};
+
+const REHASH: Template = Template {
+    text: include_str!("../../sql/queries/content_rehash.sql"),
+    columns: &[Column::Id],
+    planning: Planning::Probing,
+};
+
+/// The contents of a graph, read and written with the caller's rights.
+pub struct Contents<'a> {
+    graph: &'a Graph,
+    stale: String,
+    hash_column: String,
+}
+
+/// Some turns, by ascending id.
+pub struct Page {
+    /// How many there are.
+    pub turns: i64,
+    /// The last one; `None` when no turn follows.
+    pub last: Option<TurnId>,
+    /// Those whose hash is missing or not that of their content.
+    pub stale: Vec<TurnId>,
+}
+
+impl<'a> Contents<'a> {
+    /// The contents of this graph.
+    ///
+    /// # Errors
+    /// 42703 when the turns table has no column for the content or its hash.
+    pub fn new(graph: &'a Graph) -> Result<Self, SqlError> {
+        graph.turn_column("content_text")?;
+        let hash_column = quote(graph.turn_column("content_hash")?);
+        let stale = graph.statement_text(STALE);
+        Ok(Contents { graph, stale, hash_column })
+    }
+
+    /// Refuses to go on where other tables than these were bound.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn expect_turns(&self, table: pg_sys::Oid) -> Result<(), SqlError> {
+        if self.graph.tables()[0] == table {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "other tables were bound while content hashes were written",
+        )
+        .detail("GRAPH_TABLES")
+        .hint("CALL graph_kernel.backfill_content_hashes();"))
+    }
+
+    /// Hands turn, stored hash and computed hash to `put` where they disagree, by ascending id.
+    pub fn audit(&self, limit: Option<i64>, mut put: impl FnMut(TurnId, Option<String>, String)) {
+        let limit = Argument::Number(limit.unwrap_or(i64::MAX));
+        query(&self.statement(&AUDIT), &[limit], |row| {
+            let text = |column| row.text(column, |text| text.map(str::to_owned));
+            if let Some((turn, computed)) = row.id(0).zip(text(2)) {
+                put(turn, text(1), computed);
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The turns after this one, at most so many.
+    pub fn page(&self, after: Option<TurnId>, most: i32) -> Page {
+        let after = after.map(|id| id.to_string());
+        let arguments = [Argument::Text(after.as_deref()), Argument::Number(most.into())];
+        let mut page = Page { turns: 0, last: None, stale: Vec::new() };
+        query(&self.statement(&PAGE), &arguments, |row| {
+            page.turns += 1;
+            page.last = row.id(0);
+            page.stale.extend(row.id(0).filter(|_| row.bool(1) == Some(true)));
+            ControlFlow::Continue(())
+        });
+        if page.turns < most.into() {
+            page.last = None;
+        }
+        page
+    }
+
+    /// Writes the hashes of those of these turns that no other transaction holds. Returns how many changed, and
+    /// the turns that are held.
+    pub fn rehash_free(&self, ids: &[TurnId]) -> (i64, Vec<TurnId>) {
+        let mut free = HashSet::new();
+        query(&self.statement(&LOCK), &[Argument::Ids(ids)], |row| {
+            free.extend(row.id(0));
+            ControlFlow::Continue(())
+        });
+        let (free, held): (Vec<TurnId>, _) = ids.iter().partition(|id| free.contains(*id));
+        (self.rehash(&free), held)
+    }
+
+    /// Writes the hashes of these turns, waiting for whoever holds one. Returns how many changed.
+    pub fn rehash(&self, ids: &[TurnId]) -> i64 {
+        let mut changed = 0;
+        query(&self.statement(&REHASH), &[Argument::Ids(ids)], |_| {
+            changed += 1;
+            ControlFlow::Continue(())
+        });
+        changed
+    }
+
+    fn statement(&self, template: &Template) -> super::query::Statement {
+        let names = [("stale", self.stale.as_str()), ("hash_column", &self.hash_column)];
+        self.graph.statement(template, &names)
+    }
+}

@@ -1,0 +1,61 @@
+//! The bound table of traces.
+
+use std::ops::ControlFlow;
+
+use kernel::turn::TurnId;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::error::SqlError;
+use super::query::{Argument, Column, Planning, Statement, Template, query};
+use super::relation::Table;
+
+const TRACE: Template = Template {
+    text: include_str!("../../sql/queries/trace.sql"),
+    columns: &[Column::Id],
+    planning: Planning::Once,
+};
+
+/// What is stored of a search.
+pub struct Trace<'a> {
+    /// Its query_id.
+    pub id: TurnId,
+    /// `slice` or `global`.
+    pub retrieval_mode: &'a str,
+    /// Whether what was found may be promoted.
+    pub is_admissible: bool,
+    /// The slice that was searched.
+    pub slice_id: Option<&'a str>,
+    /// The slice's token.
+    pub admissibility_token: Option<&'a str>,
+    /// The whole provenance, as JSON.
+    pub provenance: &'a str,
+}
+
+/// Adds a trace to this table, with the caller's rights.
+///
+/// # Errors
+/// 42P01 when the table was dropped.
+pub fn insert(table: pg_sys::Oid, trace: &Trace<'_>) -> Result<(), SqlError> {
+    let table = Table::lock(table).ok_or_else(|| {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            "the bound trace table was dropped",
+        )
+        .detail("TRACE_TABLE")
+        .hint("SELECT graph_kernel.create_trace_table();")
+    })?;
+    let text = TRACE.text.replace("{traces}", &table.qualified_name());
+    let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
+    let arguments = [
+        Some(id.as_str()),
+        Some(trace.retrieval_mode),
+        Some(is_admissible.as_str()),
+        trace.slice_id,
+        trace.admissibility_token,
+        Some(trace.provenance),
+    ]
+    .map(Argument::Text);
+    let statement = Statement::new(&TRACE, text, vec![table.oid]);
+    query(&statement, &arguments, |_| ControlFlow::Continue(()));
+    Ok(())
+}
