@@ -42,17 +42,24 @@ fn graph_slice_support(request: Internal) -> Internal {
 
 /// The second argument of a call, when it is a constant.
 unsafe fn constant_policy(node: *mut pg_sys::Node) -> Option<Policy> {
-    // SAFETY: each cast follows a check of the node's tag; a list of `length` cells has that many.
+    // SAFETY: each cast follows a check of the node's tag; a list of `length` cells has that many, as the list
+    // of the function's argument types has; the constant is of the second, which is slice_policy.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }
-        let args = (*node.cast::<pg_sys::FuncExpr>()).args;
+        let call = node.cast::<pg_sys::FuncExpr>();
+        let args = (*call).args;
         if args.is_null() || (*args).length < 2 {
             return None;
         }
         let policy = (*(*args).elements.add(1)).ptr_value.cast::<pg_sys::Const>();
         if (*policy).xpr.type_ != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        let (mut types, mut count) = (std::ptr::null_mut(), 0);
+        pg_sys::get_func_signature((*call).funcid, &raw mut types, &raw mut count);
+        if count < 2 || *types.add(1) != (*policy).consttype {
             return None;
         }
         Policy::from_datum((*policy).constvalue, (*policy).constisnull)
