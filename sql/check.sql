@@ -19,6 +19,7 @@ DECLARE
     unwanted text;  -- what to do with edges that are wrong, once looked at
     odd_salience text;
     unhashed text;
+    stale text;
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -46,6 +47,8 @@ BEGIN
     unwanted := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
     odd_salience := format('(%1$s BETWEEN 0 AND 1) IS NOT TRUE', x ->> 'salience');
+    stale := format('%1$s ~ ''^[0-9a-f]{64}$'' AND %1$s <> graph_kernel.content_hash(%2$s)',
+                    x ->> 'content_hash', x ->> 'content_text');
     unhashed := format('(%s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE', x ->> 'content_hash');
     IF row_security_active(turns) OR row_security_active(edges) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
@@ -191,11 +194,8 @@ BEGIN
              || CASE WHEN c ->> 'content_text' <> '' THEN
                      ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-             format('SELECT count(*) FROM %1$s AS t WHERE %2$s ~ ''^[0-9a-f]{64}$'''
-                    ' AND %2$s <> graph_kernel.content_hash(%3$s)',
-                    t, x ->> 'content_hash', x ->> 'content_text'),
-             format('SELECT %4$s AS id FROM %1$s AS t WHERE %2$s <> graph_kernel.content_hash(%3$s);',
-                    t, x ->> 'content_hash', x ->> 'content_text', x ->> 'id'))
+             format('SELECT count(*) FROM %s AS t WHERE %s', t, stale),
+             format('SELECT %s AS id FROM %s AS t WHERE %s;', x ->> 'id', t, stale))
         ) AS v (name, needs, what, query, command)
     LOOP
         check_name := listed.name;

@@ -59,7 +59,7 @@ DECLARE
 BEGIN
     SELECT * INTO d FROM graph_kernel.describe_content();
     RETURN QUERY EXECUTE format(
-        'SELECT %1$s, %2$s, graph_kernel.content_hash(%3$s) FROM %4$s AS t WHERE %5$s ORDER BY %1$s LIMIT $1',
+        'SELECT (%1$s)::uuid, (%2$s)::text, graph_kernel.content_hash(%3$s) FROM %4$s AS t WHERE %5$s ORDER BY 1 LIMIT $1',
         d.id, d.stored, d.content, d.from_turns, d.stale)
         USING limit_count;
 END

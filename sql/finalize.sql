@@ -17,7 +17,7 @@ ALTER FUNCTION graph_filter_admissible(json, uuid[])
     SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_replay(json, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
-ALTER FUNCTION graph_check() COST 10000000 ROWS 16;
+ALTER FUNCTION graph_check() COST 10000000 ROWS 18;
 ALTER FUNCTION graph_slice_explain(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 512;
 ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
