@@ -1,6 +1,8 @@
 -- Requests and answers of the REST service that the kernel once was, for PostgREST: one unnamed json
 -- argument is the whole body, and an SQLSTATE of PTnnn is answered as status nnn.
 
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
 CREATE FUNCTION graph_kernel.slice_summaries(anchors text[], policy @extschema@.slice_policy)
 RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     AS 'MODULE_PATHNAME', 'slice_summaries_wrapper'
@@ -8,7 +10,7 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     SET search_path = pg_catalog, pg_temp;
 
 -- Raises what slice_summaries reports.
-CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS void
+CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -26,14 +28,22 @@ BEGIN
 END
 $$;
 
--- A misspelt key would be left out silently, and a policy_ref left out is the default policy.
+-- A misspelt key would be left out silently, and a policy_ref left out is the default policy. Parsing takes
+-- a multiple of a request's size in memory, so a long one is not parsed. Not IMMUTABLE: a planner that
+-- knows the request would call it before its turn.
 CREATE FUNCTION graph_kernel.check_request(request json, required text[], optional text[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    max_bytes CONSTANT integer := 1024 * 1024;
     fault text;
 BEGIN
+    IF octet_length(request::text) > max_bytes THEN
+        RAISE SQLSTATE 'PT413' USING DETAIL = 'REQUEST_TOO_LARGE',
+            MESSAGE = format('request of %s bytes is larger than %s', octet_length(request::text), max_bytes),
+            HINT = 'Send several requests.';
+    END IF;
     IF request IS NULL OR json_typeof(request) <> 'object' THEN
         fault := 'request must be a JSON object';
     ELSE
@@ -55,69 +65,60 @@ BEGIN
 END
 $$;
 
--- The policy that a request's policy_ref names: the default one where there is none.
-CREATE FUNCTION graph_kernel.requested_policy(policy_ref json) RETURNS @extschema@.slice_policy
+CREATE FUNCTION graph_kernel.requested_policy_not_found(policy_ref json) RETURNS @extschema@.slice_policy
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    found @extschema@.slice_policy;
 BEGIN
-    IF policy_ref IS NULL OR json_typeof(policy_ref) = 'null' THEN
-        RETURN 'default'::@extschema@.slice_policy;
-    END IF;
-    PERFORM graph_kernel.check_request(policy_ref, '{policy_id,params_hash}', '{}');
-    SELECT p.policy INTO found FROM @extschema@.graph_policies AS p
-    WHERE p.policy_id = policy_ref ->> 'policy_id' AND p.params_hash = policy_ref ->> 'params_hash' LIMIT 1;
-    IF found IS NULL THEN
-        RAISE SQLSTATE 'PT404' USING DETAIL = 'POLICY_NOT_FOUND',
-            MESSAGE = format('policy %s with params_hash %s is not registered',
-                             left(policy_ref ->> 'policy_id', 64), left(policy_ref ->> 'params_hash', 64)),
-            HINT = 'graph_api_policies() lists the registered policies.';
-    END IF;
-    RETURN found;
+    RAISE SQLSTATE 'PT404' USING DETAIL = 'POLICY_NOT_FOUND',
+        MESSAGE = format('policy %s with params_hash %s is not registered',
+                         left(policy_ref ->> 'policy_id', 64), left(policy_ref ->> 'params_hash', 64)),
+        HINT = 'graph_api_policies() lists the registered policies.';
 END
 $$;
+
+-- The policy that a request's policy_ref names: the default one where there is none.
+CREATE FUNCTION graph_kernel.requested_policy(policy_ref json) RETURNS @extschema@.slice_policy
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT graph_kernel.check_request(policy_ref, '{policy_id,params_hash}', '{}')
+    WHERE json_typeof(policy_ref) <> 'null';
+    SELECT CASE
+        WHEN policy_ref IS NULL OR json_typeof(policy_ref) = 'null' THEN 'default'::@extschema@.slice_policy
+        ELSE coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
+                       WHERE p.policy_id = requested_policy.policy_ref ->> 'policy_id'
+                         AND p.params_hash = requested_policy.policy_ref ->> 'params_hash' LIMIT 1),
+                      graph_kernel.requested_policy_not_found(policy_ref))
+    END;
+END;
 
 CREATE FUNCTION graph_kernel.policy_ref(policy @extschema@.slice_policy) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT format('{"policy_id":%s,"params_hash":%s}', policy::json -> 'version',
-                  to_json(@extschema@.graph_policy_hash(policy)))
-$$;
+RETURN format('{"policy_id":%s,"params_hash":%s}', policy::json -> 'version',
+              to_json(@extschema@.graph_policy_hash(policy)));
 
-CREATE FUNCTION graph_api_slice(json) RETURNS json
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED COST 10000
+CREATE FUNCTION @extschema@.graph_api_slice(json) RETURNS json
+LANGUAGE sql STABLE PARALLEL RESTRICTED COST 10000
 SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    policy @extschema@.slice_policy;
-    taken record;
-BEGIN
-    PERFORM graph_kernel.check_request($1, '{anchor_turn_id}', '{policy_ref}');
-    policy := graph_kernel.requested_policy($1 -> 'policy_ref');
-    SELECT s.* INTO taken FROM graph_kernel.slice_summaries(ARRAY[$1 ->> 'anchor_turn_id'], policy) AS s;
-    IF taken.error IS NOT NULL THEN
-        PERFORM graph_kernel.raise_api_error(taken.error_code, taken.error);
-    END IF;
-    RETURN format('{"slice":%s,"policy_ref":%s}', taken.summary, graph_kernel.policy_ref(policy));
-END
-$$;
+BEGIN ATOMIC
+    SELECT graph_kernel.check_request($1, '{anchor_turn_id}', '{policy_ref}');
+    SELECT format('{"slice":%s,"policy_ref":%s}',
+                  CASE WHEN s.error IS NULL THEN s.summary::text
+                       ELSE graph_kernel.raise_api_error(s.error_code, s.error) END,
+                  graph_kernel.policy_ref(asked.policy))::json
+    FROM (SELECT graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
+    CROSS JOIN LATERAL graph_kernel.slice_summaries(ARRAY[$1 ->> 'anchor_turn_id'], asked.policy) AS s;
+END;
 
-CREATE FUNCTION graph_api_slice_batch(json) RETURNS json
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED COST 100000
+CREATE FUNCTION graph_kernel.requested_anchors(anchors json) RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     max_anchors CONSTANT integer := 100;
-    anchors json := $1 -> 'anchor_turn_ids';
-    policy @extschema@.slice_policy;
-    taken record;
-    slices text[];
-    errors text[];
 BEGIN
-    PERFORM graph_kernel.check_request($1, '{anchor_turn_ids}', '{policy_ref}');
     IF json_typeof(anchors) <> 'array' THEN
         RAISE SQLSTATE 'PT400' USING MESSAGE = 'anchor_turn_ids must be an array', DETAIL = 'INVALID_REQUEST';
     END IF;
@@ -126,55 +127,64 @@ BEGIN
             MESSAGE = format('batch of %s anchors is larger than %s', json_array_length(anchors), max_anchors),
             HINT = 'Send several batches.';
     END IF;
-    policy := graph_kernel.requested_policy($1 -> 'policy_ref');
-    FOR taken IN
-        SELECT s.* FROM graph_kernel.slice_summaries(ARRAY(
-            SELECT a.anchor FROM json_array_elements_text(anchors) WITH ORDINALITY AS a (anchor, position)
-            ORDER BY a.position), policy) AS s
-    LOOP
-        IF taken.error IS NULL THEN
-            slices := slices || taken.summary::text;
-        ELSIF taken.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN', 'SLICE_TOO_LARGE',
-                                   'SLICE_FAILED') THEN
-            errors := errors || format('{"anchor_turn_id":%s,"error":%s}',
-                coalesce(to_json(taken.anchor_turn_id), 'null'), to_json(taken.error));
-        ELSE
-            -- Wrong for every anchor.
-            PERFORM graph_kernel.raise_api_error(taken.error_code, taken.error);
-        END IF;
-    END LOOP;
-    RETURN format('{"slices":[%s],"policy_ref":%s,"success_count":%s,"errors":[%s]}',
-        array_to_string(slices, ','), graph_kernel.policy_ref(policy), coalesce(cardinality(slices), 0),
-        array_to_string(errors, ','));
+    RETURN ARRAY(SELECT a.anchor FROM json_array_elements_text(anchors) WITH ORDINALITY AS a (anchor, position)
+                 ORDER BY a.position);
 END
 $$;
 
-CREATE FUNCTION graph_api_policies() RETURNS json
+-- What is wrong for every anchor is an error of the batch.
+CREATE FUNCTION @extschema@.graph_api_slice_batch(json) RETURNS json
+LANGUAGE sql STABLE PARALLEL RESTRICTED COST 100000
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT graph_kernel.check_request($1, '{anchor_turn_ids}', '{policy_ref}');
+    SELECT format('{"slices":[%s],"policy_ref":%s,"success_count":%s,"errors":[%s]}',
+                  taken.slices, graph_kernel.policy_ref(asked.policy), taken.successes, taken.errors)::json
+    FROM (SELECT graph_kernel.requested_anchors($1 -> 'anchor_turn_ids') AS anchors,
+                 graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
+    CROSS JOIN LATERAL (
+        SELECT string_agg(s.summary::text, ',' ORDER BY s.position) FILTER (WHERE s.error IS NULL) AS slices,
+               count(*) FILTER (WHERE s.error IS NULL) AS successes,
+               string_agg(
+                   CASE WHEN s.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN',
+                                              'SLICE_TOO_LARGE', 'SLICE_FAILED')
+                        THEN format('{"anchor_turn_id":%s,"error":%s}',
+                                    coalesce(to_json(s.anchor_turn_id), 'null'), to_json(s.error))
+                        ELSE graph_kernel.raise_api_error(s.error_code, s.error) END,
+                   ',' ORDER BY s.position) FILTER (WHERE s.error IS NOT NULL) AS errors
+        FROM graph_kernel.slice_summaries(asked.anchors, asked.policy) WITH ORDINALITY
+            AS s (anchor_turn_id, summary, error_code, error, position)
+    ) AS taken;
+END;
+
+CREATE FUNCTION @extschema@.graph_api_policies() RETURNS json
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$
+RETURN (
     SELECT format('{"policies":[%s],"registry_fingerprint":%s}',
         string_agg(graph_kernel.policy_ref(p.policy), ',' ORDER BY p.params_hash),
         to_json(@extschema@.graph_policy_registry_fingerprint()))::json
     FROM (SELECT DISTINCT ON (d.params_hash) d.params_hash, d.policy
-          FROM @extschema@.graph_policies AS d ORDER BY d.params_hash) AS p
-$$;
+          FROM graph_kernel.known_policies AS d ORDER BY d.params_hash) AS p);
 
-CREATE FUNCTION graph_api_register_policy(json) RETURNS json
-LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION @extschema@.graph_api_register_policy(json) RETURNS json
+LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    policy @extschema@.slice_policy;
-BEGIN
-    PERFORM graph_kernel.check_request($1, '{policy}', '{name}');
-    policy := ($1 -> 'policy')::@extschema@.slice_policy;
-    PERFORM @extschema@.graph_policy_register(policy, $1 ->> 'name');
-    RETURN format('{"policy_ref":%s}', graph_kernel.policy_ref(policy));
-END
-$$;
+BEGIN ATOMIC
+    SELECT graph_kernel.check_request($1, '{policy}', '{name}');
+    SELECT format('{"policy_ref":%s}', graph_kernel.policy_ref(asked.policy))::json
+    FROM (SELECT ($1 -> 'policy')::@extschema@.slice_policy AS policy OFFSET 0) AS asked
+    CROSS JOIN LATERAL graph_kernel.register_policy(asked.policy, $1 ->> 'name') AS r;
+END;
 
-CREATE FUNCTION graph_api_verify_token(json) RETURNS json
+CREATE FUNCTION graph_kernel.verify_token(
+    admissibility_token text, slice_id text, anchor_turn_id uuid, policy_id text, policy_params_hash text,
+    graph_snapshot_hash text, schema_version text
+) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'graph_verify_token_wrapper'
+    LANGUAGE c STABLE PARALLEL SAFE COST 100 SET search_path = pg_catalog, pg_temp;
+
+CREATE FUNCTION graph_kernel.api_verify_token(request json) RETURNS json
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -182,15 +192,16 @@ DECLARE
     anchor uuid;
     valid boolean;
 BEGIN
-    PERFORM graph_kernel.check_request($1, '{admissibility_token,slice_id,anchor_turn_id,policy_id,'
+    PERFORM graph_kernel.check_request(request, '{admissibility_token,slice_id,anchor_turn_id,policy_id,'
         'policy_params_hash,graph_snapshot_hash,schema_version}', '{}');
     BEGIN
-        anchor := $1 ->> 'anchor_turn_id';
+        anchor := request ->> 'anchor_turn_id';
     EXCEPTION WHEN invalid_text_representation THEN
         RETURN '{"valid":false,"reason":"Invalid anchor_turn_id format"}';
     END;
-    valid := @extschema@.graph_verify_token($1 ->> 'admissibility_token', $1 ->> 'slice_id', anchor,
-        $1 ->> 'policy_id', $1 ->> 'policy_params_hash', $1 ->> 'graph_snapshot_hash', $1 ->> 'schema_version');
+    valid := graph_kernel.verify_token(request ->> 'admissibility_token', request ->> 'slice_id', anchor,
+        request ->> 'policy_id', request ->> 'policy_params_hash', request ->> 'graph_snapshot_hash',
+        request ->> 'schema_version');
     RETURN CASE WHEN valid THEN '{"valid":true,"reason":null}'
                 ELSE '{"valid":false,"reason":"Token does not match expected HMAC"}' END;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
@@ -198,22 +209,26 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 END
 $$;
 
-CREATE FUNCTION graph_api_health() RETURNS json
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+CREATE FUNCTION @extschema@.graph_api_verify_token(json) RETURNS json
+LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    problem record;
-BEGIN
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.api_verify_token($1);
+END;
+
+CREATE FUNCTION @extschema@.graph_api_health() RETURNS json
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
     -- No anchor: what would be wrong for every one.
-    SELECT s.* INTO problem FROM graph_kernel.slice_summaries('{}', 'default') AS s;
-    IF FOUND THEN
-        PERFORM graph_kernel.raise_api_error(problem.error_code, problem.error);
-    END IF;
-    RETURN format('{"status":"healthy","version":%s,"schema_version":"1.0.0","policy_count":%s,'
+    SELECT graph_kernel.raise_api_error(s.error_code, s.error)
+    FROM graph_kernel.slice_summaries('{}', 'default'::@extschema@.slice_policy) AS s;
+    SELECT format('{"status":"healthy","version":%s,"schema_version":"1.0.0","policy_count":%s,'
                   '"registry_fingerprint":%s,"database":{"connected":true}}',
         to_json(@extschema@.graph_kernel_version()),
-        (SELECT count(DISTINCT p.params_hash) FROM @extschema@.graph_policies AS p),
-        to_json(@extschema@.graph_policy_registry_fingerprint()));
-END
-$$;
+        (SELECT count(DISTINCT p.params_hash) FROM graph_kernel.known_policies AS p),
+        to_json(@extschema@.graph_policy_registry_fingerprint()))::json;
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

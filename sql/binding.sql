@@ -40,13 +40,12 @@ AS $$
          WHERE p.partrelid = table_id AND a.attname <> column_name))
 $$;
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
-CREATE FUNCTION graph_kernel.bind_tables(
-    turns regclass,
-    edges regclass,
-    columns jsonb DEFAULT NULL
-) RETURNS uuid
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
+-- while DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.bind_tables_internal(turns regclass, edges regclass, columns jsonb) RETURNS uuid
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -67,7 +66,7 @@ BEGIN
                                                            described #>> '{turns,columns,id}');
     END IF;
     INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
-    VALUES (bind_tables.turns, bind_tables.edges, bind_tables.columns)
+    VALUES (bind_tables_internal.turns, bind_tables_internal.edges, bind_tables_internal.columns)
     ON CONFLICT (single) DO UPDATE SET
         -- Anything else bound is another graph: its tokens are told apart.
         graph = CASE WHEN (b.turns, b.edges) = (excluded.turns, excluded.edges)
@@ -81,8 +80,23 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION graph_kernel.bind_tables(
+    turns regclass,
+    edges regclass,
+    columns jsonb DEFAULT NULL
+) RETURNS uuid
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.bind_tables_internal($1, $2, $3);
+END;
 
 CREATE FUNCTION graph_kernel.unbind_tables() RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-AS $$ DELETE FROM graph_kernel.binding $$;
+BEGIN ATOMIC
+    DELETE FROM graph_kernel.binding;
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -1,5 +1,12 @@
 -- Runs first: what has no home in Rust. Objects for users go to the extension's schema, which is
 -- in front of the search_path here; admin objects to the private schema.
+--
+-- The extension's schema belongs to whoever installs, who may rename it and make another of its name. So
+-- no body that is parsed when it runs names it; bodies and views parsed at creation do, by OID. The private
+-- schema's name is nobody's to take while the extension is there; but its owner, who need be no superuser,
+-- may drop it. A function parsed when it runs names the private schema only where DROP EXTENSION waits:
+-- called by one that was parsed at creation and has locked a private table, or as a trigger. What runs
+-- with its owner's rights was parsed at creation.
 
 DO $$
 BEGIN
@@ -63,7 +70,8 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- verifies and what a registered name means. Only their owner changes them, through the functions; the
 -- extension's owner may add rows, as a restore does. A binding restored that way is a graph of its own:
 -- with a shared key file a known name would let slices of one database pass in another. A registered
--- policy is changed by nobody.
+-- policy is changed by nobody, and added by whoever may execute register_policy, under his own name; a name
+-- is given to what is registered, so that the index on fingerprints stands for named policies too.
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -76,6 +84,18 @@ BEGIN
     IF TG_TABLE_NAME <> 'root_keys' AND (TG_TABLE_NAME <> 'policies' OR TG_OP = 'INSERT')
        AND pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
+    END IF;
+    IF TG_TABLE_NAME = 'policies' AND TG_OP = 'INSERT'
+       AND NOT pg_has_role(current_user, extension_owner, 'USAGE')
+       AND EXISTS (SELECT FROM pg_proc AS p
+                   WHERE p.pronamespace = (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = TG_RELID)
+                     AND p.proname = 'register_policy' AND has_function_privilege(p.oid, 'EXECUTE')) THEN
+        IF NEW.name IS NULL OR EXISTS (SELECT FROM graph_kernel.known_policies AS p
+                                       WHERE p.policy::text = NEW.policy::text) THEN
+            NEW.registered_by := current_user;
+            NEW.registered_at := now();
+            RETURN NEW;
+        END IF;
     END IF;
     IF TG_OP <> 'INSERT' OR TG_TABLE_NAME = 'root_keys'
        OR NOT pg_has_role(current_user, extension_owner, 'USAGE') THEN

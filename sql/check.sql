@@ -1,5 +1,6 @@
--- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see.
-CREATE FUNCTION graph_check() RETURNS TABLE (
+-- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes
+-- turns, and none deletes an edge: what may have to go is shown. Called while DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.check_graph() RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
 LANGUAGE plpgsql STABLE
@@ -12,7 +13,13 @@ DECLARE
     turns regclass;
     edges regclass;
     c jsonb;        -- column names, turns and edges together
-    x jsonb;        -- the same as expressions over t and e, texts being texts
+    x jsonb;        -- the same as expressions over t and e, of types of pg_catalog
+    edge text;      -- a condition: the row has two ends; without, it is no edge
+    loose text;     -- an end is no turn
+    unwanted text;  -- what to do with edges that are wrong, once looked at
+    odd_salience text;
+    unhashed text;
+    stale text;
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -33,6 +40,16 @@ BEGIN
     c := (SELECT jsonb_object_agg(k.key, coalesce(k.value, ''))
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
     x := (graph #> '{turns,expressions}') || (graph #> '{edges,expressions}');
+    edge := format('%s IS NOT NULL AND %s IS NOT NULL', x ->> 'parent', x ->> 'child');
+    loose := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
+                    ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
+                    t, x ->> 'id', x ->> 'parent', x ->> 'child');
+    unwanted := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
+                     ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
+    odd_salience := format('(%1$s BETWEEN 0 AND 1) IS NOT TRUE', x ->> 'salience');
+    stale := format('%1$s ~ ''^[0-9a-f]{64}$'' AND %1$s <> graph_kernel.content_hash(%2$s)',
+                    x ->> 'content_hash', x ->> 'content_text');
+    unhashed := format('(%s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE', x ->> 'content_hash');
     IF row_security_active(turns) OR row_security_active(edges) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
     END IF;
@@ -84,28 +101,79 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS g
                       WHERE g.tgrelid = p.rel AND g.tgname = 'announce' AND g.tgenabled = 'A');
 
+    -- Whoever plans a query on a table runs them, on constants already: an index expression, an index predicate,
+    -- expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
+    RETURN QUERY
+    SELECT 'user_functions', count(*) = 0, count(*),
+           'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
+           ' rights of whoever reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
+           string_agg(DISTINCT format('SELECT pg_get_functiondef(%L::regprocedure);', u.fn), ' ')
+    FROM (
+        SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
+                               pg_describe_object(d.classid, d.objid, 0)) AS what,
+               coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
+        FROM (SELECT turns AS oid UNION SELECT edges
+              UNION SELECT l.relid FROM pg_partition_tree(turns) AS l
+              UNION SELECT l.relid FROM pg_partition_tree(edges) AS l) AS r
+        CROSS JOIN LATERAL (
+            SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
+            UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
+            UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conrelid = r.oid
+            UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s WHERE s.stxrelid = r.oid
+        ) AS part
+        JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid AND d.objsubid = 0
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE coalesce(o.oprcode::oid, p.oid) >= 16384
+          AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS y ON y.oid = m.refobjid
+                          WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
+                            AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+                            AND y.extname = 'graph_kernel')
+    ) AS u;
+
+    -- Triggers are not inherited, but by partitions.
+    RETURN QUERY
+    WITH RECURSIVE heir (trigger, child) AS (
+        SELECT g.oid, h.inhrelid
+        FROM pg_trigger AS g
+        JOIN pg_proc AS p ON p.oid = g.tgfoid AND p.proname = 'graph_require_admissible'
+        JOIN pg_depend AS m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid AND m.deptype = 'e'
+        JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
+        JOIN pg_inherits AS h ON h.inhparent = g.tgrelid
+        UNION
+        SELECT heir.trigger, h.inhrelid FROM heir JOIN pg_inherits AS h ON h.inhparent = heir.child
+    )
+    SELECT 'promotion_children', count(*) = 0, count(*),
+           'tables that inherit from one with graph_require_admissible() and take rows without it',
+           string_agg(format('CREATE TRIGGER %I AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s);',
+                             g.tgname, heir.child::regclass, g.tgfoid::regproc,
+                             (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
+                                                ORDER BY a.position)
+                              FROM string_to_table(encode(g.tgargs, 'escape'), '\000')
+                                  WITH ORDINALITY AS a (text, position)
+                              WHERE a.position <= g.tgnargs)), ' ' ORDER BY heir.child::regclass::text)
+    FROM heir JOIN pg_trigger AS g ON g.oid = heir.trigger
+    WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
+                      WHERE own.tgrelid = heir.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
+
     -- Counts over the rows: what is asked, of which table, what to do about it.
     FOR listed IN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
-             format('SELECT count(*) FROM (SELECT FROM %s AS t GROUP BY t.%I HAVING count(*) > 1) AS d',
-                    t, c ->> 'id'),
-             format('SELECT %1$I, count(*) FROM %2$s GROUP BY 1 HAVING count(*) > 1;', c ->> 'id', t)),
+             format('SELECT count(*) FROM (SELECT FROM %s AS t WHERE %2$s IS NOT NULL GROUP BY %2$s HAVING count(*) > 1) AS d',
+                    t, x ->> 'id'),
+             format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
-             format('SELECT count(*) FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
-                    ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I)',
-                    e, t, c ->> 'id', c ->> 'parent', c ->> 'child'),
-             format('DELETE FROM %1$s AS e WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%4$I)'
-                    ' OR NOT EXISTS (SELECT FROM %2$s AS t WHERE t.%3$I = e.%5$I);',
-                    e, t, c ->> 'id', c ->> 'parent', c ->> 'child')),
+             format('SELECT count(*) FROM %s AS e WHERE %s AND %s', e, edge, loose),
+             format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, loose, unwanted)),
             ('self_loops', 'id', 'edges from a turn to itself',
-             format('SELECT count(*) FROM %s AS e WHERE e.%I = e.%I', e, c ->> 'parent', c ->> 'child'),
-             format('DELETE FROM %s AS e WHERE e.%I = e.%I;', e, c ->> 'parent', c ->> 'child')),
+             format('SELECT count(*) FROM %s AS e WHERE %s = %s', e, x ->> 'parent', x ->> 'child'),
+             format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', unwanted)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: NULL or unknown type',
-             format('SELECT count(*) FROM %1$s AS e WHERE lower(%2$s) IS NULL'
-                    ' OR lower(%2$s) NOT IN (''reply'', ''branch'', ''reference'', ''default'')',
-                    e, x ->> 'edge_type'),
-             format('SELECT %1$s, count(*) FROM %2$s AS e GROUP BY 1;', x ->> 'edge_type', e)),
+             format('SELECT count(*) FROM %1$s AS e WHERE %3$s AND (lower(%2$s) IS NULL'
+                    ' OR lower(%2$s) NOT IN (''reply'', ''branch'', ''reference'', ''default''))',
+                    e, x ->> 'edge_type', edge),
+             format('SELECT %1$s, count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: NULL or unknown phase',
              format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
                     ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
@@ -116,24 +184,18 @@ BEGIN
                     ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, x ->> 'role'),
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
             ('odd_saliences', 'salience', 'turns whose salience is NULL, NaN or outside 0 to 1',
-             format('SELECT count(*) FROM %1$s AS t WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1',
-                    t, c ->> 'salience'),
-             format('UPDATE %1$s AS t SET %2$I = CASE WHEN t.%2$I > 1 AND t.%2$I <> ''NaN'' THEN 1'
-                    ' WHEN t.%2$I < 0 THEN 0 ELSE 0.5 END WHERE t.%2$I IS NULL OR NOT t.%2$I BETWEEN 0 AND 1;',
-                    t, c ->> 'salience')),
+             format('SELECT count(*) FROM %s AS t WHERE %s', t, odd_salience),
+             format('SELECT %s AS id, %s AS salience FROM %s AS t WHERE %s;'
+                    ' -- Read as 0.5, 0 or 1; correct those that mean something else.',
+                    x ->> 'id', x ->> 'salience', t, odd_salience)),
             ('missing_content_hashes', 'content_hash', 'turns without a content hash (64 lower-case hex digits)',
-             format('SELECT count(*) FROM %1$s AS t WHERE (%2$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE',
-                    t, x ->> 'content_hash'),
-             CASE WHEN c ->> 'content_text' <> '' THEN
-                 format('UPDATE %1$s AS t SET %2$I = @extschema@.graph_content_hash(%4$s)'
-                        ' WHERE (%3$s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE;',
-                        t, c ->> 'content_hash', x ->> 'content_hash', x ->> 'content_text') END),
+             format('SELECT count(*) FROM %s AS t WHERE %s', t, unhashed),
+             format('SELECT %s AS id FROM %s AS t WHERE %s;', x ->> 'id', t, unhashed)
+             || CASE WHEN c ->> 'content_text' <> '' THEN
+                     ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-             format('SELECT count(*) FROM %1$s AS t WHERE %2$s ~ ''^[0-9a-f]{64}$'''
-                    ' AND %2$s <> @extschema@.graph_content_hash(%3$s)',
-                    t, x ->> 'content_hash', x ->> 'content_text'),
-             format('SELECT t.%4$I FROM %1$s AS t WHERE %2$s <> @extschema@.graph_content_hash(%3$s);',
-                    t, x ->> 'content_hash', x ->> 'content_text', c ->> 'id'))
+             format('SELECT count(*) FROM %s AS t WHERE %s', t, stale),
+             format('SELECT %s AS id FROM %s AS t WHERE %s;', x ->> 'id', t, stale))
         ) AS v (name, needs, what, query, command)
     LOOP
         check_name := listed.name;
@@ -174,9 +236,23 @@ BEGIN
         detail := 'could not be checked: ' || SQLERRM;
     END;
     hint := CASE WHEN NOT ok THEN format(
-        'WITH RECURSIVE walk AS (SELECT e.%2$I AS start, e.%3$I AS at FROM %1$s AS e'
-        ' UNION SELECT walk.start, e.%3$I FROM walk JOIN %1$s AS e ON e.%2$I = walk.at)'
-        ' SELECT start FROM walk WHERE start = at;', e, c ->> 'parent', c ->> 'child') END;
+        'WITH RECURSIVE walk AS (SELECT %2$s AS start, %3$s AS at FROM %1$s AS e WHERE %4$s'
+        ' UNION SELECT walk.start, %3$s FROM walk JOIN %1$s AS e ON %2$s = walk.at WHERE %4$s)'
+        ' SELECT start FROM walk WHERE start = at;', e, x ->> 'parent', x ->> 'child', edge) END;
     RETURN NEXT;
 END
 $$;
+
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+CREATE FUNCTION @extschema@.graph_check() RETURNS TABLE (
+    check_name text, ok boolean, count bigint, detail text, hint text
+)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT c.check_name, c.ok, c.count, c.detail, c.hint FROM graph_kernel.check_graph() AS c;
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

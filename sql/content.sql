@@ -1,3 +1,10 @@
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- graph_content_hash, by a name that nobody can put another function behind.
+CREATE FUNCTION graph_kernel.content_hash(content text) RETURNS text
+    AS 'MODULE_PATHNAME', 'graph_content_hash_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
+
 -- The bound turns as audit and backfill read and write them: names as they stand in a statement.
 CREATE FUNCTION graph_kernel.describe_content(
     expected regclass DEFAULT NULL, -- else an error
@@ -30,18 +37,19 @@ BEGIN
                          || ' or name the column with graph_kernel.bind_tables.';
     END IF;
     from_turns := graph ->> 'from';
-    id := format('t.%I', graph #>> '{columns,id}');
+    id := graph #>> '{expressions,id}';
     stored := graph #>> '{expressions,content_hash}';
     content := graph #>> '{expressions,content_text}';
-    stale := format('%2$s IS NOT NULL AND (%1$s OPERATOR(pg_catalog.=) @extschema@.graph_content_hash(%2$s)) IS NOT TRUE',
+    stale := format('%2$s IS NOT NULL AND (%1$s OPERATOR(pg_catalog.=) graph_kernel.content_hash(%2$s)) IS NOT TRUE',
                     stored, content);
-    rehash := format('UPDATE %s AS t SET %I = @extschema@.graph_content_hash(%s)',
+    rehash := format('UPDATE %s AS t SET %I = graph_kernel.content_hash(%s)',
                      from_turns, graph #>> '{columns,content_hash}', content);
 END
 $$;
 
--- Turns whose stored hash is not that of their content. Invoker's rights: it sees what slices see.
-CREATE FUNCTION graph_content_audit(limit_count bigint DEFAULT NULL)
+-- Turns whose stored hash is not that of their content. Invoker's rights: it sees what slices see. Called while
+-- DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.audit_content(limit_count bigint)
 RETURNS TABLE (turn_id uuid, stored text, computed text)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -51,21 +59,32 @@ DECLARE
 BEGIN
     SELECT * INTO d FROM graph_kernel.describe_content();
     RETURN QUERY EXECUTE format(
-        'SELECT %1$s, %2$s, @extschema@.graph_content_hash(%3$s) FROM %4$s AS t WHERE %5$s ORDER BY %1$s LIMIT $1',
+        'SELECT (%1$s)::uuid, (%2$s)::text, graph_kernel.content_hash(%3$s) FROM %4$s AS t WHERE %5$s ORDER BY 1 LIMIT $1',
         d.id, d.stored, d.content, d.from_turns, d.stale)
         USING limit_count;
 END
 $$;
 
+CREATE FUNCTION @extschema@.graph_content_audit(limit_count bigint DEFAULT NULL)
+RETURNS TABLE (turn_id uuid, stored text, computed text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT a.turn_id, a.stored, a.computed FROM graph_kernel.audit_content($1) AS a;
+END;
+
 -- Arguments: the content column and the hash column; without, those of the bound table, or
--- content_text and content_hash.
+-- content_text and content_hash. It runs with the writer's rights. The content is read through its type's
+-- output function: a type's owner could give it a cast, which to_jsonb would call.
 CREATE FUNCTION graph_kernel.content_hash_trigger() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     names text[];
-    given jsonb;
+    lacking text;
+    content text;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
         RAISE EXCEPTION 'content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
@@ -85,19 +104,25 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
                       HINT = 'graph_kernel.content_hash_trigger([''content_column'', ''hash_column''])';
     END CASE;
-    given := to_jsonb(NEW);
-    IF NOT given ?& names THEN
-        RAISE EXCEPTION 'table % has no column "%"', TG_RELID::regclass,
-            CASE WHEN given ? names[1] THEN names[2] ELSE names[1] END
+    SELECT n.name INTO lacking FROM unnest(names) WITH ORDINALITY AS n (name, position)
+    WHERE NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = TG_RELID AND a.attname = n.name
+                      AND a.attnum > 0 AND NOT a.attisdropped)
+    ORDER BY n.position LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % has no column "%"', TG_RELID::regclass, lacking
             USING ERRCODE = 'undefined_column', DETAIL = 'INVALID_TRIGGER',
                   HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
     END IF;
-    NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], @extschema@.graph_content_hash(given ->> names[1])));
+    EXECUTE format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1])
+        INTO content USING NEW;
+    NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], graph_kernel.content_hash(content)));
     RETURN NEW;
 END
 $$;
 
--- COMMIT forbids a SET clause, so all names and operators say their schema. Each batch is a range
+-- COMMIT forbids a SET clause, so all names and operators say their schema. COMMIT also gives up the lock that
+-- makes DROP EXTENSION wait, so each batch takes it: it locks what is called binding, and goes on if it holds the
+-- extension's table of that name. Each batch is a range
 -- of ids, looked at first and locked where it has to be written: the procedure never waits for a
 -- row while it holds another, so it ends no writer in a deadlock. What a row gets is computed from
 -- the row as it is when it is written, so no writer's change is lost.
@@ -118,6 +143,22 @@ DECLARE
     waiting pg_catalog.uuid[] := '{}';
     one pg_catalog.uuid;
     changed bigint;
+    held boolean;
+    is_held CONSTANT pg_catalog.text := $query$
+        SELECT EXISTS (
+            SELECT FROM pg_catalog.pg_locks AS l
+            JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) l.relation
+            JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+            JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) c.oid
+            JOIN pg_catalog.pg_extension AS x ON x.oid OPERATOR(pg_catalog.=) d.refobjid
+            WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted
+              AND l.database OPERATOR(pg_catalog.=) (SELECT b.oid FROM pg_catalog.pg_database AS b
+                                                     WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+              AND n.nspname OPERATOR(pg_catalog.=) 'graph_kernel' AND c.relname OPERATOR(pg_catalog.=) 'binding'
+              AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+              AND d.deptype OPERATOR(pg_catalog.=) 'e' AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
+    $query$;
     began timestamp with time zone := pg_catalog.clock_timestamp();
     seconds double precision;
 BEGIN
@@ -126,6 +167,12 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BATCH';
     END IF;
     LOOP
+        LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE;
+        EXECUTE is_held INTO held;
+        IF NOT held THEN
+            RAISE EXCEPTION 'extension graph_kernel was dropped'
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'GRAPH_TABLES';
+        END IF;
         SELECT * INTO d FROM graph_kernel.describe_content(turns);
         IF turns IS NULL THEN
             turns := d.turns;
@@ -173,6 +220,12 @@ BEGIN
         RAISE NOTICE 'content hashes: waiting for % turns that other transactions hold',
             pg_catalog.cardinality(waiting);
         FOREACH one IN ARRAY waiting LOOP
+            LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE;
+            EXECUTE is_held INTO held;
+            IF NOT held THEN
+                RAISE EXCEPTION 'extension graph_kernel was dropped'
+                    USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'GRAPH_TABLES';
+            END IF;
             SELECT * INTO d FROM graph_kernel.describe_content(turns);
             EXECUTE pg_catalog.format('%s WHERE %s OPERATOR(pg_catalog.=) $1 AND %s',
                                       d.rehash, d.id, d.stale) USING one;
@@ -184,3 +237,5 @@ BEGIN
     END IF;
 END
 $$;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

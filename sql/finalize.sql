@@ -17,7 +17,7 @@ ALTER FUNCTION graph_filter_admissible(json, uuid[])
     SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_replay(json, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
-ALTER FUNCTION graph_check() COST 10000000 ROWS 16;
+ALTER FUNCTION graph_check() COST 10000000 ROWS 18;
 ALTER FUNCTION graph_slice_explain(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 512;
 ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
@@ -203,6 +203,13 @@ COMMENT ON FUNCTION graph_policy_register(slice_policy, text) IS
     'registers a policy for good, and may give it a name; returns its reference';
 COMMENT ON FUNCTION graph_policy(text) IS 'the policy of this name or params_hash';
 COMMENT ON FUNCTION graph_policy_registry_fingerprint() IS 'fingerprint of all registered policies';
+COMMENT ON VIEW graph_kernel.known_policies IS 'registered policies and presets, by name';
+COMMENT ON FUNCTION graph_kernel.register_policy(slice_policy, text) IS
+    'registers a policy, under a name if one is given; EXECUTE on it is the right to register';
+COMMENT ON FUNCTION graph_kernel.add_policy(slice_policy, text) IS 'adds a row to the registered policies';
+COMMENT ON FUNCTION graph_kernel.raise_policy_error(text, text) IS
+    'raises what forbids to register a policy';
+COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
 COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[]) IS
     'fingerprint of a registry with these policies';
@@ -219,6 +226,29 @@ COMMENT ON FUNCTION graph_kernel.raise_api_error(text, text) IS
 COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
     'refuses a request that lacks keys or has others';
 COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
+COMMENT ON FUNCTION graph_kernel.requested_policy_not_found(json) IS
+    'raises that a request refers to no registered policy';
+COMMENT ON FUNCTION graph_kernel.requested_anchors(json) IS 'the anchors of a batch';
+COMMENT ON FUNCTION graph_kernel.verify_token(text, text, uuid, text, text, text, text) IS
+    'graph_verify_token, for api_verify_token';
+COMMENT ON FUNCTION graph_kernel.api_verify_token(json) IS 'graph_api_verify_token';
+COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_slice';
+COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
+COMMENT ON FUNCTION graph_kernel.check_graph() IS 'graph_check';
+COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
+COMMENT ON FUNCTION graph_kernel.audit_content(bigint) IS 'graph_content_audit';
+COMMENT ON FUNCTION graph_kernel.check_promotion(json, uuid[]) IS
+    'whether an export verifies, whose slice it is, and whether one of the turns is outside it';
+COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
+    'recorder_chunks, for verify_chunks';
+COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, chunking_policy, boolean) IS 'recorder_verify_chunks';
+COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_traces, owned by the caller';
+COMMENT ON FUNCTION graph_kernel.write_trace(regclass, text, jsonb) IS 'adds a row to the trace table';
+COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
+COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
+COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb) IS 'bind_tables';
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb) IS 'bind_recorder_table';
+COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass) IS 'bind_traces';
 COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
 
 -- Retrieval.
@@ -270,7 +300,7 @@ DECLARE
                    JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) x.extowner
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
-        'FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text)',
+        'FUNCTION graph_kernel.register_policy(@extschema@.slice_policy, text)',
         'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_tables()',
         'FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb)',
@@ -284,6 +314,11 @@ DECLARE
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
+        'FUNCTION graph_kernel.rotate_key_internal(boolean)',
+        'FUNCTION graph_kernel.revoke_key_internal(text)',
+        'FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb)',
+        'FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb)',
+        'FUNCTION graph_kernel.bind_traces_internal(regclass)',
         'FUNCTION graph_kernel.guard_table()',
         'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
@@ -292,6 +327,7 @@ DECLARE
         'TABLE graph_kernel.binding',
         'TABLE graph_kernel.recorder_binding',
         'TABLE graph_kernel.policies',
+        'TABLE graph_kernel.known_policies',
         'TABLE @extschema@.graph_policies',
         'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys'];
@@ -304,7 +340,6 @@ BEGIN
             SELECT DISTINCT r.rolname
             FROM (SELECT p.proacl, p.proowner FROM pg_catalog.pg_proc AS p
                   WHERE p.pronamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
-                     OR p.oid OPERATOR(pg_catalog.=) '@extschema@.graph_policy_register'::pg_catalog.regproc
                   UNION ALL
                   SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
@@ -331,4 +366,6 @@ BEGIN
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, @extschema@.graph_policies TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, @extschema@.graph_policies TO PUBLIC;
+-- Registering is done with the caller's rights: the table's trigger asks for EXECUTE on register_policy.
+GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

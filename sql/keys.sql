@@ -8,11 +8,16 @@ CREATE FUNCTION graph_kernel.is_kid(kid text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_kid_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
 
--- Definer's rights: the tables are nobody's; who may call these is a matter of EXECUTE.
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- Definer's rights: the tables are nobody's; who may call these is a matter of EXECUTE. Parsed now, and
+-- what they call is called while DROP EXTENSION waits; EXECUTE on that is nobody's.
 CREATE FUNCTION graph_kernel.epoch_times() RETURNS TABLE (epoch integer, created_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 4
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT k.epoch, k.created_at FROM graph_kernel.root_keys AS k $$;
+BEGIN ATOMIC
+    SELECT k.epoch, k.created_at FROM graph_kernel.root_keys AS k;
+END;
 
 CREATE VIEW graph_kernel.keys AS
     SELECT k.kid, k.state, t.created_at
@@ -20,8 +25,8 @@ CREATE VIEW graph_kernel.keys AS
     LEFT JOIN graph_kernel.epoch_times() AS t
         ON t.epoch OPERATOR(pg_catalog.=) pg_catalog.split_part(k.kid, '-', 1)::integer;
 
-CREATE FUNCTION graph_kernel.rotate_key(revoke_old boolean DEFAULT false) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+CREATE FUNCTION graph_kernel.rotate_key_internal(revoke_old boolean) RETURNS text
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -39,25 +44,43 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION graph_kernel.revoke_key(kid text) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+CREATE FUNCTION graph_kernel.rotate_key(revoke_old boolean DEFAULT false) RETURNS text
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.root_keys LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.rotate_key_internal($1);
+END;
+
+CREATE FUNCTION graph_kernel.revoke_key_internal(kid text) RETURNS void
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF revoke_key.kid IS NULL OR NOT graph_kernel.is_kid(revoke_key.kid) THEN
-        RAISE EXCEPTION 'not a key id: %', coalesce(quote_literal(left(revoke_key.kid, 64)), 'NULL')
+    IF revoke_key_internal.kid IS NULL OR NOT graph_kernel.is_kid(revoke_key_internal.kid) THEN
+        RAISE EXCEPTION 'not a key id: %', coalesce(quote_literal(left(revoke_key_internal.kid, 64)), 'NULL')
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_KID',
                   HINT = 'SELECT kid, state FROM graph_kernel.keys;';
     END IF;
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
     IF EXISTS (SELECT FROM graph_kernel.list_keys() AS k
-               WHERE k.kid = revoke_key.kid AND k.state = 'active') THEN
-        RAISE EXCEPTION 'key % is the one that signs', revoke_key.kid
+               WHERE k.kid = revoke_key_internal.kid AND k.state = 'active') THEN
+        RAISE EXCEPTION 'key % is the one that signs', revoke_key_internal.kid
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'ACTIVE_KEY',
                   HINT = 'SELECT graph_kernel.rotate_key(revoke_old => true);';
     END IF;
-    INSERT INTO graph_kernel.revoked_keys (kid) VALUES (revoke_key.kid) ON CONFLICT DO NOTHING;
+    INSERT INTO graph_kernel.revoked_keys (kid) VALUES (revoke_key_internal.kid) ON CONFLICT DO NOTHING;
 END
 $$;
 
+CREATE FUNCTION graph_kernel.revoke_key(kid text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.root_keys LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.revoke_key_internal($1);
+END;
+
 DO $$ BEGIN PERFORM graph_kernel.add_epoch(); END $$;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -14,7 +14,7 @@ CREATE TABLE graph_kernel.policies (
     ),
     policy @extschema@.slice_policy NOT NULL,
     params_hash text NOT NULL GENERATED ALWAYS AS (@extschema@.graph_policy_hash(policy)) STORED,
-    registered_by text NOT NULL,
+    registered_by text NOT NULL DEFAULT CURRENT_USER,
     registered_at timestamptz NOT NULL DEFAULT pg_catalog.now()
 );
 CREATE UNIQUE INDEX policies_params_hash_key ON graph_kernel.policies (params_hash) WHERE name IS NULL;
@@ -35,7 +35,7 @@ ALTER TABLE graph_kernel.policies ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.policies IS 'a registered policy is for good';
 COMMENT ON TRIGGER guard_truncate ON graph_kernel.policies IS 'a registered policy is for good';
 
-CREATE VIEW @extschema@.graph_policies AS
+CREATE VIEW graph_kernel.known_policies AS
     SELECT p.name, p.policy::pg_catalog.json OPERATOR(pg_catalog.->>) 'version' AS policy_id,
            p.params_hash, p.policy, p.registered_by, p.registered_at
     FROM (
@@ -49,6 +49,13 @@ CREATE VIEW @extschema@.graph_policies AS
             SELECT FROM graph_kernel.policies AS n
             WHERE n.params_hash OPERATOR(pg_catalog.=) r.params_hash AND n.name IS NOT NULL)
     ) AS p;
+CREATE VIEW @extschema@.graph_policies AS SELECT p.* FROM graph_kernel.known_policies AS p;
+COMMENT ON COLUMN graph_kernel.known_policies.name IS 'a name of the policy; NULL when it has none';
+COMMENT ON COLUMN graph_kernel.known_policies.policy_id IS 'version of the policy''s rules';
+COMMENT ON COLUMN graph_kernel.known_policies.params_hash IS 'fingerprint of its parameters';
+COMMENT ON COLUMN graph_kernel.known_policies.policy IS 'the policy';
+COMMENT ON COLUMN graph_kernel.known_policies.registered_by IS 'role that registered it; NULL for a preset';
+COMMENT ON COLUMN graph_kernel.known_policies.registered_at IS 'when it was registered; NULL for a preset';
 COMMENT ON COLUMN @extschema@.graph_policies.name IS 'a name of the policy; NULL when it has none';
 COMMENT ON COLUMN @extschema@.graph_policies.policy_id IS 'version of the policy''s rules';
 COMMENT ON COLUMN @extschema@.graph_policies.params_hash IS 'fingerprint of its parameters';
@@ -56,75 +63,103 @@ COMMENT ON COLUMN @extschema@.graph_policies.policy IS 'the policy';
 COMMENT ON COLUMN @extschema@.graph_policies.registered_by IS 'role that registered it; NULL for a preset';
 COMMENT ON COLUMN @extschema@.graph_policies.registered_at IS 'when it was registered; NULL for a preset';
 
--- Definer's rights: the table is nobody's; who may call this is a matter of EXECUTE. Writes nothing
--- when all is there already.
-CREATE FUNCTION graph_policy_register(policy slice_policy, name text DEFAULT NULL)
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- Raises what is wrong with a policy to be registered, or with what is there already.
+CREATE FUNCTION graph_kernel.raise_policy_error(error text, about text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    CASE error
+        WHEN 'INVALID_POLICY' THEN
+            RAISE EXCEPTION 'policy must not be null'
+                USING ERRCODE = 'null_value_not_allowed', DETAIL = error,
+                      HINT = 'Leave the argument out for the default policy, or give default, focused, broad or a JSON object.';
+        WHEN 'INVALID_POLICY_NAME' THEN
+            RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(about, 64))
+                USING ERRCODE = 'invalid_parameter_value', DETAIL = error,
+                      HINT = 'Give 1 to 255 characters that do not look like a params_hash.';
+        WHEN 'POLICY_HASH_COLLISION' THEN
+            RAISE EXCEPTION 'another policy with params_hash % is registered: the two hashes collide', about
+                USING ERRCODE = 'unique_violation', DETAIL = error,
+                      HINT = 'Change a parameter of the policy by a millionth.';
+        WHEN 'POLICY_NAME_TAKEN' THEN
+            RAISE EXCEPTION 'another policy is named %', quote_literal(about)
+                USING ERRCODE = 'unique_violation', DETAIL = error,
+                      HINT = 'SELECT name, params_hash FROM graph_policies;';
+    END CASE;
+END
+$$;
+
+-- The table's trigger decides who may.
+CREATE FUNCTION graph_kernel.add_policy(policy @extschema@.slice_policy, name text) RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO graph_kernel.policies (policy, name) VALUES (add_policy.policy, add_policy.name)
+    ON CONFLICT DO NOTHING;
+END;
+
+-- Who may execute this may register. Invoker's rights: the caller's name goes into the table. Writes nothing
+-- when all is there already; each statement sees what the ones before it have waited for.
+CREATE FUNCTION graph_kernel.register_policy(policy @extschema@.slice_policy, name text)
 RETURNS TABLE (policy_id text, params_hash text)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+LANGUAGE sql VOLATILE ROWS 1
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT graph_kernel.raise_policy_error('INVALID_POLICY', NULL)
+    WHERE register_policy.policy IS NULL;
+    SELECT graph_kernel.raise_policy_error('INVALID_POLICY_NAME', register_policy.name)
+    WHERE register_policy.name !~ '^(?![0-9a-f]{16}$).{1,255}$';
+
+    SELECT graph_kernel.add_policy(register_policy.policy, NULL)
+    WHERE NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p
+                      WHERE p.params_hash = @extschema@.graph_policy_hash(register_policy.policy));
+    SELECT graph_kernel.raise_policy_error('POLICY_HASH_COLLISION', p.params_hash)
+    FROM graph_kernel.known_policies AS p
+    WHERE p.params_hash = @extschema@.graph_policy_hash(register_policy.policy)
+      AND p.policy::text <> register_policy.policy::text;
+
+    SELECT graph_kernel.add_policy(register_policy.policy, register_policy.name)
+    WHERE register_policy.name IS NOT NULL
+      AND NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p WHERE p.name = register_policy.name);
+    SELECT graph_kernel.raise_policy_error('POLICY_NAME_TAKEN', p.name)
+    FROM graph_kernel.known_policies AS p
+    WHERE p.name = register_policy.name AND p.policy::text <> register_policy.policy::text;
+
+    SELECT register_policy.policy::json ->> 'version', @extschema@.graph_policy_hash(register_policy.policy);
+END;
+
+CREATE FUNCTION @extschema@.graph_policy_register(policy @extschema@.slice_policy, name text DEFAULT NULL)
+RETURNS TABLE (policy_id text, params_hash text)
+LANGUAGE sql VOLATILE ROWS 1
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT r.policy_id, r.params_hash FROM graph_kernel.register_policy($1, $2) AS r;
+END;
+
+CREATE FUNCTION graph_kernel.policy_not_found(ref text) RETURNS @extschema@.slice_policy
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_variable
-DECLARE
-    -- Who asks: here current_user is the owner of the function.
-    asked_by text := coalesce(nullif(current_setting('role'), 'none'), session_user);
 BEGIN
-    IF policy IS NULL THEN
-        RAISE EXCEPTION 'policy must not be null'
-            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_POLICY';
-    END IF;
-    IF name !~ '^(?![0-9a-f]{16}$).{1,255}$' THEN
-        RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(name, 64))
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_POLICY_NAME',
-                  HINT = 'Give 1 to 255 characters that do not look like a params_hash.';
-    END IF;
-    policy_id := policy::json ->> 'version';
-    params_hash := @extschema@.graph_policy_hash(policy);
-
-    -- Each statement sees what the ones before it have waited for.
-    IF NOT EXISTS (SELECT FROM @extschema@.graph_policies AS p WHERE p.params_hash = params_hash) THEN
-        INSERT INTO graph_kernel.policies (policy, registered_by) VALUES (policy, asked_by)
-        ON CONFLICT DO NOTHING;
-    END IF;
-    IF EXISTS (SELECT FROM @extschema@.graph_policies AS p
-               WHERE p.params_hash = params_hash AND p.policy OPERATOR(@extschema@.<>) policy) THEN
-        RAISE EXCEPTION 'another policy with params_hash % is registered: the two hashes collide', params_hash
-            USING ERRCODE = 'unique_violation', DETAIL = 'POLICY_HASH_COLLISION',
-                  HINT = 'Change a parameter of the policy by a millionth.';
-    END IF;
-    IF name IS NOT NULL
-       AND NOT EXISTS (SELECT FROM @extschema@.graph_policies AS p WHERE p.name = name) THEN
-        INSERT INTO graph_kernel.policies (name, policy, registered_by) VALUES (name, policy, asked_by)
-        ON CONFLICT DO NOTHING;
-    END IF;
-    IF EXISTS (SELECT FROM @extschema@.graph_policies AS p
-               WHERE p.name = name AND p.policy OPERATOR(@extschema@.<>) policy) THEN
-        RAISE EXCEPTION 'another policy is named %', quote_literal(name)
-            USING ERRCODE = 'unique_violation', DETAIL = 'POLICY_NAME_TAKEN',
-                  HINT = 'SELECT name, params_hash FROM graph_policies;';
-    END IF;
-    RETURN NEXT;
+    RAISE EXCEPTION 'no policy has the name or params_hash %', quote_literal(left(ref, 255))
+        USING ERRCODE = 'undefined_object', DETAIL = 'POLICY_NOT_FOUND',
+              HINT = 'SELECT name, params_hash FROM graph_policies;';
 END
 $$;
 
-CREATE FUNCTION graph_policy(ref text) RETURNS slice_policy
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION @extschema@.graph_policy(ref text) RETURNS @extschema@.slice_policy
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    found @extschema@.slice_policy;
-BEGIN
-    SELECT p.policy INTO found FROM @extschema@.graph_policies AS p
-    WHERE ref IN (p.name, p.params_hash) LIMIT 1;
-    IF found IS NULL THEN
-        RAISE EXCEPTION 'no policy has the name or params_hash %', quote_literal(left(ref, 255))
-            USING ERRCODE = 'undefined_object', DETAIL = 'POLICY_NOT_FOUND',
-                  HINT = 'SELECT name, params_hash FROM graph_policies;';
-    END IF;
-    RETURN found;
-END
-$$;
+RETURN coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
+                 WHERE graph_policy.ref IN (p.name, p.params_hash) LIMIT 1),
+                graph_kernel.policy_not_found(graph_policy.ref));
 
-CREATE FUNCTION graph_policy_registry_fingerprint() RETURNS text
+CREATE FUNCTION @extschema@.graph_policy_registry_fingerprint() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT graph_kernel.registry_fingerprint(ARRAY(SELECT p.params_hash FROM @extschema@.graph_policies AS p)) $$;
+RETURN graph_kernel.registry_fingerprint(ARRAY(SELECT p.params_hash FROM graph_kernel.known_policies AS p));
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -163,25 +163,46 @@ CREATE FUNCTION graph_kernel.describe_recorder_table(events oid, columns jsonb) 
     AS 'MODULE_PATHNAME', 'describe_recorder_table_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 
--- Compares what both sides have: a stored table need not keep every column, nor name the pane.
-CREATE FUNCTION @extschema@.recorder_verify_chunks(
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+CREATE FUNCTION graph_kernel.recorder_chunks(
+    policy @extschema@.chunking_policy, pane_id bigint, from_segment_id bigint, from_ordinal bigint,
+    to_segment_id bigint, to_ordinal bigint, per_pane boolean
+) RETURNS SETOF @extschema@.recorder_chunk
+    AS 'MODULE_PATHNAME', 'recorder_chunks_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
+    SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+
+-- Compares what both sides have: a stored table need not keep every column, nor name the pane. Of types
+-- that are not the server's own, a cast or an operator could be somebody's. Called while DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.verify_chunks(
     chunks regclass,
-    policy @extschema@.chunking_policy DEFAULT 'default',
-    per_pane boolean DEFAULT false
+    policy @extschema@.chunking_policy,
+    per_pane boolean
 ) RETURNS TABLE (chunk_id text, status text)
-LANGUAGE plpgsql STABLE STRICT ROWS 1000
+LANGUAGE plpgsql STABLE ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     shared text[];
     same text;
     lacking text;
+    foreign_type text;
 BEGIN
+    IF policy IS NULL THEN
+        RAISE EXCEPTION 'policy must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_POLICY',
+                  HINT = 'Leave the argument out for the default policy, or give default or a JSON object.';
+    END IF;
+    IF chunks IS NULL OR per_pane IS NULL THEN
+        RETURN;
+    END IF;
     SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO shared
     FROM pg_attribute AS a
     JOIN pg_attribute AS c ON c.attname = a.attname
     WHERE a.attrelid = chunks AND a.attnum > 0 AND NOT a.attisdropped
-      AND c.attrelid = '@extschema@.recorder_chunk'::regclass
+      AND c.attrelid = (SELECT t.typrelid FROM pg_proc AS p JOIN pg_type AS t ON t.oid = p.prorettype
+                        WHERE p.oid = 'graph_kernel.recorder_chunks'::regproc)
       AND a.attname NOT IN ('chunk_index', 'is_open');
     SELECT k.name INTO lacking
     FROM unnest(ARRAY['chunk_id', 'start_segment_id', 'start_ordinal', 'start_char']) AS k (name)
@@ -191,6 +212,20 @@ BEGIN
             USING ERRCODE = 'undefined_column', DETAIL = 'CHUNK_TABLE',
                   HINT = 'Keep chunk_id, start_segment_id, start_ordinal and start_char of every chunk.';
     END IF;
+    WITH RECURSIVE types (name, oid) AS (
+        SELECT a.attname, a.atttypid FROM pg_attribute AS a
+        WHERE a.attrelid = chunks AND a.attname = ANY (shared)
+        UNION ALL
+        SELECT y.name, t.typbasetype FROM types AS y JOIN pg_type AS t ON t.oid = y.oid WHERE t.typtype = 'd'
+    )
+    SELECT format('column %I of table %s has type %s', y.name, chunks, y.oid::regtype) INTO foreign_type
+    FROM types AS y JOIN pg_type AS t ON t.oid = y.oid
+    WHERE t.typtype <> 'd' AND y.oid >= 16384 ORDER BY y.name LIMIT 1;
+    IF foreign_type IS NOT NULL THEN
+        RAISE EXCEPTION '%, which is not one of pg_catalog', foreign_type
+            USING ERRCODE = 'datatype_mismatch', DETAIL = 'CHUNK_TABLE',
+                  HINT = 'Keep the columns with the types that recorder_chunks() gives them.';
+    END IF;
     SELECT string_agg(format('to_jsonb(s.%1$I) IS NOT DISTINCT FROM to_jsonb(l.%1$I)', k.name), ' AND ')
         INTO same FROM unnest(shared) AS k (name);
     RETURN QUERY EXECUTE format(
@@ -199,7 +234,7 @@ BEGIN
                      WHEN l.chunk_id IS NULL THEN ''extra''
                      WHEN %s THEN ''ok''
                      ELSE ''changed'' END
-         FROM @extschema@.recorder_chunks($1, per_pane => $2) AS l
+         FROM graph_kernel.recorder_chunks($1, NULL, NULL, NULL, NULL, NULL, $2) AS l
          FULL JOIN %s AS s
              ON s.start_segment_id = l.start_segment_id
             AND s.start_ordinal = l.start_ordinal
@@ -208,6 +243,18 @@ BEGIN
     USING policy, per_pane;
 END
 $$;
+
+CREATE FUNCTION @extschema@.recorder_verify_chunks(
+    chunks regclass,
+    policy @extschema@.chunking_policy DEFAULT 'default',
+    per_pane boolean DEFAULT false
+) RETURNS TABLE (chunk_id text, status text)
+LANGUAGE sql STABLE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.recorder_binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT v.chunk_id, v.status FROM graph_kernel.verify_chunks($1, $2, $3) AS v;
+END;
 
 -- Invoker's rights: the table belongs to whoever asks for it, not to the extension.
 CREATE FUNCTION graph_kernel.create_recorder_tables(schema name DEFAULT 'public') RETURNS void
@@ -239,10 +286,10 @@ BEGIN
 END
 $$;
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
-CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
+-- while DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.bind_recorder_table_internal(events regclass, columns jsonb) RETURNS void
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -273,12 +320,24 @@ BEGIN
                                 position_columns[1], position_columns[2]);
     END IF;
     INSERT INTO graph_kernel.recorder_binding AS b (events, columns)
-    VALUES (bind_recorder_table.events, bind_recorder_table.columns)
+    VALUES (bind_recorder_table_internal.events, bind_recorder_table_internal.columns)
     ON CONFLICT (single) DO UPDATE SET events = excluded.events, columns = excluded.columns;
 END
 $$;
 
+CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.recorder_binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.bind_recorder_table_internal($1, $2);
+END;
+
 CREATE FUNCTION graph_kernel.unbind_recorder_table() RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-AS $$ DELETE FROM graph_kernel.recorder_binding $$;
+BEGIN ATOMIC
+    DELETE FROM graph_kernel.recorder_binding;
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -25,9 +25,12 @@ CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_bin
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 COMMENT ON TRIGGER guard ON graph_kernel.trace_binding IS 'only the functions change the binding';
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE.
-CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
+-- while DROP EXTENSION waits.
+CREATE FUNCTION graph_kernel.bind_traces_internal(traces regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -37,7 +40,7 @@ BEGIN
         RAISE EXCEPTION 'traces must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces.traces
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces_internal.traces
                    AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't') THEN
         RAISE EXCEPTION 'relation % is not a permanent table', traces
             USING ERRCODE = 'wrong_object_type', DETAIL = 'TRACE_TABLE';
@@ -46,19 +49,27 @@ BEGIN
     FROM unnest('{id,retrieval_mode,is_admissible,slice_id,admissibility_token,provenance}'::name[])
         WITH ORDINALITY AS c (name, position)
     WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
-                      WHERE a.attrelid = bind_traces.traces AND a.attname = c.name AND NOT a.attisdropped);
+                      WHERE a.attrelid = bind_traces_internal.traces AND a.attname = c.name AND NOT a.attisdropped);
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'relation % has no column %', traces, missing
             USING ERRCODE = 'undefined_column', DETAIL = 'TRACE_TABLE',
                   HINT = 'SELECT graph_kernel.create_trace_table();';
     END IF;
-    INSERT INTO graph_kernel.trace_binding AS b (traces) VALUES (bind_traces.traces)
+    INSERT INTO graph_kernel.trace_binding AS b (traces) VALUES (bind_traces_internal.traces)
     ON CONFLICT (single) DO UPDATE SET traces = excluded.traces;
 END
 $$;
 
+CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.trace_binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.bind_traces_internal($1);
+END;
+
 -- Invoker's rights: the table belongs to whoever asks for it. Binding it takes the right to bind.
-CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
+CREATE FUNCTION graph_kernel.make_trace_table(schema name) RETURNS regclass
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -84,18 +95,23 @@ BEGIN
         'CREATE INDEX retrieval_traces_slice_idx ON %1$I.retrieval_traces (slice_id)', schema);
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.retrieval_traces IS ''searches and what they found''', schema);
-    PERFORM graph_kernel.bind_traces(pg_catalog.format('%I.retrieval_traces', schema)::pg_catalog.regclass);
+    RETURN pg_catalog.format('%I.retrieval_traces', schema);
 END
 $$;
 
+CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT graph_kernel.bind_traces(graph_kernel.make_trace_table($1));
+END;
+
 -- Invoker's rights: who may trace is who may insert into the bound table.
-CREATE FUNCTION graph_trace(provenance jsonb) RETURNS uuid
-LANGUAGE plpgsql VOLATILE STRICT
+CREATE FUNCTION graph_kernel.write_trace(traces regclass, reason text, provenance jsonb) RETURNS uuid
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    traces regclass := (SELECT b.traces FROM graph_kernel.trace_binding AS b);
-    reason text := graph_kernel.provenance_reason(provenance);
     id uuid;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = traces) THEN
@@ -117,3 +133,11 @@ BEGIN
     RETURN id;
 END
 $$;
+
+CREATE FUNCTION @extschema@.graph_trace(provenance jsonb) RETURNS uuid
+LANGUAGE sql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+RETURN graph_kernel.write_trace((SELECT b.traces FROM graph_kernel.trace_binding AS b),
+                                graph_kernel.provenance_reason(provenance), provenance);
+
+SET LOCAL search_path TO @extschema@, pg_temp;

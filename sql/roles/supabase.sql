@@ -54,5 +54,5 @@ CREATE POLICY own_edges ON memory_turn_edges USING (
     EXISTS (SELECT FROM memory_turns AS t WHERE t.id = parent_turn_id)
     AND EXISTS (SELECT FROM memory_turns AS t WHERE t.id = child_turn_id));
 
-GRANT EXECUTE ON FUNCTION graph_policy_register TO service_role;
+GRANT EXECUTE ON FUNCTION graph_kernel.register_policy TO service_role;
 COMMIT;

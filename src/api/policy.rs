@@ -22,8 +22,25 @@ fn slice_policy_recv(message: Internal) -> Policy {
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_policy_hash(policy: Policy) -> String {
-    policy.0.params_hash()
+fn graph_policy_hash(policy: Option<Policy>) -> String {
+    given(policy).params_hash()
+}
+
+/// The policy of an argument: NULL, often a parameter that was not set, is none.
+pub fn given(policy: Option<Policy>) -> SlicePolicy {
+    let Some(Policy(policy)) = policy else {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            "policy must not be null",
+        )
+        .detail("INVALID_POLICY")
+        .hint(
+            "Leave the argument out for the default policy, or give default, focused, broad or a \
+             JSON object.",
+        )
+        .raise()
+    };
+    policy
 }
 
 // Declared in sql/policies.sql, in the private schema.
@@ -40,11 +57,13 @@ fn registry_fingerprint(params_hashes: Vec<Option<String>>) -> String {
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_priority(
-    phase: &str,
-    salience: f32,
-    distance: i32,
-    policy: default!(Policy, "'default'"),
-) -> f32 {
+    phase: Option<&str>,
+    salience: Option<f32>,
+    distance: Option<i32>,
+    policy: default!(Option<Policy>, "'default'"),
+) -> Option<f32> {
+    let policy = given(policy);
+    let (phase, salience, distance) = (phase?, salience?, distance?);
     let Ok(distance) = u32::try_from(distance) else {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -54,5 +73,5 @@ fn graph_priority(
         .raise()
     };
     let salience = unit_interval(Some(f64::from(salience)));
-    score::priority(&policy.0, Phase::from_stored(Some(phase)), salience, distance)
+    Some(score::priority(&policy, Phase::from_stored(Some(phase)), salience, distance))
 }

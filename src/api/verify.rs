@@ -91,6 +91,37 @@ fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Vec<Option<Uui
     given.filter(|turn| export.contains(from_sql_uuid(*turn))).collect()
 }
 
+// Declared in sql/promotion.sql, in the private schema: all that the trigger asks, verified once.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn check_promotion(
+    slice: Option<JsonText>,
+    turns: Option<Vec<Option<Uuid>>>,
+) -> TableIterator<
+    'static,
+    (
+        name!(valid, bool),
+        name!(reason, &'static str),
+        name!(role, Option<String>),
+        name!(rls, Option<bool>),
+        name!(outside, bool),
+    ),
+> {
+    let verdict = verdict(slice);
+    let valid = verdict.valid();
+    let mut named = turns.unwrap_or_default().into_iter().flatten();
+    let outside =
+        named.any(|turn| !valid.is_some_and(|export| export.contains(from_sql_uuid(turn))));
+    let claimed = verdict.attestation();
+    TableIterator::once((
+        valid.is_some(),
+        verdict.reason(),
+        claimed.map(|attestation| attestation.role.clone()),
+        claimed.map(|attestation| attestation.rls),
+        outside,
+    ))
+}
+
 type ReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]

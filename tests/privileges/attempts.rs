@@ -102,24 +102,63 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
     ("graph_is_admissible_result(jsonb)", Some("SELECT graph_is_admissible_result('{}')")),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
+    (
+        "graph_kernel.add_policy(slice_policy,text)",
+        Some("SELECT graph_kernel.add_policy('{\"max_nodes\": 1}', 'one')"),
+    ),
     ("graph_kernel.announce_change()", None),
+    (
+        "graph_kernel.api_search_global(json)",
+        Some("SELECT graph_kernel.api_search_global('{\"query_embedding\": [1]}')"),
+    ),
+    (
+        "graph_kernel.api_search_slice(json)",
+        Some(
+            "SELECT graph_kernel.api_search_slice('{\"query_embedding\": [1], \"anchor_turn_id\": \"00000000-0000-4000-8000-000000000001\"}')",
+        ),
+    ),
+    (
+        "graph_kernel.api_verify_token(json)",
+        Some(
+            "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
+        ),
+    ),
+    ("graph_kernel.audit_content(bigint)", Some("SELECT * FROM graph_kernel.audit_content(NULL)")),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_recorder_table(regclass,jsonb)",
         Some("SELECT graph_kernel.bind_recorder_table('recorder_events')"),
     ),
     (
+        "graph_kernel.bind_recorder_table_internal(regclass,jsonb)",
+        Some("SELECT graph_kernel.bind_recorder_table_internal('recorder_events', NULL)"),
+    ),
+    (
         "graph_kernel.bind_tables(regclass,regclass,jsonb)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
+    ),
+    (
+        "graph_kernel.bind_tables_internal(regclass,regclass,jsonb)",
+        Some("SELECT graph_kernel.bind_tables_internal('memory_turns', 'memory_turn_edges', NULL)"),
     ),
     (
         "graph_kernel.bind_traces(regclass)",
         Some("SELECT graph_kernel.bind_traces('retrieval_traces')"),
     ),
     (
+        "graph_kernel.bind_traces_internal(regclass)",
+        Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces')"),
+    ),
+    ("graph_kernel.check_graph()", Some("SELECT * FROM graph_kernel.check_graph()")),
+    (
+        "graph_kernel.check_promotion(json,uuid[])",
+        Some("SELECT * FROM graph_kernel.check_promotion('{}', '{}')"),
+    ),
+    (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
+    ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
     ("graph_kernel.content_hash_trigger()", None),
     (
         "graph_kernel.create_recorder_tables(name)",
@@ -154,22 +193,45 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
+    ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
+    ("graph_kernel.policy_not_found(text)", None),
     ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
     ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
     ("graph_kernel.raise_api_error(text,text)", None),
+    ("graph_kernel.raise_policy_error(text,text)", None),
     ("graph_kernel.raise_search_error(text,text,text,text)", None),
+    (
+        "graph_kernel.recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
+        Some(
+            "SELECT * FROM graph_kernel.recorder_chunks('default', NULL, NULL, NULL, NULL, NULL, false)",
+        ),
+    ),
+    (
+        "graph_kernel.register_policy(slice_policy,text)",
+        Some("SELECT * FROM graph_kernel.register_policy('{\"max_nodes\": 1}', 'one')"),
+    ),
     (
         "graph_kernel.registry_fingerprint(text[])",
         Some("SELECT graph_kernel.registry_fingerprint('{}')"),
     ),
+    ("graph_kernel.requested_anchors(json)", Some("SELECT graph_kernel.requested_anchors('[]')")),
     (
         "graph_kernel.requested_embedding(json)",
         Some("SELECT graph_kernel.requested_embedding('[1]')"),
     ),
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
+    ("graph_kernel.requested_policy_not_found(json)", None),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
+    (
+        "graph_kernel.revoke_key_internal(text)",
+        Some("SELECT graph_kernel.revoke_key_internal('7-0123456789abcdef')"),
+    ),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
+    (
+        "graph_kernel.rotate_key_internal(boolean)",
+        Some("SELECT graph_kernel.rotate_key_internal(true)"),
+    ),
     (
         "graph_kernel.search_global_body(real[],integer,real,text)",
         Some("SELECT graph_kernel.search_global_body('{1}', 1, NULL, NULL)"),
@@ -194,6 +256,20 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.unique_index_command(regclass,text)",
         Some("SELECT graph_kernel.unique_index_command('memory_turns', 'id')"),
+    ),
+    (
+        "graph_kernel.verify_chunks(regclass,chunking_policy,boolean)",
+        Some("SELECT * FROM graph_kernel.verify_chunks('kept_chunks', 'default', false)"),
+    ),
+    (
+        "graph_kernel.verify_token(text,text,uuid,text,text,text,text)",
+        Some("SELECT graph_kernel.verify_token('', '', NULL, '', '', '', '')"),
+    ),
+    (
+        "graph_kernel.write_trace(regclass,text,jsonb)",
+        Some(
+            "SELECT graph_kernel.write_trace('retrieval_traces', 'ok', provenance) FROM graph_search_global('{1}')",
+        ),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
@@ -347,7 +423,7 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
         ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.keys" | "graph_policies" => {
+        "graph_kernel.keys" | "graph_kernel.known_policies" | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

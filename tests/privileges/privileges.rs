@@ -4,6 +4,7 @@
 mod common;
 
 mod attempts;
+mod names;
 mod roles;
 mod table;
 
@@ -102,7 +103,7 @@ fn the_extensions_owner_hands_administration_on() {
         "graph_kernel.unbind_tables()",
         "graph_kernel.list_keys()",
         "graph_kernel.epoch_times()",
-        "graph_policy_register(slice_policy, text)",
+        "graph_kernel.register_policy(slice_policy, text)",
     ];
     for function in administration {
         let grant = format!("GRANT EXECUTE ON FUNCTION {function} TO plain");
@@ -121,9 +122,14 @@ fn the_extensions_owner_hands_administration_on() {
         plain.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
     // What is the extension's own stays so.
-    for function in
-        ["add_epoch()", "announce_change()", "describe_tables(oid, oid, jsonb)", "guard_table()"]
-    {
+    for function in [
+        "add_epoch()",
+        "announce_change()",
+        "bind_tables_internal(regclass, regclass, jsonb)",
+        "describe_tables(oid, oid, jsonb)",
+        "guard_table()",
+        "rotate_key_internal(boolean)",
+    ] {
         let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
         assert!(owner.batch_execute(&world.named(&grant)).is_err(), "{function}");
     }

@@ -1,4 +1,4 @@
--- Promise: graph_check tells what is wrong with a graph, and each of its hints is a command that runs.
+-- Promise: graph_check tells what is wrong with a graph; each of its hints is a command that runs and changes no row.
 SELECT * FROM graph_check();
 
 CREATE SCHEMA dirty;
@@ -27,26 +27,28 @@ INSERT INTO dirty."Edges" VALUES
     (turn(10), turn(11), 'REPLY'), (turn(11), turn(12), NULL), (turn(12), turn(13), ''), (turn(13), turn(14), 'odd'),
     (turn(14), turn(10), 'reply'),                                                              -- a cycle of five
     (turn(15), turn(15), 'reply'),                                                              -- a self-loop
-    (turn(15), turn(99), 'reply'), (turn(98), turn(15), 'reply'), (NULL, turn(15), 'reply');    -- dangling
+    (turn(15), turn(99), 'reply'), (turn(98), turn(15), 'reply'),                                      -- dangling
+    (NULL, turn(15), 'odd'), (turn(97), NULL, 'odd');                                           -- no edges
 SELECT check_name, ok, count, detail FROM graph_check();
 \a
 \t
 SELECT check_name, hint FROM graph_check() WHERE hint IS NOT NULL;
 \a
 \t
--- Each hint runs; those that change something leave their check in order. Duplicates are the owner's to choose from.
+-- Each hint runs; those that look find what was counted, and nothing is changed. Duplicates are the owner's to choose from.
 DELETE FROM dirty."Turns" AS t USING dirty."Turns" AS o WHERE t.id = o.id AND t.ctid > o.ctid;
-SELECT slice_id(12) AS before \gset
+CREATE TEMP TABLE before AS SELECT 'turn' AS what, t::text FROM dirty."Turns" AS t UNION ALL SELECT 'edge', e::text FROM dirty."Edges" AS e;
 CREATE TEMP TABLE done AS SELECT row_number() OVER () AS n, check_name, count, hint FROM graph_check() WHERE hint IS NOT NULL;
 SELECT d.check_name, e.code, e.message FROM done AS d, test_error(d.hint) AS e ORDER BY d.n;
-SELECT check_name, ok, count FROM graph_check() WHERE NOT ok;
--- Slices read the mended rows as they did before, saliences too.
-SELECT slice_id(12) = :'before' AS same;
-SELECT turn_number(id) AS turn, salience_score FROM dirty."Turns" WHERE id IN (turn(12), turn(13), turn(14), turn(16)) ORDER BY id;
--- What remains is for people: phases and roles to be named, stale content to be judged, cycles to be cut.
-UPDATE dirty."Turns" SET role = 'user', trajectory_phase = 'exploration' WHERE id >= turn(12);
-UPDATE dirty."Turns" SET content_hash = graph_content_hash(content_text);
-DELETE FROM dirty."Edges" WHERE parent_turn_id = turn(14);
+SELECT check_name, hint FROM done WHERE hint ~* '(update|delete|truncate|insert|merge)\M.*;';
+SELECT count(*) AS changed FROM ((TABLE before EXCEPT ALL (SELECT 'turn', t::text FROM dirty."Turns" AS t UNION ALL SELECT 'edge', e::text FROM dirty."Edges" AS e))) AS x;
+CREATE FUNCTION pg_temp.rows_of(command text) RETURNS bigint LANGUAGE plpgsql AS
+$$ DECLARE n bigint; BEGIN EXECUTE format('SELECT count(*) FROM (%s) AS q', split_part(command, ';', 1)) INTO n; RETURN n; END $$;
+SELECT check_name, count, pg_temp.rows_of(hint) AS shown FROM done WHERE check_name IN ('dangling_edges', 'self_loops', 'odd_saliences', 'missing_content_hashes', 'stale_content_hashes') ORDER BY n;
+-- What is wrong is for people to judge.
+UPDATE dirty."Turns" SET role = 'user', trajectory_phase = 'exploration', salience_score = 0.5 WHERE id >= turn(12);
+UPDATE dirty."Turns" SET content_hash = graph_content_hash(content_text), salience_score = coalesce(salience_score, 0.5);
+DELETE FROM dirty."Edges" WHERE parent_turn_id = turn(14) OR parent_turn_id = child_turn_id OR parent_turn_id = turn(98) OR child_turn_id = turn(99);
 UPDATE dirty."Edges" SET edge_type = 'default' WHERE edge_type IS NULL OR edge_type IN ('', 'odd');
 SELECT count(*), bool_and(ok) AS ok, count(hint) AS hints FROM graph_check();
 
@@ -58,9 +60,69 @@ SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 INSERT INTO dirty."Edges" VALUES (turn(2000), turn(1), 'reply');
 SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 
+-- One table is turns and edges: a root is no edge, and what is wrong with a row is never to be deleted.
+CREATE TABLE dirty.messages (id uuid PRIMARY KEY, parent uuid, body text, conversation_id text);
+INSERT INTO dirty.messages SELECT turn(n), CASE WHEN n > 1 THEN turn(n / 2) END, 'message ' || n FROM generate_series(1, 20) AS n;
+SELECT graph_kernel.bind_tables('dirty.messages', 'dirty.messages', '{"turns": {"role": null, "phase": null, "salience": null, "created_at": null,
+    "trajectory_depth": null, "trajectory_sibling_order": null, "trajectory_homogeneity": null, "trajectory_temporal": null, "trajectory_complexity": null},
+    "edges": {"parent": "parent", "child": "id", "edge_type": null}}') IS NOT NULL AS bound;
+SELECT check_name, count, hint FROM graph_check() WHERE NOT ok;
+UPDATE dirty.messages SET parent = turn(99) WHERE id = turn(20);
+UPDATE dirty.messages SET parent = id WHERE id = turn(19);
+SELECT check_name, count, hint FROM graph_check() WHERE NOT ok AND check_name NOT LIKE 'index%';
+-- Domains are read as what is below them.
+CREATE DOMAIN dirty.ident AS uuid;
+CREATE DOMAIN dirty.content AS text;
+CREATE TABLE dirty.domains (id dirty.ident PRIMARY KEY, role dirty.content, content_text dirty.content, content_hash dirty.content, parent dirty.ident,
+    session_id dirty.content, trajectory_phase dirty.content, salience_score real, trajectory_depth int, trajectory_sibling_order int,
+    trajectory_homogeneity real, trajectory_temporal real, trajectory_complexity real, created_at timestamptz);
+CREATE FUNCTION public.graph_content_hash(dirty.content) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'the overload runs as %', current_user; END $$;
+INSERT INTO dirty.domains (id, parent, role, content_text) VALUES (turn(1), NULL, 'user', 'one'), (turn(2), turn(1), 'robot', 'two'), (turn(3), turn(4), NULL, 'three');
+SELECT graph_kernel.bind_tables('dirty.domains', 'dirty.domains', '{"edges": {"parent": "parent", "child": "id", "edge_type": null}}') IS NOT NULL AS bound;
+SELECT check_name, count FROM graph_check() WHERE count > 0;
+SELECT turn_number(turn_id) AS turn, computed IS NOT NULL AS computed FROM graph_content_audit();
+SET client_min_messages = warning;
+CALL graph_kernel.backfill_content_hashes();
+RESET client_min_messages;
+SELECT count(*) FROM graph_content_audit();
+
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA dirty CASCADE;
+
+-- Functions of users that run in whoever plans a query on the tables, those of partitions too; the extension's own are not meant.
+CREATE FUNCTION mine(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE FUNCTION mine_too(uuid, uuid) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE OPERATOR === (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = mine_too);
+CREATE TABLE watched (LIKE memory_turns) PARTITION BY HASH (id);
+ALTER TABLE watched ADD PRIMARY KEY (id);
+CREATE TABLE watched_0 PARTITION OF watched FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE INDEX watched_own ON watched_0 (graph_content_hash(content_text), upper(role));
+SELECT graph_kernel.bind_tables('watched', 'memory_turn_edges') IS NOT NULL AS bound;
+SELECT ok, count FROM graph_check() WHERE check_name = 'user_functions';
+CREATE INDEX watched_role ON watched_0 (mine(role));
+ALTER TABLE watched_0 ADD CONSTRAINT watched_check CHECK (id === id);
+CREATE STATISTICS watched_statistics ON mine(session_id), id FROM watched_0;
+SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'user_functions';
+SELECT graph_kernel.unbind_tables();
+DROP TABLE watched;
+DROP OPERATOR === (uuid, uuid);
+DROP FUNCTION mine(text), mine_too(uuid, uuid);
+
+-- A child takes rows of its own past the trigger of its parent; partitions have it.
+CREATE TABLE promoted (slice json, "turn ids" uuid[]);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON promoted FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn ids', 'roles=a,b');
+CREATE TABLE promoted_child () INHERITS (promoted);
+CREATE TABLE promoted_grandchild () INHERITS (promoted_child);
+CREATE TABLE promoted_parts (slice json, turns uuid[], day date) PARTITION BY LIST (day);
+CREATE TABLE promoted_part PARTITION OF promoted_parts DEFAULT;
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON promoted_parts FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_children' \gset
+:command
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
+SELECT code, message FROM test_error('INSERT INTO promoted_grandchild VALUES (''{}'', NULL)');
+DROP TABLE promoted, promoted_parts CASCADE;
 
 -- As a restore with --disable-triggers leaves it.
 ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER ALL;

@@ -29,16 +29,15 @@ SELECT count(*) FROM ext.graph_slice_turns('00000000-0000-0000-0000-000000000001
 SELECT name, registered_by FROM ext.graph_policies ORDER BY name COLLATE "C";
 SELECT ext.graph_api_slice('{"anchor_turn_id": "00000000-0000-0000-0000-000000000001", "policy_ref": {"policy_id": "slice_policy_v1", "params_hash": "02005444cae1117d"}}') #>> '{slice,slice_id}' AS slice_id;
 SELECT ext.graph_api_register_policy('{"policy": {"max_nodes": 3}}'), ext.graph_api_health() ->> 'status' AS status;
--- Hints name the schema: this one runs as it is.
+-- Hints run as they are, wherever the extension is.
 SELECT hint FROM ext.graph_check() WHERE check_name = 'missing_content_hashes';
 SELECT hint AS command FROM ext.graph_check() WHERE check_name = 'missing_content_hashes' \gset
 :command
-SELECT count(*), bool_and(ok) AS ok FROM ext.graph_check();
 -- So do the trigger, the backfill and the audit.
-UPDATE memory_turns SET content_hash = NULL;
 SET client_min_messages = warning;
 CALL graph_kernel.backfill_content_hashes();
 RESET client_min_messages;
+SELECT count(*), bool_and(ok) AS ok FROM ext.graph_check();
 CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
 UPDATE memory_turns SET content_hash = 'forged';
 SELECT count(*) AS wrong FROM ext.graph_content_audit();
@@ -128,13 +127,14 @@ SELECT c.oid::regclass, privilege FROM pg_class AS c, unnest(ARRAY['SELECT', 'IN
 WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v', 'p')
   AND has_table_privilege(c.oid, privilege) AND NOT has_table_privilege('regress_web', c.oid, privilege)
 ORDER BY c.oid::regclass::text COLLATE "C", privilege COLLATE "C";
--- Registering is the owner's too, wherever the function is; the list is for reading only.
-SELECT has_function_privilege('graph_policy_register(slice_policy, text)', 'EXECUTE') AS may_register, count(*) FILTER (WHERE has_table_privilege('graph_policies', privilege)) AS rights_on_list
+-- Registering is the owner's too; the list is for reading only.
+SELECT has_function_privilege('graph_kernel.register_policy(slice_policy, text)', 'EXECUTE') AS may_register, count(*) FILTER (WHERE has_table_privilege('graph_policies', privilege)) AS rights_on_list
 FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']) AS privilege;
-SELECT has_function_privilege('regress_owner', 'graph_policy_register(slice_policy, text)', 'EXECUTE WITH GRANT OPTION') AS owner_may_grant;
--- What PUBLIC may write there: nothing.
+SELECT has_function_privilege('regress_owner', 'graph_kernel.register_policy(slice_policy, text)', 'EXECUTE WITH GRANT OPTION') AS owner_may_grant;
+-- What PUBLIC may write there: nothing. Columns of policies it may, where it may register.
 SELECT c.oid::regclass, privilege FROM pg_class AS c, unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER']) AS privilege
 WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v', 'p') AND has_table_privilege('regress_web', c.oid, privilege);
+SELECT attrelid::regclass, attname, attacl FROM pg_attribute WHERE attacl IS NOT NULL AND attrelid::regclass::text LIKE 'graph\_%' ORDER BY 1, 2;
 -- A superuser installs for others: then binding is the superuser's.
 \c - :superuser
 DROP EXTENSION graph_kernel;

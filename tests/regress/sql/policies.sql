@@ -65,8 +65,17 @@ SELECT name, e.code FROM unnest(ARRAY['default', '0123456789abcdef', '', 'small'
 -- Reading is public, in a read-only transaction too; registering is granted. It is the caller who is noted.
 CREATE ROLE regress_reader;
 CREATE ROLE regress_registrar;
-GRANT EXECUTE ON FUNCTION graph_policy_register TO regress_registrar;
+GRANT EXECUTE ON FUNCTION graph_kernel.register_policy TO regress_registrar;
+-- A grant on all functions of the extension's schema grants no administration.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO regress_reader;
 SET ROLE regress_reader;
+SELECT code, message FROM test_error('SELECT graph_policy_register(''{"max_nodes": 8}'', ''eight'')');
+-- Nor does it help to go around the function.
+SELECT statement, e.code, e.message FROM unnest(ARRAY[
+    $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 8}', 'eight')$$,
+    $$INSERT INTO graph_kernel.policies (policy, registered_by) VALUES ('{"max_nodes": 8}', 'postgres')$$,
+    $$SELECT graph_kernel.add_policy('{"max_nodes": 8}', 'eight')$$,
+    $$SELECT graph_api_register_policy('{"policy": {"max_nodes": 8}}')$$]) AS statement, test_error(statement) AS e;
 SELECT code FROM test_error($$SELECT graph_policy_register('{"max_nodes": 8}')$$);
 BEGIN READ ONLY;
 SELECT graph_policy('small') = '{"max_nodes": 3, "max_radius": 2}' AS resolved, (SELECT count(*) FROM graph_policies) AS policies,
@@ -79,9 +88,15 @@ BEGIN READ ONLY;
 SELECT * FROM graph_policy_register('{"max_nodes": 8}', 'eight');
 SELECT code FROM test_error($$SELECT graph_policy_register('{"max_nodes": 9}')$$);
 COMMIT;
+-- Nobody registers as somebody else, names what is not registered, or takes a name.
+SELECT statement, e.code, e.message FROM unnest(ARRAY[
+    $$INSERT INTO graph_kernel.policies (policy, registered_by) VALUES ('{"max_nodes": 11}', 'postgres')$$,
+    $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 11}', 'eleven')$$,
+    $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 8}', 'small')$$,
+    $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 8}', 'eight again')$$]) AS statement, test_error(statement) AS e;
 RESET ROLE;
-SELECT registered_by FROM graph_policies WHERE name = 'eight';
--- Also inside a function with other rights.
+SELECT name, registered_by FROM graph_policies WHERE name LIKE 'eight%' ORDER BY name;
+-- In a function with other rights it is those that count: the role that registered is the function's owner.
 CREATE FUNCTION register_for_all(policy slice_policy) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ SELECT params_hash FROM graph_policy_register($1) $$;
 SET ROLE regress_reader;
 SELECT register_for_all('{"max_nodes": 9}');
@@ -95,5 +110,6 @@ ROLLBACK;
 SELECT code FROM test_error($$SELECT graph_policy('ten')$$);
 
 DROP FUNCTION register_for_all(slice_policy);
-REVOKE EXECUTE ON FUNCTION graph_policy_register FROM regress_registrar;
+REVOKE EXECUTE ON FUNCTION graph_kernel.register_policy FROM regress_registrar;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM regress_reader;
 DROP ROLE regress_reader, regress_registrar;
