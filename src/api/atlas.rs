@@ -113,10 +113,11 @@ impl Batch {
             let mut slices = SliceSetsBuilder::default();
             let mut next = &anchors[..];
             while let Some((anchor, others)) = next.split_first() {
-                slices.push(&Export::new(&slicer.slice_before(*anchor, others)?, policy))?;
+                let slice = slicer.slice_before(*anchor, others)?;
+                slices.push(&Export::new(&slice, policy, &tick))?;
                 next = others;
             }
-            Ok::<_, SqlError>(slices.finish(&tick))
+            Ok::<_, SqlError>(slices.finish(&tick)?)
         })?;
         Ok(Batch { graph, caller, anchors, slices })
     }

@@ -41,8 +41,9 @@ fn graph_slice_diff(
         .into_iter()
         .map(|head| ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now)))
         .collect();
-    let changes = differences((&was.turn_refs(), &was.edges), (&now.turn_refs(), &now.edges));
-    rows.extend(changes.into_iter().map(diff_row));
+    let (was, now) =
+        ((&was.turn_refs()[..], &was.edges[..]), (&now.turn_refs()[..], &now.edges[..]));
+    differences(was, now, &tick, &mut |difference| rows.push(diff_row(difference)));
     TableIterator::new(rows)
 }
 

@@ -8,9 +8,6 @@ use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::store;
 
-/// Above this many edges the cycle check is left out: it would need more than some 300 MB.
-const MAX_CHECKED_EDGES: usize = 5_000_000;
-
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
 fn describe_tables(
@@ -35,12 +32,12 @@ fn turns_in_cycles() -> Option<i64> {
     let mut edges = EdgeList::default();
     let mut whole = true;
     store::all_edges(&graph, |parent, child| {
-        whole = edges.len() < MAX_CHECKED_EDGES && edges.push(parent, child);
+        whole = edges.push(parent, child);
         if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let mut tick = || {
+    let check_interrupts = || {
         pgrx::check_for_interrupts!();
     };
-    let count = if whole { edges.turns_in_cycles(&mut tick) } else { None };
+    let count = if whole { edges.turns_in_cycles(&check_interrupts) } else { None };
     count.map(|count| count as i64)
 }

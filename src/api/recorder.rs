@@ -2,11 +2,10 @@ use std::ffi::CStr;
 
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
-use kernel::chunking::chunker::chunks;
-use kernel::chunking::event::events_of_json;
+use kernel::chunking::chunker::Chunker;
+use kernel::chunking::event::{EventsError, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::SpanEnd;
-use kernel::json::Json;
 use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
@@ -91,8 +90,8 @@ fn recorder_event_chunks(segment_id: i64, ordinal: i64, policy: ChunkPolicy) {
 }
 
 fn recorder_chunk_events(events: JsonbText, policy: ChunkPolicy) {
-    let rows = chunks_of_json(&events.0, &policy.0).or_raise();
-    TableIterator::new(rows.into_iter().zip(0..).map(|(chunk, index)| chunk_row(index, chunk)))
+    let chunks = chunks_of_json(events.0, policy.0).or_raise();
+    TableIterator::new(chunks.zip(0..).map(|(chunk, index)| chunk_row(index, chunk)))
 }
 }
 
@@ -151,20 +150,45 @@ fn streamed(mut chunks: ChunkCursor) -> TableIterator<'static, ChunkRow> {
     }))
 }
 
-fn chunks_of_json(text: &str, policy: &ChunkingPolicy) -> Result<Vec<Chunk>, SqlError> {
-    let wrong = |message: String| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .detail("INVALID_EVENT")
-            .hint(
-                "Give a JSON array of events, each an object with the fields of a recorder event.",
-            )
+fn chunks_of_json(
+    text: String,
+    policy: ChunkingPolicy,
+) -> Result<impl Iterator<Item = Chunk>, SqlError> {
+    let mut events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?.into_iter();
+    drop(text);
+    let mut chunker = Chunker::new(policy, check_interrupts);
+    let mut ended = false;
+    Ok(std::iter::from_fn(move || {
+        loop {
+            if let Some(chunk) = chunker.next_chunk() {
+                return Some(chunk);
+            }
+            match events.next() {
+                Some(event) => chunker.push(&event.event()),
+                None if ended => return None,
+                None => {
+                    chunker.finish();
+                    ended = true;
+                }
+            }
+        }
+    }))
+}
+
+fn wrong_events(error: EventsError) -> SqlError {
+    let code = match &error {
+        EventsError::Json(error) if error.is_limit() => {
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED
+        }
+        _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
     };
-    let tick = || {
-        pgrx::check_for_interrupts!();
-    };
-    let json = Json::parse_within(text, usize::MAX, &tick).map_err(|e| wrong(e.to_string()))?;
-    let events = events_of_json(&json).map_err(|error| wrong(error.to_string()))?;
-    Ok(chunks(policy, &events, &mut || tick()))
+    SqlError::new(code, error.to_string())
+        .detail("INVALID_EVENT")
+        .hint("Give a JSON array of events, each an object with the fields of a recorder event.")
+}
+
+fn check_interrupts() {
+    pgrx::check_for_interrupts!();
 }
 
 fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {

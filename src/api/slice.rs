@@ -225,7 +225,7 @@ impl<'a> Signer<'a> {
     }
 
     fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, self.policy);
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
         let circumstances = self.caller.circumstances(self.graph)?;
         export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
         Ok(export)
@@ -233,7 +233,7 @@ impl<'a> Signer<'a> {
 
     /// The export with the published token alone, where the content is not handed out as one.
     fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, self.policy);
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
         export.sign(self.v2_secret(), &self.caller.circumstances(self.graph)?);
         Ok(export)
     }
@@ -257,4 +257,8 @@ pub fn export_text(export: &Export<'_>) -> Result<JsonText, SqlError> {
             .hint("Use a policy with fewer max_nodes."));
     }
     Ok(JsonText(text))
+}
+
+fn check_interrupts() {
+    pgrx::check_for_interrupts!();
 }

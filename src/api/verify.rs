@@ -139,8 +139,9 @@ fn replay(
     let taken = TakenSlice::new(to_sql_uuid(export.anchor), &policy)
         .map_err(|error| (error.word(), Some(error.message().to_owned())))?;
     let now = taken.export(&policy).or_raise();
-    let changes = differences((&export.turn_refs(), &export.edges), (&now.turns, now.edges));
-    let mut rows: Vec<ReplayRow> = changes.into_iter().map(drifted).collect();
+    let mut rows: Vec<ReplayRow> = Vec::new();
+    let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
+    differences(was, is, &tick, &mut |difference| rows.push(drifted(difference)));
     for (field, was, now) in [
         ("slice_id", &export.slice_id, &now.slice_id),
         ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),

@@ -42,11 +42,7 @@ impl<'a> Export<'a> {
     /// The export of a slice taken by this policy, without tokens. `check_interrupts` is called often, here and
     /// in all that is made of the export.
     #[must_use]
-    pub fn new(
-        slice: &'a Slice,
-        policy: &SlicePolicy,
-        check_interrupts: &'a dyn Fn(),
-    ) -> Self {
+    pub fn new(slice: &'a Slice, policy: &SlicePolicy, check_interrupts: &'a dyn Fn()) -> Self {
         let policy_params_hash = policy.params_hash();
         let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &*selected.turn).collect();
         let selection = (&turns[..], &slice.edges[..]);
@@ -292,7 +288,8 @@ mod tests {
             .iter()
             .map(|edge_type| Edge { parent: id(1), child: id(2), edge_type: *edge_type })
             .collect();
-        let (many_turns, many_edges) = (turns.repeat(2000), edges.repeat(2000));
+        let many_turns: Vec<Turn> = turns.iter().cycle().take(6000).cloned().collect();
+        let many_edges = edges.repeat(2000);
         for (turns, edges) in [
             (&turns[..], &edges[..]),
             (&turns[..1], &edges[..1]),

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::canonical::json_text;
 use crate::interrupts::CHECKED_BYTES;
 
 /// The deepest that arrays and objects are nested.
@@ -159,26 +160,28 @@ impl<'a> Number<'a> {
 
     /// The binary32 of which this is the shortest text, or the shortest text of the same number as
     /// a binary64: with or without an exponent and zeros at the ends, but with the same digits.
+    /// Where two shortest texts are equally near, either is.
     #[must_use]
     pub fn binary32(self) -> Option<f32> {
         let number: f32 = self.0.parse().ok().filter(|number: &f32| number.is_finite())?;
-        let (mut narrow, mut wide) = ([0; 32], [0; 32]);
-        let narrow = shortest(&mut narrow, &number)?;
-        let is_it = narrow == self.0 || {
-            let given = Decimal::of(self.0);
-            given == Decimal::of(narrow)
-                || given == Decimal::of(shortest(&mut wide, &f64::from(number))?)
-        };
-        is_it.then_some(number)
+        let mut buffer = [0; 32];
+        let mut left = &mut buffer[..];
+        serde_json::to_writer(&mut left, &number).ok()?;
+        let length = 32 - left.len();
+        // What exports say themselves.
+        if self.0.as_bytes() == &buffer[..length] {
+            return Some(number);
+        }
+        let given = Decimal::of(self.0);
+        let is = |text: String| given == Decimal::of(&text);
+        let wide = f64::from(number);
+        // The second of each pair rounds halves up, the first to an even digit.
+        let is_shortest = is(json_text(&number))
+            || is(format!("{number:e}"))
+            || is(json_text(&wide))
+            || is(format!("{wide:e}"));
+        is_shortest.then_some(number)
     }
-}
-
-/// The text of a number in exports.
-fn shortest<'b>(buffer: &'b mut [u8; 32], number: &impl serde::Serialize) -> Option<&'b str> {
-    let mut left = &mut buffer[..];
-    serde_json::to_writer(&mut left, number).ok()?;
-    let length = 32 - left.len();
-    std::str::from_utf8(&buffer[..length]).ok()
 }
 
 /// The exact value of a number's text: 0.d₁d₂d₃… × 10^scale, neither the first nor the last digit
@@ -706,7 +709,9 @@ mod tests {
 
     #[test]
     fn numbers_are_integers_by_value() {
-        let integer = |text| Number(text).integer();
+        fn integer(text: &str) -> Option<i64> {
+            Number(text).integer()
+        }
         for text in ["17", "17.0", "17.000", "1.7e1", "1.7E+1", "170e-1", "0.17e2", "0.0017e4"] {
             assert_eq!(integer(text), Some(17), "{text}");
             assert_eq!(integer(&format!("-{text}")), Some(-17), "{text}");

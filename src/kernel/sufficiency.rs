@@ -111,9 +111,10 @@ impl SufficiencyPolicy {
     fn set(&mut self, key: &str, value: &Json<'_>) -> Result<(), String> {
         let wrong = |wanted: &str| format!("key {key:?} must be {wanted}, not {value}");
         let count = || match value {
-            Json::Number(number) => {
-                number.written_integer().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= MAX_COUNT)
-            }
+            Json::Number(number) => number
+                .written_integer()
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|n| *n <= MAX_COUNT),
             _ => None,
         };
         let count =

@@ -237,7 +237,7 @@ impl ChunkCursor {
     ) -> Self {
         ChunkCursor {
             events: Some(table.read(extent)),
-            chunker: Chunker::new(policy),
+            chunker: Chunker::new(policy, check_interrupts),
             filter,
             pane: matches!(extent, Extent::Panes).then_some(None),
             next_index: 0,
@@ -295,7 +295,7 @@ impl SpanCursor {
     /// The span between two ends.
     pub fn open(table: &RecorderTable, start: SpanEnd, end: SpanEnd) -> Self {
         let events = Some(table.read(Extent::Range(start.position, end.position)));
-        SpanCursor { events, span: Span::new(start, end) }
+        SpanCursor { events, span: Span::new(start, end, check_interrupts) }
     }
 
     /// The next event's part; `None` at the end.
@@ -333,6 +333,10 @@ impl SpanCursor {
         }
         Ok(None)
     }
+}
+
+fn check_interrupts() {
+    pgrx::check_for_interrupts!();
 }
 
 fn no_span(error: &SpanError) -> SqlError {

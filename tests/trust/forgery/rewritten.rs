@@ -4,14 +4,13 @@
 use fastrand::Rng;
 use kernel::attestation::Circumstances;
 use kernel::edge::{Edge, EdgeType};
-use kernel::json::Json;
 use kernel::policy::SlicePolicy;
 use kernel::slice::Slice;
 use kernel::turn::{Phase, Role, Turn, TurnId};
 use proptest::prelude::*;
 
 use crate::claim::{Claim, reason_of, selected};
-use crate::document::{Document, quoted};
+use crate::document::{Document, Json, quoted};
 
 /// A claim over a random slice: any ids, texts and numbers that a turn can have.
 fn random_claim(random: &mut Rng) -> Claim {
