@@ -102,7 +102,11 @@ impl<'a> Export<'a> {
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json_text(self)
+        // A large text that grew would be copied each time, in one go.
+        let expected = 1024 + 512 * self.turns.len() + 128 * self.edges.len();
+        let mut json = Vec::with_capacity(expected);
+        serde_json::to_writer(&mut json, self).expect("an export always serialises");
+        String::from_utf8(json).expect("JSON is UTF-8")
     }
 
     /// What a service answers: turns by id alone. `slice_id` can be computed from it again.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::canonical::json_text;
-use crate::interrupts::CHECKED_BYTES;
+use crate::interrupts::{CHECKED_BYTES, Interrupts};
 
 /// The deepest that arrays and objects are nested.
 pub const MAX_DEPTH: u32 = 128;
@@ -634,8 +634,15 @@ impl<'a, 'c> Reader<'a, 'c> {
     /// What is wrong with the byte here.
     fn syntax(&self, what: &'static str) -> JsonError {
         let read = &self.text.as_bytes()[..self.text.len().min(self.at + 1)];
-        let line_start = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let lines = read[..line_start].iter().filter(|byte| **byte == b'\n').count();
+        let interrupts = Interrupts::new(self.check_interrupts);
+        let (mut lines, mut line_start, mut piece_start) = (0, 0, 0);
+        for piece in interrupts.pieces(read) {
+            lines += piece.iter().filter(|byte| **byte == b'\n').count();
+            if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
+                line_start = piece_start + last + 1;
+            }
+            piece_start += piece.len();
+        }
         JsonError::Syntax(what, lines + 1, read.len() - line_start)
     }
 }
