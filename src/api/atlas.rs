@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
-use crate::pg::session::Caller;
+use crate::pg::session::{Caller, check_interrupts};
 use crate::pg::store::PgStore;
 use crate::pg::text_type::{JsonbText, Policy, to_sql_uuid, turn_ids};
 
@@ -42,7 +42,7 @@ fn graph_overlap(
     check_jaccard(min_jaccard).or_raise();
     let slices = Batch::take(&anchors, &policy).or_raise().slices;
     TableIterator::new((0..slices.len()).flat_map(move |a| {
-        let overlaps = slices.overlaps(a, min_jaccard, &tick).map(|(_, overlap)| {
+        let overlaps = slices.overlaps(a, min_jaccard, &check_interrupts).map(|(_, overlap)| {
             let (a, b) = (overlap.slice_a.to_owned(), overlap.slice_b.to_owned());
             (a, b, overlap.shared_turns as i32, overlap.jaccard)
         });
@@ -97,7 +97,7 @@ fn graph_atlas(
         min_jaccard,
         centroids,
     };
-    Some(JsonbText(json_text(&AtlasManifest::new(&input, &tick))))
+    Some(JsonbText(json_text(&AtlasManifest::new(&input, &check_interrupts))))
 }
 
 /// The slices at many anchors, all of one snapshot.
@@ -121,10 +121,11 @@ impl Batch {
             let mut slices = SliceSetsBuilder::default();
             let mut next = &anchors[..];
             while let Some((anchor, others)) = next.split_first() {
-                slices.push(&Export::new(&slicer.slice_before(*anchor, others)?, policy))?;
+                let slice = slicer.slice_before(*anchor, others)?;
+                slices.push(&Export::new(&slice, policy, &check_interrupts))?;
                 next = others;
             }
-            Ok::<_, SqlError>(slices.finish(&tick))
+            Ok::<_, SqlError>(slices.finish(&check_interrupts)?)
         })?;
         Ok(Batch { graph, caller, anchors, slices })
     }
@@ -132,10 +133,6 @@ impl Batch {
 
 fn snapshot(graph: &Graph, caller: &Caller) -> Result<GraphSnapshot, SqlError> {
     with_policy_hint(caller.rls, || PgStore::new(graph, caller).snapshot())
-}
-
-fn tick() {
-    pgrx::check_for_interrupts!();
 }
 
 fn anchor_set(anchors: &Array<Uuid>) -> Result<Vec<TurnId>, SqlError> {

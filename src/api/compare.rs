@@ -7,6 +7,7 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::session::check_interrupts;
 use crate::pg::text_type::{JsonText, to_sql_uuid};
 
 type DiffRow = (
@@ -41,8 +42,9 @@ fn graph_slice_diff(
         .into_iter()
         .map(|head| ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now)))
         .collect();
-    let changes = differences((&was.turn_refs(), &was.edges), (&now.turn_refs(), &now.edges));
-    rows.extend(changes.into_iter().map(diff_row));
+    let (was, now) =
+        ((&was.turn_refs()[..], &was.edges[..]), (&now.turn_refs()[..], &now.edges[..]));
+    differences(was, now, &check_interrupts, &mut |difference| rows.push(diff_row(difference)));
     TableIterator::new(rows)
 }
 
@@ -66,16 +68,16 @@ fn diff_row(difference: Difference) -> DiffRow {
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_slice_dot(slice: JsonText) -> String {
-    dot(&read("given", &slice).or_raise(), &tick)
+    dot(&read("given", &slice).or_raise(), &check_interrupts)
 }
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_slice_mermaid(slice: JsonText) -> String {
-    mermaid(&read("given", &slice).or_raise(), &tick)
+    mermaid(&read("given", &slice).or_raise(), &check_interrupts)
 }
 
 fn read(which: &str, slice: &JsonText) -> Result<ParsedExport, SqlError> {
-    ParsedExport::parse_whole(&slice.0, &tick).map_err(|why| {
+    ParsedExport::parse_whole(&slice.0, &check_interrupts).map_err(|why| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("the {which} document is no slice export: {why}"),
@@ -83,8 +85,4 @@ fn read(which: &str, slice: &JsonText) -> Result<ParsedExport, SqlError> {
         .detail("INVALID_EXPORT")
         .hint("Give what graph_slice returned.")
     })
-}
-
-fn tick() {
-    pgrx::check_for_interrupts!();
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
-use crate::pg::session::Caller;
+use crate::pg::session::{Caller, check_interrupts};
 use crate::pg::store::PgStore;
 use crate::pg::text_type::{Policy, from_sql_uuid, to_sql_uuid};
 
@@ -33,11 +33,8 @@ fn graph_slice_explain(
 > {
     let policy = Policy::required(policy).or_raise();
     let Some(anchor) = anchor else { return TableIterator::empty() };
-    let tick = || {
-        pgrx::check_for_interrupts!();
-    };
     let explanation = on_graph(&policy, |store| {
-        explain(store, &policy, from_sql_uuid(anchor), Limits::default(), &tick)
+        explain(store, &policy, from_sql_uuid(anchor), Limits::default(), &check_interrupts)
             .map_err(whole_error)
     })
     .or_raise();

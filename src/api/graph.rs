@@ -6,11 +6,9 @@ use std::ops::ControlFlow;
 use crate::pg::binding::mapping;
 use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
+use crate::pg::session::check_interrupts;
 use crate::pg::store;
 use crate::pg::text_type::JsonbText;
-
-/// Above this many edges the cycle check is left out: it would need more than some 300 MB.
-const MAX_CHECKED_EDGES: usize = 5_000_000;
 
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
@@ -36,12 +34,9 @@ fn turns_in_cycles() -> Option<i64> {
     let mut edges = EdgeList::default();
     let mut whole = true;
     store::all_edges(&graph, |parent, child| {
-        whole = edges.len() < MAX_CHECKED_EDGES && edges.push(parent, child);
+        whole = edges.push(parent, child);
         if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let mut tick = || {
-        pgrx::check_for_interrupts!();
-    };
-    let count = if whole { edges.turns_in_cycles(&mut tick) } else { None };
+    let count = if whole { edges.turns_in_cycles(&check_interrupts) } else { None };
     count.map(|count| count as i64)
 }

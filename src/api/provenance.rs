@@ -7,6 +7,7 @@ use super::retrieval::Asked;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
+use crate::pg::session::check_interrupts;
 use crate::pg::text_type::{JsonbText, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_safe)]
@@ -87,9 +88,7 @@ fn admissible(provenance: Option<JsonbText>) -> Option<Vec<TurnId>> {
 
 fn parse(provenance: Option<JsonbText>) -> Result<Provenance, String> {
     let text = provenance.map(|json| json.0).unwrap_or_default();
-    Provenance::parse(&text, &|| {
-        pgrx::check_for_interrupts!();
-    })
+    Provenance::parse(&text, &check_interrupts)
 }
 
 fn keys() -> Keys {

@@ -3,11 +3,10 @@ use std::ffi::CStr;
 use kernel::canonical::json_text;
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
-use kernel::chunking::chunker::chunks;
-use kernel::chunking::event::events_of_json;
+use kernel::chunking::chunker::Chunker;
+use kernel::chunking::event::{EventsError, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::SpanEnd;
-use kernel::json::Json;
 use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
@@ -16,6 +15,7 @@ use crate::pg::binding::mapping;
 use crate::pg::recorder::{
     ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, read_chunks, read_span,
 };
+use crate::pg::session::check_interrupts;
 use crate::pg::table::TableIterator;
 use crate::pg::text_type::{ChunkPolicy, JsonbText, TextType, message_text};
 
@@ -108,9 +108,10 @@ fn recorder_event_chunks(
 fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(events) = events else { return TableIterator::new(|_| {}) };
-    let rows = chunks_of_json(&events.0, &policy).or_raise();
     TableIterator::new(move |put| {
-        rows.into_iter().zip(0..).for_each(|(chunk, index)| put(chunk_row(index, chunk)));
+        let mut index = 0..;
+        let put = |chunk| put(chunk_row(index.next().unwrap_or(i32::MAX), chunk));
+        chunks_of_json(events.0, policy, put).or_raise();
     })
 }
 }
@@ -179,20 +180,38 @@ fn chunks_of(
     })
 }
 
-fn chunks_of_json(text: &str, policy: &ChunkingPolicy) -> Result<Vec<Chunk>, SqlError> {
-    let wrong = |message: String| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .detail("INVALID_EVENT")
-            .hint(
-                "Give a JSON array of events, each an object with the fields of a recorder event.",
-            )
+/// Hands each chunk of a JSON array of events to `put`.
+fn chunks_of_json(
+    text: String,
+    policy: ChunkingPolicy,
+    mut put: impl FnMut(Chunk),
+) -> Result<(), SqlError> {
+    let events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?;
+    drop(text);
+    let mut chunker = Chunker::new(policy, check_interrupts);
+    for event in events {
+        chunker.push(&event.event());
+        while let Some(chunk) = chunker.next_chunk() {
+            put(chunk);
+        }
+    }
+    chunker.finish();
+    while let Some(chunk) = chunker.next_chunk() {
+        put(chunk);
+    }
+    Ok(())
+}
+
+fn wrong_events(error: EventsError) -> SqlError {
+    let code = match &error {
+        EventsError::Json(error) if error.is_limit() => {
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED
+        }
+        _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
     };
-    let tick = || {
-        pgrx::check_for_interrupts!();
-    };
-    let json = Json::parse_within(text, usize::MAX, &tick).map_err(|e| wrong(e.to_string()))?;
-    let events = events_of_json(&json).map_err(|error| wrong(error.to_string()))?;
-    Ok(chunks(policy, &events, &mut || tick()))
+    SqlError::new(code, error.to_string())
+        .detail("INVALID_EVENT")
+        .hint("Give a JSON array of events, each an object with the fields of a recorder event.")
 }
 
 fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {

@@ -15,7 +15,7 @@ use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
 use crate::pg::graph::Graph;
 use crate::pg::guc;
 use crate::pg::keys::Keys;
-use crate::pg::session::Caller;
+use crate::pg::session::{Caller, check_interrupts};
 use crate::pg::store::PgStore;
 use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
@@ -235,7 +235,7 @@ impl<'a> Signer<'a> {
     }
 
     fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, self.policy);
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
         let circumstances = self.caller.circumstances(self.graph)?;
         export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
         Ok(export)
@@ -243,7 +243,7 @@ impl<'a> Signer<'a> {
 
     /// The export with the published token alone, where the content is not handed out as one.
     fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
-        let mut export = Export::new(slice, self.policy);
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
         export.sign(self.v2_secret(), &self.caller.circumstances(self.graph)?);
         Ok(export)
     }

@@ -11,6 +11,7 @@ use super::slice::TakenSlice;
 use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
+use crate::pg::session::check_interrupts;
 use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_safe)]
@@ -150,10 +151,7 @@ fn replay(
     text: &str,
     policy: Option<SlicePolicy>,
 ) -> Result<Vec<ReplayRow>, (&'static str, Option<String>)> {
-    let tick = || {
-        pgrx::check_for_interrupts!();
-    };
-    let export = ParsedExport::parse(text, &tick).map_err(|error| ("malformed", Some(error)))?;
+    let export = ParsedExport::parse(text, &check_interrupts).map_err(|error| ("malformed", Some(error)))?;
     if !has_known_versions(&export) {
         return Err(("unknown_version", None));
     }
@@ -170,8 +168,9 @@ fn replay(
     let taken = TakenSlice::new(to_sql_uuid(export.anchor), &policy)
         .map_err(|error| (error.word(), Some(error.message().to_owned())))?;
     let now = taken.export(&policy).or_raise();
-    let changes = differences((&export.turn_refs(), &export.edges), (&now.turns, now.edges));
-    let mut rows: Vec<ReplayRow> = changes.into_iter().map(drifted).collect();
+    let mut rows: Vec<ReplayRow> = Vec::new();
+    let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
+    differences(was, is, &check_interrupts, &mut |difference| rows.push(drifted(difference)));
     for (field, was, now) in [
         ("slice_id", &export.slice_id, &now.slice_id),
         ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),

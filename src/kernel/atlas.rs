@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::canonical::{ArrayHasher, json_hash};
+use crate::canonical::{ArrayHasher, Checked, json_hash, large_json_hash};
+use crate::interrupts::Interrupts;
 use crate::slice_sets::SliceSets;
 use crate::snapshot::GraphSnapshot;
 use crate::turn::{Phase, TurnId};
@@ -70,14 +71,16 @@ pub struct AtlasStats {
 }
 
 impl AtlasManifest {
-    /// The manifest; `tick` is called often.
+    /// The manifest; `check_interrupts` is called often.
     #[must_use]
-    pub fn new(input: &AtlasInput<'_>, tick: &dyn Fn()) -> Self {
+    pub fn new(input: &AtlasInput<'_>, check_interrupts: &dyn Fn()) -> Self {
+        let interrupts = Interrupts::new(check_interrupts);
         let AtlasInput { snapshot, anchors, selection_policy, slices, .. } = input;
         let mut topology = PhaseTopology::new(slices);
         let mut overlap_graph = ArrayHasher::default();
         for a in 0..slices.len() {
-            for (b, overlap) in slices.overlaps(a, input.min_jaccard, tick) {
+            for (b, overlap) in slices.overlaps(a, input.min_jaccard, check_interrupts) {
+                interrupts.item();
                 topology.add(a, b, overlap.jaccard);
                 overlap_graph.push(&overlap);
             }
@@ -85,7 +88,7 @@ impl AtlasManifest {
         let mut turn_influence = ArrayHasher::default();
         let mut bridge_turn_count = 0;
         for turn in 0..slices.turn_count() {
-            tick();
+            interrupts.item();
             let influence = slices.influence(turn);
             bridge_turn_count += usize::from(influence.is_bridge);
             turn_influence.push(&influence);
@@ -100,11 +103,14 @@ impl AtlasManifest {
         };
         let parts = AtlasParts {
             snapshot_id: snapshot.snapshot_id.clone(),
-            anchor_set_hash: json_hash(&(anchors, selection_policy)),
+            anchor_set_hash: large_json_hash(
+                &(Checked(anchors, check_interrupts), selection_policy),
+                check_interrupts,
+            ),
             slice_registry_hash: slices.registry_hash.clone(),
             overlap_graph_hash: overlap_graph.finish(),
             turn_influence_hash: turn_influence.finish(),
-            phase_topology_hash: topology.hash(input.centroids, bridge_turn_count),
+            phase_topology_hash: topology.hash(input.centroids, bridge_turn_count, &interrupts),
         };
         AtlasManifest { atlas_id: json_hash(&parts), version: ATLAS_VERSION, parts, stats }
     }
@@ -135,24 +141,33 @@ impl<'a> PhaseTopology<'a> {
         }
     }
 
-    fn hash(&self, centroids: usize, bridges: usize) -> String {
+    fn hash(&self, centroids: usize, bridges: usize, interrupts: &Interrupts<'_>) -> String {
         let overlaps: BTreeMap<String, f32> = self
             .pairs
             .iter()
             .map(|((x, y), (sum, count))| (format!("{x}_{y}"), sum / *count as f32))
             .collect();
-        json_hash(&(overlaps, self.centroids(centroids), bridges))
+        large_json_hash(&(overlaps, self.centroids(centroids, interrupts), bridges), &|| {
+            interrupts.check();
+        })
     }
 
     /// The slices of each phase that overlap with most others, at most so many.
-    fn centroids(&self, most: usize) -> BTreeMap<&'static str, Vec<&'a str>> {
+    fn centroids(
+        &self,
+        most: usize,
+        interrupts: &Interrupts<'_>,
+    ) -> BTreeMap<&'static str, Vec<&'a str>> {
         let of_phase = |phase: &Phase| {
             let mut slices: Vec<usize> = (0..self.slices.len())
                 .filter(|s| self.slices.anchor_phase(*s) == *phase && self.degrees[*s] > 0)
                 .collect();
-            slices.sort_by_key(|slice| (Reverse(self.degrees[*slice]), *slice));
-            let ids: Vec<&str> = slices.iter().map(|slice| self.slices.slice_id(*slice)).collect();
-            (!ids.is_empty()).then(|| (phase.name(), ids[..most.min(ids.len())].to_vec()))
+            slices.sort_unstable_by_key(|slice| {
+                interrupts.item();
+                (Reverse(self.degrees[*slice]), *slice)
+            });
+            let ids = slices.iter().take(most).map(|slice| self.slices.slice_id(*slice));
+            (!slices.is_empty()).then(|| (phase.name(), ids.collect()))
         };
         Phase::ALL.iter().filter_map(of_phase).collect()
     }

@@ -6,6 +6,7 @@ use sha2::Sha256;
 
 use crate::canonical::{SCHEMA_VERSION, from_lower_hex, hex, is_lower_hex};
 use crate::edge::Edge;
+use crate::interrupts::Interrupts;
 use crate::keys::{EpochKeys, Secret};
 use crate::policy::{POLICY_ID, QuantizedPolicy};
 use crate::turn::{Turn, TurnId};
@@ -168,11 +169,20 @@ impl Attestation {
     }
 }
 
-/// Everything a slice says, under SHA-256.
+/// Everything a slice says, turns and edges in export order, under SHA-256.
 #[must_use]
-pub fn digest(anchor: TurnId, turns: &[&Turn], edges: &[Edge], quantized_policy: &str) -> [u8; 32] {
+pub fn digest(
+    anchor: TurnId,
+    (turns, edges): (&[&Turn], &[Edge]),
+    quantized_policy: &str,
+    check_interrupts: &dyn Fn(),
+) -> [u8; 32] {
+    let interrupts = Interrupts::new(check_interrupts);
     let mut hasher = Sha256::new();
-    let mut put = |bytes: &[u8]| hasher.update(bytes);
+    let mut put = |bytes: &[u8]| {
+        interrupts.bytes(bytes.len());
+        hasher.update(bytes);
+    };
     encode(&mut put, "graph_kernel/slice/v3");
     put(anchor.as_bytes());
     put(&(turns.len() as u32).to_le_bytes());

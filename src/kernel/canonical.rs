@@ -1,7 +1,11 @@
 //! Canonical bytes and their fingerprint.
 
-use serde::Serialize;
+use std::io::Write;
+
+use serde::{Serialize, Serializer};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
+
+use crate::interrupts::Interrupts;
 
 /// The version of the export's shape (SlicePolicy v1 §10.1); part of every fingerprint.
 pub const SCHEMA_VERSION: &str = "1.0.0";
@@ -30,6 +34,35 @@ pub fn json_text<T: Serialize + ?Sized>(value: &T) -> String {
 #[must_use]
 pub fn json_hash<T: Serialize + ?Sized>(value: &T) -> String {
     xxh64_hex(&json_bytes(value))
+}
+
+/// [`json_hash`] of a value that may be large: its JSON is never held.
+pub(crate) fn large_json_hash<T: Serialize>(value: &T, check_interrupts: &dyn Fn()) -> String {
+    struct Hashed<'a>(Xxh64, Interrupts<'a>);
+    impl Write for Hashed<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            self.1.bytes(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hashed = Hashed(Xxh64::new(0), Interrupts::new(check_interrupts));
+    serde_json::to_writer(&mut hashed, value).expect("canonical types always serialise");
+    format!("{:016x}", hashed.0.digest())
+}
+
+/// A list whose serialisation checks for interrupts.
+pub(crate) struct Checked<'a, T>(pub &'a [T], pub &'a dyn Fn());
+
+impl<T: Serialize> Serialize for Checked<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let interrupts = Interrupts::new(self.1);
+        serializer.collect_seq(self.0.iter().inspect(|_| interrupts.item()))
+    }
 }
 
 /// [`json_hash`] of an array whose items come one by one, so that the array is never held.
@@ -110,6 +143,7 @@ mod tests {
             let mut hasher = ArrayHasher::default();
             whole.iter().for_each(|item| hasher.push(item));
             assert_eq!((hasher.len(), hasher.finish()), (whole.len(), json_hash(whole)));
+            assert_eq!(large_json_hash(&Checked(whole, &|| {}), &|| {}), json_hash(whole));
         }
     }
 

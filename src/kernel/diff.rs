@@ -1,12 +1,15 @@
 //! What differs between two slices.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::canonical::json_text;
 use crate::edge::Edge;
+use crate::interrupts::Interrupts;
 use crate::json::Json;
 use crate::parse::ParsedExport;
-use crate::policy::SlicePolicy;
+use crate::policy::{POLICY_LIMITS, SlicePolicy};
 use crate::turn::{Turn, TurnId};
 
 /// One difference, from the first slice to the second.
@@ -72,46 +75,56 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
 
 /// A policy's parameters by name, in the order of its canonical text.
 fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
-    let Ok(Json::Object(entries)) = Json::parse(&policy.canonical_text()) else {
+    let text = policy.canonical_text();
+    let Ok(Json::Object(entries)) = Json::read(&text, POLICY_LIMITS, &|| {}) else {
         return Vec::new();
     };
-    let flatten = |(key, value)| match value {
-        Json::Object(weights) => {
-            weights.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)).collect()
-        }
-        value => vec![(key, value)],
+    let flatten = |(key, value): (Cow<'_, str>, Json<'_>)| match value {
+        Json::Object(weights) => weights
+            .into_iter()
+            .map(|(name, value)| (format!("{key}.{name}"), value.to_string()))
+            .collect(),
+        value => vec![(key.into_owned(), value.to_string())],
     };
-    let flat = entries.into_iter().flat_map(flatten);
-    flat.map(|(key, value)| (key, value.to_string())).collect()
+    entries.into_iter().flat_map(flatten).collect()
 }
 
-/// The differences between two slices given as turns and edges in export order: turns by id, then
-/// edges.
-#[must_use]
-pub fn differences(was: (&[&Turn], &[Edge]), now: (&[&Turn], &[Edge])) -> Vec<Difference> {
-    let mut differences = Vec::new();
+/// Hands over the differences between two slices, given as turns and edges in export order: turns
+/// by id, then edges.
+pub fn differences(
+    was: (&[&Turn], &[Edge]),
+    now: (&[&Turn], &[Edge]),
+    check_interrupts: &dyn Fn(),
+    visit: &mut dyn FnMut(Difference),
+) {
+    let interrupts = Interrupts::new(check_interrupts);
     merge(
         was.0,
         now.0,
         |turn| turn.id,
-        |was, now| match (was, now) {
-            (Some(was), Some(now)) => compare_turns(was, now, &mut differences),
-            (Some(was), None) => differences.push(Difference::TurnGone(was.id)),
-            (None, Some(now)) => differences.push(Difference::TurnNew(now.id)),
-            (None, None) => {}
+        |was, now| {
+            interrupts.item();
+            match (was, now) {
+                (Some(was), Some(now)) => compare_turns(was, now, visit),
+                (Some(was), None) => visit(Difference::TurnGone(was.id)),
+                (None, Some(now)) => visit(Difference::TurnNew(now.id)),
+                (None, None) => {}
+            }
         },
     );
     merge(
         was.1,
         now.1,
         |edge| *edge,
-        |was, now| match (was, now) {
-            (Some(was), None) => differences.push(Difference::EdgeGone(*was)),
-            (None, Some(now)) => differences.push(Difference::EdgeNew(*now)),
-            _ => {}
+        |was, now| {
+            interrupts.item();
+            match (was, now) {
+                (Some(was), None) => visit(Difference::EdgeGone(*was)),
+                (None, Some(now)) => visit(Difference::EdgeNew(*now)),
+                _ => {}
+            }
         },
     );
-    differences
 }
 
 /// Walks two ascending lists side by side.
@@ -134,11 +147,11 @@ fn merge<'a, T, K: Ord>(
     }
 }
 
-fn compare_turns(was: &Turn, now: &Turn, differences: &mut Vec<Difference>) {
+fn compare_turns(was: &Turn, now: &Turn, visit: &mut dyn FnMut(Difference)) {
     macro_rules! compare {
         ($($field:ident),+) => {$(
             if was.$field != now.$field {
-                differences.push(Difference::TurnField {
+                visit(Difference::TurnField {
                     id: now.id,
                     field: stringify!($field),
                     was: shown(&was.$field),
@@ -195,9 +208,12 @@ mod tests {
     #[test]
     fn gone_new_and_changed_turns_are_told_apart() {
         let (a, b, b2, c) = (turn(1, 0.1), turn(2, 0.3), turn(2, 0.4), turn(3, 0.1));
-        let differences = differences((&[&a, &b], &[]), (&[&b2, &c], &[]));
+        let mut found = Vec::new();
+        differences((&[&a, &b], &[]), (&[&b2, &c], &[]), &|| {}, &mut |difference| {
+            found.push(difference);
+        });
         assert_eq!(
-            differences,
+            found,
             [
                 Difference::TurnGone(a.id),
                 Difference::TurnField {

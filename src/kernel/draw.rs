@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::edge::{Edge, EdgeType};
+use crate::interrupts::Interrupts;
 use crate::parse::ParsedExport;
 use crate::policy::SlicePolicy;
 use crate::turn::{Phase, Turn, TurnId};
@@ -74,9 +75,10 @@ fn is_unprintable(character: char) -> bool {
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The drawing in Graphviz's language. `tick` is called at least every 256 turns or edges.
+/// The drawing in Graphviz's language. `check_interrupts` is called often.
 #[must_use]
-pub fn dot(export: &ParsedExport, tick: &dyn Fn()) -> String {
+pub fn dot(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
+    let interrupts = Interrupts::new(check_interrupts);
     let mut text = String::from("digraph slice {\n");
     let caption = dot_lines(&caption(export));
     let _ = writeln!(
@@ -87,8 +89,8 @@ pub fn dot(export: &ParsedExport, tick: &dyn Fn()) -> String {
          margin=\"0.12,0.06\"];\n  \
          edge [color=\"{LINE}\", arrowsize=0.7];"
     );
-    for (place, turn) in export.turns.iter().enumerate() {
-        tick_at(place, tick);
+    for turn in &export.turns {
+        interrupts.item();
         let (fill, line) = colours(turn.phase);
         let (kind, border) = match turn.id == export.anchor {
             true => ("anchor ", ", penwidth=2, peripheries=2"),
@@ -104,8 +106,8 @@ pub fn dot(export: &ParsedExport, tick: &dyn Fn()) -> String {
             letters(turn)
         );
     }
-    for (place, Edge { parent, child, edge_type }) in export.edges.iter().enumerate() {
-        tick_at(place, tick);
+    for Edge { parent, child, edge_type } in &export.edges {
+        interrupts.item();
         let style = match edge_type {
             EdgeType::Reply => "",
             EdgeType::Branch => " [style=bold, arrowhead=empty]",
@@ -137,15 +139,16 @@ fn dot_lines(lines: &[String]) -> String {
     quoted
 }
 
-/// The drawing in Mermaid's language. `tick` is called at least every 256 turns or edges.
+/// The drawing in Mermaid's language. `check_interrupts` is called often.
 #[must_use]
-pub fn mermaid(export: &ParsedExport, tick: &dyn Fn()) -> String {
+pub fn mermaid(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
+    let interrupts = Interrupts::new(check_interrupts);
     let mut text = String::from("flowchart TB\n");
     let _ = writeln!(text, "  subgraph slice[{}]", mermaid_lines(&caption(export)));
     // Letters come in four sizes, each a class.
     let mut sizes: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (place, turn) in export.turns.iter().enumerate() {
-        tick_at(place, tick);
+        interrupts.item();
         let (open, close) = if turn.id == export.anchor { ("{{", "}}") } else { ("(", ")") };
         let label = mermaid_lines(&label(turn));
         let _ = writeln!(text, "    n{place}{open}{label}{close}:::{}", turn.phase.name());
@@ -154,8 +157,8 @@ pub fn mermaid(export: &ParsedExport, tick: &dyn Fn()) -> String {
     }
     text.push_str("  end\n");
     let place_of = |id: TurnId| export.turns.partition_point(|turn| turn.id < id);
-    for (place, Edge { parent, child, edge_type }) in export.edges.iter().enumerate() {
-        tick_at(place, tick);
+    for Edge { parent, child, edge_type } in &export.edges {
+        interrupts.item();
         let arrow = match edge_type {
             EdgeType::Reply => "-->",
             EdgeType::Branch => "==>",
@@ -194,10 +197,4 @@ fn mermaid_lines(lines: &[String]) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-fn tick_at(place: usize, tick: &dyn Fn()) {
-    if place.is_multiple_of(256) {
-        tick();
-    }
 }

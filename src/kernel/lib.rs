@@ -22,6 +22,7 @@ pub mod draw;
 pub mod edge;
 pub mod explain;
 pub mod export;
+mod interrupts;
 pub mod json;
 pub mod keys;
 mod known;

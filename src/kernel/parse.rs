@@ -1,22 +1,27 @@
 //! An export from outside, read by value: white space, key order and the spelling of numbers are
 //! free, as JavaScript and jsonb rewrite them; keys are exact and unique.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
 use uuid::Uuid;
 
 use crate::attestation::{ATTESTED, Attestation, UNCOMMITTED};
 use crate::canonical::is_lower_hex;
 use crate::edge::{Edge, EdgeType};
-use crate::json::{Json, shown};
+use crate::interrupts::Interrupts;
+use crate::json::{Json, JsonError, Limits, Number, Reader, shown};
 use crate::policy::SlicePolicy;
 use crate::turn::{Phase, Role, Turn, TurnId};
 
 /// The longest export that is read, in bytes.
 pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most JSON values an export is read with: a full slice's turns and half a million edges.
-const EXPORT_MAX_VALUES: usize = 2_500_000;
+/// A full slice's turns and half a million edges; no text of a turn is as long as a token may be.
+const EXPORT_LIMITS: Limits =
+    Limits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
+
+/// The most values of a turn, an edge or any other entry of an export.
+const ENTRY_MAX_VALUES: usize = 64;
 
 /// An export as somebody gave it: well-formed, nothing checked.
 #[derive(Clone, Debug)]
@@ -46,25 +51,47 @@ pub struct ParsedExport {
 /// Why a text is no export: what is wrong, and where.
 pub type ParseError = String;
 
+impl From<JsonError> for ParseError {
+    fn from(error: JsonError) -> Self {
+        error.to_string()
+    }
+}
+
 impl ParsedExport {
-    /// Reads an export; `tick` is called at least every 256 values.
+    /// Reads an export, entry by entry: nothing is held but what it says.
     ///
     /// # Errors
     /// A sentence that names the key.
-    pub fn parse(text: &str, tick: &dyn Fn()) -> Result<Self, ParseError> {
+    pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
         if text.len() > EXPORT_MAX_BYTES {
             return Err(format!(
                 "export of {} bytes is longer than {EXPORT_MAX_BYTES}",
                 text.len()
             ));
         }
-        let json = Json::parse_within(text, EXPORT_MAX_VALUES, tick)
-            .map_err(|error| format!("not valid JSON: {error}"))?;
-        let mut object = Object::new("export", json)?;
+        let mut reader = Reader::new(text, EXPORT_LIMITS, check_interrupts)?;
+        if !reader.at_object() {
+            let json = if reader.at_array() { Json::Array(Vec::new()) } else { reader.value()? };
+            return Err(format!("export must be an object, not {json}"));
+        }
+        let mut object = Object { what: "export", entries: Vec::new() };
+        let (mut turns, mut edges) = (Vec::new(), Vec::new());
+        reader.object(|reader, key| {
+            let value = match key.as_ref() {
+                "turns" => items(reader, &mut turns, turn)?,
+                "edges" => items(reader, &mut edges, edge)?,
+                _ => reader.value_within(ENTRY_MAX_VALUES)?,
+            };
+            object.add(key, value)
+        })?;
+        reader.finish()?;
+        for key in ["turns", "edges"] {
+            object.read(key, "an array", |json| matches!(json, Json::Array(_)).then_some(()))?;
+        }
         let export = ParsedExport {
             anchor: object.id("anchor_turn_id")?,
-            turns: object.list("turns", turn)?,
-            edges: object.list("edges", edge)?,
+            turns,
+            edges,
             policy_id: object.string("policy_id")?,
             params_hash: object.hex("policy_params_hash", 16)?,
             schema_version: object.string("schema_version")?,
@@ -85,16 +112,21 @@ impl ParsedExport {
     ///
     /// # Errors
     /// A sentence that says what is wrong.
-    pub fn parse_whole(text: &str, tick: &dyn Fn()) -> Result<Self, ParseError> {
-        let export = Self::parse(text, tick)?;
+    pub fn parse_whole(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+        let export = Self::parse(text, check_interrupts)?;
         if !export.is_ordered() {
             return Err("turns or edges are not in ascending order, each once".to_owned());
         }
         if !export.contains(export.anchor) {
             return Err(format!("the anchor {} is not among the turns", export.anchor));
         }
-        let ends = export.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
-        match ends.into_iter().find(|end| !export.contains(*end)) {
+        let interrupts = Interrupts::new(check_interrupts);
+        let mut ends = export.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
+        let outside = ends.find(|end| {
+            interrupts.item();
+            !export.contains(*end)
+        });
+        match outside {
             Some(end) => Err(format!("an edge has the end {end}, which is not among the turns")),
             None => Ok(export),
         }
@@ -119,7 +151,23 @@ impl ParsedExport {
     }
 }
 
-fn turn(json: Json) -> Result<Turn, ParseError> {
+/// Reads an array's items one by one; in their place an empty array is left.
+fn items<'a, T>(
+    reader: &mut Reader<'a, '_>,
+    items: &mut Vec<T>,
+    item: impl Fn(Json<'_>) -> Result<T, ParseError>,
+) -> Result<Json<'a>, ParseError> {
+    if !reader.at_array() {
+        return Ok(reader.value_within(ENTRY_MAX_VALUES)?);
+    }
+    reader.array(|reader| {
+        items.push(item(reader.value_within(ENTRY_MAX_VALUES)?)?);
+        Ok::<_, ParseError>(())
+    })?;
+    Ok(Json::Array(Vec::new()))
+}
+
+fn turn(json: Json<'_>) -> Result<Turn, ParseError> {
     let mut object = Object::new("turn", json)?;
     let turn = Turn {
         id: object.id("id")?,
@@ -139,7 +187,7 @@ fn turn(json: Json) -> Result<Turn, ParseError> {
     Ok(turn)
 }
 
-fn edge(json: Json) -> Result<Edge, ParseError> {
+fn edge(json: Json<'_>) -> Result<Edge, ParseError> {
     let mut object = Object::new("edge", json)?;
     let edge = Edge {
         parent: object.id("parent")?,
@@ -151,7 +199,7 @@ fn edge(json: Json) -> Result<Edge, ParseError> {
     Ok(edge)
 }
 
-pub(crate) fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), ParseError> {
+pub(crate) fn attestation(json: Json<'_>) -> Result<(Attestation, SlicePolicy), ParseError> {
     let mut object = Object::new("attestation", json)?;
     let policy = SlicePolicy::from_quantized(object.take("policy")?)
         .map_err(|error| format!("attestation.policy: {error}"))?;
@@ -172,32 +220,42 @@ pub(crate) fn attestation(json: Json) -> Result<(Attestation, SlicePolicy), Pars
 }
 
 /// An object whose keys are taken out one by one.
-pub(crate) struct Object {
+pub(crate) struct Object<'a> {
     what: &'static str,
-    entries: HashMap<String, Json>,
+    entries: Vec<(Cow<'a, str>, Json<'a>)>,
 }
 
-impl Object {
-    pub(crate) fn new(what: &'static str, json: Json) -> Result<Self, ParseError> {
+impl<'a> Object<'a> {
+    pub(crate) fn new(what: &'static str, json: Json<'a>) -> Result<Self, ParseError> {
         let Json::Object(list) = json else {
             return Err(format!("{what} must be an object, not {json}"));
         };
-        let mut entries = HashMap::with_capacity(list.len());
-        for (key, value) in list {
-            if entries.contains_key(&key) {
-                return Err(format!("{what} has the key {} twice", shown(&key)));
-            }
-            entries.insert(key, value);
-        }
-        Ok(Object { what, entries })
+        let mut object = Object { what, entries: Vec::with_capacity(list.len()) };
+        list.into_iter().try_for_each(|(key, value)| object.add(key, value))?;
+        Ok(object)
     }
 
-    pub(crate) fn take(&mut self, key: &str) -> Result<Json, ParseError> {
-        self.entries.remove(key).ok_or_else(|| format!("{}.{key} is missing", self.what))
+    fn add(&mut self, key: Cow<'a, str>, value: Json<'a>) -> Result<(), ParseError> {
+        let Object { what, entries } = self;
+        if entries.iter().any(|(other, _)| *other == key) {
+            return Err(format!("{what} has the key {} twice", shown(&key)));
+        }
+        // More than any object has; a text from outside may have millions.
+        if entries.len() == ENTRY_MAX_VALUES {
+            return Err(format!("{what} has no key {}", shown(&key)));
+        }
+        entries.push((key, value));
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, key: &str) -> Result<Json<'a>, ParseError> {
+        let place = self.entries.iter().position(|(name, _)| name == key);
+        let place = place.ok_or_else(|| format!("{}.{key} is missing", self.what))?;
+        Ok(self.entries.swap_remove(place).1)
     }
 
     pub(crate) fn finish(self) -> Result<(), ParseError> {
-        match self.entries.keys().min() {
+        match self.entries.iter().map(|(key, _)| key).min() {
             Some(key) => Err(format!("{} has no key {}", self.what, shown(key))),
             None => Ok(()),
         }
@@ -207,7 +265,7 @@ impl Object {
         &mut self,
         key: &str,
         wanted: &str,
-        read: impl FnOnce(&Json) -> Option<T>,
+        read: impl FnOnce(&Json<'a>) -> Option<T>,
     ) -> Result<T, ParseError> {
         let json = self.take(key)?;
         read(&json).ok_or_else(|| format!("{}.{key} must be {wanted}, not {json}", self.what))
@@ -216,7 +274,7 @@ impl Object {
     pub(crate) fn list<T>(
         &mut self,
         key: &str,
-        item: impl FnMut(Json) -> Result<T, ParseError>,
+        item: impl FnMut(Json<'a>) -> Result<T, ParseError>,
     ) -> Result<Vec<T>, ParseError> {
         match self.take(key)? {
             Json::Array(items) => items.into_iter().map(item).collect(),
@@ -236,9 +294,7 @@ impl Object {
     }
 
     pub(crate) fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
-        self.read(key, &format!("{length} lower-case hex digits"), |json| {
-            string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
-        })
+        self.read(key, &format!("{length} lower-case hex digits"), |json| hex(json, length))
     }
 
     pub(crate) fn optional_hex(
@@ -246,10 +302,10 @@ impl Object {
         key: &str,
         length: usize,
     ) -> Result<Option<String>, ParseError> {
-        match self.entries.get(key) {
-            Some(Json::Null) => self.take(key).map(|_| None),
-            _ => self.hex(key, length).map(Some),
-        }
+        self.read(key, &format!("{length} lower-case hex digits"), |json| match json {
+            Json::Null => Some(None),
+            json => hex(json, length).map(Some),
+        })
     }
 
     pub(crate) fn id(&mut self, key: &str) -> Result<TurnId, ParseError> {
@@ -272,26 +328,26 @@ impl Object {
     }
 
     fn integer(&mut self, key: &str) -> Result<i64, ParseError> {
-        self.read(key, "an integer", integer)
+        self.read(key, "an integer", |json| number(json).and_then(Number::integer))
     }
 
     pub(crate) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
-        self.read(key, "a count", |json| integer(json).and_then(|n| u32::try_from(n).ok()))
+        self.read(key, "a count", |json| u32::try_from(number(json)?.integer()?).ok())
     }
 
     fn binary32(&mut self, key: &str) -> Result<f32, ParseError> {
-        self.read(key, "a binary32 number", binary32)
+        self.read(key, "a binary32 number", |json| number(json).and_then(Number::binary32))
     }
 
     pub(crate) fn optional_binary32(&mut self, key: &str) -> Result<Option<f32>, ParseError> {
         self.read(key, "a binary32 number or null", |json| match json {
             Json::Null => Some(None),
-            json => binary32(json).map(Some),
+            json => number(json)?.binary32().map(Some),
         })
     }
 
     pub(crate) fn number(&mut self, key: &str) -> Result<f64, ParseError> {
-        self.read(key, "a number", Json::as_f64)
+        self.read(key, "a number", |json| number(json).and_then(Number::as_f64))
     }
 
     pub(crate) fn null(&mut self, key: &str) -> Result<(), ParseError> {
@@ -300,7 +356,7 @@ impl Object {
 }
 
 /// A string that PostgreSQL can hold: without NUL.
-pub(crate) fn string(json: &Json) -> Option<&str> {
+pub(crate) fn string<'j>(json: &'j Json<'_>) -> Option<&'j str> {
     match json {
         Json::String(text) if !text.contains('\0') => Some(text),
         _ => None,
@@ -314,44 +370,13 @@ pub(crate) fn canonical_uuid(text: &str) -> Option<TurnId> {
     (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)
 }
 
-/// An integer, also when written with a fraction of zero.
-fn integer(json: &Json) -> Option<i64> {
+fn hex(json: &Json<'_>, length: usize) -> Option<String> {
+    string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
+}
+
+fn number<'a>(json: &Json<'a>) -> Option<Number<'a>> {
     match json {
-        Json::Integer(n) => i64::try_from(*n).ok(),
-        // Beyond 2^53 a binary64 no longer says which integer was meant.
-        Json::Float(n) if n.fract() == 0.0 && n.abs() <= 9_007_199_254_740_992.0 => Some(*n as i64),
+        Json::Number(number) => Some(*number),
         _ => None,
-    }
-}
-
-/// A binary32: in its shortest decimal form, or widened to binary64.
-fn binary32(json: &Json) -> Option<f32> {
-    let wide = json.as_f64()?;
-    let narrow = wide as f32;
-    let spells = |number: &f32| {
-        let shortest = || serde_json::to_string(number).ok()?.parse::<f64>().ok();
-        number.is_finite() && (f64::from(*number) == wide || shortest() == Some(wide))
-    };
-    // The shortest form read as a binary64 can lie just past the middle between two binary32.
-    [narrow, narrow.next_up(), narrow.next_down()].into_iter().find(spells)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_binary32_reads_back_from_both_spellings() {
-        let mut bits = 1u32;
-        for _ in 0..200_000 {
-            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let number = f32::from_bits(bits);
-            if number.is_finite() {
-                let shortest = Json::parse(&serde_json::to_string(&number).unwrap()).unwrap();
-                assert_eq!(binary32(&shortest).map(f32::to_bits), Some(bits), "{number:?}");
-                assert_eq!(binary32(&Json::Float(number.into())).map(f32::to_bits), Some(bits));
-            }
-        }
-        assert_eq!(binary32(&Json::Float(0.123_456_789_012)), None);
     }
 }

@@ -1,5 +1,6 @@
 //! SlicePolicy v1: the parameters of a slice (SlicePolicy v1 §2, §3, §8).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use crate::canonical::{json_hash, json_text};
-use crate::json::{Json, shown};
+use crate::json::{Json, JsonError, Limits, shown};
 use crate::turn::Phase;
 
 /// The identifier of the policy's version (§2).
@@ -17,6 +18,10 @@ pub const POLICY_ID: &str = "slice_policy_v1";
 pub const MAX_NODES_LIMIT: u32 = 10_000;
 /// The longest policy text that is read, in bytes.
 pub const POLICY_TEXT_MAX_BYTES: usize = 64 * 1024;
+
+/// What the text of any policy may have.
+pub(crate) const POLICY_LIMITS: Limits =
+    Limits { bytes: POLICY_TEXT_MAX_BYTES, values: 1024, token_bytes: POLICY_TEXT_MAX_BYTES };
 
 const MAX_COUNT: u32 = i32::MAX as u32;
 const MAX_WEIGHT: f64 = 1e6;
@@ -315,12 +320,7 @@ impl FromStr for SlicePolicy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        if text.len() > POLICY_TEXT_MAX_BYTES {
-            return Err(PolicyError::TooLong(format!(
-                "slice policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
-                text.len()
-            )));
-        }
+        check_length("slice", text)?;
         let text = text.trim_ascii();
         if let Some(preset) = Self::preset(text) {
             return Ok(preset);
@@ -328,20 +328,38 @@ impl FromStr for SlicePolicy {
         if let Some((_, preset)) = PRESET_TEXTS.iter().find(|(canonical, _)| canonical == text) {
             return Ok(preset.clone());
         }
-        match Json::parse(text) {
+        match Json::read(text, POLICY_LIMITS, &|| {}) {
             Ok(Json::Object(entries)) => Self::from_entries(entries, Numbers::AsWritten),
             Ok(Json::String(name)) => Self::preset(&name).ok_or_else(|| no_preset(&name)),
             Ok(other) => Err(PolicyError::Parameter(format!(
                 "slice policy must be a JSON object or a preset name, not {other}"
             ))),
-            // Valid JSON all the same: a number that no binary64 holds.
-            Err(error) if error.to_string().starts_with("number out of range") => {
-                Err(PolicyError::Parameter(format!("slice policy has a {error}")))
-            }
-            Err(error) if text.starts_with('{') => {
-                Err(PolicyError::Syntax(format!("slice policy is not valid JSON: {error}")))
-            }
-            Err(_) => Err(no_preset(text)),
+            Err(JsonError::Syntax(..)) if !text.starts_with('{') => Err(no_preset(text)),
+            Err(error) => Err(PolicyError::of_json("slice", error)),
+        }
+    }
+}
+
+/// Refuses the text of a kind of policies where it is too long.
+pub(crate) fn check_length(kind: &str, text: &str) -> Result<(), PolicyError> {
+    if text.len() <= POLICY_TEXT_MAX_BYTES {
+        return Ok(());
+    }
+    Err(PolicyError::TooLong(format!(
+        "{kind} policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
+        text.len()
+    )))
+}
+
+impl PolicyError {
+    /// Why the text of a kind of policies cannot be read.
+    pub(crate) fn of_json(kind: &str, error: JsonError) -> Self {
+        let message = format!("{kind} policy is {error}");
+        match error {
+            JsonError::Syntax(..) => Self::Syntax(message),
+            // Valid JSON, or it may be.
+            JsonError::TooDeep => Self::Parameter(message),
+            _ => Self::TooLong(message),
         }
     }
 }
@@ -368,7 +386,7 @@ impl SlicePolicy {
     ///
     /// # Errors
     /// As for text; also for a missing key.
-    pub fn from_quantized(json: Json) -> Result<Self, PolicyError> {
+    pub fn from_quantized(json: Json<'_>) -> Result<Self, PolicyError> {
         let Json::Object(entries) = json else {
             return Err(PolicyError::Parameter(format!(
                 "slice policy must be an object, not {json}"
@@ -387,11 +405,11 @@ impl SlicePolicy {
         Ok(policy)
     }
 
-    fn from_entries(entries: Vec<(String, Json)>, numbers: Numbers) -> Result<Self, PolicyError> {
+    fn from_entries(entries: Entries<'_>, numbers: Numbers) -> Result<Self, PolicyError> {
         let mut policy = Self::default();
         for (key, value) in unique("", entries)? {
             let range = Range { key: &key, value: &value, numbers };
-            match key.as_str() {
+            match key.as_ref() {
                 "version" => match &value {
                     Json::String(version) if version == POLICY_ID => {}
                     _ => return Err(range.error(&format!("must be {POLICY_ID:?}"))),
@@ -417,11 +435,7 @@ impl SlicePolicy {
         Ok(policy)
     }
 
-    fn set_weights(
-        &mut self,
-        weights: Vec<(String, Json)>,
-        numbers: Numbers,
-    ) -> Result<(), PolicyError> {
+    fn set_weights(&mut self, weights: Entries<'_>, numbers: Numbers) -> Result<(), PolicyError> {
         for (name, value) in unique("phase_weights.", weights)? {
             let key = format!("phase_weights.{name}");
             // The names are keys here: exact, unlike the phases of stored rows.
@@ -437,30 +451,39 @@ impl SlicePolicy {
 /// A key's value, and what may be asked of it.
 struct Range<'a> {
     key: &'a str,
-    value: &'a Json,
+    value: &'a Json<'a>,
     numbers: Numbers,
 }
 
 impl Range<'_> {
     fn integer(&self, min: u32, max: u32) -> Result<u32, PolicyError> {
-        match self.value {
-            Json::Integer(n) if (i128::from(min)..=i128::from(max)).contains(n) => Ok(*n as u32),
-            _ => Err(self.error(&format!("must be an integer between {min} and {max}"))),
-        }
+        let integer = self.whole().and_then(|n| u32::try_from(n).ok());
+        integer
+            .filter(|n| (min..=max).contains(n))
+            .ok_or_else(|| self.error(&format!("must be an integer between {min} and {max}")))
     }
 
     fn float(&self, min: f64, max: f64) -> Result<Quantized, PolicyError> {
         let quantized = match (self.numbers, self.value) {
-            (Numbers::AsWritten, value) => {
-                value.as_f64().filter(|n| (min..=max).contains(n)).map(Quantized::new)
+            (Numbers::AsWritten, Json::Number(number)) => {
+                number.as_f64().filter(|n| (min..=max).contains(n)).map(Quantized::new)
             }
-            (Numbers::Millionths, Json::Integer(n)) => {
-                let range = (min * QUANTUM) as i128..=(max * QUANTUM) as i128;
-                range.contains(n).then_some(Quantized(*n as i64))
+            (Numbers::Millionths, _) => {
+                let range = (min * QUANTUM) as i64..=(max * QUANTUM) as i64;
+                self.whole().filter(|n| range.contains(n)).map(Quantized)
             }
-            (Numbers::Millionths, _) => None,
+            _ => None,
         };
         quantized.ok_or_else(|| self.error(&format!("must be a number between {min} and {max}")))
+    }
+
+    fn whole(&self) -> Option<i64> {
+        match (self.numbers, self.value) {
+            (Numbers::AsWritten, Json::Number(number)) => number.written_integer(),
+            // Other programs may have written the export anew.
+            (Numbers::Millionths, Json::Number(number)) => number.integer(),
+            _ => None,
+        }
     }
 
     fn error(&self, requirement: &str) -> PolicyError {
@@ -475,8 +498,10 @@ fn unknown_key(key: &str) -> PolicyError {
     PolicyError::Parameter(format!("slice policy has no key {}", shown(key)))
 }
 
-fn unique(prefix: &str, entries: Vec<(String, Json)>) -> Result<Vec<(String, Json)>, PolicyError> {
-    let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+fn unique<'a>(prefix: &str, entries: Entries<'a>) -> Result<Entries<'a>, PolicyError> {
+    let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(PolicyError::Parameter(format!(

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::attestation::{ATTESTED, Attestation, TokenFields, encode};
 use crate::canonical::{from_lower_hex, hex, json_text};
 use crate::export::Export;
-use crate::json::Json;
+use crate::json::{Json, Limits};
 use crate::keys::EpochKeys;
 use crate::parse::{Object, ParseError, attestation, canonical_uuid, string};
 use crate::policy::SlicePolicy;
@@ -19,8 +19,8 @@ use crate::verify::KeyRing;
 /// The longest provenance that is read, in bytes.
 pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;
 
-/// The most JSON values a provenance is read with.
-const PROVENANCE_MAX_VALUES: usize = 20_000;
+const PROVENANCE_LIMITS: Limits =
+    Limits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
 
 /// The slice that a search was bound to.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,15 +297,14 @@ impl Provenance {
     ///
     /// # Errors
     /// A sentence that names the key.
-    pub fn parse(text: &str, tick: &dyn Fn()) -> Result<Self, ParseError> {
+    pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
         if text.len() > PROVENANCE_MAX_BYTES {
             return Err(format!(
                 "provenance of {} bytes is longer than {PROVENANCE_MAX_BYTES}",
                 text.len()
             ));
         }
-        let json = Json::parse_within(text, PROVENANCE_MAX_VALUES, tick)
-            .map_err(|error| format!("not valid JSON: {error}"))?;
+        let json = Json::read(text, PROVENANCE_LIMITS, check_interrupts)?;
         let mut object = Object::new("provenance", json)?;
         let mode = object.named("retrieval_mode", |name| {
             [SLICE_MODE, GLOBAL_MODE].iter().find(|mode| **mode == name)
@@ -375,7 +374,7 @@ const SLICE_KEYS: [&str; 9] = [
     "attestation",
 ];
 
-fn slice_info(object: &mut Object) -> Result<SliceInfo, ParseError> {
+fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
     let mut policy_ref = Object::new("policy_ref", object.take("policy_ref")?)?;
     let (attestation, policy) = attestation(object.take("attestation")?)?;
     let info = SliceInfo {

@@ -3,17 +3,23 @@
 //! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of
 //! the slices that hold it; pairs of slices are never held.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, TryReserveError};
 use std::fmt;
+use std::ops::Range;
 
+use foldhash::fast::RandomState;
 use serde::{Serialize, Serializer};
 
 use crate::canonical::ArrayHasher;
 use crate::export::Export;
+use crate::interrupts::Interrupts;
 use crate::turn::{Phase, TurnId};
 
-/// The most turns that slices hold together, each counted in every slice it is in.
+/// The most turns that slices hold together, each counted in every slice it is in. With
+/// [`MAX_TURNS`] it keeps what is held below 256 MiB.
 pub const MAX_MEMBERSHIPS: usize = 10_000_000;
+/// The most different turns that slices hold together.
+pub const MAX_TURNS: usize = 1_000_000;
 
 /// Slices of one policy, by ascending slice_id.
 pub struct SliceSets {
@@ -25,18 +31,29 @@ pub struct SliceSets {
     /// The slice numbers, ascending, of turn after turn.
     holders: Vec<u32>,
     /// Where each turn's holders end.
-    holder_ends: Vec<usize>,
+    holder_ends: Vec<u32>,
     /// The fingerprint of the registry of slices, by ascending anchor.
     pub registry_hash: String,
 }
 
 /// One slice among others.
 struct SliceSet {
-    slice_id: String,
+    /// 16 hex digits.
+    slice_id: [u8; 16],
     anchor_phase: Phase,
     /// Its part of `members`.
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
+}
+
+impl SliceSet {
+    fn slice_id(&self) -> &str {
+        std::str::from_utf8(&self.slice_id).unwrap_or_default()
+    }
+
+    fn members(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// Two slices that share turns.
@@ -77,35 +94,58 @@ impl Serialize for PhaseCounts {
     }
 }
 
-/// The slices hold more than [`MAX_MEMBERSHIPS`] turns together.
+/// Why slices cannot be held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyTurns;
+pub enum TooManyTurns {
+    /// They hold more than [`MAX_MEMBERSHIPS`] turns.
+    Memberships,
+    /// They hold more than [`MAX_TURNS`] different turns.
+    Different,
+    /// There is no memory for them.
+    Memory,
+}
 
 impl fmt::Display for TooManyTurns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "slices would hold more than {MAX_MEMBERSHIPS} turns together")
+        match self {
+            Self::Memberships => {
+                write!(f, "slices would hold more than {MAX_MEMBERSHIPS} turns together")
+            }
+            Self::Different => {
+                write!(f, "slices would hold more than {MAX_TURNS} different turns together")
+            }
+            Self::Memory => f.write_str("there is no memory for the turns of all slices"),
+        }
     }
 }
 
 impl std::error::Error for TooManyTurns {}
 
+impl From<TryReserveError> for TooManyTurns {
+    fn from(_: TryReserveError) -> Self {
+        Self::Memory
+    }
+}
+
 /// Collects slices.
 pub struct SliceSetsBuilder {
     /// Numbers in the order of appearance.
-    numbers: BTreeMap<TurnId, u32>,
+    numbers: HashMap<TurnId, u32, RandomState>,
     slices: Vec<SliceSet>,
     members: Vec<u32>,
     most_members: usize,
+    most_turns: usize,
     registry: ArrayHasher,
 }
 
 impl Default for SliceSetsBuilder {
     fn default() -> Self {
         SliceSetsBuilder {
-            numbers: BTreeMap::new(),
+            numbers: HashMap::default(),
             slices: Vec::new(),
             members: Vec::new(),
             most_members: MAX_MEMBERSHIPS,
+            most_turns: MAX_TURNS,
             registry: ArrayHasher::default(),
         }
     }
@@ -127,7 +167,18 @@ impl SliceSetsBuilder {
         }
         let start = self.members.len();
         if start + export.turns.len() > self.most_members {
-            return Err(TooManyTurns);
+            return Err(TooManyTurns::Memberships);
+        }
+        self.members.try_reserve(export.turns.len())?;
+        self.slices.try_reserve(1)?;
+        for turn in &export.turns {
+            self.numbers.try_reserve(1)?;
+            // The limits keep numbers and places within 32 bits.
+            let next = self.numbers.len() as u32;
+            self.members.push(*self.numbers.entry(turn.id).or_insert(next));
+            if self.numbers.len() > self.most_turns {
+                return Err(TooManyTurns::Different);
+            }
         }
         self.registry.push(&RegistryEntry {
             anchor_turn_id: export.anchor_turn_id,
@@ -136,56 +187,77 @@ impl SliceSetsBuilder {
             edge_count: export.edges.len(),
             policy_params_hash: &export.policy_params_hash,
         });
-        for turn in &export.turns {
-            // MAX_MEMBERSHIPS keeps the numbers within 32 bits.
-            let next = self.numbers.len() as u32;
-            self.members.push(*self.numbers.entry(turn.id).or_insert(next));
-        }
         let anchor = export.turns.iter().find(|turn| turn.id == export.anchor_turn_id);
+        let mut slice_id = [b'0'; 16];
+        slice_id.iter_mut().zip(export.slice_id.bytes()).for_each(|(to, from)| *to = from);
         self.slices.push(SliceSet {
-            slice_id: export.slice_id.clone(),
+            slice_id,
             anchor_phase: anchor.map_or(Phase::from_stored(None), |turn| turn.phase),
-            start,
-            end: self.members.len(),
+            start: start as u32,
+            end: self.members.len() as u32,
         });
         Ok(())
     }
 
-    /// All slices that were added. `tick` is called often.
-    #[must_use]
-    pub fn finish(self, tick: &dyn Fn()) -> SliceSets {
+    /// All slices that were added. `check_interrupts` is called often.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn finish(self, check_interrupts: &dyn Fn()) -> Result<SliceSets, TooManyTurns> {
+        let interrupts = Interrupts::new(check_interrupts);
         let SliceSetsBuilder { numbers, mut slices, mut members, registry, .. } = self;
-        slices.sort_by(|a, b| a.slice_id.cmp(&b.slice_id));
-        let mut turns = Vec::with_capacity(numbers.len());
-        let mut by_appearance = vec![0; numbers.len()];
-        for (id, number) in numbers {
-            tick();
-            by_appearance[number as usize] = turns.len() as u32;
-            turns.push(id);
+        slices.sort_unstable_by(|a, b| {
+            interrupts.item();
+            (a.slice_id, a.start).cmp(&(b.slice_id, b.start))
+        });
+        let mut by_appearance = zeros(numbers.len())?;
+        let mut turns: Vec<(TurnId, u32)> = Vec::new();
+        turns.try_reserve_exact(numbers.len())?;
+        turns.extend(numbers);
+        turns.sort_unstable_by(|a, b| {
+            interrupts.item();
+            a.cmp(b)
+        });
+        for (place, (_, number)) in turns.iter().enumerate() {
+            interrupts.item();
+            by_appearance[*number as usize] = place as u32;
         }
         // Counted, summed up to where each turn's holders begin, then filled slice by slice: what
         // was a beginning has moved to the end.
-        let mut holder_ends = vec![0; turns.len()];
+        let mut holder_ends = zeros(turns.len())?;
         for turn in &mut members {
-            tick();
+            interrupts.item();
             *turn = by_appearance[*turn as usize];
             holder_ends[*turn as usize] += 1;
         }
         let mut sum = 0;
         for end in &mut holder_ends {
+            interrupts.item();
             sum += std::mem::replace(end, sum);
         }
-        let mut holders = vec![0; members.len()];
+        let mut holders = zeros(members.len())?;
         for (number, slice) in slices.iter().enumerate() {
-            tick();
-            for turn in &members[slice.start..slice.end] {
+            for turn in &members[slice.members()] {
+                interrupts.item();
                 let end = &mut holder_ends[*turn as usize];
-                holders[*end] = number as u32;
+                holders[*end as usize] = number as u32;
                 *end += 1;
             }
         }
-        SliceSets { slices, turns, members, holders, holder_ends, registry_hash: registry.finish() }
+        let mut ids = Vec::new();
+        ids.try_reserve_exact(turns.len())?;
+        ids.extend(turns.into_iter().map(|(id, _)| id));
+        let registry_hash = registry.finish();
+        Ok(SliceSets { slices, turns: ids, members, holders, holder_ends, registry_hash })
     }
+}
+
+/// So many zeros.
+fn zeros(length: usize) -> Result<Vec<u32>, TryReserveError> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length)?;
+    zeros.resize(length, 0);
+    Ok(zeros)
 }
 
 impl SliceSets {
@@ -204,7 +276,7 @@ impl SliceSets {
     /// The slice_id of a slice.
     #[must_use]
     pub fn slice_id(&self, slice: usize) -> &str {
-        &self.slices[slice].slice_id
+        self.slices[slice].slice_id()
     }
 
     /// The phase of a slice's anchor.
@@ -214,19 +286,20 @@ impl SliceSets {
     }
 
     /// The overlaps of a slice with those after it whose jaccard is at least this, each with the
-    /// other slice's number, ascending. `tick` is called for each turn of the slice.
+    /// other slice's number, ascending. `check_interrupts` is called often.
     pub fn overlaps(
         &self,
         slice: usize,
         min_jaccard: f32,
-        tick: &dyn Fn(),
+        check_interrupts: &dyn Fn(),
     ) -> impl Iterator<Item = (usize, Overlap<'_>)> {
-        let size = |slice: &SliceSet| slice.end - slice.start;
+        let interrupts = Interrupts::new(check_interrupts);
+        let size = |slice: &SliceSet| (slice.end - slice.start) as usize;
         let a = &self.slices[slice];
         let mut shared = vec![0u32; self.len() - slice];
-        for turn in &self.members[a.start..a.end] {
-            tick();
+        for turn in &self.members[a.members()] {
             for holder in self.holders_of(*turn as usize).iter().rev() {
+                interrupts.item();
                 match (*holder as usize).checked_sub(slice) {
                     Some(0) | None => break,
                     Some(after) => shared[after] += 1,
@@ -237,7 +310,7 @@ impl SliceSets {
         pairs.filter(|(_, (_, shared))| *shared > 0).filter_map(move |(after, (b, shared))| {
             let either = size(a) + size(b) - shared as usize;
             let jaccard = shared as f32 / either as f32;
-            let (slice_a, slice_b) = (a.slice_id.as_str(), b.slice_id.as_str());
+            let (slice_a, slice_b) = (a.slice_id(), b.slice_id());
             let overlap = Overlap { slice_a, slice_b, shared_turns: shared, jaccard };
             (jaccard >= min_jaccard).then_some((slice + after, overlap))
         })
@@ -269,7 +342,7 @@ impl SliceSets {
     /// The slices that hold a turn, ascending.
     fn holders_of(&self, turn: usize) -> &[u32] {
         let start = if turn == 0 { 0 } else { self.holder_ends[turn - 1] };
-        &self.holders[start..self.holder_ends[turn]]
+        &self.holders[start as usize..self.holder_ends[turn] as usize]
     }
 }
 
@@ -304,12 +377,15 @@ mod tests {
             selection_order: 0,
         }];
         let slice = Slice { anchor: id, turns, edges: Vec::new() };
-        let export = Export::new(&slice, &SlicePolicy::default());
+        let policy = SlicePolicy::default();
+        let export = Export::new(&slice, &policy, &|| {});
         let mut builder = SliceSetsBuilder { most_members: 2, ..SliceSetsBuilder::default() };
         // The same turn counts in each slice it is in.
         assert_eq!(builder.push(&export), Ok(()));
         assert_eq!(builder.push(&export), Ok(()));
-        assert_eq!(builder.push(&export), Err(TooManyTurns));
-        assert_eq!(builder.finish(&|| {}).len(), 2);
+        assert_eq!(builder.push(&export), Err(TooManyTurns::Memberships));
+        assert_eq!(builder.finish(&|| {}).unwrap().len(), 2);
+        let mut builder = SliceSetsBuilder { most_turns: 0, ..SliceSetsBuilder::default() };
+        assert_eq!(builder.push(&export), Err(TooManyTurns::Different));
     }
 }

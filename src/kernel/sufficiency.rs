@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::diversity::Diversity;
 use crate::json::{Json, shown};
+use crate::policy::{POLICY_LIMITS, POLICY_TEXT_MAX_BYTES};
 
 const MAX_COUNT: u32 = i32::MAX as u32;
 
@@ -107,10 +108,13 @@ impl SufficiencyPolicy {
         asked.into_iter().filter(|violation| violation.actual < violation.required).collect()
     }
 
-    fn set(&mut self, key: &str, value: &Json) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &Json<'_>) -> Result<(), String> {
         let wrong = |wanted: &str| format!("key {key:?} must be {wanted}, not {value}");
         let count = || match value {
-            Json::Integer(n) => u32::try_from(*n).ok().filter(|n| *n <= MAX_COUNT),
+            Json::Number(number) => number
+                .written_integer()
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|n| *n <= MAX_COUNT),
             _ => None,
         };
         let count =
@@ -124,10 +128,15 @@ impl SufficiencyPolicy {
                 Json::Bool(required) => self.require_exchange = *required,
                 _ => return Err(wrong("true or false")),
             },
-            "min_mean_salience" => match value.as_f64() {
-                Some(mean) if (0.0..=1.0).contains(&mean) => self.min_mean_salience = mean as f32,
-                _ => return Err(wrong("a number between 0 and 1")),
-            },
+            "min_mean_salience" => {
+                let mean = match value {
+                    Json::Number(number) => number.as_f64(),
+                    _ => None,
+                };
+                let mean = mean.filter(|mean| (0.0..=1.0).contains(mean));
+                self.min_mean_salience =
+                    mean.ok_or_else(|| wrong("a number between 0 and 1"))? as f32;
+            }
             _ => return Err(format!("there is no key {}", shown(key))),
         }
         Ok(())
@@ -139,7 +148,10 @@ impl FromStr for SufficiencyPolicy {
     type Err = String;
 
     fn from_str(json: &str) -> Result<Self, String> {
-        match Json::parse(json).map_err(|error| format!("not valid JSON: {error}"))? {
+        if json.len() > POLICY_TEXT_MAX_BYTES {
+            return Err(format!("{} bytes are more than {POLICY_TEXT_MAX_BYTES}", json.len()));
+        }
+        match Json::read(json, POLICY_LIMITS, &|| {}).map_err(|error| error.to_string())? {
             Json::String(name) => {
                 Self::preset(&name).ok_or_else(|| format!("there is no preset {}", shown(&name)))
             }
@@ -189,6 +201,9 @@ mod tests {
             ("[]", "an array"),
             ("null", "null"),
             ("{", "JSON"),
+            (r#"{"min_turns":1e400}"#, "min_turns"),
+            (&" ".repeat(POLICY_TEXT_MAX_BYTES + 1), "65536"),
+            (&"[".repeat(200), "128"),
         ] {
             let error = json.parse::<SufficiencyPolicy>().unwrap_err();
             assert!(error.contains(named), "{json}: {error}");

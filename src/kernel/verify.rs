@@ -3,6 +3,7 @@
 use crate::attestation::{ATTESTATION_VERSION, ATTESTED, Attestation, TokenFields, digest};
 use crate::canonical::{SCHEMA_VERSION, hex};
 use crate::export::{graph_snapshot_hash, slice_id};
+use crate::interrupts::Interrupts;
 use crate::keys::{EpochKeys, Secret};
 use crate::parse::ParsedExport;
 use crate::policy::{POLICY_ID, SlicePolicy};
@@ -18,7 +19,7 @@ pub trait KeyRing {
     fn is_revoked(&self, kid: &str) -> bool;
     /// The secret shared with other verifiers of published tokens, if there is one.
     fn shared_v2_secret(&self) -> Option<&Secret>;
-    /// Called at least every 256 values of an export: a verifier that can be cancelled answers here.
+    /// Called often while an export is read and hashed: a verifier that can be cancelled answers here.
     fn check_interrupts(&self) {}
 }
 
@@ -131,10 +132,11 @@ impl Verdict {
 #[must_use]
 pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     let mut verdict = Verdict { outcomes: Vec::new(), export: None };
-    match ParsedExport::parse(text, &|| ring.check_interrupts()) {
+    let check_interrupts = || ring.check_interrupts();
+    match ParsedExport::parse(text, &check_interrupts) {
         Ok(export) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
-            check_slice(&mut verdict, &export);
+            check_slice(&mut verdict, &export, &check_interrupts);
             match &export.attestation {
                 Some((attestation, policy)) if attestation.status == ATTESTED => {
                     check_claim(&mut verdict, &export, attestation, policy, ring);
@@ -163,7 +165,7 @@ pub fn has_known_versions(export: &ParsedExport) -> bool {
 }
 
 /// What can be checked without a key.
-fn check_slice(verdict: &mut Verdict, export: &ParsedExport) {
+fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
     let ordered = export.is_ordered();
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
 
@@ -171,9 +173,16 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport) {
     let detail = format!("policy {}, schema {}", export.policy_id, export.schema_version);
     verdict.note(Check::Versions, versions, detail);
 
+    let interrupts = Interrupts::new(check_interrupts);
     let mut ids: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
-    ids.sort_unstable();
-    let contains = |id: TurnId| ids.binary_search(&id).is_ok();
+    ids.sort_unstable_by(|a, b| {
+        interrupts.item();
+        a.cmp(b)
+    });
+    let contains = |id: TurnId| {
+        interrupts.item();
+        ids.binary_search(&id).is_ok()
+    };
     let outside = export.edges.iter().filter(|e| !contains(e.parent) || !contains(e.child)).count();
     let anchor = if contains(export.anchor) { "is a turn" } else { "is no turn" };
     let boundary = outside == 0 && contains(export.anchor);
@@ -193,12 +202,14 @@ fn check_claim(
     let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
     verdict.note(Check::Budget, turns <= max_nodes, format!("{turns} of {max_nodes} turns"));
 
+    let check_interrupts = || ring.check_interrupts();
     let refs = export.turn_refs();
-    let selection = slice_id(export.anchor, &refs, &export.edges, &export.params_hash);
+    let all = (&refs[..], &export.edges[..]);
+    let selection = slice_id(export.anchor, all, &export.params_hash, &check_interrupts);
     verdict.compare(Check::SliceId, &export.slice_id, &selection);
-    let content = graph_snapshot_hash(&refs, export.edges.len());
+    let content = graph_snapshot_hash(&refs, export.edges.len(), &check_interrupts);
     verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
-    let everything = digest(export.anchor, &refs, &export.edges, &policy.quantized_text());
+    let everything = digest(export.anchor, all, &policy.quantized_text(), &check_interrupts);
     verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
 
     let keys = ring.keys(&attestation.kid);

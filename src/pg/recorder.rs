@@ -18,7 +18,7 @@ use super::bound_table::{
 use super::error::{SqlError, with_policy_hint};
 use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
 use super::relation;
-use super::session::row_security_applies_to;
+use super::session::{check_interrupts, row_security_applies_to};
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
     required("segment_id", &["segment_id"], Kind::Integer),
@@ -174,7 +174,7 @@ impl RecorderTable {
         let mut outcome = Ok(());
         with_policy_hint(self.rls, || {
             query(&self.statement(&template), &arguments, |row| {
-                pgrx::check_for_interrupts!();
+                check_interrupts();
                 read(&row).unwrap_or_else(|error| {
                     outcome = Err(error);
                     ControlFlow::Break(())
@@ -239,10 +239,10 @@ pub fn read_chunks(
     mut put: impl FnMut(i32, Chunk),
 ) -> Result<(), SqlError> {
     let per_pane = matches!(extent, Extent::Panes);
-    let (mut chunker, mut pane, mut index) = (Chunker::new(policy), None, 0);
+    let (mut chunker, mut pane, mut index) = (Chunker::new(policy, check_interrupts), None, 0);
     let mut put_ready = |chunker: &mut Chunker| {
         while let Some(chunk) = chunker.next_chunk() {
-            pgrx::check_for_interrupts!();
+            check_interrupts();
             // In one log the chunks that follow begin later still.
             if !per_pane && filter.is_behind(&chunk) {
                 return ControlFlow::Break(());
@@ -283,7 +283,7 @@ pub fn read_span(
     end: SpanEnd,
     mut put: impl FnMut(SpanRow),
 ) -> Result<(), SqlError> {
-    let mut span = Span::new(start, end);
+    let mut span = Span::new(start, end, check_interrupts);
     table.read(Extent::Range(start.position, end.position), |event| {
         if let Some(piece) = span.piece(&event).map_err(|error| no_span(&error))? {
             put((

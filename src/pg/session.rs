@@ -8,6 +8,11 @@ use super::error::SqlError;
 use super::graph::Graph;
 use super::relation;
 
+/// Answers a cancel or a timeout. To be called at least every 256 steps.
+pub fn check_interrupts() {
+    pgrx::check_for_interrupts!();
+}
+
 /// Whose rights apply when a slice is begun.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Caller {

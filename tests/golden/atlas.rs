@@ -82,9 +82,9 @@ impl Published {
         let mut sets = SliceSetsBuilder::default();
         for anchor in &self.anchor_set.anchors {
             let slice = slice(&mut store, &policy, *anchor).unwrap();
-            sets.push(&Export::new(&slice, &policy)).unwrap();
+            sets.push(&Export::new(&slice, &policy, &|| {})).unwrap();
         }
-        sets.finish(&|| {})
+        sets.finish(&|| {}).unwrap()
     }
 }
 

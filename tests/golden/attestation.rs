@@ -118,7 +118,7 @@ fn derived_keys_are_the_worked_ones() {
 fn exports_are_the_worked_ones_to_the_byte() {
     for case in worked() {
         let (slice, policy, keys) = (case.slice(), SlicePolicy::default(), case.keys());
-        let mut export = Export::new(&slice, &policy);
+        let mut export = Export::new(&slice, &policy, &|| {});
         let circumstances = Circumstances {
             graph: "default".to_owned(),
             role: "alice".to_owned(),

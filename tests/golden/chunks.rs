@@ -1,14 +1,15 @@
 //! The worked cases of `ft.recorder.chunking.v1`.
 
 use graph_kernel_tests::recorder::{ChunkCase, ExpectedChunk, chunk_cases, chunks_of};
-use kernel::chunking::event::events_of_json;
+use kernel::chunking::event::{JsonEvent, RecorderEvent, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
-use kernel::json::Json;
 
 fn chunked(case: &ChunkCase) -> Vec<ExpectedChunk> {
     let policy: ChunkingPolicy = case.policy.to_string().parse().unwrap();
-    let json = Json::parse(&serde_json::to_string(&case.events).unwrap()).unwrap();
-    let events = events_of_json(&json).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let text = serde_json::to_string(&case.events).unwrap();
+    let events = events_of_json(&text, &|| {});
+    let events = events.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let events: Vec<RecorderEvent<'_>> = events.iter().map(JsonEvent::event).collect();
     chunks_of(&policy, &events).into_iter().map(ExpectedChunk::from).collect()
 }
 

@@ -35,7 +35,7 @@ impl RecordedSlice {
     fn retaken(&self, store: &mut MemoryStore, limits: Limits) -> Self {
         let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
         let slice = Slicer::new(store, &policy, limits).slice(self.anchor).unwrap();
-        let export = Export::new(&slice, &policy);
+        let export = Export::new(&slice, &policy, &|| {});
         RecordedSlice {
             data: self.data.clone(),
             policy_name: self.policy_name.clone(),

@@ -293,7 +293,7 @@ fn five_turn_slices_are_the_published_ones() {
         let graph = REFERENCE.five_turns.graph(expected.content_hashes);
         let anchor = TurnId::from_u128(expected.anchor);
         let slice = slice(&mut MemoryStore::new(graph), &policy, anchor).unwrap();
-        let export = Export::new(&slice, &policy);
+        let export = Export::new(&slice, &policy, &|| {});
         let ids: Vec<u128> = export.turns.iter().map(|turn| turn.id.as_u128()).collect();
         assert_eq!(ids, expected.turns, "{}", expected.name);
         assert_eq!(export.edges.len(), expected.edges, "{}", expected.name);
@@ -317,7 +317,7 @@ fn a_turn_alone_is_sliced_as_published() {
     let graph = Graph { turns: turns.iter().map(Turn::from).collect(), edges: Vec::new() };
     let policy = SlicePolicy::default();
     let slice = slice(&mut MemoryStore::new(graph), &policy, turns[0].id).unwrap();
-    assert_exports_as(&Export::new(&slice, &policy), published);
+    assert_exports_as(&Export::new(&slice, &policy, &|| {}), published);
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_summary_is_the_published_services_slice_with_edges() {
     let graph = Graph { turns, edges: [(1, 2), (2, 4)].map(reply).to_vec() };
     let policy: SlicePolicy = r#"{"max_nodes":3,"max_radius":2}"#.parse().unwrap();
     let slice = slice(&mut MemoryStore::new(graph), &policy, id(1)).unwrap();
-    let summary = Export::new(&slice, &policy).summary_json();
+    let summary = Export::new(&slice, &policy, &|| {}).summary_json();
     let edges = format!(r#""edges":{},"#, json_text(&slice.edges));
     assert!(summary.contains(&edges), "{summary}");
     let selection =

@@ -82,7 +82,7 @@ impl Case {
     fn slice(&self) -> Expected {
         let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
         let slice = slice(&mut MemoryStore::new(self.graph()), &policy, self.anchor).unwrap();
-        let export = Export::new(&slice, &policy);
+        let export = Export::new(&slice, &policy, &|| {});
         Expected {
             turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
             edge_count: export.edges.len(),

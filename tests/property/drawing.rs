@@ -29,7 +29,7 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
     turns.sort_by_key(|selected| selected.turn.id);
     let edges = vec![Edge { parent: id(1), child: id(2), edge_type: EdgeType::Reference }];
     let slice = Slice { anchor: id(1), turns, edges };
-    let text = Export::new(&slice, &SlicePolicy::default()).to_json();
+    let text = Export::new(&slice, &SlicePolicy::default(), &|| {}).to_json();
     let mut export = ParsedExport::parse_whole(&text, &|| {}).unwrap();
     export.policy_id = policy_id.to_owned();
     export

@@ -86,14 +86,14 @@ proptest! {
         seed: u64,
     ) {
         let policy = params.policy();
-        let text = Export::new(&sliced(&case, &params), &policy).to_json();
+        let text = Export::new(&sliced(&case, &params), &policy, &|| {}).to_json();
         let mut random = fastrand::Rng::with_seed(seed);
         let Graph { mut turns, mut edges } = case.graph;
         random.shuffle(&mut turns);
         random.shuffle(&mut edges);
         let mut store = MemoryStore::new(Graph { turns, edges }).shuffled(random.u64(..));
         let slice = Slicer::new(&mut store, &policy, limits).slice(case.anchor).unwrap();
-        prop_assert_eq!(Export::new(&slice, &policy).to_json(), text);
+        prop_assert_eq!(Export::new(&slice, &policy, &|| {}).to_json(), text);
     }
 
     #[test]
@@ -142,9 +142,9 @@ proptest! {
     #[test]
     fn a_hundred_runs_give_the_same_bytes(case in graphs(), params in policies(1..=64)) {
         let policy = params.policy();
-        let text = Export::new(&sliced(&case, &params), &policy).to_json();
+        let text = Export::new(&sliced(&case, &params), &policy, &|| {}).to_json();
         for _ in 1..100 {
-            prop_assert_eq!(&Export::new(&sliced(&case, &params), &policy).to_json(), &text);
+            prop_assert_eq!(&Export::new(&sliced(&case, &params), &policy, &|| {}).to_json(), &text);
         }
     }
 }

@@ -71,11 +71,11 @@ proptest! {
         let mut slices = Vec::new();
         for anchor in anchors {
             let slice = slice(&mut store, &policy, anchor).unwrap();
-            let export = Export::new(&slice, &policy);
+            let export = Export::new(&slice, &policy, &|| {});
             builder.push(&export).unwrap();
             slices.push(plain(&slice, &export));
         }
-        let sets = builder.finish(&|| {});
+        let sets = builder.finish(&|| {}).unwrap();
         prop_assert_eq!(overlaps(&sets, min_jaccard), expected_overlaps(&slices, min_jaccard));
 
         let turns: BTreeSet<TurnId> = slices.iter().flat_map(|s| &s.turns).copied().collect();

@@ -154,7 +154,7 @@ fn batch_texts(client: &mut Client, anchors: &[TurnId], policy: &str) -> Vec<(Tu
 fn kernel_text(store: &mut MemoryStore, anchor: TurnId, policy: &str) -> String {
     let policy: SlicePolicy = policy.parse().unwrap();
     let slice = kernel::slicer::slice(store, &policy, anchor).unwrap();
-    Export::new(&slice, &policy).to_json()
+    Export::new(&slice, &policy, &|| {}).to_json()
 }
 
 /// One of the small graphs; rows stay JSON for the server to read.

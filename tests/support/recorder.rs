@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
-use kernel::chunking::chunker::chunks;
+use kernel::chunking::chunker::Chunker;
 use kernel::chunking::event::{Offset, RecorderEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use serde::{Deserialize, Serialize};
@@ -112,5 +112,13 @@ pub fn chunk_cases() -> Vec<ChunkCase> {
 /// The chunks of events that are in log order.
 #[must_use]
 pub fn chunks_of(policy: &ChunkingPolicy, events: &[RecorderEvent<'_>]) -> Vec<Chunk> {
-    chunks(policy, events, &mut || {})
+    let mut chunker = Chunker::new(policy.clone(), || {});
+    let mut chunks = Vec::new();
+    for event in events {
+        chunker.push(event);
+        chunks.extend(std::iter::from_fn(|| chunker.next_chunk()));
+    }
+    chunker.finish();
+    chunks.extend(std::iter::from_fn(|| chunker.next_chunk()));
+    chunks
 }

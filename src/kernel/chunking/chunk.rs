@@ -1,10 +1,13 @@
 //! A chunk: what is embedded, and where in the log it came from.
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
 use super::event::Offset;
+use crate::canonical::hex;
 use crate::content::sha256_hex;
+use crate::interrupts::Interrupts;
 
 /// Whose text a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +149,16 @@ impl Draft {
     }
 
     /// The chunk, after the one with this id.
-    pub fn finish(self, previous_id: Option<&str>, is_open: bool) -> Chunk {
-        let content_hash = sha256_hex(self.text.as_bytes());
+    pub fn finish(
+        self,
+        previous_id: Option<&str>,
+        is_open: bool,
+        check_interrupts: &dyn Fn(),
+    ) -> Chunk {
+        let mut content = Sha256::new();
+        let interrupts = Interrupts::new(check_interrupts);
+        interrupts.pieces(self.text.as_bytes()).for_each(|piece| content.update(piece));
+        let content_hash = hex(&content.finalize());
         let chunk_id = sha256_hex(
             format!(
                 "{POLICY_VERSION}:{}:{}:{}:{}:{content_hash}",

@@ -6,6 +6,7 @@ use super::chunk::{Beginning, Chunk, Direction, Draft, DraftOverlap};
 use super::event::{EventKind, Offset, RecorderEvent};
 use super::glue::Glue;
 use super::policy::ChunkingPolicy;
+use crate::interrupts::Interrupts;
 
 /// Makes chunks of events in log order.
 ///
@@ -14,6 +15,7 @@ use super::policy::ChunkingPolicy;
 /// the pane.
 pub struct Chunker {
     policy: ChunkingPolicy,
+    check_interrupts: fn(),
     open: Option<Draft>,
     cut: Option<CutEvent>,
     glue: Glue,
@@ -41,27 +43,14 @@ struct EventFacts {
     direction: Direction,
 }
 
-/// All chunks of events that are in log order; `tick` is called before each event.
-pub fn chunks(
-    policy: &ChunkingPolicy,
-    events: &[RecorderEvent<'_>],
-    tick: &mut dyn FnMut(),
-) -> Vec<Chunk> {
-    let mut chunker = Chunker::new(policy.clone());
-    for event in events {
-        tick();
-        chunker.push(event);
-    }
-    chunker.finish();
-    chunker.ready.into()
-}
-
 impl Chunker {
-    /// A chunker at the start of a log or at a resume point.
+    /// A chunker at the start of a log or at a resume point. `check_interrupts` is called before each event
+    /// and piece of one, and within long ones.
     #[must_use]
-    pub fn new(policy: ChunkingPolicy) -> Self {
+    pub fn new(policy: ChunkingPolicy, check_interrupts: fn()) -> Self {
         Chunker {
             policy,
+            check_interrupts,
             open: None,
             cut: None,
             glue: Glue::default(),
@@ -75,13 +64,14 @@ impl Chunker {
         while self.cut.is_some() {
             self.cut_piece();
         }
+        (self.check_interrupts)();
         let direction = match event.kind {
             EventKind::Ingress => Direction::Ingress,
             EventKind::Egress => Direction::Egress,
             EventKind::Boundary => return self.close(),
         };
-        let contribution = event.contribution();
-        let chars = contribution.chars().count();
+        let contribution = event.contribution(&self.check_interrupts);
+        let chars = Interrupts::new(&self.check_interrupts).chars(&contribution);
         let mut began_by = Beginning::Hard;
         if let Some(open) = &mut self.open {
             let ms = event.occurred_at_ms;
@@ -149,6 +139,7 @@ impl Chunker {
     }
 
     fn cut_piece(&mut self) {
+        (self.check_interrupts)();
         let Some(mut cut) = self.cut.take() else { return };
         self.begin(&mut cut, Beginning::SoftSplit);
         self.cut = (cut.char < cut.chars).then_some(cut);
@@ -180,7 +171,7 @@ impl Chunker {
         let bytes = if taken == left {
             rest.len()
         } else {
-            rest.char_indices().nth(taken).map_or(rest.len(), |(byte, _)| byte)
+            Interrupts::new(&self.check_interrupts).char_start(rest, taken)
         };
         text.push_str(&rest[..bytes]);
         let event = &cut.event;
@@ -213,7 +204,7 @@ impl Chunker {
     }
 
     fn emit(&mut self, draft: Draft, is_open: bool) {
-        let chunk = draft.finish(self.last_id.as_deref(), is_open);
+        let chunk = draft.finish(self.last_id.as_deref(), is_open, &self.check_interrupts);
         self.last_id = Some(chunk.chunk_id.clone());
         self.ready.push_back(chunk);
     }
@@ -236,8 +227,10 @@ mod tests {
     }
 
     fn sizes(policy: &str, events: &[RecorderEvent<'_>]) -> Vec<usize> {
-        let chunks = chunks(&policy.parse().unwrap(), events, &mut || {});
-        chunks.iter().map(|chunk| chunk.event_ids.len()).collect()
+        let mut chunker = Chunker::new(policy.parse().unwrap(), || {});
+        events.iter().for_each(|event| chunker.push(event));
+        chunker.finish();
+        std::iter::from_fn(|| chunker.next_chunk()).map(|chunk| chunk.event_ids.len()).collect()
     }
 
     #[test]

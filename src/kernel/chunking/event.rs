@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::json::{Json, shown};
+use crate::interrupts::{CHECKED_BYTES, Interrupts};
+use crate::json::{Json, JsonError, Limits, Reader, shown};
 
 /// The only version of events there is.
 pub const EVENT_SCHEMA: &str = "ft.recorder.event.v1";
@@ -168,18 +169,32 @@ impl<'a> RecorderEvent<'a> {
     /// The event's part of a chunk's text: marker and text, line ends LF, one final LF dropped,
     /// the right end of every line trimmed of Unicode white space. Empty for a boundary.
     #[must_use]
-    pub fn contribution(&self) -> String {
+    pub fn contribution(&self, check_interrupts: &dyn Fn()) -> String {
         let marker = match self.kind {
             EventKind::Ingress => "[IN] ",
             EventKind::Egress => "[OUT] ",
             EventKind::Boundary => return String::new(),
+        };
+        let interrupts = Interrupts::new(check_interrupts);
+        let line_end = |text: &str| {
+            let mut before = 0;
+            for piece in text.as_bytes().chunks(CHECKED_BYTES) {
+                let end = piece.iter().position(|b| matches!(b, b'\r' | b'\n'));
+                let seen = end.unwrap_or(piece.len());
+                interrupts.bytes(seen + 1);
+                before += seen;
+                if end.is_some() {
+                    break;
+                }
+            }
+            before
         };
         let mut contribution = String::with_capacity(marker.len() + self.text.len());
         contribution.push_str(marker);
         let mut line_start = 0;
         let mut rest = self.text;
         loop {
-            let end = rest.bytes().position(|b| matches!(b, b'\r' | b'\n')).unwrap_or(rest.len());
+            let end = line_end(rest);
             contribution.push_str(&rest[..end]);
             let trimmed = contribution[line_start..].trim_end().len();
             contribution.truncate(line_start + trimmed);
@@ -195,6 +210,70 @@ impl<'a> RecorderEvent<'a> {
     }
 }
 
+/// An event of a JSON array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonEvent {
+    offset: Offset,
+    event_id: Box<str>,
+    pane_id: i64,
+    session_id: Option<Box<str>>,
+    occurred_at_ms: i64,
+    kind: EventKind,
+    text: Box<str>,
+}
+
+impl JsonEvent {
+    /// The event.
+    #[must_use]
+    pub fn event(&self) -> RecorderEvent<'_> {
+        RecorderEvent {
+            offset: self.offset,
+            event_id: &self.event_id,
+            pane_id: self.pane_id,
+            session_id: self.session_id.as_deref(),
+            occurred_at_ms: self.occurred_at_ms,
+            kind: self.kind,
+            text: &self.text,
+        }
+    }
+}
+
+/// Why a JSON array of events is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventsError {
+    /// The text is no JSON, or has more than is read.
+    Json(JsonError),
+    /// An event is not valid.
+    Event(EventError),
+}
+
+impl fmt::Display for EventsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => write!(f, "events are {error}"),
+            Self::Event(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EventsError {}
+
+impl From<JsonError> for EventsError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// The longest text of a JSON array of events, in bytes.
+pub const EVENTS_MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// A valid event takes a hundred bytes: no more than 320 000 of them are held.
+const EVENTS_LIMITS: Limits =
+    Limits { bytes: EVENTS_MAX_BYTES, values: 4_000_000, token_bytes: EVENTS_MAX_BYTES };
+
+/// The most values where an event has a string, a number or true and false.
+const FIELD_MAX_VALUES: usize = 64;
+
 /// The events of a JSON array in log order.
 ///
 /// An event is an object with the fields of [`StoredEvent`]; segment_id, ordinal and byte_offset may
@@ -203,33 +282,91 @@ impl<'a> RecorderEvent<'a> {
 ///
 /// # Errors
 /// The first event in the array that is not valid, by its position in the array and its name.
-pub fn events_of_json(json: &Json) -> Result<Vec<RecorderEvent<'_>>, EventError> {
-    let Json::Array(items) = json else {
-        return Err(EventError(format!("events must be a JSON array, not {json}")));
-    };
-    let mut events = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let event = event_of_json(item)
-            .and_then(RecorderEvent::try_from)
-            .map_err(|error| EventError(format!("events[{index}]: {error}")))?;
-        events.push(event);
+pub fn events_of_json(
+    text: &str,
+    check_interrupts: &dyn Fn(),
+) -> Result<Vec<JsonEvent>, EventsError> {
+    let mut reader = Reader::new(text, EVENTS_LIMITS, check_interrupts)?;
+    if !reader.at_array() {
+        let json =
+            if reader.at_object() { Json::Object(Vec::new()) } else { reader.value_within(1)? };
+        let message = format!("events must be a JSON array, not {json}");
+        return Err(EventsError::Event(EventError(message)));
     }
-    events.sort_by_key(RecorderEvent::log_order);
+    let mut events = Vec::new();
+    reader.array(|reader| {
+        let index = events.len();
+        let event = event_of_json(reader)?
+            .map_err(|error| EventsError::Event(EventError(format!("events[{index}]: {error}"))));
+        events.push(event?);
+        Ok::<_, EventsError>(())
+    })?;
+    reader.finish()?;
+    let interrupts = Interrupts::new(check_interrupts);
+    events.sort_by(|a, b| {
+        interrupts.item();
+        a.event().log_order().cmp(&b.event().log_order())
+    });
     Ok(events)
 }
 
-fn event_of_json(json: &Json) -> Result<StoredEvent<'_>, EventError> {
-    let Json::Object(entries) = json else {
-        return Err(EventError(format!("an event must be a JSON object, not {json}")));
-    };
+/// The fields of an event, by which they are kept while it is read.
+const FIELDS: [&str; 11] = [
+    "segment_id",
+    "ordinal",
+    "byte_offset",
+    "pane_id",
+    "occurred_at_ms",
+    "event_id",
+    "session_id",
+    "event_type",
+    "text",
+    "schema_version",
+    "is_gap",
+];
+
+type Fields<'a> = [Option<Json<'a>>; FIELDS.len()];
+
+/// The next value of an array of events.
+fn event_of_json(reader: &mut Reader<'_, '_>) -> Result<Result<JsonEvent, EventError>, JsonError> {
+    if !reader.at_object() {
+        let json =
+            if reader.at_array() { Json::Array(Vec::new()) } else { reader.value_within(1)? };
+        return Ok(Err(EventError(format!("an event must be a JSON object, not {json}"))));
+    }
+    let (mut fields, mut nested) = (Fields::default(), Fields::default());
+    reader.object(|reader, key| {
+        if key == "offset" && reader.at_object() {
+            return reader.object(|reader, key| read_field(reader, &key, &mut nested));
+        }
+        read_field(reader, &key, &mut fields)
+    })?;
+    for (field, nested) in fields.iter_mut().zip(nested) {
+        if nested.is_some() {
+            *field = nested;
+        }
+    }
+    Ok(owned_event(&fields))
+}
+
+fn read_field<'a>(
+    reader: &mut Reader<'a, '_>,
+    key: &str,
+    fields: &mut Fields<'a>,
+) -> Result<(), JsonError> {
+    match FIELDS.iter().position(|field| *field == key) {
+        Some(place) => fields[place] = Some(reader.value_within(FIELD_MAX_VALUES)?),
+        None => reader.skip()?,
+    }
+    Ok(())
+}
+
+fn owned_event(fields: &Fields<'_>) -> Result<JsonEvent, EventError> {
     let mut event = StoredEvent::default();
     let mut wrong = Ok(());
-    let nested = entries.iter().find_map(|(key, value)| match value {
-        Json::Object(offset) if key == "offset" => Some(offset.as_slice()),
-        _ => None,
-    });
-    for (key, value) in entries.iter().chain(nested.unwrap_or_default()) {
-        let read = match key.as_str() {
+    for (key, value) in FIELDS.iter().zip(fields) {
+        let Some(value) = value else { continue };
+        let read = match *key {
             "segment_id" => bigint(value).map(|n| event.segment_id = n),
             "ordinal" => bigint(value).map(|n| event.ordinal = n),
             "byte_offset" => bigint(value).map(|n| event.byte_offset = n),
@@ -240,32 +377,37 @@ fn event_of_json(json: &Json) -> Result<StoredEvent<'_>, EventError> {
             "event_type" => string(value).map(|s| event.event_type = s),
             "text" => string(value).map(|s| event.text = s),
             "schema_version" => string(value).map(|s| event.schema_version = s),
-            "is_gap" => boolean(value).map(|b| event.is_gap = b),
-            _ => Ok(()),
+            _ => boolean(value).map(|b| event.is_gap = b),
         };
         if let (Err(wanted), Ok(())) = (read, &wrong) {
             wrong = Err((key, wanted, value));
         }
     }
-    match wrong {
-        Ok(()) => Ok(event),
-        Err((key, wanted, value)) => {
-            Err(event.error(format_args!("{key} must be {wanted}, not {value}")))
-        }
+    if let Err((key, wanted, value)) = wrong {
+        return Err(event.error(format_args!("{key} must be {wanted}, not {value}")));
     }
+    let event = RecorderEvent::try_from(event)?;
+    Ok(JsonEvent {
+        offset: event.offset,
+        event_id: event.event_id.into(),
+        pane_id: event.pane_id,
+        session_id: event.session_id.map(Box::from),
+        occurred_at_ms: event.occurred_at_ms,
+        kind: event.kind,
+        text: event.text.into(),
+    })
 }
 
-fn bigint(json: &Json) -> Result<Option<i64>, &'static str> {
-    match json {
-        Json::Null => Ok(None),
-        Json::Integer(n) => {
-            i64::try_from(*n).map(Some).map_err(|_| "an integer in the range of bigint")
-        }
-        _ => Err("an integer in the range of bigint"),
-    }
+fn bigint(json: &Json<'_>) -> Result<Option<i64>, &'static str> {
+    let integer = match json {
+        Json::Null => return Ok(None),
+        Json::Number(number) => number.written_integer(),
+        _ => None,
+    };
+    integer.map(Some).ok_or("an integer in the range of bigint")
 }
 
-fn boolean(json: &Json) -> Result<Option<bool>, &'static str> {
+fn boolean(json: &Json<'_>) -> Result<Option<bool>, &'static str> {
     match json {
         Json::Null => Ok(None),
         Json::Bool(value) => Ok(Some(*value)),
@@ -273,7 +415,7 @@ fn boolean(json: &Json) -> Result<Option<bool>, &'static str> {
     }
 }
 
-fn string(json: &Json) -> Result<Option<&str>, &'static str> {
+fn string<'j>(json: &'j Json<'_>) -> Result<Option<&'j str>, &'static str> {
     match json {
         Json::Null => Ok(None),
         Json::String(text) => Ok(Some(text)),
@@ -297,7 +439,7 @@ mod tests {
             text: Some(text),
             ..StoredEvent::default()
         };
-        RecorderEvent::try_from(stored).unwrap().contribution()
+        RecorderEvent::try_from(stored).unwrap().contribution(&|| {})
     }
 
     #[test]
@@ -348,8 +490,7 @@ mod tests {
             ),
         ];
         for (text, message) in cases {
-            let json = Json::parse(text).unwrap();
-            assert_eq!(events_of_json(&json).unwrap_err().to_string(), message);
+            assert_eq!(events_of_json(text, &|| {}).unwrap_err().to_string(), message);
         }
     }
 }

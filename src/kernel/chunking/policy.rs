@@ -1,5 +1,6 @@
 //! The parameters of chunking.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 use super::POLICY_VERSION;
 use crate::canonical::{json_hash, json_text};
 use crate::json::{Json, shown};
-use crate::policy::{POLICY_TEXT_MAX_BYTES, PolicyError};
+use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 /// The most a parameter may be: what an integer of SQL holds.
 const MAX: i64 = i32::MAX as i64;
@@ -97,14 +98,14 @@ impl ChunkingPolicy {
         json_hash(self)
     }
 
-    fn from_entries(entries: Vec<(String, Json)>) -> Result<Self, PolicyError> {
+    fn from_entries(entries: Vec<(Cow<'_, str>, Json<'_>)>) -> Result<Self, PolicyError> {
         let mut policy = Self::default();
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<Cow<'_, str>> = Vec::new();
         for (key, value) in entries {
             if seen.contains(&key) {
                 return Err(wrong(format_args!("key {} is given twice", shown(&key))));
             }
-            let (parameter, min) = match key.as_str() {
+            let (parameter, min) = match key.as_ref() {
                 "version" => {
                     match &value {
                         Json::String(version) if version == POLICY_VERSION => {}
@@ -126,14 +127,15 @@ impl ChunkingPolicy {
                 "overlap_chars" => (&mut policy.overlap_chars, 0),
                 _ => return Err(wrong(format_args!("has no key {}", shown(&key)))),
             };
-            *parameter = match value {
-                Json::Integer(n) if (i128::from(min)..=i128::from(MAX)).contains(&n) => n as i64,
-                _ => {
-                    return Err(wrong(format_args!(
-                        "key {key:?} must be an integer between {min} and {MAX}, not {value}"
-                    )));
-                }
+            let written = match value {
+                Json::Number(number) => number.written_integer(),
+                _ => None,
             };
+            *parameter = written.filter(|n| (min..=MAX).contains(n)).ok_or_else(|| {
+                wrong(format_args!(
+                    "key {key:?} must be an integer between {min} and {MAX}, not {value}"
+                ))
+            })?;
             seen.push(key);
         }
         Ok(policy)
@@ -144,29 +146,18 @@ impl FromStr for ChunkingPolicy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        if text.len() > POLICY_TEXT_MAX_BYTES {
-            return Err(PolicyError::TooLong(format!(
-                "chunking policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
-                text.len()
-            )));
-        }
+        check_length("chunking", text)?;
         let text = text.trim_ascii();
         if text == "default" {
             return Ok(Self::default());
         }
-        match Json::parse(text) {
+        match Json::read(text, POLICY_LIMITS, &|| {}) {
             Ok(Json::Object(entries)) => Self::from_entries(entries),
             Ok(Json::String(name)) if name == "default" => Ok(Self::default()),
             Ok(other) => {
                 Err(wrong(format_args!("must be a JSON object or \"default\", not {other}")))
             }
-            // Valid JSON all the same: a number that no binary64 holds.
-            Err(error) if error.to_string().starts_with("number out of range") => {
-                Err(wrong(format_args!("has a {error}")))
-            }
-            Err(error) => {
-                Err(PolicyError::Syntax(format!("chunking policy is not valid JSON: {error}")))
-            }
+            Err(error) => Err(PolicyError::of_json("chunking", error)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::event::{EventKind, RecorderEvent};
+use crate::interrupts::Interrupts;
 
 /// One end of a span: an event's position, and a character of its contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +67,14 @@ pub struct Span {
     end: SpanEnd,
     pane_id: Option<i64>,
     ended: bool,
+    check_interrupts: fn(),
 }
 
 impl Span {
-    /// The span between two ends.
+    /// The span between two ends. `check_interrupts` is called within long events.
     #[must_use]
-    pub fn new(start: SpanEnd, end: SpanEnd) -> Self {
-        Span { start, end, pane_id: None, ended: false }
+    pub fn new(start: SpanEnd, end: SpanEnd, check_interrupts: fn()) -> Self {
+        Span { start, end, pane_id: None, ended: false, check_interrupts }
     }
 
     /// What the span holds of an event: nothing of boundaries and of other panes than its first event's.
@@ -89,8 +91,9 @@ impl Span {
             let is_end = [self.start.position, self.end.position].contains(&position);
             return if is_end { Err(SpanError::NoText(position)) } else { Ok(None) };
         }
-        let contribution = event.contribution();
-        let chars = contribution.chars().count() as i64;
+        let interrupts = Interrupts::new(&self.check_interrupts);
+        let contribution = event.contribution(&self.check_interrupts);
+        let chars = interrupts.chars(&contribution) as i64;
         let start = if position == self.start.position { self.start.char } else { 0 };
         self.ended = position == self.end.position;
         let end = if self.ended { self.end.char } else { chars };
@@ -101,7 +104,9 @@ impl Span {
         let text = if (start, end) == (0, chars) {
             contribution
         } else {
-            contribution.chars().skip(start_char).take(end_char - start_char).collect()
+            let from = interrupts.char_start(&contribution, start_char);
+            let rest = &contribution[from..];
+            rest[..interrupts.char_start(rest, end_char - start_char)].to_owned()
         };
         Ok(Some(SpanPiece { start_char, end_char, text }))
     }

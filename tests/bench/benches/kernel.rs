@@ -51,9 +51,9 @@ fn slicing(criterion: &mut Criterion) {
         bencher.iter(|| slice(&mut store, black_box(&policy), anchor));
     });
     criterion.bench_function("fingerprints of 256 turns", |bencher| {
-        bencher.iter(|| Export::new(black_box(&taken), &policy));
+        bencher.iter(|| Export::new(black_box(&taken), &policy, &|| {}));
     });
-    let export = Export::new(&taken, &policy);
+    let export = Export::new(&taken, &policy, &|| {});
     criterion.bench_function("JSON of 256 turns", |bencher| {
         bencher.iter(|| black_box(&export).to_json())
     });

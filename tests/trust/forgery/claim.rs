@@ -6,14 +6,13 @@ use graph_kernel_tests::key_ring::TestRing;
 use kernel::attestation::Circumstances;
 use kernel::edge::{Edge, EdgeType};
 use kernel::export::Export;
-use kernel::json::Json;
 use kernel::keys::{EpochKeys, Secret};
 use kernel::policy::SlicePolicy;
 use kernel::slice::{SelectedTurn, Slice};
 use kernel::turn::{Phase, Role, Turn, TurnId};
 use kernel::verify::verify;
 
-use crate::document::Document;
+use crate::document::{Document, Json};
 
 /// A slice with all that is signed of it.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ impl Claim {
 
     /// The export that these keys sign.
     pub fn signed_with(&self, keys: &EpochKeys) -> Document {
-        let mut export = Export::new(&self.slice, &self.policy);
+        let mut export = Export::new(&self.slice, &self.policy, &|| {});
         export.attest(&self.policy, keys, &keys.v2, self.circumstances.clone());
         Document::parse(&export.to_json())
     }

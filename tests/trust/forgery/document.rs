@@ -1,7 +1,51 @@
 //! An export as a tree that forgers can edit: key order, duplicate keys and the spelling of
 //! numbers are theirs to choose.
 
-use kernel::json::Json;
+use std::fmt;
+
+use kernel::json::{self, Limits};
+
+/// A JSON value that forgers can edit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    String(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl From<json::Json<'_>> for Json {
+    fn from(read: json::Json<'_>) -> Self {
+        match read {
+            json::Json::Null => Json::Null,
+            json::Json::Bool(on) => Json::Bool(on),
+            json::Json::Number(number) => match number.text().parse() {
+                Ok(integer) => Json::Integer(integer),
+                Err(_) => Json::Float(number.as_f64().unwrap()),
+            },
+            json::Json::String(text) => Json::String(text.into_owned()),
+            json::Json::Array(items) => Json::Array(items.into_iter().map(Json::from).collect()),
+            json::Json::Object(entries) => Json::Object(
+                entries.into_iter().map(|(key, value)| (key.into_owned(), value.into())).collect(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(on) => write!(f, "{on}"),
+            Json::Integer(n) => write!(f, "{n}"),
+            Json::Float(n) => write!(f, "{n:?}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
 
 /// A path of keys and positions from the root: `["turns", "0", "role"]`.
 pub type Path = Vec<String>;
@@ -12,7 +56,8 @@ pub struct Document(pub Json);
 
 impl Document {
     pub fn parse(text: &str) -> Self {
-        Document(Json::parse(text).unwrap())
+        let limits = Limits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+        Document(json::Json::read(text, limits, &|| {}).unwrap().into())
     }
 
     /// Compact JSON.

@@ -1,9 +1,7 @@
 //! Edited circumstances, policies and statuses.
 
-use kernel::json::Json;
-
 use crate::claim::{Claim, reason, ring, string};
-use crate::document::Document;
+use crate::document::{Document, Json};
 
 /// The genuine export with one value of it edited.
 fn edited(path: &str, value: &str) -> Document {

@@ -1,9 +1,9 @@
 //! Turns with edited fields.
 
-use kernel::json::Json;
 use kernel::turn::{Phase, Role, Turn};
 
 use crate::claim::{Claim, id, reason};
+use crate::document::Json;
 
 type Edit = (&'static str, fn(&mut Turn), &'static str);
 

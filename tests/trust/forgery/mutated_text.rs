@@ -2,8 +2,10 @@
 //! what the genuine export said.
 
 use fastrand::Rng;
+use kernel::json::{Json, JsonError, Limits};
 use kernel::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
+use serde_json::Value;
 
 use crate::claim::{Claim, reason_of};
 
@@ -108,6 +110,44 @@ fn policies_hold(texts: u64, seed: u64) {
             assert_eq!(policy.canonical_text().parse(), Ok(policy), "{text}");
         }
     }
+}
+
+/// What is read, as serde_json reads it.
+fn value_of(json: Json<'_>) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(on) => Value::Bool(on),
+        Json::Number(number) => serde_json::from_str(number.text()).unwrap(),
+        Json::String(text) => Value::String(text.into_owned()),
+        Json::Array(items) => items.into_iter().map(value_of).collect(),
+        Json::Object(entries) => {
+            entries.into_iter().map(|(key, value)| (key.into_owned(), value_of(value))).collect()
+        }
+    }
+}
+
+#[test]
+fn texts_are_json_where_another_reader_says_so() {
+    let limits = Limits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+    let mut random = Rng::with_seed(3);
+    let genuine = r#"{"a":[1,-0.5e+3,true,null,"x\"\\\u00e9\ud83d\ude00é"],"b":{"c":{}, "d":[ ]}}"#;
+    let mut valid = 0;
+    for _ in 0..SOME {
+        let text = broken(genuine, &mut random);
+        let read = Json::read(&text, limits, &|| ());
+        match serde_json::from_str::<Value>(&text) {
+            Ok(value) => {
+                valid += 1;
+                assert_eq!(value_of(read.unwrap()), value, "{text}");
+            }
+            // JSON all the same: only no binary64 holds it.
+            Err(error) if error.to_string().starts_with("number out of range") => {
+                assert!(!matches!(read, Err(JsonError::TooDeep)), "{text}");
+            }
+            Err(_) => assert!(matches!(read, Err(JsonError::Syntax(..))), "{text}"),
+        }
+    }
+    assert!(valid > SOME / 100, "{valid}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::claim::{Claim, id, ring};
 
 fn signed_by(claim: &Claim, keys: &EpochKeys, edit: impl FnOnce(&mut Provenance)) -> Provenance {
-    let mut export = Export::new(&claim.slice, &claim.policy);
+    let mut export = Export::new(&claim.slice, &claim.policy, &|| {});
     export.attest(&claim.policy, keys, &keys.v2, claim.circumstances.clone());
     let mut provenance = Provenance {
         query_id: Uuid::from_u128(7),

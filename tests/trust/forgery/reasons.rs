@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::json::Json;
 use kernel::verify::{Check, verify};
 
 use crate::claim::{Claim, ring};
-use crate::document::Document;
+use crate::document::{Document, Json};
 
 /// As documented.
 const REASONS: [&str; 14] = [

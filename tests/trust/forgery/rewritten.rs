@@ -4,14 +4,13 @@
 use fastrand::Rng;
 use kernel::attestation::Circumstances;
 use kernel::edge::{Edge, EdgeType};
-use kernel::json::Json;
 use kernel::policy::SlicePolicy;
 use kernel::slice::Slice;
 use kernel::turn::{Phase, Role, Turn, TurnId};
 use proptest::prelude::*;
 
 use crate::claim::{Claim, reason_of, selected};
-use crate::document::{Document, quoted};
+use crate::document::{Document, Json, quoted};
 
 /// A claim over a random slice: any ids, texts and numbers that a turn can have.
 fn random_claim(random: &mut Rng) -> Claim {
@@ -221,6 +220,34 @@ proptest! {
         ] {
             prop_assert_eq!(reason_of(&text), "ok", "{}", text);
         }
+    }
+
+    #[test]
+    fn a_digit_more_makes_another_number(seed in any::<u64>()) {
+        let mut random = Rng::with_seed(seed);
+        let genuine = random_claim(&mut random).signed();
+        let numbers = genuine.scalars().into_iter().filter(|path| {
+            matches!(genuine.clone().at(path), Json::Integer(_) | Json::Float(_))
+        });
+        let numbers: Vec<_> = numbers.collect();
+        let path = &numbers[random.usize(..numbers.len())];
+        let mut marked = genuine.clone();
+        let number = std::mem::replace(marked.at(path), Json::String("here".to_owned()));
+        let spelling = match number {
+            Json::Integer(n) => format!("{n}."),
+            Json::Float(n) if random.bool() => n.to_string(),
+            Json::Float(n) => f64::from(n as f32).to_string(),
+            _ => unreachable!("a number"),
+        };
+        let point = if spelling.contains('.') { "" } else { "." };
+        let zeros = "0".repeat(random.usize(..30));
+        let spelled = |digit: u8| {
+            let spelling = format!("{spelling}{point}{zeros}{digit}");
+            marked.text().replace("\"here\"", &spelling)
+        };
+        prop_assert_eq!(reason_of(&spelled(0)), "ok", "{}", spelled(0));
+        let text = spelled(random.u8(1..=9));
+        prop_assert_ne!(reason_of(&text), "ok", "{}", text);
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use kernel::edge::{Edge, EdgeType};
-use kernel::json::Json;
 use kernel::parse::{EXPORT_MAX_BYTES, ParsedExport};
 
 use crate::claim::{Claim, id, reason, reason_of, selected, turn};
-use crate::document::Document;
+use crate::document::{Document, Json};
 
 fn genuine() -> Document {
     Claim::genuine().signed()

@@ -2,13 +2,12 @@
 
 use kernel::attestation::TokenFields;
 use kernel::canonical::{SCHEMA_VERSION, hex};
-use kernel::json::Json;
 use kernel::keys::Secret;
 use kernel::policy::{POLICY_ID, SlicePolicy};
 use kernel::verify::verify;
 
 use crate::claim::{Claim, id, reason, ring, string};
-use crate::document::Document;
+use crate::document::{Document, Json};
 
 const TOKENS: [&str; 2] = ["admissibility_token", "attestation.token"];
 
