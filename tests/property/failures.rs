@@ -1,11 +1,8 @@
 //! Graphs and bounds that give no slice give an error that says so.
 
-use std::convert::Infallible;
-
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::policy::SlicePolicy;
-use kernel::slice::Slice;
 use kernel::slicer::{Limits, SliceError, Slicer, slice};
 use kernel::turn::{Phase, Turn, TurnId};
 use proptest::prelude::*;
@@ -22,39 +19,6 @@ fn with_copy(graph: &Graph, of: TurnId, seed: u64) -> Graph {
     let place = fastrand::Rng::with_seed(seed).usize(..=graph.turns.len());
     graph.turns.insert(place, copy);
     graph
-}
-
-/// The slices of three turns at the 21st and the 22nd of forty in a row, one of which is stored twice:
-/// each alone, and read together.
-fn slices_in_a_chain(duplicate: usize) -> [[Result<Slice, SliceError<Infallible>>; 2]; 2] {
-    let chain = chain(40);
-    let anchors = [20, 21].map(|place| chain.turns[place].id);
-    let mut store = MemoryStore::new(with_copy(&chain, chain.turns[duplicate].id, 1));
-    let policy = r#"{"max_nodes": 3}"#.parse().unwrap();
-    let alone = anchors.map(|anchor| slice(&mut store, &policy, anchor));
-    let mut slicer = Slicer::new(&mut store, &policy, Limits::default());
-    let together = [0, 1].map(|at| slicer.slice_before(anchors[at], &anchors[at + 1..]));
-    [alone, together]
-}
-
-#[test]
-fn a_duplicate_is_found_however_it_was_read() {
-    let duplicate = |slice: &Result<Slice, SliceError<Infallible>>| match slice {
-        Err(SliceError::DuplicateTurn(_)) => true,
-        slice => {
-            assert_eq!(slice.as_ref().unwrap().turns.len(), 3);
-            false
-        }
-    };
-    for place in 0..40 {
-        let [alone, together] = slices_in_a_chain(place);
-        assert_eq!(alone, together);
-        let near = |anchor: usize| place.abs_diff(anchor) < 3;
-        assert!(!duplicate(&alone[0]) || near(20));
-        assert!(!duplicate(&alone[1]) || near(21));
-        assert!(duplicate(&alone[0]) || place != 20);
-        assert!(duplicate(&alone[1]) || place != 21);
-    }
 }
 
 #[test]
