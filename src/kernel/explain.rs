@@ -7,7 +7,7 @@ use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::{Rank, priority};
 use crate::slice::Slice;
-use crate::slicer::{Limits, SliceError, observe, slice_observed};
+use crate::slicer::{Limits, SliceError, slice_observed};
 use crate::store::{GraphStore, ScoredTurn};
 use crate::turn::{Phase, Role, Turn, TurnId};
 
@@ -91,7 +91,7 @@ impl Explanation {
     }
 }
 
-/// Explains the slice of `policy` at `anchor`: the same expansion, with every child of every
+/// Explains the slice of `policy` at `anchor`, which is taken as ever, but with every child of every
 /// expanded turn held, whatever the budget can still reach. `tick` is called at least every 256
 /// turns.
 ///
@@ -112,7 +112,7 @@ pub fn explain<S: GraphStore>(
         steps: 0,
         tick,
     };
-    observe(store, policy, anchor, whole(limits), &mut recorder)?;
+    slice_observed(store, policy, anchor, whole(limits), &mut recorder)?;
     recorder.find_missing_children(store, limits)?;
     let Recorder { selected, mut touched, .. } = recorder;
     let mut explanation = Explanation {

@@ -1,6 +1,7 @@
 //! What was learnt of a graph so far.
 
 use std::cmp::Reverse;
+use std::iter;
 use std::rc::Rc;
 
 use foldhash::HashMap;
@@ -14,6 +15,8 @@ use crate::window::Window;
 pub struct Known {
     turns: HashMap<TurnId, KnownTurn>,
     edges: HashMap<TurnId, KnownEdges>,
+    /// Turns that were seen to be stored more than once.
+    duplicates: HashMap<TurnId, Scores>,
     /// How many turns were looked up.
     looked_up: usize,
     /// How many ends of edges are held.
@@ -30,13 +33,14 @@ pub struct Known {
 #[derive(Default)]
 struct KnownTurn {
     is_looked_up: bool,
-    /// Whether it is stored more than once.
-    is_twin: bool,
     /// What scores it, where it was looked up and is there.
     scored: Option<(Phase, f32)>,
     /// The whole row, where it was read.
     row: Option<Rc<Turn>>,
 }
+
+/// The highest salience that a turn has with each phase. A lower one never ranks before it.
+type Scores = [Option<f32>; Phase::ALL.len()];
 
 /// What is known of a turn's edges.
 #[derive(Default)]
@@ -63,9 +67,9 @@ impl Known {
         (self.ends + self.looked_up).saturating_sub(self.kept)
     }
 
-    /// Whether the turn is stored more than once, as far as that is known.
-    pub(crate) fn is_twin(&self, id: TurnId) -> bool {
-        self.turns.get(&id).is_some_and(|turn| turn.is_twin)
+    /// Whether the turn is stored more than once. It is known of those whose whole rows were read.
+    pub(crate) fn is_duplicate(&self, id: TurnId) -> bool {
+        self.duplicates.contains_key(&id)
     }
 
     /// Whether the turn's edges are not fetched with those of others.
@@ -95,11 +99,22 @@ impl Known {
         })
     }
 
-    /// A turn that was looked up, or `None` where there is none.
-    pub(crate) fn scored(&self, id: TurnId) -> Option<ScoredTurn> {
+    /// What scores a turn that was looked up: nothing where there is none, and several scores where it is stored
+    /// more than once.
+    pub(crate) fn scored(&self, id: TurnId) -> impl Iterator<Item = ScoredTurn> {
         let turn = &self.turns[&id];
         debug_assert!(turn.is_looked_up, "{id} is looked up");
-        turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience })
+        let scored = turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience });
+        scored.into_iter().chain(self.duplicate_scores(id))
+    }
+
+    /// What scores a turn that is stored more than once; nothing for others.
+    fn duplicate_scores(&self, id: TurnId) -> impl Iterator<Item = ScoredTurn> {
+        let scores = self.duplicates.get(&id).into_iter().flatten();
+        let scores = Phase::ALL.iter().zip(scores);
+        scores.filter_map(move |(phase, salience)| {
+            Some(ScoredTurn { id, phase: *phase, salience: (*salience)? })
+        })
     }
 
     /// The whole row of a turn, where it was read.
@@ -117,6 +132,15 @@ impl Known {
         self.edges[&of].children.as_ref().expect("they are loaded")
     }
 
+    /// What scores these children, all that a turn has.
+    pub(crate) fn children_scored<'a>(
+        &'a self,
+        children: &'a [ScoredTurn],
+    ) -> impl Iterator<Item = ScoredTurn> + 'a {
+        let scored = |turn: &ScoredTurn| iter::once(*turn).chain(self.duplicate_scores(turn.id));
+        children.iter().flat_map(scored)
+    }
+
     /// Takes turns for looked up and leaves in `ids` those that were not before, once each.
     pub(crate) fn look_up(&mut self, ids: &mut Vec<TurnId>) {
         self.turns.reserve(ids.len());
@@ -129,18 +153,33 @@ impl Known {
 
     /// Keeps what scores a turn that was looked up.
     pub(crate) fn keep_scored(&mut self, turn: ScoredTurn) {
-        let known = self.turns.entry(turn.id).or_default();
-        known.is_twin |= known.scored.replace((turn.phase, turn.salience)).is_some();
+        let scored = &mut self.turns.entry(turn.id).or_default().scored;
+        match *scored {
+            None => *scored = Some((turn.phase, turn.salience)),
+            Some(_) => self.keep_duplicate(turn),
+        }
     }
 
     /// Keeps a whole row, which says what scores the turn as well.
     pub(crate) fn keep_row(&mut self, turn: Turn) {
+        let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
         let known = self.turns.entry(turn.id).or_default();
         known.is_looked_up = true;
-        known.scored = Some((turn.phase, turn.salience));
-        let before = known.row.replace(Rc::new(turn));
-        known.is_twin |= before.is_some();
-        self.rows += usize::from(before.is_none());
+        known.scored.get_or_insert((turn.phase, turn.salience));
+        // All rows of a turn come in one answer.
+        if known.row.is_some() {
+            self.keep_duplicate(scored);
+        } else {
+            known.row = Some(Rc::new(turn));
+            self.rows += 1;
+        }
+    }
+
+    /// Keeps what scores another row of a turn.
+    fn keep_duplicate(&mut self, turn: ScoredTurn) {
+        let scores = self.duplicates.entry(turn.id).or_default();
+        let best = &mut scores[turn.phase as usize];
+        *best = Some(best.map_or(turn.salience, |best| best.max(turn.salience)));
     }
 
     pub(crate) fn keep_crowded(&mut self, id: TurnId) {
@@ -159,14 +198,15 @@ impl Known {
     }
 
     pub(crate) fn keep_children(&mut self, of: TurnId, children: ChildList) {
-        let children = children.finish(|twin| self.turns.entry(twin).or_default().is_twin = true);
+        let children = children.finish(|turn| self.keep_duplicate(turn));
         self.ends += children.in_sibling_order().len();
         let before = self.edges.entry(of).or_default().children.replace(children);
         self.ends -= before.map_or(0, |before| before.in_sibling_order().len());
     }
 }
 
-/// What is kept of a turn's children, once each, in sibling order.
+/// What is kept of a turn's children, once each, in sibling order: of a child that is stored more than once, the row
+/// that comes first in it.
 pub(crate) enum Children {
     All(Vec<ScoredTurn>),
     /// Only the children that can be somebody's siblings.
@@ -180,51 +220,73 @@ impl Children {
     }
 }
 
-/// Siblings come by salience, highest first, then by id.
-pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId) {
+/// Siblings come by salience, highest first, then by id. The phase decides between rows of one turn.
+pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId, Phase) {
     // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
-    (Reverse(turn.salience.to_bits()), turn.id)
+    (Reverse(turn.salience.to_bits()), turn.id, turn.phase)
 }
 
 /// A turn's children as they arrive.
 #[derive(Default)]
 pub(crate) struct ChildList {
-    pub(crate) turns: Vec<ScoredTurn>,
-    pub(crate) wide: bool,
+    turns: Vec<ScoredTurn>,
+    wide: bool,
+    /// Further rows of the children that are stored more than once, unless it is wide.
+    duplicates: Vec<ScoredTurn>,
 }
 
 impl ChildList {
+    /// All children that a turn has.
+    pub(crate) fn new(turns: Vec<ScoredTurn>) -> Self {
+        ChildList { turns, ..ChildList::default() }
+    }
+
     /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are kept.
     /// Returns how many entries were dropped.
     pub(crate) fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
         self.turns.push(turn);
-        let held = self.turns.len();
-        if held <= wide || held < 2 * siblings {
+        if self.turns.len() <= wide || self.turns.len() < 2 * siblings {
             return 0;
         }
-        // Duplicates by edge type are no children of their own, so sort them out first.
+        let held = self.turns.len() + self.duplicates.len();
+        // Children reached by several edges, or stored more than once, are no more children for that.
         self.sort();
         if self.turns.len() > siblings {
             self.wide = true;
             self.turns.truncate(siblings);
         }
-        held - self.turns.len()
+        if self.wide {
+            self.duplicates.clear();
+        }
+        // Of these only the best are kept by each phase: they are few however many there are.
+        self.duplicates.sort_unstable_by_key(|turn| (turn.id, turn.phase, sibling_order(turn)));
+        self.duplicates.dedup_by_key(|turn| (turn.id, turn.phase));
+        held - self.turns.len() - self.duplicates.len()
     }
 
+    /// Brings each child once, in sibling order.
     fn sort(&mut self) {
-        self.turns.sort_unstable_by_key(sibling_order);
-        // Equal entries are one child reached by several edges; unequal ones are kept to be found.
-        self.turns.dedup();
+        let ChildList { turns, duplicates, .. } = self;
+        turns.sort_unstable_by_key(|turn| (turn.id, sibling_order(turn)));
+        turns.dedup_by(|turn, first| {
+            // An equal entry is the same child, reached by another edge.
+            if turn.id == first.id && turn != first {
+                duplicates.push(*turn);
+            }
+            turn.id == first.id
+        });
+        turns.sort_unstable_by_key(sibling_order);
     }
 
-    /// The children; one that came with two scores is a twin.
-    fn finish(mut self, twin: impl FnMut(TurnId)) -> Children {
+    /// The children; `duplicate` is told what further rows some of them have.
+    fn finish(mut self, duplicate: impl FnMut(ScoredTurn)) -> Children {
         if self.turns.len() > 1 {
             self.sort();
-            let mut ids: Vec<TurnId> = self.turns.iter().map(|turn| turn.id).collect();
-            ids.sort_unstable();
-            ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).for_each(twin);
         }
-        if self.wide { Children::Wide(self.turns) } else { Children::All(self.turns) }
+        if self.wide {
+            return Children::Wide(self.turns);
+        }
+        self.duplicates.into_iter().for_each(duplicate);
+        Children::All(self.turns)
     }
 }

@@ -61,8 +61,11 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         }
     }
 
-    /// The turn, or `None` where there is none.
-    pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
+    /// What scores the turn, as [`Known::scored`].
+    pub(crate) fn scored(
+        &mut self,
+        id: TurnId,
+    ) -> Result<impl Iterator<Item = ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
         Ok(self.known.scored(id))
     }
@@ -197,8 +200,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             self.known.keep_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.known.scored(*child)).collect();
-            self.known.keep_children(turn, ChildList { turns, wide: false });
+            let turns = children.iter().flat_map(|child| self.known.scored(*child)).collect();
+            self.known.keep_children(turn, ChildList::new(turns));
         }
         self.check_held(0)
     }
@@ -288,7 +291,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(())
     }
 
-    /// The whole rows of these turns, in their order.
+    /// The whole rows of these turns, in their order; the first that has several is an error.
     pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
         let Neighbourhood { store, known, .. } = self;
         let missing: Vec<TurnId> =
@@ -300,8 +303,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             };
             store.turns(&missing, &mut keep).map_err(SliceError::Store)?;
         }
-        if let Some(twin) = ids.iter().find(|id| known.is_twin(**id)) {
-            return Err(SliceError::DuplicateTurn(*twin));
+        if let Some(duplicate) = ids.iter().find(|id| known.is_duplicate(**id)) {
+            return Err(SliceError::DuplicateTurn(*duplicate));
         }
         let row = |id: &TurnId| known.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()

@@ -35,7 +35,9 @@ pub struct Slice {
 pub enum SliceError<E> {
     /// The anchor is not in the graph, or hidden.
     AnchorNotFound(TurnId),
-    /// The graph holds this id more than once.
+    /// The graph holds more than once this turn, the first such one that was selected. A turn that is not selected
+    /// may be stored any number of times: it is a candidate with each of its rows, and among siblings with that of
+    /// the highest salience.
     DuplicateTurn(TurnId),
     /// More neighbours than the given number would have to be held in memory.
     TooManyIds(usize),

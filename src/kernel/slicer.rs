@@ -117,7 +117,11 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         observer: &mut O,
     ) -> Result<Slice, SliceError<S::Error>> {
         let slice = self.expansion(observer).slice(anchor);
-        if !matches!(slice, Ok(_) | Err(SliceError::AnchorNotFound(_))) {
+        let is_complete = matches!(
+            slice,
+            Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
+        );
+        if !is_complete {
             self.around.known = Known::default();
         }
         slice
@@ -152,7 +156,8 @@ pub fn slice_observed<S: GraphStore, O: Observer>(
     Slicer::new(store, policy, limits).slice_observed(anchor, observer)
 }
 
-/// The expansion alone, without edges and rows: what there is to know the observer is told.
+/// The expansion alone, without edges and rows: what there is to know the observer is told. That a selected turn is
+/// stored more than once is not found.
 ///
 /// # Errors
 /// See [`SliceError`].
@@ -194,8 +199,13 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
-        let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
-        self.discover(vec![self.rank(&anchor, 0)], Via::Anchor, anchor.id)?;
+        let policy = self.policy;
+        let scored = self.around.scored(anchor)?;
+        let found: Vec<Rank> = scored.map(|turn| rank(policy, &turn, 0)).collect();
+        if found.is_empty() {
+            return Err(SliceError::AnchorNotFound(anchor));
+        }
+        self.discover(found, Via::Anchor, anchor)?;
         while self.selected.len() < self.policy.max_nodes() {
             // Nothing farther than max_radius is ever put into the frontier.
             let Some(candidate) = self.frontier.pop_first() else {
@@ -218,14 +228,17 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.load_neighbours(candidate)?;
         let distance = candidate.distance + 1;
 
-        let parents = self.around.known.parents(candidate.id);
-        let parents = parents.iter().filter_map(|edge| self.around.known.scored(edge.parent));
+        let known = &self.around.known;
+        let parents = known.parents(candidate.id).iter();
+        let parents = parents.flat_map(|edge| known.scored(edge.parent));
         let parents = parents.map(|turn| self.rank(&turn, distance)).collect();
         self.discover(parents, Via::Parent, candidate.id)?;
 
-        match self.around.known.children(candidate.id) {
+        let known = &self.around.known;
+        match known.children(candidate.id) {
             Children::All(turns) => {
-                let children = turns.iter().map(|turn| self.rank(turn, distance)).collect();
+                let children = known.children_scored(turns);
+                let children = children.map(|turn| self.rank(&turn, distance)).collect();
                 self.discover(children, Via::Child, candidate.id)?;
             }
             Children::Wide(_) => self.discover_wide(candidate.id, distance)?,
@@ -254,16 +267,13 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
         self.drop_cut_children(&mut found)?;
+        // Of the rows of one turn the best counts.
+        found.sort_unstable();
         for rank in found {
-            let new = self.visited.insert(rank.id);
-            // One id with two scores in one answer is a twin as well.
-            if self.around.known.is_twin(rank.id) || !new && !self.frontier.contains(&rank) {
-                return Err(SliceError::DuplicateTurn(rank.id));
-            }
-            if new {
+            if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
+                self.frontier.insert(rank);
             }
-            self.frontier.insert(rank);
         }
         Ok(())
     }
@@ -271,7 +281,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
         for edge in self.around.known.parents(expanded.id) {
-            if self.around.known.scored(edge.parent).is_none() {
+            if self.around.known.scored(edge.parent).next().is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
@@ -313,8 +323,10 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let mut best: Vec<Rank> = Vec::new();
         let mut worst_kept = None;
         let mut prune = |best: &mut Vec<Rank>| {
+            // Of the rows of one turn the best counts.
+            best.sort_unstable_by_key(|rank| (rank.id, *rank));
+            best.dedup_by_key(|rank| rank.id);
             best.sort_unstable();
-            best.dedup();
             if best.len() > keep {
                 best.truncate(keep);
                 worst_kept = best.last().copied();

@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 use crate::observer::{Observer, Via};
 use crate::policy::SlicePolicy;
 use crate::score::Rank;
-use crate::slicer::{Limits, SliceError, observe};
+use crate::slicer::{Limits, SliceError, observe, slice_observed};
 use crate::store::GraphStore;
 use crate::turn::TurnId;
 
 /// How much farther than its radius a policy is tried.
 pub const RADIUS_STEPS: u32 = 10;
 
-/// Why a turn is in a slice or not. Every change named here was tried, alone, and brings it in.
+/// Why a turn is in a slice or not. Every change named here was tried, alone, and brings it in, unless the slice then
+/// fails for a turn that is stored more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Because {
     /// It is the anchor.
@@ -129,7 +130,7 @@ impl fmt::Display for Because {
 /// tried.
 ///
 /// # Errors
-/// See [`SliceError`].
+/// As the slice of `policy` at `anchor`; see [`SliceError`].
 pub fn why<S: GraphStore>(
     store: &mut S,
     policy: &SlicePolicy,
@@ -138,14 +139,15 @@ pub fn why<S: GraphStore>(
     most_nodes: u32,
     limits: Limits,
 ) -> Result<Why, SliceError<S::Error>> {
+    let mut search_as_asked = Search::new(turn, false);
+    slice_observed(store, policy, anchor, limits, &mut search_as_asked)?;
     let mut search = |policy: &SlicePolicy, from: TurnId, to: TurnId| {
-        let mut search = Search { target: to, found: HashMap::new(), selected: 0, hit: None };
+        let mut search = Search::new(to, true);
         observe(store, policy, from, limits, &mut search)?;
         Ok::<_, SliceError<S::Error>>(search)
     };
     let answer = |because, path| Ok(Why { because, path });
 
-    let search_as_asked = search(policy, anchor, turn)?;
     if anchor == turn {
         return answer(Because::Anchor, Some(vec![anchor]));
     }
@@ -204,19 +206,26 @@ pub fn why<S: GraphStore>(
     answer(Because::NotFound { within: most_nodes }, None)
 }
 
-/// Expands until one turn is selected, and remembers the ways.
+/// Waits for one turn to be selected, and remembers the ways.
 struct Search {
     target: TurnId,
+    /// Whether the expansion ends there.
+    is_end: bool,
     found: HashMap<TurnId, (TurnId, Via)>,
     selected: usize,
-    hit: Option<Rank>,
+    /// Its order and its rank.
+    hit: Option<(usize, Rank)>,
 }
 
 impl Search {
+    fn new(target: TurnId, is_end: bool) -> Self {
+        Search { target, is_end, found: HashMap::new(), selected: 0, hit: None }
+    }
+
     fn hit(&self) -> Option<Hit> {
-        let rank = self.hit?;
+        let (order, rank) = self.hit?;
         let (from, via) = self.found[&self.target];
-        Some(Hit { order: self.selected - 1, rank, via, from })
+        Some(Hit { order, rank, via, from })
     }
 
     /// From where the expansion began to the target, if it was selected.
@@ -239,11 +248,11 @@ impl Observer for Search {
     }
 
     fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
-        self.selected += 1;
-        if turn.id != self.target {
-            return ControlFlow::Continue(());
+        let is_target = turn.id == self.target;
+        if is_target {
+            self.hit = Some((self.selected, turn));
         }
-        self.hit = Some(turn);
-        ControlFlow::Break(())
+        self.selected += 1;
+        if is_target && self.is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -7,10 +7,13 @@ use kernel::turn::TurnId;
 use proptest::prelude::*;
 
 use crate::cases;
-use crate::generate::{Case, PolicyParams, graphs, hubs, limits, policies, rivals};
+use crate::generate::{
+    Case, PolicyParams, graphs, hubs, limits, policies, rivals, with_duplicates,
+};
 use crate::naive;
 
-/// Selection order, distances, priorities and edges are those of the naive slice.
+/// Selection order, distances, priorities and edges are those of the naive slice, or both have the same
+/// duplicate.
 fn check(
     case: Case,
     params: &PolicyParams,
@@ -20,6 +23,10 @@ fn check(
     let expected = naive::slice(&case.graph, params, case.anchor);
     let mut store = MemoryStore::new(case.graph).shuffled(seed);
     let slice = Slicer::new(&mut store, &params.policy(), limits).slice(case.anchor);
+    if let Some(duplicate) = expected.duplicate {
+        prop_assert_eq!(slice, Err(SliceError::DuplicateTurn(duplicate)));
+        return Ok(());
+    }
     let slice = slice.map_err(|error| TestCaseError::fail(error.to_string()))?;
 
     let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
@@ -86,7 +93,7 @@ proptest! {
 
     #[test]
     fn slices_taken_together_are_those_taken_alone(
-        case in graphs(),
+        case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=64),
         limits in limits(),
         held in prop_oneof![Just(1_000_000), 500..5000usize],
@@ -95,6 +102,8 @@ proptest! {
         let policy = params.policy();
         let mut random = fastrand::Rng::with_seed(seed);
         let mut anchors: Vec<TurnId> = case.graph.turns.iter().map(|turn| turn.id).collect();
+        anchors.sort_unstable();
+        anchors.dedup();
         anchors.extend(random.choose_multiple(anchors.clone(), 10));
         anchors.push(TurnId::from_u128(random.u128(..)));
         random.shuffle(&mut anchors);
@@ -136,6 +145,60 @@ proptest! {
     #[test]
     fn rivals_for_hundreds_of_children_are_sliced_as_the_naive_loop_does(
         (case, params) in rivals(200..=350, 1000),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(10_000))]
+
+    #[test]
+    fn a_duplicate_counts_where_it_is_selected_and_nowhere_else(
+        case in with_duplicates(graphs()),
+        params in policies(1..=14),
+        limits in prop_oneof![Just(Limits::default()), limits()],
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+
+    #[test]
+    fn duplicates_among_the_children_of_wide_turns_count_where_they_are_selected(
+        case in with_duplicates(hubs(4..=40, 90)),
+        params in policies(2..=10),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn duplicates_among_the_children_of_rivals_count_where_they_are_selected(
+        (case, params) in rivals(12..=40, 100).prop_flat_map(|(case, params)| {
+            (with_duplicates(Just(case)), Just(params))
+        }),
+        limits in limits(),
+        seed: u64,
+    ) {
+        check(case, &params, limits, seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    #[test]
+    fn duplicates_among_hundreds_of_children_count_where_they_are_selected(
+        (case, params) in rivals(200..=350, 1000).prop_flat_map(|(case, params)| {
+            (with_duplicates(Just(case)), Just(params))
+        }),
         limits in limits(),
         seed: u64,
     ) {

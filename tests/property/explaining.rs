@@ -1,12 +1,13 @@
 //! An explanation tells of the slicer's own run, and the changes of policy it names do what it says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::explain::{Explanation, Outcome, explain, stats};
 use kernel::observer::Via;
-use kernel::slice::{SelectedTurn, Slice};
+use kernel::slice::Slice;
 use kernel::slicer::{Limits, SliceError, slice};
 use kernel::turn::TurnId;
 use kernel::why::{Because, RADIUS_STEPS, Why, why};
@@ -14,20 +15,30 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::cases;
-use crate::generate::{Case, PolicyParams, graphs, hubs, id, limits, policies, rivals};
+use crate::generate::{
+    Case, PolicyParams, graphs, hubs, id, limits, policies, rivals, with_duplicates,
+};
 use crate::naive;
 
-fn explained(case: &Case, params: &PolicyParams, limits: Limits, seed: u64) -> Explanation {
+type Explained = Result<Explanation, SliceError<Infallible>>;
+
+fn explained(case: &Case, params: &PolicyParams, limits: Limits, seed: u64) -> Explained {
     let mut store = MemoryStore::new(case.graph.clone()).shuffled(seed);
-    explain(&mut store, &params.policy(), case.anchor, limits, &|| {}).unwrap()
+    explain(&mut store, &params.policy(), case.anchor, limits, &|| {})
 }
 
 fn sliced(case: &Case, params: &PolicyParams) -> Slice {
     slice(&mut MemoryStore::new(case.graph.clone()), &params.policy(), case.anchor).unwrap()
 }
 
+/// The place of a turn among those selected, where it is.
+fn place(case: &Case, params: &PolicyParams, turn: TurnId) -> Option<usize> {
+    let selected = naive::slice(&case.graph, params, case.anchor).selected;
+    selected.iter().position(|candidate| candidate.id == turn)
+}
+
 fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
-    sliced(case, params).turns.iter().any(|selected| selected.turn.id == turn)
+    place(case, params, turn).is_some()
 }
 
 /// The turns of an outcome, as often as they are told.
@@ -40,7 +51,7 @@ fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
     ids.into_iter().collect::<BTreeSet<TurnId>>().into_iter().collect()
 }
 
-/// Selected rows are the slice's, the rest is what the naive loop left.
+/// Selected rows are those of the naive loop, and so is the rest, or both have the same duplicate.
 fn check(
     case: &Case,
     params: &PolicyParams,
@@ -48,17 +59,19 @@ fn check(
     seed: u64,
 ) -> Result<(), TestCaseError> {
     let explanation = explained(case, params, limits, seed);
+    let naive = naive::slice(&case.graph, params, case.anchor);
+    if let Some(duplicate) = naive.duplicate {
+        prop_assert_eq!(explanation, Err(SliceError::DuplicateTurn(duplicate)));
+        return Ok(());
+    }
+    let explanation = explanation.unwrap();
 
-    let slice = sliced(case, params);
-    let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
-    selected.sort_by_key(|turn| turn.selection_order);
-    let of_slice = selected.iter().map(|t| (t.turn.id, t.distance, t.priority.to_bits()));
+    let of_naive = naive.selected.iter().map(|t| (t.id, t.distance, (t.priority + 0.0).to_bits()));
     let of_explanation = explanation.touched.iter().take_while(|t| t.outcome == Outcome::Selected);
     let of_explanation =
         of_explanation.map(|t| (t.rank.id, t.rank.distance, t.rank.priority().to_bits()));
-    prop_assert!(of_explanation.eq(of_slice));
+    prop_assert!(of_explanation.eq(of_naive));
 
-    let naive = naive::slice(&case.graph, params, case.anchor);
     let mut left = naive.frontier;
     left.sort_by(|a, b| {
         let by_priority = b.priority.partial_cmp(&a.priority).unwrap();
@@ -118,8 +131,13 @@ fn check_why(
 ) -> Result<(), TestCaseError> {
     let mut store = MemoryStore::new(case.graph.clone());
     let policy = params.policy();
-    let Why { because, path } =
-        why(&mut store, &policy, case.anchor, turn, most, Limits::default()).unwrap();
+    let found = why(&mut store, &policy, case.anchor, turn, most, Limits::default());
+    let asked = naive::slice(&case.graph, params, case.anchor);
+    if let Some(duplicate) = asked.duplicate {
+        prop_assert_eq!(found, Err(SliceError::DuplicateTurn(duplicate)));
+        return Ok(());
+    }
+    let Why { because, path } = found.unwrap();
     let exists = case.graph.turns.iter().any(|row| row.id == turn);
     let [connected, connectable] =
         [false, true].map(|missing| component(&case.graph, case.anchor, missing).contains(&turn));
@@ -135,10 +153,8 @@ fn check_why(
     match because {
         Because::Anchor => prop_assert_eq!(turn, case.anchor),
         Because::Selected(hit) => {
-            let slice = sliced(case, params);
-            let selected = slice.turns.iter().find(|s| s.turn.id == turn).unwrap();
-            prop_assert_eq!(hit.order, selected.selection_order as usize);
-            prop_assert_eq!(hit.rank.distance, selected.distance);
+            prop_assert_eq!(Some(hit.order), place(case, params, turn));
+            prop_assert_eq!(hit.rank.distance, asked.selected[hit.order].distance);
             let path = path.as_ref().unwrap();
             prop_assert_eq!(hit.from, path[path.len() - 2]);
             prop_assert!(is_related(&case.graph, hit.from, turn, hit.via));
@@ -189,7 +205,7 @@ proptest! {
 
     #[test]
     fn explanations_of_any_graph_are_the_slicers_run(
-        case in graphs(),
+        case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=64),
         limits in limits(),
         seed: u64,
@@ -199,7 +215,7 @@ proptest! {
 
     #[test]
     fn explanations_of_hubs_are_the_slicers_run(
-        case in hubs(4..=40, 90),
+        case in prop_oneof![hubs(4..=40, 90), with_duplicates(hubs(4..=40, 90))],
         params in policies(1..=14),
         limits in limits(),
         seed: u64,
@@ -209,7 +225,7 @@ proptest! {
 
     #[test]
     fn each_turn_is_told_with_the_one_that_led_to_it(case in graphs(), params in policies(1..=64)) {
-        let explanation = explained(&case, &params, Limits::default(), 0);
+        let explanation = explained(&case, &params, Limits::default(), 0).unwrap();
         let mut orders: BTreeMap<TurnId, usize> = BTreeMap::new();
         for (step, touched) in explanation.touched.iter().enumerate() {
             let from = explanation.discovered_from(touched);
@@ -252,8 +268,8 @@ proptest! {
         let mut store = MemoryStore::new(case.graph.clone());
         let bounded = Limits { held, ..Limits::default() };
         match explain(&mut store, &params.policy(), case.anchor, bounded, &|| {}) {
-            Ok(found) => prop_assert_eq!(found, explained(&case, &params, Limits::default(), 0)),
-            Err(error) => prop_assert_eq!(error, SliceError::TooManyIds(held)),
+            Err(SliceError::TooManyIds(most)) => prop_assert_eq!(most, held),
+            found => prop_assert_eq!(found, explained(&case, &params, Limits::default(), 0)),
         }
     }
 }
@@ -276,7 +292,7 @@ proptest! {
 
     #[test]
     fn why_names_a_change_that_was_tried(
-        case in graphs(),
+        case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=20),
         turn: Index,
     ) {

@@ -8,126 +8,71 @@ use kernel::turn::{Phase, Turn, TurnId};
 use proptest::prelude::*;
 
 use crate::cases;
-use crate::generate::{Case, PolicyParams, graphs, limits, policies};
+use crate::generate::{Case, graphs, limits, policies, with_duplicates};
 use crate::naive;
 use crate::question_count::chain;
 
-/// The graph with a turn stored once more, under another phase, at a random place.
-fn with_twin(graph: &Graph, of: TurnId, seed: u64) -> Graph {
+/// The graph with this row once more, at a random place.
+fn with_copy(graph: &Graph, of: TurnId, seed: u64) -> Graph {
     let mut graph = graph.clone();
-    let original = graph.turns.iter().find(|turn| turn.id == of).unwrap();
-    let other_phase = match original.phase {
-        Phase::Planning => Phase::Debugging,
-        _ => Phase::Planning,
-    };
-    let twin = Turn { phase: other_phase, ..original.clone() };
+    let copy = graph.turns.iter().find(|turn| turn.id == of).unwrap().clone();
     let place = fastrand::Rng::with_seed(seed).usize(..=graph.turns.len());
-    graph.turns.insert(place, twin);
+    graph.turns.insert(place, copy);
     graph
 }
 
-/// A parent of the anchor, other than itself.
-fn parent(case: &Case) -> Option<TurnId> {
-    let mut edges = case.graph.edges.iter().filter(|edge| edge.child == case.anchor);
-    edges.find_map(|edge| other_turn(case, edge.parent))
-}
-
-/// A child of the anchor, other than itself.
-fn child(case: &Case) -> Option<TurnId> {
-    let mut edges = case.graph.edges.iter().filter(|edge| edge.parent == case.anchor);
-    edges.find_map(|edge| other_turn(case, edge.child))
-}
-
-fn other_turn(Case { graph, anchor }: &Case, id: TurnId) -> Option<TurnId> {
-    let exists = graph.turns.iter().any(|turn| turn.id == id);
-    (exists && id != *anchor).then_some(id)
-}
-
-/// With the turn stored twice there is no slice.
-fn check_twin(
-    case: &Case,
-    twin: Option<TurnId>,
-    params: &PolicyParams,
-    seed: u64,
-) -> Result<(), TestCaseError> {
-    let Some(twin) = twin else {
-        return Ok(());
-    };
-    let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
-    let found = slice(&mut store, &params.policy(), case.anchor);
-    prop_assert_eq!(found, Err(SliceError::DuplicateTurn(twin)));
-    Ok(())
-}
-
 #[test]
-fn a_turn_stored_twice_beyond_the_radius_is_not_met() {
-    let chain = chain(40);
-    let twin = with_twin(&chain, chain.turns[31].id, 1);
-    let sliced = slice(&mut MemoryStore::new(twin), &SlicePolicy::default(), chain.turns[20].id);
-    assert_eq!(sliced.unwrap().turns.len(), 21);
+fn very_many_rows_of_one_turn_take_little() {
+    let mut chain = chain(3);
+    let middle = chain.turns[1].clone();
+    for row in 0..200_000u32 {
+        let phase = Phase::ALL[row as usize % Phase::ALL.len()];
+        chain.turns.push(Turn { phase, salience: row as f32 / 200_000.0, ..middle.clone() });
+    }
+    let (anchor, policy) = (chain.turns[0].id, SlicePolicy::default());
+    let mut store = MemoryStore::new(chain);
+    for limits in [(1024, 40_000), (1024, 0), (1, 0)].map(|(wide, rows)| Limits {
+        wide,
+        rows,
+        held: 20,
+        ..Limits::default()
+    }) {
+        let found = Slicer::new(&mut store, &policy, limits).slice(anchor);
+        assert_eq!(found, Err(SliceError::DuplicateTurn(middle.id)));
+    }
 }
 
 proptest! {
     #![proptest_config(cases(2000))]
 
     #[test]
+    fn a_copy_of_a_row_is_an_error_where_it_is_selected_and_nothing_elsewhere(
+        case in graphs(),
+        params in policies(1..=24),
+        limits in limits(),
+        duplicate: prop::sample::Index,
+        seed: u64,
+    ) {
+        let policy = params.policy();
+        let slice = slice(&mut MemoryStore::new(case.graph.clone()), &policy, case.anchor).unwrap();
+        let duplicate = case.graph.turns[duplicate.index(case.graph.turns.len())].id;
+        let mut store = MemoryStore::new(with_copy(&case.graph, duplicate, seed)).shuffled(seed);
+        let found = Slicer::new(&mut store, &policy, limits).slice(case.anchor);
+        let is_selected = slice.turns.iter().any(|turn| turn.turn.id == duplicate);
+        let expected = if is_selected { Err(SliceError::DuplicateTurn(duplicate)) } else { Ok(slice) };
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
     fn an_anchor_stored_twice_is_a_duplicate(
         case in graphs(),
         params in policies(1..=64),
-        seed: u64,
-    ) {
-        check_twin(&case, Some(case.anchor), &params, seed)?;
-    }
-
-    // Whether it would be selected or not.
-    #[test]
-    fn a_child_stored_twice_is_a_duplicate(
-        case in graphs(),
-        mut params in policies(2..=64),
-        seed: u64,
-    ) {
-        params.max_radius = params.max_radius.max(1);
-        check_twin(&case, child(&case), &params, seed)?;
-    }
-
-    // Whether it would be selected or not, as long as its rows rank differently.
-    #[test]
-    fn a_parent_stored_twice_is_a_duplicate(
-        case in graphs(),
-        mut params in policies(2..=64),
-        seed: u64,
-    ) {
-        params.max_radius = params.max_radius.max(1);
-        params.phase_weights = [0.1, 0.2, 0.3, 0.4, 0.5];
-        params.distance_decay = params.distance_decay.max(0.1);
-        check_twin(&case, parent(&case), &params, seed)?;
-    }
-
-    // However it ranks.
-    #[test]
-    fn a_selected_parent_stored_twice_is_a_duplicate(
-        case in graphs(),
-        mut params in policies(64..=80),
-        seed: u64,
-    ) {
-        params.max_radius = params.max_radius.max(1);
-        check_twin(&case, parent(&case), &params, seed)?;
-    }
-
-    #[test]
-    fn a_turn_stored_twice_is_never_selected(
-        case in graphs(),
-        params in policies(1..=64),
         limits in limits(),
-        twin: prop::sample::Index,
         seed: u64,
     ) {
-        let twin = case.graph.turns[twin.index(case.graph.turns.len())].id;
-        let mut store = MemoryStore::new(with_twin(&case.graph, twin, seed)).shuffled(seed);
-        match Slicer::new(&mut store, &params.policy(), limits).slice(case.anchor) {
-            Ok(slice) => prop_assert!(slice.turns.iter().all(|turn| turn.turn.id != twin)),
-            Err(error) => prop_assert_eq!(error, SliceError::DuplicateTurn(twin)),
-        }
+        let mut store = MemoryStore::new(with_copy(&case.graph, case.anchor, seed)).shuffled(seed);
+        let found = Slicer::new(&mut store, &params.policy(), limits).slice(case.anchor);
+        prop_assert_eq!(found, Err(SliceError::DuplicateTurn(case.anchor)));
     }
 
     #[test]
@@ -140,7 +85,7 @@ proptest! {
 
     #[test]
     fn a_small_bound_on_held_ids_gives_the_same_slice_or_an_error(
-        case in graphs(),
+        case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=64),
         limits in limits(),
         held in 0..150usize,
@@ -148,13 +93,15 @@ proptest! {
         let selected = naive::slice(&case.graph, &params, case.anchor).selected.len();
         let policy = params.policy();
         let mut store = MemoryStore::new(case.graph);
-        let unbound = slice(&mut store, &policy, case.anchor).unwrap();
+        let unbound = slice(&mut store, &policy, case.anchor);
         match Slicer::new(&mut store, &policy, Limits { held, ..limits }).slice(case.anchor) {
-            Ok(slice) => {
+            Err(error @ SliceError::TooManyIds(_)) => {
+                prop_assert_eq!(error, SliceError::TooManyIds(held));
+            }
+            slice => {
                 prop_assert!(selected <= held);
                 prop_assert_eq!(slice, unbound);
             }
-            Err(error) => prop_assert_eq!(error, SliceError::TooManyIds(held)),
         }
     }
 }

@@ -197,6 +197,34 @@ pub fn rivals(
     })
 }
 
+/// A row that is added, as drawn, in one number.
+#[derive(Clone, Copy, Debug)]
+struct DrawnRow(u32);
+
+impl DrawnRow {
+    /// A row more of one of these turns, which have one each: as good as the first, or of any score.
+    fn of(self, turns: &[Turn]) -> Turn {
+        let place = self.0 as usize >> 16;
+        // The first ones have the most edges.
+        let number = if self.0 & 3 == 0 { place % turns.len().min(5) } else { place % turns.len() };
+        if self.0 & 4 == 0 {
+            Turn { trajectory_depth: 7, ..turns[number].clone() }
+        } else {
+            turn(number, (self.0 >> 8) as u8)
+        }
+    }
+}
+
+/// These graphs, with some of their turns stored more than once.
+pub fn with_duplicates(cases: impl Strategy<Value = Case>) -> impl Strategy<Value = Case> {
+    let drawn = prop::collection::vec(any::<u32>().prop_map(DrawnRow), 1..=4);
+    (cases, drawn).prop_map(|(Case { mut graph, anchor }, drawn)| {
+        let rows: Vec<Turn> = drawn.iter().map(|row| row.of(&graph.turns)).collect();
+        graph.turns.extend(rows);
+        Case { graph, anchor }
+    })
+}
+
 /// Any graph.
 pub fn graphs() -> impl Strategy<Value = Case> {
     prop_oneof![2 => tangles(), 1 => hubs(2..=60, 120)]
@@ -251,7 +279,15 @@ pub fn policies(max_nodes: RangeInclusive<u32>) -> impl Strategy<Value = PolicyP
 
 /// Ways to read the same graph.
 pub fn limits() -> impl Strategy<Value = Limits> {
-    (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize).prop_map(|(batch, nearby, crowded, wide)| {
-        Limits { batch, nearby, crowded, wide, ..Limits::default() }
-    })
+    let rows = prop_oneof![2 => Just(40_000), 1 => 0..=20usize];
+    (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize, rows).prop_map(
+        |(batch, nearby, crowded, wide, rows)| Limits {
+            batch,
+            nearby,
+            crowded,
+            wide,
+            rows,
+            ..Limits::default()
+        },
+    )
 }

@@ -20,18 +20,20 @@ pub struct Candidate {
 #[derive(Debug)]
 pub struct NaiveSlice {
     pub selected: Vec<Candidate>,
+    /// The first selected turn that is stored more than once: with it there is no slice.
+    pub duplicate: Option<TurnId>,
     pub edges: Vec<Edge>,
     pub frontier: Vec<Candidate>,
     pub cut_siblings: Vec<TurnId>,
     pub missing: Vec<TurnId>,
 }
 
-/// The slice of an existing anchor in a graph without duplicate turns.
+/// The slice of an existing anchor. A turn that is stored more than once is a candidate with each of
+/// its rows.
 pub fn slice(graph: &Graph, policy: &PolicyParams, anchor: TurnId) -> NaiveSlice {
     let mut selected: Vec<Candidate> = Vec::new();
     let mut visited = vec![anchor];
-    let anchor = turn(graph, anchor).expect("the anchor exists");
-    let mut frontier = vec![candidate(policy, anchor, 0)];
+    let mut frontier = vec![best_row(policy, &rows(graph, anchor), 0).expect("the anchor exists")];
     let mut cut_siblings: Vec<TurnId> = Vec::new();
     let mut missing: Vec<TurnId> = Vec::new();
 
@@ -44,35 +46,50 @@ pub fn slice(graph: &Graph, policy: &PolicyParams, anchor: TurnId) -> NaiveSlice
         if current.distance + 1 > policy.max_radius {
             continue;
         }
-        let mut visit = |ids: Vec<TurnId>, distance: u32| {
+        let mut visit = |ids: Vec<TurnId>, distance: u32, is_sibling: bool| {
             for id in ids {
                 if !visited.contains(&id) {
                     visited.push(id);
-                    if let Some(turn) = turn(graph, id) {
-                        frontier.push(candidate(policy, turn, distance));
+                    let mut rows = rows(graph, id);
+                    if is_sibling {
+                        rows = vec![as_sibling(&rows)];
                     }
+                    frontier.extend(best_row(policy, &rows, distance));
                 }
             }
         };
-        visit(parents(graph, current.id), current.distance + 1);
-        visit(children(graph, current.id), current.distance + 1);
+        visit(parents(graph, current.id), current.distance + 1, false);
+        visit(children(graph, current.id), current.distance + 1, false);
         if policy.include_siblings {
             let mut siblings = siblings(graph, current.id);
             let limit = siblings.len().min(policy.max_siblings_per_node as usize);
             let cut = siblings.split_off(limit);
-            visit(siblings, current.distance);
+            visit(siblings, current.distance, true);
             cut_siblings.extend(cut);
         }
         let neighbours = [parents(graph, current.id), children(graph, current.id)].concat();
-        missing.extend(neighbours.into_iter().filter(|id| turn(graph, *id).is_none()));
+        missing.extend(neighbours.into_iter().filter(|id| rows(graph, *id).is_empty()));
     }
     cut_siblings.retain(|id| !visited.contains(id));
+    let mut ids = selected.iter().map(|turn| turn.id);
+    let duplicate = ids.find(|id| rows(graph, *id).len() > 1);
     let edges = edges_between(graph, &selected);
-    NaiveSlice { selected, edges, frontier, cut_siblings, missing }
+    NaiveSlice { selected, duplicate, edges, frontier, cut_siblings, missing }
 }
 
-fn turn(graph: &Graph, id: TurnId) -> Option<&Turn> {
-    graph.turns.iter().find(|turn| turn.id == id)
+fn rows(graph: &Graph, id: TurnId) -> Vec<&Turn> {
+    graph.turns.iter().filter(|turn| turn.id == id).collect()
+}
+
+/// The row that a turn has among siblings: of the highest salience, and of such of the first phase.
+fn as_sibling<'a>(rows: &[&'a Turn]) -> &'a Turn {
+    let mut best = rows[0];
+    for row in rows {
+        if row.salience > best.salience || row.salience == best.salience && row.phase < best.phase {
+            best = row;
+        }
+    }
+    best
 }
 
 fn parents(graph: &Graph, id: TurnId) -> Vec<TurnId> {
@@ -91,11 +108,9 @@ fn siblings(graph: &Graph, id: TurnId) -> Vec<TurnId> {
     for parent in parents(graph, id) {
         for child in children(graph, parent) {
             let known = siblings.iter().any(|turn| turn.id == child);
-            if let Some(turn) = turn(graph, child)
-                && child != id
-                && !known
-            {
-                siblings.push(turn);
+            let rows = rows(graph, child);
+            if !rows.is_empty() && child != id && !known {
+                siblings.push(as_sibling(&rows));
             }
         }
     }
@@ -125,6 +140,13 @@ fn is_better(a: &Candidate, b: &Candidate) -> bool {
         return a.distance < b.distance;
     }
     a.id.as_bytes() < b.id.as_bytes()
+}
+
+/// The candidate that is selected first of those that the rows of a turn are.
+fn best_row(policy: &PolicyParams, rows: &[&Turn], distance: u32) -> Option<Candidate> {
+    let candidates: Vec<Candidate> =
+        rows.iter().map(|row| candidate(policy, row, distance)).collect();
+    (!candidates.is_empty()).then(|| candidates[best(&candidates)])
 }
 
 fn candidate(policy: &PolicyParams, turn: &Turn, distance: u32) -> Candidate {
