@@ -1,0 +1,172 @@
+//! A plain role that owns the extension drops it in the middle of a call and puts a schema of its own in the place
+//! of the private one.
+
+use crate::world::{OWNER, Outcome, World, attempt};
+
+/// The owner's extension, graph and log.
+const SETUP: &str = "
+    CREATE EXTENSION graph_kernel SCHEMA own;
+    SET search_path = own;
+    CREATE FUNCTION turn(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
+        $$ SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
+    SELECT graph_kernel.create_tables('own'), graph_kernel.create_recorder_tables('own');
+    INSERT INTO memory_turns (id, session_id) SELECT turn(n), 's' FROM generate_series(1, 5) AS n;
+    INSERT INTO memory_turn_edges SELECT turn(n), turn(n + 1) FROM generate_series(1, 4) AS n;
+    INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, event_type,
+                                 text)
+    SELECT 0, n, n, 'e' || n, 1, n * 600000, 'egress_output', 'words' FROM generate_series(1, 5) AS n;
+    SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'),
+           graph_kernel.bind_recorder_table('recorder_events');
+    CREATE TABLE swaps (statement text);
+    CREATE FUNCTION swap() RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    DECLARE
+        swap text;
+    BEGIN
+        SET LOCAL client_min_messages = warning;
+        FOR swap IN DELETE FROM own.swaps RETURNING statement LOOP EXECUTE swap; END LOOP;
+        RETURN true;
+    END $$;";
+
+/// The extension's private tables as the library reads them.
+const TABLES: [(&str, &str); 4] = [
+    ("root_keys", "(epoch integer, root bytea, created_at timestamptz)"),
+    ("revoked_keys", "(kid text, revoked_at timestamptz)"),
+    ("binding", "(single boolean, graph uuid, turns regclass, edges regclass, columns jsonb)"),
+    ("recorder_binding", "(single boolean, events regclass, columns jsonb)"),
+];
+
+/// Some of them in another shape, with a row.
+const SHAPES: [&str; 11] = [
+    "root_keys AS SELECT 1 AS epoch, 8::bigint AS root, now() AS created_at",
+    "root_keys AS SELECT 8::bigint AS epoch, 8::bigint AS root, 8::bigint AS created_at",
+    "root_keys AS SELECT 1 AS epoch",
+    "root_keys AS SELECT 'x'::text AS epoch, '\\x00'::bytea AS root, now() AS created_at",
+    "root_keys AS SELECT 1 AS epoch, ROW(1, 2) AS root, now() AS created_at",
+    "revoked_keys AS SELECT 8::bigint AS kid",
+    "binding AS SELECT true AS single, 8::bigint AS graph, 8::bigint AS turns, 8::bigint AS edges, 8::bigint AS columns",
+    "binding AS SELECT true AS single, gen_random_uuid() AS graph, 'own.memory_turns'::regclass AS turns,
+         'own.memory_turn_edges'::regclass AS edges, 8::bigint AS columns",
+    "binding AS SELECT true AS single",
+    "recorder_binding AS SELECT true AS single, 8::bigint AS events, 8::bigint AS columns",
+    "recorder_binding AS SELECT true AS single, 'own.recorder_events'::regclass AS events, 8::bigint AS columns",
+];
+
+const SWAP: &str = "DROP EXTENSION graph_kernel CASCADE; CREATE SCHEMA graph_kernel;";
+
+/// A private schema with tables of the right shape, but for one.
+fn schema_with(odd: &str) -> String {
+    let others = TABLES.iter().filter(|(name, _)| odd.split(' ').next() != Some(name));
+    let others = others.map(|(name, columns)| format!("CREATE TABLE graph_kernel.{name} {columns};"));
+    format!("{SWAP} {} CREATE TABLE graph_kernel.{odd}", others.collect::<String>())
+}
+
+/// Views of the right shape in the place of the tables.
+fn schema_of_views() -> String {
+    let views = TABLES.iter().map(|(name, columns)| {
+        let table = format!("CREATE TABLE graph_kernel.{name}_ {columns};");
+        format!("{table} CREATE VIEW graph_kernel.{name} AS SELECT * FROM graph_kernel.{name}_;")
+    });
+    format!("{SWAP} {}", views.collect::<String>())
+}
+
+/// Other kinds of relations, and none at all.
+fn schema_of(kind: &str) -> String {
+    let relations = TABLES.iter().map(|(name, columns)| match kind {
+        "partitioned" => {
+            let (first, _) = columns[1..].split_once(' ').unwrap();
+            format!("CREATE TABLE graph_kernel.{name} {columns} PARTITION BY LIST ({first});")
+        }
+        "composite" => format!("CREATE TYPE graph_kernel.{name} AS {columns};"),
+        "sequence" => format!("CREATE SEQUENCE graph_kernel.{name};"),
+        "temporary" => {
+            format!("CREATE TEMP TABLE {name} {columns};")
+        }
+        _ => String::new(),
+    });
+    format!("{SWAP} {}", relations.collect::<String>())
+}
+
+/// The library is called after the swap by a statement that was begun before.
+const CALLS: [&str; 8] = [
+    "SELECT swap(), graph_slice(turn(3))",
+    "SELECT swap(), count(*) FROM graph_slices(ARRAY[turn(3)]) WHERE swap()",
+    "SELECT swap(), graph_slices(ARRAY[turn(1), turn(2), turn(3)])",
+    "SELECT swap(), graph_verify('{}'::json)",
+    "SELECT swap(), graph_verify_token(repeat('a', 64), repeat('a', 32), turn(1), 'p', 'h', 'g', 'v')",
+    "SELECT swap(), graph_snapshot()",
+    "SELECT swap(), recorder_chunks()",
+    "SELECT swap(), graph_kernel.describe_graph()",
+];
+
+/// Makes the swap within a call, in a session that has read the private tables or not.
+fn swap_in(name: &str, swaps: &[String], calls: &[&str]) {
+    let mut world = World::empty(name);
+    let mut admin = world.admin();
+    admin.batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {OWNER}")).unwrap();
+    world.owner().batch_execute(SETUP).unwrap();
+    let mut faults = Vec::new();
+    for call in calls {
+        for swap in swaps {
+            for warm in [false, true] {
+                let mut owner = world.owner();
+                owner.batch_execute("SET search_path = own").unwrap();
+                if warm {
+                    owner.batch_execute("SELECT graph_slice(turn(3)), recorder_chunks()").unwrap();
+                }
+                owner.batch_execute("BEGIN; SET client_min_messages = warning").unwrap();
+                owner.execute("INSERT INTO swaps VALUES ($1)", &[swap]).unwrap();
+                if let Outcome::Unsafe(fault) = attempt(&mut owner, call) {
+                    faults.push(format!("{call}\n  after {swap}, warm {warm}: {fault}"));
+                }
+            }
+        }
+    }
+    crate::world::assert_none(&faults);
+    world.assert_sound();
+}
+
+#[test]
+fn private_tables_of_other_types() {
+    swap_in("private_types", &SHAPES.map(schema_with), &CALLS);
+}
+
+#[test]
+fn views_and_others_in_the_place_of_private_tables() {
+    let kinds = ["partitioned", "composite", "sequence", "temporary", "none"].map(schema_of);
+    let mut swaps = vec![schema_of_views(), "DROP EXTENSION graph_kernel CASCADE".to_owned()];
+    swaps.extend(kinds);
+    swap_in("private_kinds", &swaps, &CALLS);
+}
+
+#[test]
+fn a_policy_that_drops_the_extension() {
+    let mut swaps = vec![schema_of_views(), "DROP EXTENSION graph_kernel CASCADE".to_owned()];
+    swaps.extend(SHAPES.map(schema_with));
+    // The policy's function makes the swap while the first turn is read.
+    let calls = ["turns", "turn_edges"].map(|table| {
+        format!(
+            "CREATE POLICY swaps ON memory_{table} USING (own.swap());
+             ALTER TABLE memory_{table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+             SELECT graph_slice(turn(3))"
+        )
+    });
+    swap_in("private_policy", &swaps, &[&calls[0], &calls[1]]);
+}
+
+/// Keys of the owner's own making sign nothing as the extension's.
+#[test]
+fn a_key_in_a_table_of_ones_own_signs_nothing() {
+    let mut world = World::empty("private_key");
+    world.admin().batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {OWNER}")).unwrap();
+    let mut owner = world.owner();
+    owner.batch_execute(SETUP).unwrap();
+    let swap = schema_with(
+        "root_keys AS SELECT 1 AS epoch, decode(repeat('ab', 32), 'hex') AS root, now() AS created_at",
+    );
+    owner.execute("INSERT INTO swaps VALUES ($1)", &[&swap]).unwrap();
+    let outcome = attempt(&mut owner, "SELECT (SELECT graph_slice(turn(3)) WHERE swap())");
+    for row in outcome.answer("a slice signed with a known key").unwrap_or_default() {
+        assert_eq!(crate::world::status(&row), "uncommitted", "{row}");
+    }
+    world.assert_sound();
+}
