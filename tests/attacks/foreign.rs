@@ -125,7 +125,7 @@ fn a_partition_attached_in_the_middle_of_a_call_is_not_read() {
                     }
                     admin.batch_execute(attach).unwrap();
                     locker.batch_execute("COMMIT").unwrap();
-                    let fault = running.join().unwrap().fault(&rows);
+                    let fault = running.join().unwrap().fault(call, &rows);
                     faults.extend(fault.map(|f| format!("{call}\n  {attach}, {partition}, warm {warm}: {f}")));
                     let detach = attach.replace("ATTACH", "DETACH").replace("FOR VALUES IN ('other')", "");
                     admin.batch_execute(&detach).unwrap();

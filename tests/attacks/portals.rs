@@ -50,7 +50,7 @@ fn between_rows(name: &str, act: impl Fn(&mut Client)) {
         let rows = attempt(&mut client, call).answer(call).expect(call);
         client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH 1 FROM c")).unwrap();
         act(&mut client);
-        let fault = attempt(&mut client, "FETCH ALL FROM c").fault(&rows[1..]);
+        let fault = attempt(&mut client, "FETCH ALL FROM c").fault(call, &rows[1..]);
         faults.extend(fault.map(|fault| format!("{call}: {fault}")));
     }
     assert_none(&faults);
@@ -119,7 +119,7 @@ fn a_portal_made_under_a_savepoint_that_is_rolled_back() {
         client.batch_execute("ROLLBACK TO a").unwrap();
         replace(&mut client, OTHER_COLUMNS, 1);
         let outcome = attempt(&mut client, "FETCH ALL FROM c");
-        faults.extend(outcome.fault(&rows[1..]).map(|fault| format!("{call}: {fault}")));
+        faults.extend(outcome.fault(call, &rows[1..]).map(|fault| format!("{call}: {fault}")));
     }
     assert_none(&faults);
     world.assert_sound();
@@ -153,7 +153,7 @@ fn a_portal_closed_while_it_runs() {
             let outcome = attempt(&mut reader, statement);
             // 24000: an active portal, were it ours.
             assert_ne!(outcome, Outcome::Refused("24000".into()), "{statement}");
-            assert_eq!(outcome.fault(&rows), None, "{statement}");
+            assert_eq!(outcome.fault(call, &rows), None, "{statement}");
         }
     }
     world.assert_sound();

@@ -83,7 +83,7 @@ fn rename_under_all_calls(name: &str, replacement: &str) {
                     faults.push(format!("{call}\n  at {partition}, tables {warmth}: runs the owner's function"));
                     owner.batch_execute("SELECT setval('trap.caught', 1, false)").unwrap();
                 }
-                if let Some(fault) = outcome.fault(&rows) {
+                if let Some(fault) = outcome.fault(call, &rows) {
                     faults.push(format!("{call}\n  at {partition}, tables {warmth}: {fault}"));
                 }
                 owner = world.owner();
