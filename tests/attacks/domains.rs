@@ -118,7 +118,8 @@ fn a_domain_over_uuid() {
                 overloads("public.ours")
             ))
             .unwrap();
-        let tables = if table == "turns" { "'b2.plain', 'b2.edges'" } else { "'b2.turns', 'b2.plain'" };
+        let tables =
+            if table == "turns" { "'b2.plain', 'b2.edges'" } else { "'b2.turns', 'b2.plain'" };
         let bind = format!("SELECT graph_kernel.bind_tables({tables})");
         if attempt(&mut admin, &bind).answer(&bind).is_some() {
             assert_eq!(attempt(&mut world.admin(), call).answer(call), Some(rows), "{column}");
@@ -154,7 +155,10 @@ fn a_domain_over_an_enum_or_varchar_slices() {
         let bind = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')";
         attempt(&mut world.admin(), bind).answer(bind).expect(bind);
         for call in GRAPH_CALLS {
-            assert!(attempt(&mut world.admin(), call).answer(call).is_some(), "{name}: {call} is refused");
+            assert!(
+                attempt(&mut world.admin(), call).answer(call).is_some(),
+                "{name}: {call} is refused"
+            );
         }
         assert_eq!(attempt(&mut world.admin(), call).answer(call), Some(rows), "{name}");
         assert!(!world.has_caught(), "{name}");

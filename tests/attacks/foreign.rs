@@ -18,7 +18,8 @@ fn world(name: &str) -> Option<World> {
         return None;
     }
     let scratch = variable("GRAPH_KERNEL_SCRATCH");
-    let [turns, edges, events] = ["turns", "edges", "events"].map(|part| format!("{scratch}/{name}_{part}.csv"));
+    let [turns, edges, events] =
+        ["turns", "edges", "events"].map(|part| format!("{scratch}/{name}_{part}.csv"));
     let id = |n| format!("00000000-0000-4000-8000-{n:012}");
     write(&turns, &format!("{},other\n", id(900)));
     write(&edges, &format!("{},{},reply,other\n", id(5), id(900)));
@@ -112,9 +113,12 @@ fn a_partition_attached_in_the_middle_of_a_call_is_not_read() {
                     }
                     let pid = backend_pid(&mut victim);
                     let mut locker = world.admin();
-                    locker.batch_execute(&format!("BEGIN; LOCK TABLE ONLY b2.{partition}")).unwrap();
+                    locker
+                        .batch_execute(&format!("BEGIN; LOCK TABLE ONLY b2.{partition}"))
+                        .unwrap();
                     let running = thread::spawn(move || attempt(&mut victim, call));
-                    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
+                    let waits =
+                        "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
                     let mut admin = world.admin();
                     let give_up = Instant::now() + Duration::from_secs(5);
                     while !running.is_finished()
@@ -126,8 +130,11 @@ fn a_partition_attached_in_the_middle_of_a_call_is_not_read() {
                     admin.batch_execute(attach).unwrap();
                     locker.batch_execute("COMMIT").unwrap();
                     let fault = running.join().unwrap().fault(call, &rows);
-                    faults.extend(fault.map(|f| format!("{call}\n  {attach}, {partition}, warm {warm}: {f}")));
-                    let detach = attach.replace("ATTACH", "DETACH").replace("FOR VALUES IN ('other')", "");
+                    faults.extend(
+                        fault.map(|f| format!("{call}\n  {attach}, {partition}, warm {warm}: {f}")),
+                    );
+                    let detach =
+                        attach.replace("ATTACH", "DETACH").replace("FOR VALUES IN ('other')", "");
                     admin.batch_execute(&detach).unwrap();
                 }
             }

@@ -12,7 +12,6 @@ const FUNCTIONS: &str = "
     CREATE FUNCTION trap.shown(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT trap.shown()';
     CREATE FUNCTION trap.shown(uuid) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
         $$ BEGIN RETURN trap.shown(); END $$;
-    CREATE DOMAIN trap.checked AS int CHECK (VALUE = 0 OR trap.shown());
     CREATE OPERATOR trap.! (RIGHTARG = int, FUNCTION = trap.shown);
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA trap TO PUBLIC;";
 
@@ -34,7 +33,7 @@ struct Lie {
     set: &'static str,
 }
 
-const LIES: [Lie; 9] = [
+const LIES: [Lie; 8] = [
     Lie {
         name: "edges_predicate",
         made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
@@ -54,14 +53,6 @@ const LIES: [Lie; 9] = [
         made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
                    WHERE OPERATOR(trap.!) 1;
                CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE OPERATOR(trap.!) 1",
-        set: "SET trap.shown = on",
-    },
-    Lie {
-        name: "domain",
-        made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
-                   WHERE NOT ((CASE WHEN trap.shown() THEN NULL ELSE 0 END)::trap.checked = 0) IS TRUE;
-               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id)
-                   WHERE NOT ((CASE WHEN trap.shown() THEN NULL ELSE 0 END)::trap.checked = 0) IS TRUE",
         set: "SET trap.shown = on",
     },
     Lie {
@@ -154,12 +145,11 @@ lies! {
     an_index_predicate_without_an_argument 0
     an_index_predicate_with_a_constant 1
     an_index_predicate_with_an_operator 2
-    an_index_predicate_with_a_domain 3
-    a_unique_index_of_the_turns 4
-    a_check_constraint 5
-    a_check_constraint_that_is_not_valid 6
-    an_index_expression 7
-    extended_statistics 8
+    a_unique_index_of_the_turns 3
+    a_check_constraint 4
+    a_check_constraint_that_is_not_valid 5
+    an_index_expression 6
+    extended_statistics 7
 }
 
 #[test]

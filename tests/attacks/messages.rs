@@ -11,7 +11,9 @@ fn error(world: &World, statement: &str) -> DbError {
 
 /// Column mappings that are valid jsonb and no mapping: numbers that no f64 holds, and too deep.
 fn mappings() -> Vec<String> {
-    let deep = |open: &str, close: &str, levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+    let deep = |open: &str, close: &str, levels| {
+        format!("{}1{}", open.repeat(levels), close.repeat(levels))
+    };
     vec![
         r#"{"x": 1e400}"#.to_owned(),
         r#"{"turns": {"id": 1e400}}"#.to_owned(),

@@ -106,7 +106,8 @@ fn a_new_column_with_a_constant_default_in_the_place_of_another() {
         replace("turns", "content_text", "bigint DEFAULT 8"),
         replace("edges", "child_turn_id", "bigint DEFAULT 8"),
         replace("edges", "parent_turn_id", "real DEFAULT 8"),
-        "ALTER TABLE b2.edges DROP COLUMN edge_type, ADD COLUMN edge_type bigint DEFAULT 8".to_owned(),
+        "ALTER TABLE b2.edges DROP COLUMN edge_type, ADD COLUMN edge_type bigint DEFAULT 8"
+            .to_owned(),
     ];
     do_at_all_moments("added", &GRAPH_CALLS, &deeds);
 }

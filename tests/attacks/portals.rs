@@ -23,7 +23,8 @@ const CALLS: [&str; 8] = [
 const NUMBERS: std::ops::RangeInclusive<u32> = 1..=20;
 
 /// Eleven columns as the log's statement has them, but of other types.
-const OTHER_COLUMNS: &str = "SELECT n::text, n::text, n::text, n::text, n::text, n::text, n::bigint, n::bigint,
+const OTHER_COLUMNS: &str =
+    "SELECT n::text, n::text, n::text, n::text, n::text, n::text, n::bigint, n::bigint,
     n::bigint, n::bigint, n::bigint FROM generate_series(1, 100) AS n";
 
 /// Runs what may fail without ending the transaction.
@@ -41,17 +42,22 @@ fn within(client: &mut Client, statement: &str) -> Outcome {
     }
 }
 
-/// Does something after the first row of each call: the other rows come, or an error.
-fn between_rows(name: &str, act: impl Fn(&mut Client)) {
+/// Does something after the first row of each call: the other rows come as they would have.
+fn between_rows(name: &str, acts: &[&dyn Fn(&mut Client)]) {
     let mut world = World::new(name);
     let mut faults = Vec::new();
     for call in CALLS {
-        let mut client = world.admin();
-        let rows = attempt(&mut client, call).answer(call).expect(call);
-        client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH 1 FROM c")).unwrap();
-        act(&mut client);
-        let fault = attempt(&mut client, "FETCH ALL FROM c").fault(call, &rows[1..]);
-        faults.extend(fault.map(|fault| format!("{call}: {fault}")));
+        for (number, act) in acts.iter().enumerate() {
+            let mut client = world.admin();
+            let rows = attempt(&mut client, call).answer(call).expect(call);
+            let cursor = format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH 1 FROM c");
+            client.batch_execute(&cursor).unwrap();
+            act(&mut client);
+            let outcome = attempt(&mut client, "FETCH ALL FROM c");
+            if outcome != Outcome::Answer(rows[1..].to_vec()) {
+                faults.push(format!("{call} ({number}): {outcome:.200?}"));
+            }
+        }
     }
     assert_none(&faults);
     world.assert_sound();
@@ -59,24 +65,34 @@ fn between_rows(name: &str, act: impl Fn(&mut Client)) {
 
 #[test]
 fn no_portal_of_ours_can_be_closed() {
-    between_rows("portals_closed", |client| {
-        for number in NUMBERS {
-            let close = format!(r#"CLOSE "<unnamed portal {number}>""#);
-            assert_eq!(within(client, &close), Outcome::Refused("34000".into()), "{close}");
-        }
-    });
+    between_rows(
+        "portals_closed",
+        &[&|client| {
+            for number in NUMBERS {
+                let close = format!(r#"CLOSE "<unnamed portal {number}>""#);
+                assert_eq!(within(client, &close), Outcome::Refused("34000".into()), "{close}");
+            }
+        }],
+    );
 }
 
 #[test]
 fn no_portal_of_ours_can_be_fetched_from_or_moved() {
-    between_rows("portals_moved", |client| {
-        for number in NUMBERS {
-            for verb in ["MOVE 1 IN", "FETCH 1 FROM", "MOVE ABSOLUTE 0 IN"] {
-                let statement = format!(r#"{verb} "<unnamed portal {number}>""#);
-                assert_eq!(within(client, &statement), Outcome::Refused("34000".into()), "{statement}");
+    between_rows(
+        "portals_moved",
+        &[&|client| {
+            for number in NUMBERS {
+                for verb in ["MOVE 1 IN", "FETCH 1 FROM", "MOVE ABSOLUTE 0 IN"] {
+                    let statement = format!(r#"{verb} "<unnamed portal {number}>""#);
+                    assert_eq!(
+                        within(client, &statement),
+                        Outcome::Refused("34000".into()),
+                        "{statement}"
+                    );
+                }
             }
-        }
-    });
+        }],
+    );
 }
 
 /// Puts a portal of other columns in the place of each that the server may have named.
@@ -89,37 +105,51 @@ fn replace(client: &mut Client, query: &str, moved: u32) {
     }
 }
 
+/// Replaces portals by others that stand at the first, the second … row, as ours may.
+fn replace_at_all_positions(name: &str, query: &str) {
+    let acts =
+        [1, 2, 3, 4, 5, 6].map(|moved| move |client: &mut Client| replace(client, query, moved));
+    between_rows(name, &acts.each_ref().map(|act| act as &dyn Fn(&mut Client)));
+}
+
 #[test]
 fn a_portal_with_one_column_in_the_place_of_ours() {
-    for moved in 1..=6 {
-        between_rows(&format!("portals_one_{moved}"), |client| {
-            replace(client, "SELECT 1 FROM generate_series(1, 100)", moved);
-        });
-    }
+    replace_at_all_positions("portals_one", "SELECT 1 FROM generate_series(1, 100)");
 }
 
 #[test]
 fn a_portal_with_columns_of_other_types_in_the_place_of_ours() {
-    for moved in 1..=6 {
-        between_rows(&format!("portals_eleven_{moved}"), |client| replace(client, OTHER_COLUMNS, moved));
-    }
+    replace_at_all_positions("portals_eleven", OTHER_COLUMNS);
 }
 
+/// What rows are read with belongs to the savepoint under which the first was asked for, the cursor does not.
 #[test]
-fn a_portal_made_under_a_savepoint_that_is_rolled_back() {
+fn a_row_asked_for_under_a_savepoint_that_is_rolled_back() {
     let mut world = World::new("portals_savepoint");
     let mut faults = Vec::new();
     for call in CALLS {
-        let mut client = world.admin();
-        let rows = attempt(&mut client, call).answer(call).expect(call);
-        // What a row is read with may belong to the savepoint, the cursor does not.
-        client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}; SAVEPOINT a")).unwrap();
-        client.batch_execute("FETCH 1 FROM c").unwrap();
-        replace(&mut client, OTHER_COLUMNS, 1);
-        client.batch_execute("ROLLBACK TO a").unwrap();
-        replace(&mut client, OTHER_COLUMNS, 1);
-        let outcome = attempt(&mut client, "FETCH ALL FROM c");
-        faults.extend(outcome.fault(call, &rows[1..]).map(|fault| format!("{call}: {fault}")));
+        for opened_before in [false, true] {
+            for replaced in [false, true] {
+                let mut client = world.admin();
+                let rows = attempt(&mut client, call).answer(call).expect(call);
+                client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}")).unwrap();
+                let first = if opened_before { "FETCH 1 FROM c;" } else { "" };
+                client.batch_execute(&format!("{first} SAVEPOINT a; FETCH 1 FROM c")).unwrap();
+                if replaced {
+                    replace(&mut client, OTHER_COLUMNS, 3);
+                }
+                client.batch_execute("ROLLBACK TO a").unwrap();
+                if replaced {
+                    replace(&mut client, OTHER_COLUMNS, 3);
+                }
+                let left = rows.get(1 + usize::from(opened_before)..).unwrap_or_default();
+                // An error is as good: the savepoint's rows are gone with it.
+                let fault = attempt(&mut client, "FETCH ALL FROM c").fault(call, left);
+                faults.extend(
+                    fault.map(|fault| format!("{call} ({opened_before}, {replaced}): {fault}")),
+                );
+            }
+        }
     }
     assert_none(&faults);
     world.assert_sound();

@@ -2,7 +2,7 @@
 
 use postgres::Client;
 
-use crate::world::{POLICIES, Outcome, World, attempt, create_role, role, status, text};
+use crate::world::{Outcome, POLICIES, World, attempt, create_role, role, status, text};
 
 const SLICE: &str = "SELECT graph_slice(turn(5))::text";
 
@@ -56,7 +56,9 @@ fn a_borrowed_name_is_not_attested() {
     }
     // The name of whoever asked before.
     client
-        .batch_execute(&format!("BEGIN; SET LOCAL ROLE {sneaky}; {SLICE}; SAVEPOINT s; RESET ROLE; {rename}"))
+        .batch_execute(&format!(
+            "BEGIN; SET LOCAL ROLE {sneaky}; {SLICE}; SAVEPOINT s; RESET ROLE; {rename}"
+        ))
         .unwrap();
     client.batch_execute(&format!("SET LOCAL ROLE {promoter}")).unwrap();
     assert_unattested(&mut client, "within a savepoint");
@@ -68,7 +70,9 @@ fn a_borrowed_name_is_not_attested() {
 
     // In a savepoint that is released.
     client
-        .batch_execute(&format!("BEGIN; SAVEPOINT s; {rename} RELEASE s; SET LOCAL ROLE {promoter}"))
+        .batch_execute(&format!(
+            "BEGIN; SAVEPOINT s; {rename} RELEASE s; SET LOCAL ROLE {promoter}"
+        ))
         .unwrap();
     assert_unattested(&mut client, "released");
     client.batch_execute("ROLLBACK").unwrap();
@@ -86,7 +90,12 @@ fn what_makes_a_role_what_it_is_is_not_attested_before_it_is_committed() {
     for (by, change) in [
         (&creator, format!("GRANT {promoter} TO {sneaky}")),
         (&creator, format!("REVOKE {promoter} FROM {creator}; GRANT {promoter} TO {sneaky}")),
-        (&creator, format!("ALTER ROLE {sneaky} RENAME TO attack_tmp_changed; ALTER ROLE attack_tmp_changed RENAME TO {sneaky}")),
+        (
+            &creator,
+            format!(
+                "ALTER ROLE {sneaky} RENAME TO attack_tmp_changed; ALTER ROLE attack_tmp_changed RENAME TO {sneaky}"
+            ),
+        ),
     ] {
         let mut client = world.connect(by);
         client.batch_execute(&format!("BEGIN; {change}; SET LOCAL ROLE {sneaky}")).unwrap();
@@ -143,9 +152,7 @@ fn a_role_set_in_the_middle_signs_nothing() {
             ] {
                 let mut reader = world.reader();
                 reader
-                    .batch_execute(&format!(
-                        "SET trap.moment = {moment}; SET trap.back = {back};"
-                    ))
+                    .batch_execute(&format!("SET trap.moment = {moment}; SET trap.back = {back};"))
                     .unwrap();
                 admin.batch_execute("SELECT setval('trap.calls', 1, false)").unwrap();
                 match attempt(&mut reader, call) {
@@ -156,7 +163,10 @@ fn a_role_set_in_the_middle_signs_nothing() {
                     }
                     Outcome::Answer(rows) => {
                         for row in rows {
-                            assert!(row.contains("|attack_reader|NULL"), "{call} at {moment}: {row}");
+                            assert!(
+                                row.contains("|attack_reader|NULL"),
+                                "{call} at {moment}: {row}"
+                            );
                         }
                     }
                     Outcome::Unsafe(fault) => panic!("{call} at {moment}: {fault}"),

@@ -45,7 +45,13 @@ const UNDO: &str = "SET client_min_messages = warning;
     DROP SCHEMA b2 CASCADE; ALTER SCHEMA b3 RENAME TO b2";
 
 /// Runs a call that is stopped at a partition, while something is done.
-fn stopped_at(partition: &str, mut victim: Client, call: &str, owner: &mut Client, deed: &str) -> Outcome {
+fn stopped_at(
+    partition: &str,
+    mut victim: Client,
+    call: &str,
+    owner: &mut Client,
+    deed: &str,
+) -> Outcome {
     let pid = backend_pid(&mut victim);
     owner.batch_execute(&format!("BEGIN; LOCK TABLE b2.{partition}")).unwrap();
     let call = call.to_owned();
@@ -80,7 +86,9 @@ fn rename_under_all_calls(name: &str, replacement: &str) {
                 let outcome = stopped_at(partition, victim, call, &mut owner, &deed);
                 let warmth = if warm { "known" } else { "new" };
                 if world.has_caught() {
-                    faults.push(format!("{call}\n  at {partition}, tables {warmth}: runs the owner's function"));
+                    faults.push(format!(
+                        "{call}\n  at {partition}, tables {warmth}: runs the owner's function"
+                    ));
                     owner.batch_execute("SELECT setval('trap.caught', 1, false)").unwrap();
                 }
                 if let Some(fault) = outcome.fault(call, &rows) {
