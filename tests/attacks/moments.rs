@@ -1,9 +1,11 @@
 //! A row security policy's function changes the tables in the middle of a call, as their owner.
 
+use postgres::Client;
+
 use crate::world::{GRAPH_CALLS, LOG_CALLS, Outcome, POLICIES, World, assert_none, attempt};
 
 /// At which of the policies' calls it acts.
-const MOMENTS: [u32; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
+const MOMENTS: [u32; 5] = [1, 2, 4, 9, 20];
 
 /// Gives a column's name to another column.
 fn take_place(table: &str, column: &str, other: &str) -> String {
@@ -36,17 +38,11 @@ fn do_at_all_moments(name: &str, calls: &[&str], deeds: &[String]) {
         .collect();
     for (call, rows) in calls.iter().zip(&answers) {
         for deed in deeds {
-            let mut reader = world.reader();
+            let (mut admin, mut reader) = (world.admin(), world.reader());
             for moment in MOMENTS {
-                let prepare = format!(
-                    "BEGIN; SET LOCAL ROLE attack_owner; TRUNCATE trap.deeds;
-                     INSERT INTO trap.deeds VALUES ({moment}, $deed${deed}$deed$); COMMIT;
-                     SELECT setval('trap.calls', 1, false)"
-                );
-                world.admin().batch_execute(&prepare).unwrap();
+                prepare(&mut admin, moment, deed);
                 reader.batch_execute("BEGIN").unwrap();
-                let outcome = attempt(&mut reader, call);
-                if let Some(fault) = outcome.fault(call, rows) {
+                if let Some(fault) = attempt(&mut reader, call).fault(call, rows) {
                     faults.push(format!("{call}\n  with {deed} at {moment}: {fault}"));
                     break;
                 }
@@ -56,6 +52,15 @@ fn do_at_all_moments(name: &str, calls: &[&str], deeds: &[String]) {
     }
     assert_none(&faults);
     world.assert_sound();
+}
+
+/// Has a deed done at a moment of the next call.
+fn prepare(admin: &mut Client, moment: u32, deed: &str) {
+    let prepare = format!(
+        "DELETE FROM trap.deeds; INSERT INTO trap.deeds VALUES ({moment}, $deed${deed}$deed$);
+         SELECT setval('trap.calls', 1, false)"
+    );
+    admin.batch_execute(&prepare).unwrap();
 }
 
 #[test]
@@ -156,14 +161,14 @@ fn tables_that_swap_their_names() {
 fn a_function_that_acts_when_a_statement_is_planned() {
     let mut world = World::new("planning");
     // An index predicate's function is called by the planner, where its arguments are constants.
-    let prepare = "
+    let indexes = "
         CREATE FUNCTION trap.plain(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
             SET search_path = pg_catalog, pg_temp AS
             $$ BEGIN PERFORM trap.act(); RETURN false; END $$;
         CREATE INDEX ON b2.turns (role) WHERE trap.plain(1);
         CREATE INDEX ON b2.edges (words) WHERE trap.plain(1);
         CREATE INDEX ON b2.events (words) WHERE trap.plain(1);";
-    world.owner().batch_execute(prepare).unwrap();
+    world.owner().batch_execute(indexes).unwrap();
     let turns = ["id", "session_id", "trajectory_phase", "content_text"];
     let deeds = turns
         .map(|column| take_place("turns", column, "number"))
@@ -175,13 +180,9 @@ fn a_function_that_acts_when_a_statement_is_planned() {
         let is_log = deed.contains("b2.events");
         let calls = if is_log { LOG_CALLS.as_slice() } else { GRAPH_CALLS.as_slice() };
         for call in calls {
-            for moment in 1..=6 {
-                let prepare = format!(
-                    "BEGIN; SET LOCAL ROLE attack_owner; TRUNCATE trap.deeds;
-                     INSERT INTO trap.deeds VALUES ({moment}, $deed${deed}$deed$); COMMIT;
-                     SELECT setval('trap.calls', 1, false)"
-                );
-                world.admin().batch_execute(&prepare).unwrap();
+            let mut admin = world.admin();
+            for moment in [1, 2, 3, 5] {
+                prepare(&mut admin, moment, &deed);
                 // What the planner found is kept by a session: each begins anew.
                 let mut reader = world.reader();
                 reader.batch_execute("BEGIN").unwrap();

@@ -139,7 +139,6 @@ fn a_role_set_in_the_middle_signs_nothing() {
     let mut world = World::new("roles_middle");
     world.owner().batch_execute(SETS_ROLE).unwrap();
     let mut admin = world.admin();
-    admin.batch_execute("GRANT attack_other TO attack_reader").unwrap();
     let mut refused = 0;
     for back in ["on", "off"] {
         for moment in [1, 2, 5, 10, 20, 40, 80] {
@@ -197,7 +196,6 @@ fn a_role_set_in_the_middle_reads_nothing_more() {
              CREATE POLICY other ON b2.edges USING (trap.other())",
         )
         .unwrap();
-    world.admin().batch_execute("GRANT attack_other TO attack_reader").unwrap();
     for call in [
         SLICE,
         "SELECT graph_snapshot()",

@@ -61,6 +61,9 @@ const TABLES: &str = "
     SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges'),
            graph_kernel.bind_recorder_table('b2.events');";
 
+/// The reader may set another role.
+const MEMBER: &str = "SET client_min_messages = warning; GRANT attack_other TO attack_reader;";
+
 /// What the owner has prepared. `caught` is a sequence, as that is not rolled back.
 const TRAP: &str = "
     CREATE SCHEMA trap;
@@ -216,7 +219,9 @@ fn template() -> &'static Database {
             admin.batch_execute(&create_role(role)).unwrap();
         }
         admin
-            .batch_execute(&format!("CREATE EXTENSION graph_kernel; {TABLES} {TRAP} {OWNED}"))
+            .batch_execute(&format!(
+                "{MEMBER} CREATE EXTENSION graph_kernel; {TABLES} {TRAP} {OWNED}"
+            ))
             .unwrap();
         database
     })
