@@ -1,0 +1,17 @@
+//! Attacks by roles that may log in and own what they make: nobody gains another's rights, no
+//! server ends, nothing is read by a wrong type or signed that no committed state gives.
+
+#[path = "../server/common/mod.rs"]
+mod common;
+
+mod world;
+
+mod domains;
+mod foreign;
+mod indexes;
+mod messages;
+mod moments;
+mod portals;
+mod private_schema;
+mod roles;
+mod schemas;

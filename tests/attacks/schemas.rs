@@ -1,0 +1,205 @@
+//! The owner of a schema renames it under a superuser's call and puts another in its place.
+//!
+//! A lock on a partition stops the call where it is about to read it: at first, when it looks at the tables, in a
+//! session that knows them, between its statements.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use postgres::Client;
+
+use crate::common::process::backend_pid;
+use crate::world::{GRAPH_CALLS, LOG_CALLS, Outcome, World, attempt};
+
+const RENAME: &str = "ALTER SCHEMA b2 RENAME TO b3; CREATE SCHEMA b2;";
+
+/// Views in the tables' place, which call the owner's function as whoever reads them.
+const VIEWS: &str = "
+    CREATE VIEW b2.turns AS SELECT * FROM b3.turns WHERE trap.f();
+    CREATE VIEW b2.edges AS SELECT * FROM b3.edges WHERE trap.f();
+    CREATE VIEW b2.events AS SELECT * FROM b3.events WHERE trap.f();";
+
+/// Tables with other rows in their place.
+const TABLES: &str = "
+    CREATE TABLE b2.turns (LIKE b3.turns);
+    CREATE TABLE b2.edges (LIKE b3.edges);
+    CREATE TABLE b2.events (LIKE b3.events);
+    INSERT INTO b2.turns (id, session_id, content_text, embedding)
+    SELECT id, 'forged', 'forged', '{1,2}' FROM b3.turns;
+    INSERT INTO b2.edges SELECT turn(5), turn(1), 'branch';";
+
+/// Tables of other types.
+const TYPES: &str = "
+    CREATE TABLE b2.turns AS SELECT 8::bigint AS id, 8::bigint AS session_id, 8::bigint AS role,
+        8::bigint AS trajectory_phase, 1 AS salience_score, 1 AS trajectory_depth,
+        1 AS trajectory_sibling_order, 1 AS trajectory_homogeneity, 1 AS trajectory_temporal,
+        1 AS trajectory_complexity, 1::bigint AS created_at, 8::bigint AS content_text,
+        8::bigint AS content_hash, 8::bigint AS embedding;
+    CREATE TABLE b2.edges AS SELECT 8::bigint AS parent_turn_id, 8::bigint AS child_turn_id,
+        8::bigint AS edge_type;
+    CREATE TABLE b2.events AS SELECT 0 AS segment_id, 1 AS ordinal, 1 AS byte_offset,
+        8::bigint AS event_id, 1 AS pane_id, 8::bigint AS session_id, 1 AS occurred_at_ms,
+        8::bigint AS event_type, 8::bigint AS text, false AS is_gap, 8::bigint AS schema_version;";
+
+const UNDO: &str = "SET client_min_messages = warning;
+    DROP SCHEMA b2 CASCADE; ALTER SCHEMA b3 RENAME TO b2";
+
+/// Runs a call that is stopped at a partition, while something is done.
+fn stopped_at(
+    partition: &str,
+    mut victim: Client,
+    call: &str,
+    owner: &mut Client,
+    deed: &str,
+) -> Outcome {
+    let pid = backend_pid(&mut victim);
+    owner.batch_execute(&format!("BEGIN; LOCK TABLE b2.{partition}")).unwrap();
+    let call = call.to_owned();
+    let running = thread::spawn(move || attempt(&mut victim, &call));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
+    let give_up = Instant::now() + Duration::from_secs(5);
+    while !running.is_finished() && !owner.query_one(waits, &[&pid]).unwrap().get::<_, bool>(0) {
+        assert!(Instant::now() < give_up, "the call neither waits nor ends");
+        thread::sleep(Duration::from_millis(2));
+    }
+    // Committed with the lock's end.
+    owner.batch_execute(&format!("{deed}; COMMIT")).unwrap();
+    running.join().unwrap()
+}
+
+/// Does it in all calls, at all places where they can be stopped.
+fn rename_under_all_calls(name: &str, replacement: &str) {
+    let mut world = World::new(name);
+    let mut owner = world.owner();
+    let mut faults = Vec::new();
+    let graph_calls = GRAPH_CALLS.iter().map(|call| (*call, ["turns_1", "edges_1"].as_slice()));
+    let log_calls = LOG_CALLS.iter().map(|call| (*call, ["events_1"].as_slice()));
+    for (call, partitions) in graph_calls.chain(log_calls) {
+        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
+        for partition in partitions {
+            for warm in [false, true] {
+                let mut victim = world.admin();
+                if warm {
+                    attempt(&mut victim, call).answer(call);
+                }
+                let deed = format!("{RENAME} {replacement}");
+                let outcome = stopped_at(partition, victim, call, &mut owner, &deed);
+                let warmth = if warm { "known" } else { "new" };
+                if world.has_caught() {
+                    faults.push(format!(
+                        "{call}\n  at {partition}, tables {warmth}: runs the owner's function"
+                    ));
+                    owner.batch_execute("SELECT setval('trap.caught', 1, false)").unwrap();
+                }
+                if let Some(fault) = outcome.fault(call, &rows) {
+                    faults.push(format!("{call}\n  at {partition}, tables {warmth}: {fault}"));
+                }
+                owner = world.owner();
+                owner.batch_execute(UNDO).unwrap();
+            }
+        }
+    }
+    crate::world::assert_none(&faults);
+    world.assert_sound();
+}
+
+#[test]
+fn views_in_the_place_of_the_tables() {
+    rename_under_all_calls("schemas_views", VIEWS);
+}
+
+#[test]
+fn other_tables_in_the_place_of_the_tables() {
+    rename_under_all_calls("schemas_tables", TABLES);
+}
+
+#[test]
+fn tables_of_other_types_in_the_place_of_the_tables() {
+    rename_under_all_calls("schemas_types", TYPES);
+}
+
+#[test]
+fn backfill_writes_no_other_table_and_runs_no_view() {
+    for (name, replacement) in [("views", VIEWS), ("tables", TABLES)] {
+        for batch in [1, 1000] {
+            let mut world = World::new(&format!("schemas_backfill_{name}"));
+            let mut owner = world.owner();
+            let call = format!("CALL graph_kernel.backfill_content_hashes({batch})");
+            let deed = format!("{RENAME} {replacement}");
+            stopped_at("turns_1", world.admin(), &call, &mut owner, &deed).answer(&call);
+            assert!(!world.has_caught(), "{name}");
+            if name == "tables" {
+                let written = "SELECT count(content_hash) FROM b2.turns";
+                let written: i64 = owner.query_one(written, &[]).unwrap().get(0);
+                assert_eq!(written, 0, "hashes of a table that is not bound");
+            }
+            world.assert_sound();
+        }
+    }
+}
+
+/// Binding looks at the tables too, with the rights of the extension's owner.
+#[test]
+fn binding_binds_what_it_was_given() {
+    let mut world = World::new("schemas_bind");
+    let mut owner = world.owner();
+    for (call, partition) in [
+        ("SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')", "turns_1"),
+        ("SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')", "edges_1"),
+        ("SELECT graph_kernel.bind_recorder_table('b2.events')", "events_1"),
+    ] {
+        let deed = format!("{RENAME} {VIEWS}");
+        stopped_at(partition, world.admin(), call, &mut owner, &deed).answer(call);
+        assert!(!world.has_caught(), "{call}");
+        let slice = "SELECT graph_slice(turn(5)) ->> 'slice_id'";
+        attempt(&mut world.admin(), slice).answer(slice).expect("the bound tables are there");
+        owner.batch_execute(UNDO).unwrap();
+    }
+    world.assert_sound();
+}
+
+/// The same without a lock: the owner goes back and forth while a superuser reads on.
+#[test]
+fn a_race_of_names() {
+    let mut world = World::new("schemas_race");
+    let mut owner = world.owner();
+    owner
+        .batch_execute(
+            "INSERT INTO b2.turns (id, session_id, content_text, embedding)
+             SELECT turn(n), 's', 'content', '{1,2}' FROM generate_series(11, 20000) AS n;
+             INSERT INTO b2.edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(10, 19999) AS n",
+        )
+        .unwrap();
+    let end = Instant::now() + Duration::from_secs(4);
+    let renaming = thread::spawn(move || {
+        let mut rounds = 0;
+        while Instant::now() < end {
+            owner.batch_execute(&format!("BEGIN; {RENAME} {VIEWS} COMMIT")).unwrap();
+            thread::sleep(Duration::from_millis(rounds % 7));
+            owner.batch_execute(&format!("BEGIN; {UNDO}; COMMIT")).unwrap();
+            thread::sleep(Duration::from_millis(rounds % 5));
+            rounds += 1;
+        }
+        rounds
+    });
+    let mut victim = world.admin();
+    let mut snapshots = std::collections::BTreeSet::new();
+    while Instant::now() < end {
+        for call in [
+            "SELECT graph_snapshot()",
+            "SELECT slice -> 'turns' FROM graph_slices(ARRAY[turn(5), turn(500)]) WHERE error IS NULL",
+            "SELECT count(*) FROM graph_content_audit()",
+            "SELECT turn_id FROM graph_search_slice('{1,2}', turn(5))",
+            "SELECT * FROM graph_anchors_recent(3)",
+        ] {
+            let rows = attempt(&mut victim, call).answer(call);
+            if call.contains("graph_snapshot") {
+                snapshots.extend(rows);
+            }
+        }
+    }
+    assert!(renaming.join().unwrap() > 5, "some rounds were run");
+    assert!(snapshots.len() <= 1, "the graph did not change: {snapshots:?}");
+    assert!(!world.has_caught(), "a superuser has run the owner's function");
+    world.assert_sound();
+}
