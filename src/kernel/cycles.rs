@@ -92,9 +92,9 @@ fn peel(
     // Each turn enters the list once, so it never grows past this.
     let mut free = filled(0u32, turns)?;
     free.clear();
-    for turn in 0..turns {
+    for (turn, count) in incoming.iter().enumerate() {
         interrupts.item();
-        if incoming[turn] == 0 {
+        if *count == 0 {
             free.push(turn as u32);
         }
     }

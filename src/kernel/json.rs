@@ -214,8 +214,8 @@ impl<'a> Decimal<'a> {
         let end = mantissa.iter().rposition(|byte| !is_filler(byte)).map_or(0, |last| last + 1);
         let point = mantissa.iter().position(|byte| *byte == b'.').unwrap_or(mantissa.len());
         // The zeros between the point and the first digit count below it.
-        let before = if first < point { point - first } else { 0 } as i64;
-        let after = if first > point { first - point - 1 } else { 0 } as i64;
+        let before = point.saturating_sub(first) as i64;
+        let after = first.saturating_sub(point + 1) as i64;
         let scale = (before - after).saturating_add(exponent.clamp(i64::MIN / 2, i64::MAX / 2));
         Decimal { negative, digits: &mantissa[first..end], scale }
     }
@@ -514,7 +514,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         let mut piece = start;
         let mut unescaped: Option<String> = None;
         loop {
-            self.to_special(start)?;
+            self.skip_plain(start)?;
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -544,7 +544,7 @@ impl<'a, 'c> Reader<'a, 'c> {
     }
 
     /// Goes to the next byte of a string that does not stand for itself.
-    fn to_special(&mut self, start: usize) -> Result<(), JsonError> {
+    fn skip_plain(&mut self, start: usize) -> Result<(), JsonError> {
         let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..=0x1f);
         loop {
             let end = self.text.len().min(self.at + CHECKED_BYTES);
