@@ -42,7 +42,9 @@ fn a_mapping_that_rust_cannot_read() {
             format!("SELECT graph_kernel.bind_recorder_table('b2.events', '{mapping}')"),
         ] {
             let error = error(&world, &call);
-            assert_eq!(error.code().code(), "22023", "{call:.120}: {error:?}");
+            // 54: too deep.
+            let code = error.code().code();
+            assert!(code == "22023" || code.starts_with("54"), "{call:.120}: {error:?}");
             assert!(is_stable_word(&error), "{call:.120}: {error:?}");
         }
     }
