@@ -4,6 +4,9 @@ CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb
 CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_graph_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.count_found(what text) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'count_found_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 CREATE FUNCTION graph_kernel.turns_in_cycles() RETURNS bigint
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;

@@ -17,9 +17,6 @@ DECLARE
     edge text;      -- a condition: the row has two ends; without, it is no edge
     loose text;     -- an end is no turn
     unwanted text;  -- what to do with edges that are wrong, once looked at
-    odd_salience text;
-    unhashed text;
-    stale text;
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -46,10 +43,6 @@ BEGIN
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
     unwanted := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
-    odd_salience := format('(%1$s BETWEEN 0 AND 1) IS NOT TRUE', x ->> 'salience');
-    stale := format('%1$s ~ ''^[0-9a-f]{64}$'' AND %1$s <> graph_kernel.content_hash(%2$s)',
-                    x ->> 'content_hash', x ->> 'content_text');
-    unhashed := format('(%s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE', x ->> 'content_hash');
     IF row_security_active(turns) OR row_security_active(edges) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
     END IF;
@@ -156,47 +149,34 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
                       WHERE own.tgrelid = heir.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
 
-    -- Counts over the rows: what is asked, of which table, what to do about it.
+    -- Counts over the rows: what is counted, which column it needs, and how to look at the rows.
     FOR listed IN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
-             format('SELECT count(*) FROM (SELECT FROM %s AS t WHERE %2$s IS NOT NULL GROUP BY %2$s HAVING count(*) > 1) AS d',
-                    t, x ->> 'id'),
              format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
-             format('SELECT count(*) FROM %s AS e WHERE %s AND %s', e, edge, loose),
              format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, loose, unwanted)),
             ('self_loops', 'id', 'edges from a turn to itself',
-             format('SELECT count(*) FROM %s AS e WHERE %s = %s', e, x ->> 'parent', x ->> 'child'),
              format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', unwanted)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: NULL or unknown type',
-             format('SELECT count(*) FROM %1$s AS e WHERE %3$s AND (lower(%2$s) IS NULL'
-                    ' OR lower(%2$s) NOT IN (''reply'', ''branch'', ''reference'', ''default''))',
-                    e, x ->> 'edge_type', edge),
              format('SELECT %1$s, count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: NULL or unknown phase',
-             format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
-                    ' NOT IN (''exploration'', ''debugging'', ''planning'', ''consolidation'', ''synthesis'')',
-                    t, x ->> 'phase'),
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: NULL or unknown role',
-             format('SELECT count(*) FROM %1$s AS t WHERE lower(%2$s) IS NULL OR lower(%2$s)'
-                    ' NOT IN (''user'', ''assistant'', ''system'', ''tool'')', t, x ->> 'role'),
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
             ('odd_saliences', 'salience', 'turns whose salience is NULL, NaN or outside 0 to 1',
-             format('SELECT count(*) FROM %s AS t WHERE %s', t, odd_salience),
-             format('SELECT %s AS id, %s AS salience FROM %s AS t WHERE %s;'
+             format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS NOT TRUE;'
                     ' -- Read as 0.5, 0 or 1; correct those that mean something else.',
-                    x ->> 'id', x ->> 'salience', t, odd_salience)),
+                    x ->> 'id', x ->> 'salience', t)),
             ('missing_content_hashes', 'content_hash', 'turns without a content hash (64 lower-case hex digits)',
-             format('SELECT count(*) FROM %s AS t WHERE %s', t, unhashed),
-             format('SELECT %s AS id FROM %s AS t WHERE %s;', x ->> 'id', t, unhashed)
+             format('SELECT %s AS id FROM %s AS t WHERE (%s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE;',
+                    x ->> 'id', t, x ->> 'content_hash')
              || CASE WHEN c ->> 'content_text' <> '' THEN
                      ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-             format('SELECT count(*) FROM %s AS t WHERE %s', t, stale),
-             format('SELECT %s AS id FROM %s AS t WHERE %s;', x ->> 'id', t, stale))
-        ) AS v (name, needs, what, query, command)
+             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s <> graph_kernel.content_hash(%4$s);',
+                    x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text'))
+        ) AS v (name, needs, what, command)
     LOOP
         check_name := listed.name;
         detail := listed.what || coalesce(hidden, '');
@@ -208,7 +188,7 @@ BEGIN
             detail := 'not checked: the table has no such column';
         ELSE
             BEGIN
-                EXECUTE listed.query INTO count;
+                count := graph_kernel.count_found(listed.name);
                 ok := count = 0;
                 -- A command that counts on rows this role does not see could do harm.
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;

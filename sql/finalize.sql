@@ -28,7 +28,8 @@ ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_tem
 ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_content_hash(text) COST 100;
-ALTER FUNCTION graph_content_audit(bigint) COST 10000000 ROWS 10;
+ALTER FUNCTION graph_content_audit(bigint)
+    SET search_path = pg_catalog, pg_temp COST 10000000 ROWS 10;
 ALTER FUNCTION graph_snapshot() SET search_path = pg_catalog, pg_temp COST 1000000;
 ALTER FUNCTION graph_diversity(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_sufficiency(json, jsonb)
@@ -129,8 +130,6 @@ COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
     'fingerprints of the slices at these anchors and of how they relate';
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
     'trigger: keeps the content hash of a row that of its content';
-COMMENT ON FUNCTION graph_kernel.describe_content(regclass) IS
-    'the bound turns as audit and backfill read and write them';
 COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
     'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
@@ -149,6 +148,14 @@ COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb) IS
     'checks two tables for use as a graph and says which columns hold what';
 COMMENT ON FUNCTION graph_kernel.describe_graph() IS
     'the bound graph: its tables and which columns hold what';
+COMMENT ON FUNCTION graph_kernel.count_found(text) IS
+    'how many rows of the bound graph have this finding of graph_check';
+COMMENT ON FUNCTION graph_kernel.content_page(oid, uuid, integer) IS
+    'turns after an id, and those whose content hash is missing or wrong';
+COMMENT ON FUNCTION graph_kernel.rehash_free_turns(oid, uuid[]) IS
+    'writes the content hashes of those of these turns that no other transaction holds';
+COMMENT ON FUNCTION graph_kernel.rehash_turn(oid, uuid) IS
+    'writes the content hash of a turn, after waiting for whoever holds it';
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 
@@ -236,14 +243,13 @@ COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_sli
 COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
 COMMENT ON FUNCTION graph_kernel.check_graph() IS 'graph_check';
 COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
-COMMENT ON FUNCTION graph_kernel.audit_content(bigint) IS 'graph_content_audit';
 COMMENT ON FUNCTION graph_kernel.check_promotion(json, uuid[]) IS
     'whether an export verifies, whose slice it is, and whether one of the turns is outside it';
 COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
     'recorder_chunks, for verify_chunks';
 COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, chunking_policy, boolean) IS 'recorder_verify_chunks';
 COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_traces, owned by the caller';
-COMMENT ON FUNCTION graph_kernel.write_trace(regclass, text, jsonb) IS 'adds a row to the trace table';
+COMMENT ON FUNCTION graph_kernel.write_trace(oid, jsonb) IS 'adds a row to the trace table';
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
 COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb) IS 'bind_tables';

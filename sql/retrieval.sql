@@ -107,37 +107,13 @@ BEGIN ATOMIC
 END;
 
 -- Invoker's rights: who may trace is who may insert into the bound table.
-CREATE FUNCTION graph_kernel.write_trace(traces regclass, reason text, provenance jsonb) RETURNS uuid
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    id uuid;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = traces) THEN
-        RAISE EXCEPTION '%', CASE WHEN traces IS NULL THEN 'no trace table is bound'
-                                  ELSE 'the bound trace table was dropped' END
-            USING ERRCODE = 'undefined_table', DETAIL = 'TRACE_TABLE',
-                  HINT = 'SELECT graph_kernel.create_trace_table();';
-    END IF;
-    IF reason = 'malformed' THEN
-        RAISE EXCEPTION 'not a provenance of a search'
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_PROVENANCE',
-                  HINT = 'Give the column provenance of graph_search_slice or graph_search_global as it is.';
-    END IF;
-    id := provenance ->> 'query_id';
-    EXECUTE format('INSERT INTO %s (id, retrieval_mode, is_admissible, slice_id, admissibility_token, provenance)'
-                   ' VALUES ($1, $2, $3, $4, $5, $6)', traces)
-    USING id, provenance ->> 'retrieval_mode', reason = 'ok', provenance ->> 'slice_id',
-          provenance ->> 'admissibility_token', provenance;
-    RETURN id;
-END
-$$;
+CREATE FUNCTION graph_kernel.write_trace(traces oid, provenance jsonb) RETURNS uuid
+    AS 'MODULE_PATHNAME', 'write_trace_wrapper'
+    LANGUAGE c VOLATILE COST 1000 SET search_path = pg_catalog, pg_temp;
 
 CREATE FUNCTION @extschema@.graph_trace(provenance jsonb) RETURNS uuid
 LANGUAGE sql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
-RETURN graph_kernel.write_trace((SELECT b.traces FROM graph_kernel.trace_binding AS b),
-                                graph_kernel.provenance_reason(provenance), provenance);
+RETURN graph_kernel.write_trace((SELECT b.traces FROM graph_kernel.trace_binding AS b), provenance);
 
 SET LOCAL search_path TO @extschema@, pg_temp;

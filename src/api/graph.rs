@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use crate::pg::binding::mapping;
 use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
+use crate::pg::query::query;
 use crate::pg::session::check_interrupts;
 use crate::pg::store;
 use crate::pg::text_type::JsonbText;
@@ -26,6 +27,18 @@ fn describe_tables(
 #[pg_extern(sql = false)]
 fn describe_graph() -> JsonB {
     JsonB(Graph::current().or_raise().description())
+}
+
+#[pg_extern(sql = false)]
+fn count_found(what: &str) -> Option<i64> {
+    let graph = Graph::current().or_raise();
+    let statement = graph.count(what)?;
+    let mut count = None;
+    query(&statement, &[], |row| {
+        count = row.i64(0);
+        ControlFlow::Continue(())
+    });
+    count
 }
 
 #[pg_extern(sql = false)]

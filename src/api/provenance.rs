@@ -1,13 +1,14 @@
 use kernel::provenance::Provenance;
 use kernel::turn::TurnId;
-use pgrx::Uuid;
 use pgrx::prelude::*;
+use pgrx::{Uuid, pg_sys};
 
 use super::retrieval::Asked;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
 use crate::pg::session::check_interrupts;
+use crate::pg::trace::{self, Trace};
 use crate::pg::text_type::{JsonbText, from_sql_uuid, to_sql_uuid};
 
 #[pg_extern(stable, parallel_safe)]
@@ -28,6 +29,32 @@ fn provenance_reason(provenance: Option<JsonbText>) -> &'static str {
         Ok(provenance) => provenance.admissibility(&keys()),
         Err(_) => "malformed",
     }
+}
+
+#[pg_extern(sql = false)]
+fn write_trace(traces: Option<pg_sys::Oid>, provenance: Option<JsonbText>) -> Uuid {
+    let text = provenance.as_ref().map_or("", |json| &json.0).to_owned();
+    let parsed = parse(provenance).map_err(|_| malformed()).or_raise();
+    let slice = parsed.slice.as_ref();
+    let trace = Trace {
+        id: parsed.query_id,
+        retrieval_mode: if slice.is_some() { "slice" } else { "global" },
+        is_admissible: parsed.admissibility(&keys()) == "ok",
+        slice_id: slice.map(|slice| slice.slice_id.as_str()),
+        admissibility_token: slice.and_then(|slice| slice.admissibility_token.as_deref()),
+        provenance: &text,
+    };
+    trace::insert(traces, &trace).or_raise();
+    to_sql_uuid(parsed.query_id)
+}
+
+fn malformed() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        "not a provenance of a search",
+    )
+    .detail("INVALID_PROVENANCE")
+    .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
 }
 
 type ReplayRow = (bool, &'static str, Option<String>, Option<String>);

@@ -12,7 +12,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, present_ids, to_sql_uuid};
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -85,11 +85,11 @@ fn graph_is_admissible(slice: Option<JsonText>, turn: Option<Uuid>) -> bool {
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Vec<Option<Uuid>>>) -> Vec<Uuid> {
+fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Array<Uuid>>) -> Vec<Uuid> {
+    let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
     let verdict = verdict(slice);
     let Some(export) = verdict.valid() else { return Vec::new() };
-    let given = turns.unwrap_or_default().into_iter().flatten();
-    given.filter(|turn| export.contains(from_sql_uuid(*turn))).collect()
+    turns.into_iter().filter(|turn| export.contains(*turn)).map(to_sql_uuid).collect()
 }
 
 // Declared in sql/promotion.sql, in the private schema: all that the trigger asks, verified once.
@@ -97,7 +97,7 @@ fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Vec<Option<Uui
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn check_promotion(
     slice: Option<JsonText>,
-    turns: Option<Vec<Option<Uuid>>>,
+    turns: Option<Array<Uuid>>,
 ) -> TableIterator<
     'static,
     (
@@ -110,9 +110,8 @@ fn check_promotion(
 > {
     let verdict = verdict(slice);
     let valid = verdict.valid();
-    let mut named = turns.unwrap_or_default().into_iter().flatten();
-    let outside =
-        named.any(|turn| !valid.is_some_and(|export| export.contains(from_sql_uuid(turn))));
+    let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
+    let outside = turns.iter().any(|turn| !valid.is_some_and(|export| export.contains(*turn)));
     let claimed = verdict.attestation();
     TableIterator::once((
         valid.is_some(),

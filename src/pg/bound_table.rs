@@ -1,12 +1,13 @@
 //! A table that an admin has bound, checked: how it is stored, which column holds what.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use super::error::SqlError;
-use super::query::{Statement, Template};
+use super::query::{NamedTable, Statement, Template};
 use super::relation::{self, Table, quote};
 
 /// What a column holds.
@@ -270,14 +271,15 @@ pub struct Named<'a> {
 /// are other placeholders and what stands for them. In one pass: what is filled in comes from names
 /// that users choose and is not looked at again.
 pub fn fill(template: &Template, extra: &[(&str, &str)], tables: &[Named<'_>]) -> Statement {
-    let mut relations = Vec::new();
+    let mut named = Vec::new();
     let mut value = |placeholder: &str| {
         if let Some((_, text)) = extra.iter().find(|(name, _)| *name == placeholder) {
             return (*text).to_owned();
         }
         let found = match placeholder.split_once('.') {
             None => tables.iter().find(|t| t.name == placeholder).map(|t| {
-                relations.push(t.table.table.oid);
+                let Table { oid, columns, .. } = &t.table.table;
+                named.push(NamedTable { oid: *oid, columns: Rc::clone(columns) });
                 t.table.from()
             }),
             Some((alias, key)) => tables
@@ -294,5 +296,5 @@ pub fn fill(template: &Template, extra: &[(&str, &str)], tables: &[Named<'_>]) -
         text.push_str(&value(placeholder));
         text.push_str(rest);
     }
-    Statement::new(template, text, relations)
+    Statement::new(template, text, named)
 }

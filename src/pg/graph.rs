@@ -109,6 +109,20 @@ const EDGE_PAIRS_QUERY: Template = Template {
     planning: Planning::Once,
 };
 
+/// What graph_check counts, by the name of its finding.
+const COUNTS: [(&str, &str); 10] = [
+    ("turns", include_str!("../../sql/queries/count/turns.sql")),
+    ("duplicate_turns", include_str!("../../sql/queries/count/duplicate_turns.sql")),
+    ("dangling_edges", include_str!("../../sql/queries/count/dangling_edges.sql")),
+    ("self_loops", include_str!("../../sql/queries/count/self_loops.sql")),
+    ("unknown_edge_types", include_str!("../../sql/queries/count/unknown_edge_types.sql")),
+    ("unknown_phases", include_str!("../../sql/queries/count/unknown_phases.sql")),
+    ("unknown_roles", include_str!("../../sql/queries/count/unknown_roles.sql")),
+    ("odd_saliences", include_str!("../../sql/queries/count/odd_saliences.sql")),
+    ("missing_content_hashes", include_str!("../../sql/queries/count/missing_content_hashes.sql")),
+    ("stale_content_hashes", include_str!("../../sql/queries/count/stale_content_hashes.sql")),
+];
+
 /// What is asked of a graph, with its names filled in.
 pub struct Statements {
     /// sql/queries/scored.sql
@@ -255,6 +269,13 @@ impl Graph {
     /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
     pub fn statement(&self, template: &Template, extra: &[(&str, &str)]) -> Statement {
         fill(template, extra, &named(&self.turns, &self.edges))
+    }
+
+    /// The statement that counts what graph_check reports under this name, if there is one.
+    pub fn count(&self, what: &str) -> Option<Statement> {
+        let (_, text) = COUNTS.iter().find(|(name, _)| *name == what)?;
+        let template = Template { text, columns: &[Column::Integer], planning: Planning::Once };
+        Some(self.statement(&template, &[]))
     }
 
     /// A part of a statement with the graph's names filled in.

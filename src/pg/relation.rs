@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::rc::Rc;
 
 use pgrx::prelude::*;
 use pgrx::{FromDatum, PgList, PgTupleDesc, pg_sys};
@@ -58,8 +59,12 @@ unsafe extern "C-unwind" fn schema_changed(_arg: pg_sys::Datum, _cache: i32, _ha
 /// A column of a table.
 #[derive(Debug)]
 pub struct Column {
+    /// Its number.
+    pub number: i16,
     /// Its name.
     pub name: String,
+    /// Its type.
+    pub type_oid: pg_sys::Oid,
     /// Its type; of a domain, the type below it.
     pub base_type: pg_sys::Oid,
     /// Its type's modifier, −1 where there is none.
@@ -78,7 +83,7 @@ pub struct Table {
     /// `r`, `p`, `v`, …
     pub kind: u8,
     /// Its columns, without dropped ones.
-    pub columns: Vec<Column>,
+    pub columns: Rc<[Column]>,
 }
 
 impl Table {
@@ -99,7 +104,13 @@ impl Table {
                     let mut modifier = attribute.atttypmod;
                     let base_type =
                         pg_sys::getBaseTypeAndTypmod(attribute.atttypid, &raw mut modifier);
-                    Column { name: name(attribute.attname.data.as_ptr()), base_type, modifier }
+                    Column {
+                        number: attribute.attnum,
+                        name: name(attribute.attname.data.as_ptr()),
+                        type_oid: attribute.atttypid,
+                        base_type,
+                        modifier,
+                    }
                 })
                 .collect();
             let schema = pg_sys::get_namespace_name((*class).relnamespace);
@@ -118,6 +129,26 @@ impl Table {
     /// The table's name for messages and statements: schema-qualified, quoted.
     pub fn qualified_name(&self) -> String {
         format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+}
+
+/// Whether a table that is locked has these columns, as they were.
+pub fn has_columns(oid: pg_sys::Oid, columns: &[Column]) -> bool {
+    // SAFETY: the relation is open while its descriptor is looked at.
+    unsafe {
+        let relation = pg_sys::relation_open(oid, pg_sys::NoLock as i32);
+        let now = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
+        let is_same = |column: &Column| {
+            now.get(column.number as usize - 1).is_some_and(|attribute| {
+                !attribute.attisdropped
+                    && attribute.atttypid == column.type_oid
+                    && name(attribute.attname.data.as_ptr()) == column.name
+            })
+        };
+        let same = columns.iter().all(is_same);
+        drop(now);
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        same
     }
 }
 

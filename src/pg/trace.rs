@@ -6,7 +6,7 @@ use kernel::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::error::SqlError;
-use super::query::{Argument, Column, Planning, Statement, Template, query};
+use super::query::{Argument, Column, NamedTable, Planning, Statement, Template, query};
 use super::relation::Table;
 
 const TRACE: Template = Template {
@@ -34,16 +34,15 @@ pub struct Trace<'a> {
 /// Adds a trace to this table, with the caller's rights.
 ///
 /// # Errors
-/// 42P01 when the table was dropped.
-pub fn insert(table: pg_sys::Oid, trace: &Trace<'_>) -> Result<(), SqlError> {
-    let table = Table::lock(table).ok_or_else(|| {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-            "the bound trace table was dropped",
-        )
-        .detail("TRACE_TABLE")
-        .hint("SELECT graph_kernel.create_trace_table();")
-    })?;
+/// 42P01 when there is none.
+pub fn insert(table: Option<pg_sys::Oid>, trace: &Trace<'_>) -> Result<(), SqlError> {
+    let missing = |message: &str| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
+            .detail("TRACE_TABLE")
+            .hint("SELECT graph_kernel.create_trace_table();")
+    };
+    let table = table.ok_or_else(|| missing("no trace table is bound"))?;
+    let table = Table::lock(table).ok_or_else(|| missing("the bound trace table was dropped"))?;
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
     let arguments = [
@@ -55,7 +54,7 @@ pub fn insert(table: pg_sys::Oid, trace: &Trace<'_>) -> Result<(), SqlError> {
         Some(trace.provenance),
     ]
     .map(Argument::Text);
-    let statement = Statement::new(&TRACE, text, vec![table.oid]);
+    let statement = Statement::new(&TRACE, text, vec![NamedTable { oid: table.oid, columns: table.columns }]);
     query(&statement, &arguments, |_| ControlFlow::Continue(()));
     Ok(())
 }

@@ -41,23 +41,29 @@ pub(super) fn check_query(
     // SAFETY: as above.
     let reads = unsafe { (*query).commandType } == pg_sys::CmdType::CMD_SELECT;
     let runs_foreign = reads && named.foreign.is_some();
-    if named.is_other || runs_foreign || named.tables != statement.relations {
+    if named.is_other || runs_foreign || !statement.names(&named.tables) {
         return Err(replaced());
     }
-    for table in statement.relations.iter().filter(|_| reads) {
-        relation::check_storage(*table).map_err(StorageError::into_sql_error)?;
+    for table in &statement.tables {
+        if !relation::has_columns(table.oid, &table.columns) {
+            return Err(changed("the columns of a bound table were changed while it was read"));
+        }
+        if reads {
+            relation::check_storage(table.oid).map_err(StorageError::into_sql_error)?;
+        }
     }
     Ok(())
 }
 
 /// The tables were replaced between being locked and being read.
 pub(super) fn replaced() -> SqlError {
-    SqlError::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "another object took the name of a bound table while it was read",
-    )
-    .detail("TABLES_CHANGED")
-    .hint("Call the function again; bound_tables of graph_check() names the tables that are read.")
+    changed("another object took the name of a bound table while it was read")
+}
+
+fn changed(what: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what)
+        .detail("TABLES_CHANGED")
+        .hint("Call the function again; graph_check() names the tables that are read.")
 }
 
 /// A function in a stored expression, such as an index predicate, that a plain role may have written.

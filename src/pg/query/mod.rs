@@ -15,4 +15,4 @@ mod statement;
 pub use check::foreign_function;
 pub use execution::{BatchStatement, query};
 pub use row::{Column, Row};
-pub use statement::{Argument, Planning, Statement, Template};
+pub use statement::{Argument, NamedTable, Planning, Statement, Template};

@@ -153,12 +153,13 @@ impl Plan {
         let generation = unsafe { (*cached).generation };
         let mut checked = self.checked.borrow_mut();
         match checked.as_ref().filter(|(of, _)| *of == generation) {
-            Some((_, tables)) if *tables == statement.relations => Ok(()),
+            Some((_, tables)) if statement.names(tables) => Ok(()),
             Some(_) => Err(replaced()),
             None => {
                 // SAFETY: the source was planned just now, and nothing has analysed it anew since.
                 check_query(unsafe { analysed(self.source()) }, statement)?;
-                *checked = Some((generation, statement.relations.clone()));
+                let tables = statement.tables.iter().map(|table| table.oid);
+                *checked = Some((generation, tables.collect()));
                 Ok(())
             }
         }

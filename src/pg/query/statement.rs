@@ -1,11 +1,13 @@
 //! What is asked: a statement's text, the relations it names, the columns it gives, and its arguments.
 
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use kernel::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
 use super::row::Column;
+use crate::pg::relation;
 use crate::pg::text_type::to_sql_uuid;
 
 /// A statement of sql/queries before names are filled in.
@@ -35,15 +37,28 @@ pub struct Statement {
     /// Its text; what it depends on beside the search_path, which is fixed.
     pub(super) text: String,
     /// The tables that it names, in the order of the text: they are locked and checked.
-    pub(super) relations: Vec<pg_sys::Oid>,
+    pub(super) tables: Vec<NamedTable>,
     pub(super) columns: &'static [Column],
     pub(super) planning: Planning,
 }
 
+/// A table that a statement names.
+pub struct NamedTable {
+    /// Its OID.
+    pub oid: pg_sys::Oid,
+    /// Its columns as they were looked up.
+    pub columns: Rc<[relation::Column]>,
+}
+
 impl Statement {
     /// A template whose placeholders are filled in, over these tables in the order of the text.
-    pub fn new(template: &Template, text: String, relations: Vec<pg_sys::Oid>) -> Self {
-        Statement { text, relations, columns: template.columns, planning: template.planning }
+    pub fn new(template: &Template, text: String, tables: Vec<NamedTable>) -> Self {
+        Statement { text, tables, columns: template.columns, planning: template.planning }
+    }
+
+    /// Whether it names these tables, in this order.
+    pub(super) fn names(&self, tables: &[pg_sys::Oid]) -> bool {
+        self.tables.iter().map(|table| table.oid).eq(tables.iter().copied())
     }
 
     /// Its text.

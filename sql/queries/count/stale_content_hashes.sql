@@ -1,0 +1,6 @@
+-- Turns whose content is not what was hashed.
+SELECT pg_catalog.count(*)
+FROM {turns} AS t
+WHERE {t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text
+  AND pg_catalog.length({t.content_hash}) OPERATOR(pg_catalog.=) 64
+  AND {t.content_hash} OPERATOR(pg_catalog.<>) graph_kernel.content_hash({t.content_text})

@@ -1,0 +1,2 @@
+-- All turns.
+SELECT pg_catalog.count(*) FROM {turns} AS t

@@ -1,0 +1,5 @@
+-- Turns whose phase is NULL or unknown.
+SELECT pg_catalog.count(*)
+FROM {turns} AS t
+WHERE (pg_catalog.lower({t.phase}) OPERATOR(pg_catalog.=)
+       ANY (ARRAY['exploration', 'debugging', 'planning', 'consolidation', 'synthesis']::pg_catalog.text[])) IS NOT TRUE

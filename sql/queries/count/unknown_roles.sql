@@ -1,0 +1,5 @@
+-- Turns whose role is NULL or unknown.
+SELECT pg_catalog.count(*)
+FROM {turns} AS t
+WHERE (pg_catalog.lower({t.role}) OPERATOR(pg_catalog.=)
+       ANY (ARRAY['user', 'assistant', 'system', 'tool']::pg_catalog.text[])) IS NOT TRUE
