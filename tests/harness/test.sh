@@ -138,9 +138,12 @@ server_steps() {
   stop_server
 }
 
-# pgspot finds names in the extension's script that somebody could shadow.
+# pgspot finds names in the extension's script that somebody could shadow. It knows no bodies that are parsed at
+# creation: it is shown their statements where they stand, as it is the script's search_path that holds for them.
 lint_script() {
-  sed 's/@extschema@/public/g' "$("$pg_config" --sharedir)"/extension/graph_kernel--*.sql >"$logs/script.sql"
+  sed 's/@extschema@/public/g' "$("$pg_config" --sharedir)"/extension/graph_kernel--*.sql |
+    perl -0pe 's/^BEGIN ATOMIC\n(.*?)^END;$/AS \$\$ \$\$;\n$1/msg; s/^RETURN (.*?);$/AS \$\$ \$\$;\nSELECT $1;/msg' \
+      >"$logs/script.sql"
   # A procedure that commits cannot have a SET clause; its body is looked at all the same.
   PYTHONPATH="$root/target/pgspot" python3 "$root/target/pgspot/bin/pgspot" \
     --proc-without-search-path 'graph_kernel.backfill_content_hashes(batch integer)' "$logs/script.sql"

@@ -83,7 +83,8 @@ const TOO_MUCH: &str = "
              unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
-          AND NOT (c.relname IN ('binding', 'recorder_binding', 'trace_binding', 'policies') AND p = 'SELECT')
+          AND NOT (c.relname IN ('binding', 'recorder_binding', 'trace_binding', 'policies',
+                                  'known_policies') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f
@@ -91,7 +92,9 @@ const TOO_MUCH: &str = "
           AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys', 'epoch_times',
                             'bind_tables', 'describe_tables', 'bind_recorder_table',
                             'unbind_recorder_table', 'describe_recorder_table',
-                            'bind_traces', 'announce_change')
+                            'bind_traces', 'announce_change', 'register_policy', 'rotate_key_internal',
+                            'revoke_key_internal', 'bind_tables_internal', 'bind_recorder_table_internal',
+                            'bind_traces_internal')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

@@ -84,6 +84,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
     ("graph_kernel.rotate_key_internal(boolean)", "rotate_key"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
+    ("graph_kernel.write_trace(regclass,text,jsonb)", "names it in a hint only"),
     ("graph_require_admissible()", "its table's lock"),
 ];
 
@@ -333,4 +334,67 @@ fn who_drops_the_extension_gets_no_code_run_by_a_backfill() {
         let message = error.as_db_error().unwrap().message().to_owned();
         assert!(!message.contains("trap"), "{message}");
     }
+}
+
+/// A type of the owner's with casts that are traps.
+const TYPES: &str = "
+    SET search_path = open;
+    CREATE TYPE kind AS ENUM ('{}', '{00000000-0000-4000-8000-000000000001}', 'x');
+    CREATE FUNCTION to_json(kind) RETURNS json LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE FUNCTION to_ids(kind) RETURNS uuid[] LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE FUNCTION to_words(kind) RETURNS text LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE CAST (kind AS json) WITH FUNCTION to_json(kind) AS IMPLICIT;
+    CREATE CAST (kind AS uuid[]) WITH FUNCTION to_ids(kind) AS IMPLICIT;
+    CREATE CAST (kind AS text) WITH FUNCTION to_words(kind) AS IMPLICIT";
+
+#[test]
+fn who_owns_a_columns_type_gets_no_code_run() {
+    let database = owned("names_types");
+    let mut superuser = database.connect();
+    superuser
+        .batch_execute(&format!(
+            "SET search_path = cs, public; {TABLES}; GRANT ALL ON SCHEMA open TO PUBLIC"
+        ))
+        .unwrap();
+    owner(&database).batch_execute(TYPES).unwrap();
+    // Rows of a table whose triggers read columns of the type, or other columns beside one.
+    superuser
+        .batch_execute(
+            "DROP TABLE promoted, hashed;
+             SET search_path = public, cs;
+             CREATE TABLE promoted (slice open.kind, turns open.kind);
+             CREATE TRIGGER promoted AFTER INSERT ON promoted FOR EACH ROW
+                 EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+             CREATE TABLE hashed (content_text open.kind, content_hash text, other open.kind);
+             CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
+                 EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+             CREATE TABLE chunks AS SELECT * FROM recorder_chunks();
+             ALTER TABLE chunks ALTER COLUMN direction TYPE open.kind USING 'x'::open.kind",
+        )
+        .unwrap();
+    let mut message = |statement: &str| {
+        let error = superuser.batch_execute(statement).err();
+        error.map(|error| error.as_db_error().unwrap().message().to_owned())
+    };
+    assert_eq!(
+        message("INSERT INTO promoted VALUES ('{}', '{00000000-0000-4000-8000-000000000001}')")
+            .as_deref(),
+        Some("row of public.promoted is not admissible: its slice does not verify: malformed")
+    );
+    assert_eq!(message("INSERT INTO hashed VALUES ('x', NULL, 'x')"), None);
+    assert_eq!(
+        message(
+            "DO $$ BEGIN ASSERT (SELECT content_hash = graph_content_hash('x') FROM hashed); END $$"
+        ),
+        None
+    );
+    assert_eq!(
+        message("SELECT * FROM recorder_verify_chunks('chunks')").as_deref(),
+        Some(
+            "column direction of table public.chunks has type open.kind, which is not one of pg_catalog"
+        )
+    );
 }

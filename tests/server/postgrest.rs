@@ -420,6 +420,44 @@ fn errors_have_a_status_and_a_word() {
 }
 
 #[test]
+fn a_request_of_more_than_a_mebibyte_is_refused() {
+    let api = Api::start("size");
+    let long = "x".repeat(1 << 20);
+    let numbers = vec![1.5; 300_000];
+    let requests = [
+        ("graph_api_slice", anchored(&long)),
+        ("graph_api_slice_batch", json!({"anchor_turn_ids": [long]})),
+        ("graph_api_register_policy", json!({"policy": {"max_nodes": 1}, "name": long})),
+        ("graph_api_verify_token", json!({"admissibility_token": long})),
+        ("graph_api_search_slice", json!({"anchor_turn_id": BENS, "query_embedding": numbers})),
+        ("graph_api_search_global", json!({"query_embedding": numbers})),
+    ];
+    let mut pooled = api.authenticator();
+    for (function, body) in &requests {
+        let answer = api.ask_through(&mut pooled, SERVICE, function, Call::Body(body));
+        assert_eq!((answer.status, answer.word()), (413, "REQUEST_TOO_LARGE"), "{function}");
+    }
+    // One that just fits is looked at: in the shortest text of it, {"anchor_turn_id":"…"}.
+    let fitting = anchored(&long[..(1 << 20) - 21]);
+    let answer = api.ask_through(&mut pooled, SERVICE, "graph_api_slice", Call::Body(&fitting));
+    assert_eq!((answer.status, answer.word()), (400, "INVALID_TURN_ID"));
+}
+
+#[test]
+fn a_grant_on_all_functions_does_not_let_register() {
+    let api = Api::start("grants");
+    api.database
+        .connect()
+        .batch_execute("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA kernel TO authenticated")
+        .unwrap();
+    let body = json!({"policy": {"max_nodes": 5}});
+    let answer = api.ask(AS_ANNA, "graph_api_register_policy", Call::Body(&body));
+    assert_eq!(answer.status, 403, "{answer:?}");
+    let answer = api.ask(AS_ANNA, "graph_policy_register", Call::Keys(&body));
+    assert_eq!(answer.status, 403, "{answer:?}");
+}
+
+#[test]
 fn registering_takes_a_request_that_writes() {
     let api = Api::start("writing");
     let answer =
