@@ -128,10 +128,11 @@ fn check_why(
     params: &PolicyParams,
     turn: TurnId,
     most: u32,
+    limits: Limits,
 ) -> Result<(), TestCaseError> {
     let mut store = MemoryStore::new(case.graph.clone());
     let policy = params.policy();
-    let found = why(&mut store, &policy, case.anchor, turn, most, Limits::default());
+    let found = why(&mut store, &policy, case.anchor, turn, most, limits);
     let asked = naive::slice(&case.graph, params, case.anchor);
     if let Some(duplicate) = asked.duplicate {
         prop_assert_eq!(found, Err(SliceError::DuplicateTurn(duplicate)));
@@ -295,20 +296,22 @@ proptest! {
         case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=20),
         turn: Index,
+        limits in limits(),
     ) {
         // Beyond the last turn an id is missing.
         let turn = id(turn.index(case.graph.turns.len() + 1));
-        check_why(&case, &params, turn, 10_000)?;
+        check_why(&case, &params, turn, 10_000, limits)?;
     }
 
     #[test]
     fn why_keeps_to_the_budgets_a_server_allows(
-        case in graphs(),
+        case in prop_oneof![graphs(), with_duplicates(graphs())],
         params in policies(1..=10),
         turn: Index,
         more in 0..=3u32,
+        limits in limits(),
     ) {
         let turn = id(turn.index(case.graph.turns.len() + 1));
-        check_why(&case, &params, turn, params.max_nodes + more)?;
+        check_why(&case, &params, turn, params.max_nodes + more, limits)?;
     }
 }

@@ -202,7 +202,7 @@ pub fn rivals(
 struct DrawnRow(u32);
 
 impl DrawnRow {
-    /// A row more of one of these turns, which have one each: as good as the first, or of any score.
+    /// A row more of one of these turns, which come first in the graph: as good as the turn's own, or of any score.
     fn of(self, turns: &[Turn]) -> Turn {
         let place = self.0 as usize >> 16;
         // The first ones have the most edges.
@@ -215,10 +215,14 @@ impl DrawnRow {
     }
 }
 
-/// These graphs, with some of their turns stored more than once.
+/// These graphs, with some of their turns stored more than once, or one of them many times.
 pub fn with_duplicates(cases: impl Strategy<Value = Case>) -> impl Strategy<Value = Case> {
     let drawn = prop::collection::vec(any::<u32>().prop_map(DrawnRow), 1..=4);
-    (cases, drawn).prop_map(|(Case { mut graph, anchor }, drawn)| {
+    (cases, drawn, any::<bool>()).prop_map(|(Case { mut graph, anchor }, mut drawn, of_one)| {
+        if of_one {
+            let first = drawn[0].0;
+            drawn.iter_mut().for_each(|row| row.0 = first & !0xff00 | row.0 & 0xff00 | 4);
+        }
         let rows: Vec<Turn> = drawn.iter().map(|row| row.of(&graph.turns)).collect();
         graph.turns.extend(rows);
         Case { graph, anchor }
