@@ -75,7 +75,7 @@ BEGIN
         WHEN 'INVALID_POLICY' THEN
             RAISE EXCEPTION 'policy must not be null'
                 USING ERRCODE = 'null_value_not_allowed', DETAIL = error,
-                      HINT = 'Leave the argument out for the default policy, or give default, focused, broad or a JSON object.';
+                      HINT = 'Leave the argument out for the default policy, or give a preset or a JSON object.';
         WHEN 'INVALID_POLICY_NAME' THEN
             RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(about, 64))
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = error,

@@ -41,11 +41,12 @@ fn graph_content_audit(
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn content_page(
-    table: pg_sys::Oid,
+    table: Option<pg_sys::Oid>,
     after: Option<Uuid>,
-    most: i32,
+    most: Option<i32>,
 ) -> TableIterator<'static, (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>))>
 {
+    let (Some(table), Some(most)) = (table, most) else { return TableIterator::new(|_| {}) };
     let graph = Graph::current().or_raise();
     let contents = Contents::new(&graph).or_raise();
     contents.expect_turns(table).or_raise();

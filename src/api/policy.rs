@@ -6,7 +6,7 @@ use kernel::turn::{Phase, unit_interval};
 use pgrx::Internal;
 use pgrx::prelude::*;
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::text_type::{Policy, TextType, message_text};
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
@@ -23,24 +23,7 @@ fn slice_policy_recv(message: Internal) -> Policy {
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_policy_hash(policy: Option<Policy>) -> String {
-    given(policy).params_hash()
-}
-
-/// The policy of an argument: NULL, often a parameter that was not set, is none.
-pub fn given(policy: Option<Policy>) -> SlicePolicy {
-    let Some(Policy(policy)) = policy else {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
-            "policy must not be null",
-        )
-        .detail("INVALID_POLICY")
-        .hint(
-            "Leave the argument out for the default policy, or give default, focused, broad or a \
-             JSON object.",
-        )
-        .raise()
-    };
-    policy
+    Policy::required(policy).or_raise().params_hash()
 }
 
 // Declared in sql/policies.sql, in the private schema.
@@ -62,7 +45,7 @@ fn graph_priority(
     distance: Option<i32>,
     policy: default!(Option<Policy>, "'default'"),
 ) -> Option<f32> {
-    let policy = given(policy);
+    let policy = Policy::required(policy).or_raise();
     let (phase, salience, distance) = (phase?, salience?, distance?);
     let Ok(distance) = u32::try_from(distance) else {
         SqlError::new(

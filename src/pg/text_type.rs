@@ -128,7 +128,7 @@ impl ChunkPolicy {
 fn null_policy() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "policy must not be null")
         .detail("INVALID_POLICY")
-        .hint("Give a policy, or leave the argument out: then it is 'default'.")
+        .hint("Leave the argument out for the default policy, or give a preset or a JSON object.")
 }
 
 /// Most ids that a call holds in memory.

@@ -123,7 +123,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
             "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
         ),
     ),
-    ("graph_kernel.audit_content(bigint)", Some("SELECT * FROM graph_kernel.audit_content(NULL)")),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_recorder_table(regclass,jsonb)",
@@ -161,6 +160,11 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
     ("graph_kernel.content_hash_trigger()", None),
     (
+        "graph_kernel.content_page(oid,uuid,integer)",
+        Some("SELECT graph_kernel.content_page('memory_turns'::regclass, NULL, 10)"),
+    ),
+    ("graph_kernel.count_found(text)", Some("SELECT graph_kernel.count_found('turns')")),
+    (
         "graph_kernel.create_recorder_tables(name)",
         Some("SELECT graph_kernel.create_recorder_tables('open')"),
     ),
@@ -168,10 +172,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.create_trace_table(name)",
         Some("SELECT graph_kernel.create_trace_table('open')"),
-    ),
-    (
-        "graph_kernel.describe_content(regclass)",
-        Some("SELECT * FROM graph_kernel.describe_content()"),
     ),
     ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
     (
@@ -222,6 +222,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.requested_policy_not_found(json)", None),
+    (
+        "graph_kernel.rehash_free_turns(oid,uuid[])",
+        Some("SELECT graph_kernel.rehash_free_turns('memory_turns'::regclass, '{}')"),
+    ),
+    (
+        "graph_kernel.rehash_turn(oid,uuid)",
+        Some("SELECT graph_kernel.rehash_turn('memory_turns'::regclass, gen_random_uuid())"),
+    ),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (
         "graph_kernel.revoke_key_internal(text)",
@@ -266,9 +274,9 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.verify_token('', '', NULL, '', '', '', '')"),
     ),
     (
-        "graph_kernel.write_trace(regclass,text,jsonb)",
+        "graph_kernel.write_trace(oid,jsonb)",
         Some(
-            "SELECT graph_kernel.write_trace('retrieval_traces', 'ok', provenance) FROM graph_search_global('{1}')",
+            "SELECT graph_kernel.write_trace('retrieval_traces'::regclass, provenance) FROM graph_search_global('{1}')",
         ),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),

@@ -69,7 +69,6 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.api_search_global(json)", "graph_api_search_global"),
     ("graph_kernel.api_search_slice(json)", "graph_api_search_slice"),
     ("graph_kernel.api_verify_token(json)", "graph_api_verify_token"),
-    ("graph_kernel.audit_content(bigint)", "graph_content_audit"),
     (
         "graph_kernel.backfill_content_hashes(integer)",
         "takes a lock in each transaction and looks what it is on",
@@ -79,12 +78,10 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.bind_traces_internal(regclass)", "bind_traces"),
     ("graph_kernel.check_graph()", "graph_check"),
     ("graph_kernel.content_hash_trigger()", "its table's lock"),
-    ("graph_kernel.describe_content(regclass)", "audit_content, backfill_content_hashes"),
     ("graph_kernel.guard_table()", "its table's lock"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
     ("graph_kernel.rotate_key_internal(boolean)", "rotate_key"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
-    ("graph_kernel.write_trace(regclass,text,jsonb)", "names it in a hint only"),
     ("graph_require_admissible()", "its table's lock"),
 ];
 
@@ -276,7 +273,11 @@ const OWN_SCHEMA: &str = "
     GRANT ALL ON ALL TABLES IN SCHEMA graph_kernel TO PUBLIC;
     CREATE FUNCTION graph_kernel.list_keys() RETURNS TABLE (kid text, state text) LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
-    CREATE FUNCTION graph_kernel.describe_content(regclass) RETURNS TABLE (id text) LANGUAGE plpgsql AS
+    CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE FUNCTION graph_kernel.content_page(oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
+        LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE FUNCTION graph_kernel.rehash_turn(oid, uuid) RETURNS bigint LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;";
 
 /// Waits until as many sessions as said wait for a lock.

@@ -37,11 +37,14 @@ pub(super) fn check_query(
     let mut named = Named::default();
     // SAFETY: the caller hands an analysed query.
     unsafe { walk_query(query, &mut named) };
-    // Who writes to a table runs the defaults, constraints and triggers of its owner by that.
     // SAFETY: as above.
-    let reads = unsafe { (*query).commandType } == pg_sys::CmdType::CMD_SELECT;
-    let runs_foreign = reads && named.foreign.is_some();
-    if named.is_other || runs_foreign || !statement.names(&named.tables) {
+    let command = unsafe { (*query).commandType };
+    let reads = command == pg_sys::CmdType::CMD_SELECT;
+    // Who inserts runs the defaults, constraints and triggers of the table's owner by that.
+    let inserts = command == pg_sys::CmdType::CMD_INSERT;
+    if named.is_other
+        || named.foreign.is_some() && !inserts
+        || !statement.names(&named.tables) {
         return Err(replaced());
     }
     for table in &statement.tables {
@@ -129,9 +132,21 @@ unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut Named) {
                 _ => named.is_other = true,
             }
         }
+        // What our statements have. Checks that row security adds to a write are its own.
+        let query = &*query;
+        let parts: [*mut pg_sys::Node; 7] = [
+            query.targetList.cast(),
+            query.jointree.cast(),
+            query.setOperations,
+            query.havingQual,
+            query.limitOffset,
+            query.limitCount,
+            query.returningList.cast(),
+        ];
         let context = std::ptr::from_mut(named).cast();
-        let flags = pg_sys::QTW_IGNORE_RANGE_TABLE as c_int;
-        query_tree_walker(query, walk, context, flags);
+        parts.into_iter().for_each(|part| {
+            walk(part, context);
+        });
     }
 }
 
@@ -174,47 +189,18 @@ unsafe fn expression_tree_walker(
     context: *mut c_void,
 ) -> bool {
     // SAFETY: the server's own function, with this signature in 15 to 18.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| walkers::expression(node, walker, context)) }
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| server_expression_tree_walker(node, walker, context)) }
 }
 
-/// # Safety
-/// As [`expression_tree_walker`], of a whole query.
-unsafe fn query_tree_walker(
-    query: *mut pg_sys::Query,
-    walker: Walker,
-    context: *mut c_void,
-    flags: c_int,
-) -> bool {
-    // SAFETY: the server's own function, with this signature in 15 to 18.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| walkers::query(query, walker, context, flags)) }
-}
-
-/// nodes/nodeFuncs.h; the bindings do not have them for every major.
-mod walkers {
-    use std::ffi::{c_int, c_void};
-
-    use pgrx::pg_sys;
-
-    use super::Walker;
-
-    unsafe extern "C-unwind" {
-        #[cfg_attr(feature = "pg15", link_name = "expression_tree_walker")]
-        #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
-        pub fn expression(
-            node: *mut pg_sys::Node,
-            walker: Walker,
-            context: *mut c_void,
-        ) -> bool;
-
-        #[cfg_attr(feature = "pg15", link_name = "query_tree_walker")]
-        #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
-        pub fn query(
-            query: *mut pg_sys::Query,
-            walker: Walker,
-            context: *mut c_void,
-            flags: c_int,
-        ) -> bool;
-    }
+unsafe extern "C-unwind" {
+    /// nodes/nodeFuncs.h; the bindings do not have it for every major.
+    #[cfg_attr(feature = "pg15", link_name = "expression_tree_walker")]
+    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+    fn server_expression_tree_walker(
+        node: *mut pg_sys::Node,
+        walker: Walker,
+        context: *mut c_void,
+    ) -> bool;
 }
 
 /// The analysed query behind a plan's source.
