@@ -1,7 +1,6 @@
 //! What was learnt of a graph so far.
 
 use std::cmp::Reverse;
-use std::iter;
 use std::rc::Rc;
 
 use foldhash::HashMap;
@@ -99,22 +98,26 @@ impl Known {
         })
     }
 
-    /// What scores a turn that was looked up: nothing where there is none, and several scores where it is stored
-    /// more than once.
-    pub(crate) fn scored(&self, id: TurnId) -> impl Iterator<Item = ScoredTurn> {
+    /// What scores a turn that was looked up, or `None` where there is none.
+    pub(crate) fn scored(&self, id: TurnId) -> Option<ScoredTurn> {
         let turn = &self.turns[&id];
         debug_assert!(turn.is_looked_up, "{id} is looked up");
-        let scored = turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience });
-        scored.into_iter().chain(self.duplicate_scores(id))
+        turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience })
     }
 
-    /// What scores a turn that is stored more than once; nothing for others.
-    fn duplicate_scores(&self, id: TurnId) -> impl Iterator<Item = ScoredTurn> {
-        let scores = self.duplicates.get(&id).into_iter().flatten();
-        let scores = Phase::ALL.iter().zip(scores);
-        scores.filter_map(move |(phase, salience)| {
-            Some(ScoredTurn { id, phase: *phase, salience: (*salience)? })
-        })
+    /// What else scores those of these turns that are stored more than once.
+    pub(crate) fn further_scores(&self, of: impl Iterator<Item = TurnId>) -> Vec<ScoredTurn> {
+        if self.duplicates.is_empty() {
+            return Vec::new();
+        }
+        let further = |id| {
+            let scores = self.duplicates.get(&id).into_iter().flatten();
+            let scores = Phase::ALL.iter().zip(scores);
+            scores.filter_map(move |(phase, salience)| {
+                Some(ScoredTurn { id, phase: *phase, salience: (*salience)? })
+            })
+        };
+        of.flat_map(further).collect()
     }
 
     /// The whole row of a turn, where it was read.
@@ -130,15 +133,6 @@ impl Known {
     /// The children of a loaded turn.
     pub(crate) fn children(&self, of: TurnId) -> &Children {
         self.edges[&of].children.as_ref().expect("they are loaded")
-    }
-
-    /// What scores these children, all that a turn has.
-    pub(crate) fn children_scored<'a>(
-        &'a self,
-        children: &'a [ScoredTurn],
-    ) -> impl Iterator<Item = ScoredTurn> + 'a {
-        let scored = |turn: &ScoredTurn| iter::once(*turn).chain(self.duplicate_scores(turn.id));
-        children.iter().flat_map(scored)
     }
 
     /// Takes turns for looked up and leaves in `ids` those that were not before, once each.

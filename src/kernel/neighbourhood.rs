@@ -61,11 +61,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         }
     }
 
-    /// What scores the turn, as [`Known::scored`].
-    pub(crate) fn scored(
-        &mut self,
-        id: TurnId,
-    ) -> Result<impl Iterator<Item = ScoredTurn>, SliceError<S::Error>> {
+    /// The turn, or `None` where there is none.
+    pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
         Ok(self.known.scored(id))
     }
@@ -200,7 +197,9 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             self.known.keep_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().flat_map(|child| self.known.scored(*child)).collect();
+            let turns = children.iter().filter_map(|child| self.known.scored(*child));
+            let mut turns: Vec<ScoredTurn> = turns.collect();
+            turns.append(&mut self.known.further_scores(children.into_iter()));
             self.known.keep_children(turn, ChildList::new(turns));
         }
         self.check_held(0)

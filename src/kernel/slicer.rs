@@ -199,13 +199,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
-        let policy = self.policy;
-        let scored = self.around.scored(anchor)?;
-        let found: Vec<Rank> = scored.map(|turn| rank(policy, &turn, 0)).collect();
-        if found.is_empty() {
-            return Err(SliceError::AnchorNotFound(anchor));
-        }
-        self.discover(found, Via::Anchor, anchor)?;
+        let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
+        self.discover(self.ranks([anchor], 0), Via::Anchor, anchor.id)?;
         while self.selected.len() < self.policy.max_nodes() {
             // Nothing farther than max_radius is ever put into the frontier.
             let Some(candidate) = self.frontier.pop_first() else {
@@ -230,15 +225,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
 
         let known = &self.around.known;
         let parents = known.parents(candidate.id).iter();
-        let parents = parents.flat_map(|edge| known.scored(edge.parent));
-        let parents = parents.map(|turn| self.rank(&turn, distance)).collect();
-        self.discover(parents, Via::Parent, candidate.id)?;
+        let parents = parents.filter_map(|edge| known.scored(edge.parent));
+        self.discover(self.ranks(parents, distance), Via::Parent, candidate.id)?;
 
-        let known = &self.around.known;
-        match known.children(candidate.id) {
+        match self.around.known.children(candidate.id) {
             Children::All(turns) => {
-                let children = known.children_scored(turns);
-                let children = children.map(|turn| self.rank(&turn, distance)).collect();
+                let children = self.ranks(turns.iter().copied(), distance);
                 self.discover(children, Via::Child, candidate.id)?;
             }
             Children::Wide(_) => self.discover_wide(candidate.id, distance)?,
@@ -258,7 +250,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.check_held(0)
     }
 
-    /// Puts turns that were not visited before into the frontier.
+    /// Puts turns that were not visited before into the frontier, each with its first rank.
     fn discover(
         &mut self,
         mut found: Vec<Rank>,
@@ -267,8 +259,6 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
         self.drop_cut_children(&mut found)?;
-        // Of the rows of one turn the best counts.
-        found.sort_unstable();
         for rank in found {
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
@@ -281,7 +271,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
         for edge in self.around.known.parents(expanded.id) {
-            if self.around.known.scored(edge.parent).next().is_none() {
+            if self.around.known.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
@@ -445,6 +435,18 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             .collect();
         turns.sort_unstable_by_key(|selected| selected.turn.id);
         Ok(turns)
+    }
+
+    /// The ranks of these turns. Those of a turn that is stored more than once come best first.
+    fn ranks(&self, turns: impl IntoIterator<Item = ScoredTurn>, distance: u32) -> Vec<Rank> {
+        let turns = turns.into_iter().map(|turn| self.rank(&turn, distance));
+        let mut ranks: Vec<Rank> = turns.collect();
+        let further = self.around.known.further_scores(ranks.iter().map(|rank| rank.id));
+        if !further.is_empty() {
+            ranks.extend(further.iter().map(|turn| self.rank(turn, distance)));
+            ranks.sort_unstable();
+        }
+        ranks
     }
 
     fn rank(&self, turn: &ScoredTurn, distance: u32) -> Rank {

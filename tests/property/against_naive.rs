@@ -153,7 +153,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10_000))]
+    #![proptest_config(cases(5000))]
 
     #[test]
     fn a_duplicate_counts_where_it_is_selected_and_nowhere_else(

@@ -133,6 +133,8 @@ fn check_why(
     let mut store = MemoryStore::new(case.graph.clone());
     let policy = params.policy();
     let found = why(&mut store, &policy, case.anchor, turn, most, limits);
+    let otherwise = why(&mut store, &policy, case.anchor, turn, most, Limits::default());
+    prop_assert_eq!(&found, &otherwise);
     let asked = naive::slice(&case.graph, params, case.anchor);
     if let Some(duplicate) = asked.duplicate {
         prop_assert_eq!(found, Err(SliceError::DuplicateTurn(duplicate)));
