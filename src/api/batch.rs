@@ -78,7 +78,12 @@ impl Batch {
                     bytes += text.0.len();
                     (anchor.map(to_sql_uuid), Some(text), None, None)
                 }
-                Err(error) => (anchor.map(to_sql_uuid), None, Some(error.word()), Some(error.message().to_owned())),
+                Err(error) => (
+                    anchor.map(to_sql_uuid),
+                    None,
+                    Some(error.word()),
+                    Some(error.message().to_owned()),
+                ),
             });
             if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

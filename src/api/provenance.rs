@@ -8,8 +8,8 @@ use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
 use crate::pg::session::check_interrupts;
-use crate::pg::trace::{self, Trace};
 use crate::pg::text_type::{JsonbText, from_sql_uuid, to_sql_uuid};
+use crate::pg::trace::{self, Trace};
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
@@ -49,12 +49,9 @@ fn write_trace(traces: Option<pg_sys::Oid>, provenance: Option<JsonbText>) -> Uu
 }
 
 fn malformed() -> SqlError {
-    SqlError::new(
-        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        "not a provenance of a search",
-    )
-    .detail("INVALID_PROVENANCE")
-    .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "not a provenance of a search")
+        .detail("INVALID_PROVENANCE")
+        .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
 }
 
 type ReplayRow = (bool, &'static str, Option<String>, Option<String>);

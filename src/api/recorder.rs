@@ -1,6 +1,5 @@
 use std::ffi::CStr;
 
-use kernel::canonical::json_text;
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
 use kernel::chunking::chunker::Chunker;
@@ -10,13 +9,12 @@ use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
-use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::binding::mapping;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::recorder::{
-    ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, read_chunks, read_span,
+    ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
 };
 use crate::pg::session::check_interrupts;
-use crate::pg::table::TableIterator;
 use crate::pg::text_type::{ChunkPolicy, JsonbText, TextType, message_text};
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
@@ -56,7 +54,7 @@ chunk_functions! {
     i32, String, &'static str, i64, Option<String>, &'static str,
     i64, i64, i64, i32,
     i64, i64, i64, i32,
-    Vec<String>, i32, i64, i64, i32, String, Option<JsonbText>, bool, String
+    Vec<String>, i32, i64, i64, i32, String, Option<JsonB>, bool, String
 )
 
 fn recorder_chunks(
@@ -69,7 +67,7 @@ fn recorder_chunks(
     per_pane: Option<bool>,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
-    let Some(per_pane) = per_pane else { return TableIterator::new(|_| {}) };
+    let Some(per_pane) = per_pane else { return TableIterator::empty() };
     let filter = ChunkFilter {
         pane_id,
         from: bound("from", from_segment_id, from_ordinal, i64::MIN).or_raise(),
@@ -77,7 +75,7 @@ fn recorder_chunks(
     };
     let table = RecorderTable::current().or_raise();
     let extent = if per_pane { Extent::Panes } else { Extent::Log };
-    chunks_of(table, policy, extent, filter)
+    streamed(&table, policy, extent, filter)
 }
 
 fn recorder_chunks_since(
@@ -86,10 +84,10 @@ fn recorder_chunks_since(
     policy: Option<ChunkPolicy>,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
-    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::new(|_| {}) };
+    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
     let extent = since(&table, &policy, position);
-    chunks_of(table, policy, extent, ChunkFilter::default())
+    streamed(&table, policy, extent, ChunkFilter::default())
 }
 
 fn recorder_event_chunks(
@@ -98,21 +96,18 @@ fn recorder_event_chunks(
     policy: Option<ChunkPolicy>,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
-    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::new(|_| {}) };
+    let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
     let extent = since(&table, &policy, position);
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
-    chunks_of(table, policy, extent, filter)
+    streamed(&table, policy, extent, filter)
 }
 
 fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
     let policy = ChunkPolicy::required(policy).or_raise();
-    let Some(events) = events else { return TableIterator::new(|_| {}) };
-    TableIterator::new(move |put| {
-        let mut index = 0..;
-        let put = |chunk| put(chunk_row(index.next().unwrap_or(i32::MAX), chunk));
-        chunks_of_json(events.0, policy, put).or_raise();
-    })
+    let Some(events) = events else { return TableIterator::empty() };
+    let chunks = chunks_of_json(events.0, policy).or_raise();
+    TableIterator::new((0..).zip(chunks).map(|(index, chunk)| chunk_row(index, chunk)))
 }
 }
 
@@ -128,8 +123,8 @@ fn recorder_chunk_span(
 ) -> TableIterator<'static, (String, i64, i64, i64, i64, i32, i32, String)> {
     let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
     let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
-    let table = RecorderTable::current().or_raise();
-    TableIterator::new(move |put| read_span(&table, start, end, put).or_raise())
+    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end);
+    TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
 }
 
 #[pg_extern(sql = false)]
@@ -168,38 +163,43 @@ fn since(table: &RecorderTable, policy: &ChunkingPolicy, position: Position) -> 
     }
 }
 
-fn chunks_of(
-    table: RecorderTable,
+/// The chunks as they are asked for: in a select list a LIMIT ends the reading.
+fn streamed(
+    table: &RecorderTable,
     policy: ChunkingPolicy,
     extent: Extent,
     filter: ChunkFilter,
 ) -> TableIterator<'static, ChunkRow> {
-    TableIterator::new(move |put| {
-        let put = |index, chunk| put(chunk_row(index, chunk));
-        read_chunks(&table, policy, extent, filter, put).or_raise();
-    })
+    let mut chunks = ChunkCursor::open(table, policy, extent, filter);
+    TableIterator::new(std::iter::from_fn(move || {
+        chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
+    }))
 }
 
-/// Hands each chunk of a JSON array of events to `put`.
+/// The chunks of a JSON array of events, as they are asked for.
 fn chunks_of_json(
     text: String,
     policy: ChunkingPolicy,
-    mut put: impl FnMut(Chunk),
-) -> Result<(), SqlError> {
-    let events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?;
+) -> Result<impl Iterator<Item = Chunk>, SqlError> {
+    let mut events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?.into_iter();
     drop(text);
     let mut chunker = Chunker::new(policy, check_interrupts);
-    for event in events {
-        chunker.push(&event.event());
-        while let Some(chunk) = chunker.next_chunk() {
-            put(chunk);
+    let mut ended = false;
+    Ok(std::iter::from_fn(move || {
+        loop {
+            if let Some(chunk) = chunker.next_chunk() {
+                return Some(chunk);
+            }
+            match events.next() {
+                Some(event) => chunker.push(&event.event()),
+                None if ended => return None,
+                None => {
+                    chunker.finish();
+                    ended = true;
+                }
+            }
         }
-    }
-    chunker.finish();
-    while let Some(chunk) = chunker.next_chunk() {
-        put(chunk);
-    }
-    Ok(())
+    }))
 }
 
 fn wrong_events(error: EventsError) -> SqlError {
@@ -237,7 +237,9 @@ fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {
         chunk.occurred_at_end_ms,
         chunk.text_chars as i32,
         chunk.content_hash,
-        chunk.overlap.map(|overlap| JsonbText(json_text(&overlap))),
+        chunk.overlap.map(|overlap| {
+            JsonB(serde_json::to_value(overlap).expect("an overlap has string keys"))
+        }),
         chunk.is_open,
         chunk.text,
     )

@@ -150,7 +150,8 @@ fn replay(
     text: &str,
     policy: Option<SlicePolicy>,
 ) -> Result<Vec<ReplayRow>, (&'static str, Option<String>)> {
-    let export = ParsedExport::parse(text, &check_interrupts).map_err(|error| ("malformed", Some(error)))?;
+    let export =
+        ParsedExport::parse(text, &check_interrupts).map_err(|error| ("malformed", Some(error)))?;
     if !has_known_versions(&export) {
         return Err(("unknown_version", None));
     }

@@ -96,9 +96,8 @@ impl BoundTable {
             .detail(rules.word)
             .hint(format!("Run {}.", (rules.command)(None)))
         })?;
-        let partitions = relation::check_storage(oid).map_err(|error| {
-            error.into_sql_error().detail(rules.word)
-        })?;
+        let partitions = relation::check_storage(oid)
+            .map_err(|error| error.into_sql_error().detail(rules.word))?;
         let mut columns = BTreeMap::new();
         for rule in rules.columns {
             let mapped = mapping.and_then(|m| m.get(rule.key));

@@ -81,7 +81,20 @@ const MISSING_CHILDREN_QUERY: Template = Template {
 
 const TURNS_QUERY: Template = Template {
     text: include_str!("../../sql/queries/turns.sql"),
-    columns: &[Column::Id, Column::Text, Column::Text, Column::Text, Column::Number, Column::Integer, Column::Integer, Column::Number, Column::Number, Column::Number, Column::Time, Column::Text],
+    columns: &[
+        Column::Id,
+        Column::Text,
+        Column::Text,
+        Column::Text,
+        Column::Number,
+        Column::Integer,
+        Column::Integer,
+        Column::Number,
+        Column::Number,
+        Column::Number,
+        Column::Time,
+        Column::Text,
+    ],
     planning: Planning::Probing,
 };
 

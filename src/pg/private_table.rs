@@ -45,10 +45,8 @@ pub const ROOT_KEYS: PrivateTable = PrivateTable {
 };
 
 /// The keys that were revoked.
-pub const REVOKED_KEYS: PrivateTable = PrivateTable {
-    name: c"revoked_keys",
-    columns: &[pg_sys::TEXTOID, pg_sys::TIMESTAMPTZOID],
-};
+pub const REVOKED_KEYS: PrivateTable =
+    PrivateTable { name: c"revoked_keys", columns: &[pg_sys::TEXTOID, pg_sys::TIMESTAMPTZOID] };
 
 /// The tables whose changes are announced.
 const ANNOUNCED: [PrivateTable; 3] = [BINDING, ROOT_KEYS, REVOKED_KEYS];
@@ -196,7 +194,8 @@ pub fn lock_against_writers(table: &PrivateTable) {
 
 /// Adds an epoch's root so that logical decoding never sees it. The table has no index.
 pub fn insert_root(epoch: i32, root: Option<&[u8]>, created_at: pg_sys::TimestampTz) {
-    let values = [epoch.into_datum(), root.and_then(IntoDatum::into_datum), created_at.into_datum()];
+    let values =
+        [epoch.into_datum(), root.and_then(IntoDatum::into_datum), created_at.into_datum()];
     let mut nulls = values.map(|value| value.is_none());
     let mut values = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
     // SAFETY: `open` has found the columns that these are the values of; the relation is open while the tuple

@@ -7,7 +7,7 @@ use kernel::chunking::chunker::Chunker;
 use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
-use kernel::chunking::span::{Span, SpanEnd, SpanError};
+use kernel::chunking::span::{Span, SpanEnd, SpanError, SpanPiece};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::bound_table::{
     BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
 };
 use super::error::{SqlError, with_policy_hint};
-use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
+use super::query::{Argument, Column, Cursor, Planning, Row, Statement, Template, query};
 use super::relation;
 use super::session::{check_interrupts, row_security_applies_to};
 
@@ -145,15 +145,8 @@ impl RecorderTable {
         found
     }
 
-    /// Hands each event to `sink`, until it asks for no more.
-    ///
-    /// # Errors
-    /// 22000 for an event that is not valid, 21000 for one at the position of another; those of the sink.
-    pub fn read(
-        &self,
-        extent: Extent,
-        mut sink: impl FnMut(RecorderEvent<'_>) -> Result<ControlFlow<()>, SqlError>,
-    ) -> Result<(), SqlError> {
+    /// Begins to read events.
+    pub fn read(&self, extent: Extent) -> EventCursor {
         let (template, arguments) = match extent {
             Extent::Log => (LOG, vec![]),
             Extent::Panes => (PANES, vec![]),
@@ -161,27 +154,9 @@ impl RecorderTable {
                 (RANGE, [first.0, first.1, last.0, last.1].map(Argument::Number).to_vec())
             }
         };
-        let mut last = None;
-        let mut read = |row: &Row| {
-            with_event(row, |event| {
-                let event = event.map_err(|error| bad_row(&error))?;
-                if last.replace(event.offset.position()) == Some(event.offset.position()) {
-                    return Err(duplicate(&event));
-                }
-                sink(event)
-            })
-        };
-        let mut outcome = Ok(());
-        with_policy_hint(self.rls, || {
-            query(&self.statement(&template), &arguments, |row| {
-                check_interrupts();
-                read(&row).unwrap_or_else(|error| {
-                    outcome = Err(error);
-                    ControlFlow::Break(())
-                })
-            });
-        });
-        outcome
+        let statement = self.statement(&template);
+        let cursor = with_policy_hint(self.rls, || Cursor::open(&statement, &arguments));
+        EventCursor { cursor, rls: self.rls, last: None }
     }
 
     fn statement(&self, template: &Template) -> Statement {
@@ -202,6 +177,46 @@ pub enum Extent {
 
 /// Behind every event.
 pub const END_OF_LOG: Position = (i64::MAX, i64::MAX);
+
+/// Events, read one at a time.
+pub struct EventCursor {
+    cursor: Cursor,
+    rls: bool,
+    last: Option<Position>,
+}
+
+impl EventCursor {
+    /// What `read` makes of the next event; `None` at the end.
+    ///
+    /// # Errors
+    /// 22000 for an event that is not valid, 21000 for one at the position of another.
+    pub fn next<T>(
+        &mut self,
+        read: impl FnOnce(RecorderEvent<'_>) -> T,
+    ) -> Result<Option<T>, SqlError> {
+        let last = self.last;
+        let (mut read, mut found) = (Some(read), Ok(None));
+        let cursor = std::panic::AssertUnwindSafe(&mut self.cursor);
+        let mut position = None;
+        let sink = |row: Row| {
+            let Some(read) = read.take() else { return };
+            found = with_event(&row, |event| match event {
+                Err(error) => Err(bad_row(&error)),
+                Ok(event) if last == Some(event.offset.position()) => Err(duplicate(&event)),
+                Ok(event) => {
+                    position = Some(event.offset.position());
+                    Ok(Some(read(event)))
+                }
+            });
+        };
+        with_policy_hint(self.rls, move || {
+            let cursor = cursor;
+            cursor.0.next(sink);
+        });
+        self.last = position;
+        found
+    }
+}
 
 /// Which chunks to give.
 #[derive(Clone, Copy, Default)]
@@ -226,80 +241,123 @@ impl ChunkFilter {
     }
 }
 
-/// Hands each chunk of these events that the filter lets through to `put`, with its number among all that were
-/// made.
-///
-/// # Errors
-/// As [`RecorderTable::read`].
-pub fn read_chunks(
-    table: &RecorderTable,
-    policy: ChunkingPolicy,
-    extent: Extent,
+/// The chunks of the bound table, made as they are asked for.
+pub struct ChunkCursor {
+    /// `None` behind the last event.
+    events: Option<EventCursor>,
+    chunker: Chunker,
     filter: ChunkFilter,
-    mut put: impl FnMut(i32, Chunk),
-) -> Result<(), SqlError> {
-    let per_pane = matches!(extent, Extent::Panes);
-    let (mut chunker, mut pane, mut index) = (Chunker::new(policy, check_interrupts), None, 0);
-    let mut put_ready = |chunker: &mut Chunker| {
-        while let Some(chunk) = chunker.next_chunk() {
-            check_interrupts();
-            // In one log the chunks that follow begin later still.
-            if !per_pane && filter.is_behind(&chunk) {
-                return ControlFlow::Break(());
-            }
-            if filter.lets_through(&chunk) {
-                put(index, chunk);
-            }
-            index += 1;
+    /// The pane being read, when each pane is chunked for itself.
+    pane: Option<Option<i64>>,
+    next_index: i32,
+}
+
+impl ChunkCursor {
+    /// The chunks of these events that the filter lets through.
+    pub fn open(
+        table: &RecorderTable,
+        policy: ChunkingPolicy,
+        extent: Extent,
+        filter: ChunkFilter,
+    ) -> Self {
+        ChunkCursor {
+            events: Some(table.read(extent)),
+            chunker: Chunker::new(policy, check_interrupts),
+            filter,
+            pane: matches!(extent, Extent::Panes).then_some(None),
+            next_index: 0,
         }
-        ControlFlow::Continue(())
-    };
-    let mut flow = ControlFlow::Continue(());
-    table.read(extent, |event| {
-        if per_pane && pane.replace(event.pane_id).is_some_and(|before| before != event.pane_id) {
-            chunker.finish();
-        }
-        chunker.push(&event);
-        flow = put_ready(&mut chunker);
-        Ok(flow)
-    })?;
-    if flow.is_continue() {
-        chunker.finish();
-        let _ = put_ready(&mut chunker);
     }
-    Ok(())
+
+    /// The next chunk and its number among all that were made; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`EventCursor::next`].
+    pub fn next(&mut self) -> Result<Option<(i32, Chunk)>, SqlError> {
+        loop {
+            check_interrupts();
+            while let Some(chunk) = self.chunker.next_chunk() {
+                let index = self.next_index;
+                self.next_index += 1;
+                if self.filter.lets_through(&chunk) {
+                    return Ok(Some((index, chunk)));
+                }
+                // In one log the chunks that follow begin later still.
+                if self.pane.is_none() && self.filter.is_behind(&chunk) {
+                    self.events = None;
+                    return Ok(None);
+                }
+            }
+            let Some(events) = &mut self.events else { return Ok(None) };
+            let (chunker, pane) = (&mut self.chunker, &mut self.pane);
+            let read = events.next(|event| {
+                if let Some(pane) = pane
+                    && pane.replace(event.pane_id).is_some_and(|before| before != event.pane_id)
+                {
+                    chunker.finish();
+                }
+                chunker.push(&event);
+            })?;
+            if read.is_none() {
+                self.chunker.finish();
+                self.events = None;
+            }
+        }
+    }
 }
 
 /// The columns of `recorder_chunk_span`.
 pub type SpanRow = (String, i64, i64, i64, i64, i32, i32, String);
 
-/// Hands each event's part of the span between two ends to `put`.
-///
-/// # Errors
-/// As [`RecorderTable::read`]; 22023 for a span that is none of this log.
-pub fn read_span(
-    table: &RecorderTable,
-    start: SpanEnd,
-    end: SpanEnd,
-    mut put: impl FnMut(SpanRow),
-) -> Result<(), SqlError> {
-    let mut span = Span::new(start, end, check_interrupts);
-    table.read(Extent::Range(start.position, end.position), |event| {
-        if let Some(piece) = span.piece(&event).map_err(|error| no_span(&error))? {
-            put((
-                event.event_id.to_owned(),
-                event.pane_id,
-                event.offset.segment_id,
-                event.offset.ordinal,
-                event.offset.byte_offset,
-                piece.start_char as i32,
-                piece.end_char as i32,
-                piece.text,
-            ));
+/// The events of a span, read one at a time.
+pub struct SpanCursor {
+    /// `None` behind the last event.
+    events: Option<EventCursor>,
+    span: Span,
+}
+
+impl SpanCursor {
+    /// The span between two ends.
+    pub fn open(table: &RecorderTable, start: SpanEnd, end: SpanEnd) -> Self {
+        let events = Some(table.read(Extent::Range(start.position, end.position)));
+        SpanCursor { events, span: Span::new(start, end, check_interrupts) }
+    }
+
+    /// The next event's part; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`EventCursor::next`]; 22023 for a span that is none of this log.
+    pub fn next(&mut self) -> Result<Option<SpanRow>, SqlError> {
+        while let Some(events) = &mut self.events {
+            check_interrupts();
+            let span = &mut self.span;
+            let piece = events.next(|event| {
+                let offset = event.offset;
+                let row = |piece: SpanPiece| {
+                    (
+                        event.event_id.to_owned(),
+                        event.pane_id,
+                        offset.segment_id,
+                        offset.ordinal,
+                        offset.byte_offset,
+                        piece.start_char as i32,
+                        piece.end_char as i32,
+                        piece.text,
+                    )
+                };
+                Ok(span.piece(&event)?.map(row))
+            })?;
+            match piece.transpose().map_err(|error| no_span(&error))? {
+                Some(None) => {}
+                Some(row) => return Ok(row),
+                None => {
+                    self.events = None;
+                    self.span.finish().map_err(|error| no_span(&error))?;
+                }
+            }
         }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    span.finish().map_err(|error| no_span(&error))
+        Ok(None)
+    }
 }
 
 fn no_span(error: &SpanError) -> SqlError {

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::embedding::{EmbeddingColumn, Indexed};
 use super::error::{SqlError, with_policy_hint};
 use super::graph::Graph;
-use super::relation::quote;
 use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
+use super::relation::quote;
 use super::session::Caller;
 
 /// The most text that a search returns, in bytes.
@@ -117,8 +117,9 @@ impl<'a> Searcher<'a> {
                 (self.graph.statement(&NEAREST, &names), Some(vector_text(query)))
             }
         };
-        let arguments =
-            text.as_deref().map(|text| [Argument::Text(Some(text)), Argument::Number(limit.into())]);
+        let arguments = text
+            .as_deref()
+            .map(|text| [Argument::Text(Some(text)), Argument::Number(limit.into())]);
         let arguments = arguments.as_ref().map_or(&[][..], |arguments| arguments);
         self.compare(&statement, arguments, query, |id, similarity| {
             ranking.offer(id, 0.0, similarity);
@@ -221,9 +222,8 @@ impl<'a> Searcher<'a> {
         // Only a uuid's own spelling names a session, as in a slice.
         let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
         let column = format!("t.{}::pg_catalog.uuid", quote(name));
-        (id == session).then(|| {
-            (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id))
-        })
+        (id == session)
+            .then(|| (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
     }
 
     fn ask(

@@ -25,8 +25,7 @@ impl<'a> PgStore<'a> {
     /// A store over this graph for this caller.
     pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
         let Statements { neighbours, scored, turns, .. } = &graph.statements;
-        let [neighbours, scored, turns] =
-            [neighbours, scored, turns].map(BatchStatement::new);
+        let [neighbours, scored, turns] = [neighbours, scored, turns].map(BatchStatement::new);
         PgStore { graph, caller, neighbours, scored, turns }
     }
 

@@ -8,7 +8,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use super::error::SqlError;
-use super::text_type::{JsonText, JsonbText};
+use super::text_type::JsonText;
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, by
 /// which its macro knows the columns, is called for each row: settings of the function are then made and
@@ -144,9 +144,7 @@ macro_rules! columns {
 columns! { A B }
 columns! { A B C }
 columns! { A B C D }
-columns! { A B C D E F G H }
 columns! { A B C D E F G H I J K L M N O P Q }
-columns! { A B C D E F G H I J K L M N O P Q R S T U V W }
 
 /// The values of a row as the server reads them. What they point to is there until the next row.
 #[derive(Default)]
@@ -221,16 +219,13 @@ macro_rules! values {
 
 values! {
     Uuid = UUIDOID, |id, values| values.push(id.as_bytes().as_ptr());
-    bool = BOOLOID, |flag, values| values.push(*flag);
     i32 = INT4OID, |number, values| values.push(*number);
     i64 = INT8OID, |number, values| values.push(*number);
     f32 = FLOAT4OID, |number, values| values.push(number.to_bits());
     &str = TEXTOID, |text, values| values.push_text(text);
     String = TEXTOID, |text, values| values.push_text(text);
     JsonText = JSONOID, |json, values| values.push_text(&json.0);
-    // These are made in the row's own memory context.
-    JsonbText = JSONBOID, |json, values| values.push_made(json.clone());
-    Vec<String> = TEXTARRAYOID, |texts, values| values.push_made(texts.clone());
+    // Made in the row's own memory context.
     Vec<Uuid> = UUIDARRAYOID, |ids, values| values.push_made(ids.clone());
 }
 

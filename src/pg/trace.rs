@@ -54,7 +54,8 @@ pub fn insert(table: Option<pg_sys::Oid>, trace: &Trace<'_>) -> Result<(), SqlEr
         Some(trace.provenance),
     ]
     .map(Argument::Text);
-    let statement = Statement::new(&TRACE, text, vec![NamedTable { oid: table.oid, columns: table.columns }]);
+    let statement =
+        Statement::new(&TRACE, text, vec![NamedTable { oid: table.oid, columns: table.columns }]);
     query(&statement, &arguments, |_| ControlFlow::Continue(()));
     Ok(())
 }

@@ -215,13 +215,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.registry_fingerprint(text[])",
         Some("SELECT graph_kernel.registry_fingerprint('{}')"),
     ),
-    ("graph_kernel.requested_anchors(json)", Some("SELECT graph_kernel.requested_anchors('[]')")),
-    (
-        "graph_kernel.requested_embedding(json)",
-        Some("SELECT graph_kernel.requested_embedding('[1]')"),
-    ),
-    ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
-    ("graph_kernel.requested_policy_not_found(json)", None),
     (
         "graph_kernel.rehash_free_turns(oid,uuid[])",
         Some("SELECT graph_kernel.rehash_free_turns('memory_turns'::regclass, '{}')"),
@@ -230,6 +223,13 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.rehash_turn(oid,uuid)",
         Some("SELECT graph_kernel.rehash_turn('memory_turns'::regclass, gen_random_uuid())"),
     ),
+    ("graph_kernel.requested_anchors(json)", Some("SELECT graph_kernel.requested_anchors('[]')")),
+    (
+        "graph_kernel.requested_embedding(json)",
+        Some("SELECT graph_kernel.requested_embedding('[1]')"),
+    ),
+    ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
+    ("graph_kernel.requested_policy_not_found(json)", None),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (
         "graph_kernel.revoke_key_internal(text)",

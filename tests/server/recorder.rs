@@ -301,7 +301,11 @@ fn bad_json_is_an_error() {
         ),
         (event(r#","text":"a\u0000b""#), "22P05", "unsupported Unicode escape sequence"),
         (event(r#","text":7"#), "22023", "text must be a string, not 7"),
-        ("[".repeat(200) + &"]".repeat(200), "22023", "JSON nested more than 128 deep"),
+        (
+            event(&format!(r#","x":{}{}"#, "[".repeat(200), "]".repeat(200))),
+            "22023",
+            "JSON nested more than 128 deep",
+        ),
     ];
     for (events, code, expected) in cases {
         let error = client

@@ -42,9 +42,7 @@ pub(super) fn check_query(
     let reads = command == pg_sys::CmdType::CMD_SELECT;
     // Who inserts runs the defaults, constraints and triggers of the table's owner by that.
     let inserts = command == pg_sys::CmdType::CMD_INSERT;
-    if named.is_other
-        || named.foreign.is_some() && !inserts
-        || !statement.names(&named.tables) {
+    if named.is_other || named.foreign.is_some() && !inserts || !statement.names(&named.tables) {
         return Err(replaced());
     }
     for table in &statement.tables {
@@ -189,7 +187,9 @@ unsafe fn expression_tree_walker(
     context: *mut c_void,
 ) -> bool {
     // SAFETY: the server's own function, with this signature in 15 to 18.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| server_expression_tree_walker(node, walker, context)) }
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| server_expression_tree_walker(node, walker, context))
+    }
 }
 
 unsafe extern "C-unwind" {
@@ -209,7 +209,6 @@ unsafe extern "C-unwind" {
 /// `source` is valid and has been planned.
 pub(super) unsafe fn analysed(source: *mut pg_sys::CachedPlanSource) -> *mut pg_sys::Query {
     // SAFETY: the caller vouches for the source; a SELECT is one query.
-    let query =
-        unsafe { PgList::<pg_sys::Query>::from_pg((*source).query_list).get_ptr(0) };
+    let query = unsafe { PgList::<pg_sys::Query>::from_pg((*source).query_list).get_ptr(0) };
     query.unwrap_or(null_mut())
 }

@@ -28,7 +28,7 @@ pub fn query(
 ) {
     let context = MemoryContext::begin();
     let mut execution = Execution::start(statement, arguments);
-    execution.run(&mut sink);
+    execution.run(ALL, &mut sink);
     let writes = execution.writes();
     drop(execution);
     if writes {
@@ -36,6 +36,37 @@ pub fn query(
         unsafe { pg_sys::CommandCounterIncrement() };
     }
     context.end();
+}
+
+/// A statement that is suspended between its rows, as long as the query runs that calls the function. It keeps
+/// the snapshot it was opened with.
+pub struct Cursor {
+    execution: Execution,
+}
+
+impl Cursor {
+    /// Begins the statement; see [`query`]. Called in the memory context of a function that returns rows one at
+    /// a time, it lives beside that: when that is freed, the cursor is dropped in its own.
+    pub fn open(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
+        // SAFETY: such a context has a parent, which lives until the calling query ends.
+        let parent = unsafe { pg_sys::MemoryContextGetParent(pg_sys::CurrentMemoryContext) };
+        let context = MemoryContext::begin_below(parent);
+        let execution = Execution::start(statement, arguments);
+        context.leave();
+        Cursor { execution }
+    }
+
+    /// Hands the next row to `sink`; `false` at the end.
+    pub fn next(&mut self, mut sink: impl FnMut(Row)) -> bool {
+        let mut found = false;
+        let mut sink = |row: Row| {
+            found = true;
+            sink(row);
+            ControlFlow::Continue(())
+        };
+        self.execution.run(1, &mut sink);
+        found
+    }
 }
 
 /// A statement over batches of ids, started when it is first asked.
@@ -110,20 +141,24 @@ impl Execution {
         unsafe { (*self.desc).operation != pg_sys::CmdType::CMD_SELECT }
     }
 
-    /// Runs to the end, or until the sink asks for no more rows.
-    fn run(&mut self, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
+    /// Runs until there were so many rows, or the sink asks for no more.
+    fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
         let mut receiver = Receiver::new(self.columns, sink);
-        // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
+        // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot, for the
+        // owner of what it holds; after an error the (sub)transaction's abort sets its own.
         unsafe {
+            let owner = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
             (*self.desc).dest = (&raw mut receiver).cast();
             pg_sys::PushActiveSnapshot((*self.desc).snapshot);
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
             #[cfg(not(feature = "pg18"))]
-            pg_sys::ExecutorRun(self.desc, forward, 0, false);
+            pg_sys::ExecutorRun(self.desc, forward, most, false);
             #[cfg(feature = "pg18")]
-            pg_sys::ExecutorRun(self.desc, forward, 0);
+            pg_sys::ExecutorRun(self.desc, forward, most);
             pg_sys::PopActiveSnapshot();
             (*self.desc).dest = null_mut();
+            pg_sys::CurrentResourceOwner = owner;
         }
     }
 
@@ -140,7 +175,7 @@ impl Execution {
             let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
             let widest = self.set_parameters([arrays[0], arrays[1], first, last]);
             self.rewind();
-            self.run(sink);
+            self.run(ALL, sink);
             self.set_parameters(widest);
             arrays.into_iter().for_each(|array| pg_sys::pfree(array.cast_mut_ptr()));
         }
@@ -183,21 +218,27 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        // After an error the (sub)transaction's abort gives everything back.
-        if std::thread::panicking() {
-            return;
-        }
-        // SAFETY: what `start` made, each given back once, under the same resource owner.
+        // SAFETY: what `start` made, each given back once, for the same resource owner. After an error, and
+        // while a (sub)transaction is aborted, that gives everything back.
         unsafe {
+            if std::thread::panicking() || !pg_sys::IsTransactionState() {
+                return;
+            }
+            let owner = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
             pg_sys::ExecutorFinish(self.desc);
             pg_sys::ExecutorEnd(self.desc);
             pg_sys::FreeQueryDesc(self.desc);
             pg_sys::ReleaseCachedPlan(self.cached, self.owner);
+            pg_sys::CurrentResourceOwner = owner;
         }
     }
 }
 
-/// A memory context for one statement, below the current one, which frees it after an error.
+/// All rows, as the executor is told.
+const ALL: u64 = 0;
+
+/// A memory context for one statement. The one above frees it, too.
 struct MemoryContext {
     context: pg_sys::MemoryContext,
     before: pg_sys::MemoryContext,
@@ -205,11 +246,16 @@ struct MemoryContext {
 
 impl MemoryContext {
     fn begin() -> Self {
-        // SAFETY: the new context is a child of the current one, which outlives it.
+        // SAFETY: reads the current context.
+        Self::begin_below(unsafe { pg_sys::CurrentMemoryContext })
+    }
+
+    fn begin_below(parent: pg_sys::MemoryContext) -> Self {
+        // SAFETY: the new context is a child of one that outlives it.
         unsafe {
             let before = pg_sys::CurrentMemoryContext;
             let context = pg_sys::AllocSetContextCreateInternal(
-                before,
+                parent,
                 c"graph_kernel statement".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
@@ -220,11 +266,14 @@ impl MemoryContext {
         }
     }
 
+    fn leave(&self) {
+        // SAFETY: the context that was current before `begin` still is there.
+        unsafe { pg_sys::MemoryContextSwitchTo(self.before) };
+    }
+
     fn end(self) {
+        self.leave();
         // SAFETY: `begin` made the context; nothing in it is used any more.
-        unsafe {
-            pg_sys::MemoryContextSwitchTo(self.before);
-            pg_sys::MemoryContextDelete(self.context);
-        }
+        unsafe { pg_sys::MemoryContextDelete(self.context) };
     }
 }
