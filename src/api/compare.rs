@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonText, to_sql_uuid};
+use crate::pg::text_type::{JsonArg, to_sql_uuid};
 
 type DiffRow = (
     &'static str,
@@ -23,8 +23,8 @@ type DiffRow = (
 #[pg_extern(immutable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_diff(
-    a: JsonText,
-    b: JsonText,
+    a: JsonArg,
+    b: JsonArg,
 ) -> TableIterator<
     'static,
     (
@@ -37,7 +37,7 @@ fn graph_slice_diff(
         name!(now, Option<String>),
     ),
 > {
-    let (was, now) = (read("first", &a).or_raise(), read("second", &b).or_raise());
+    let (was, now) = (read("first", a).or_raise(), read("second", b).or_raise());
     let mut rows: Vec<DiffRow> = head_differences(&was, &now)
         .into_iter()
         .map(|head| ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now)))
@@ -67,17 +67,17 @@ fn diff_row(difference: Difference) -> DiffRow {
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_slice_dot(slice: JsonText) -> String {
-    dot(&read("given", &slice).or_raise(), &check_interrupts)
+fn graph_slice_dot(slice: JsonArg) -> String {
+    dot(&read("given", slice).or_raise(), &check_interrupts)
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_slice_mermaid(slice: JsonText) -> String {
-    mermaid(&read("given", &slice).or_raise(), &check_interrupts)
+fn graph_slice_mermaid(slice: JsonArg) -> String {
+    mermaid(&read("given", slice).or_raise(), &check_interrupts)
 }
 
-fn read(which: &str, slice: &JsonText) -> Result<ParsedExport, SqlError> {
-    ParsedExport::parse_whole(&slice.0, &check_interrupts).map_err(|why| {
+fn read(which: &str, slice: JsonArg) -> Result<ParsedExport, SqlError> {
+    ParsedExport::parse_whole(slice.0, &check_interrupts).map_err(|why| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("the {which} document is no slice export: {why}"),

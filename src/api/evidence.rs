@@ -5,17 +5,17 @@ use pgrx::prelude::*;
 
 use super::verify::verdict;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::text_type::{JsonText, JsonbText};
+use crate::pg::text_type::{JsonArg, JsonbText};
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_diversity(slice: JsonText) -> JsonbText {
+fn graph_diversity(slice: JsonArg) -> JsonbText {
     JsonbText(json_text(&diversity(Some(slice)).or_raise()))
 }
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_sufficiency(
-    slice: Option<JsonText>,
+    slice: Option<JsonArg>,
     policy: default!(Option<JsonbText>, "NULL"),
 ) -> TableIterator<
     'static,
@@ -34,7 +34,7 @@ fn graph_sufficiency(
 }
 
 /// The diversity of a slice that verifies.
-fn diversity(slice: Option<JsonText>) -> Result<Diversity, SqlError> {
+fn diversity(slice: Option<JsonArg>) -> Result<Diversity, SqlError> {
     let verdict = verdict(slice);
     let reason = verdict.reason();
     let valid = verdict.valid().map(|export| Diversity::of(&export.turns));

@@ -12,12 +12,12 @@ use crate::pg::error::OrRaise;
 use crate::pg::graph::Graph;
 use crate::pg::keys::Keys;
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::text_type::{JsonArg, Policy, from_sql_uuid, present_ids, to_sql_uuid};
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_verify(
-    slice: Option<JsonText>,
+    slice: Option<JsonArg>,
 ) -> TableIterator<
     'static,
     (
@@ -42,7 +42,7 @@ fn graph_verify(
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_verify_slice(
-    slice: Option<JsonText>,
+    slice: Option<JsonArg>,
 ) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, String))>
 {
     let outcomes = verdict(slice).outcomes;
@@ -78,14 +78,14 @@ fn graph_verify_token(
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_is_admissible(slice: Option<JsonText>, turn: Option<Uuid>) -> bool {
+fn graph_is_admissible(slice: Option<JsonArg>, turn: Option<Uuid>) -> bool {
     let verdict = verdict(slice);
     let valid = verdict.valid();
     turn.is_some_and(|turn| valid.is_some_and(|export| export.contains(from_sql_uuid(turn))))
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Array<Uuid>>) -> Vec<Uuid> {
+fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -> Vec<Uuid> {
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
     let verdict = verdict(slice);
     let Some(export) = verdict.valid() else { return Vec::new() };
@@ -96,7 +96,7 @@ fn graph_filter_admissible(slice: Option<JsonText>, turns: Option<Array<Uuid>>) 
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn check_promotion(
-    slice: Option<JsonText>,
+    slice: Option<JsonArg>,
     turns: Option<Array<Uuid>>,
 ) -> TableIterator<
     'static,
@@ -127,7 +127,7 @@ type ReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_replay(
-    slice: Option<JsonText>,
+    slice: Option<JsonArg>,
     policy: default!(Option<Policy>, "NULL"),
 ) -> TableIterator<
     'static,
@@ -138,8 +138,8 @@ fn graph_replay(
         name!(now, Option<String>),
     ),
 > {
-    let text = slice.map(|json| json.0).unwrap_or_default();
-    let rows = replay(&text, policy.map(|policy| policy.0))
+    let text = slice.map_or("", |json| json.0);
+    let rows = replay(text, policy.map(|policy| policy.0))
         .unwrap_or_else(|why| vec![("unreplayable", Some(why.0.to_owned()), why.1, None)]);
     TableIterator::new(rows)
 }
@@ -200,7 +200,7 @@ fn drifted(difference: Difference) -> ReplayRow {
 }
 
 /// What verification says of an export; NULL is no export.
-pub fn verdict(slice: Option<JsonText>) -> Verdict {
+pub fn verdict(slice: Option<JsonArg>) -> Verdict {
     let keys = Keys::load(Graph::current_name()).or_raise();
-    verify(&slice.map(|json| json.0).unwrap_or_default(), &keys)
+    verify(slice.map_or("", |json| json.0), &keys)
 }

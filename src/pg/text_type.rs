@@ -3,6 +3,9 @@
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::policy::SlicePolicy;
 use kernel::turn::TurnId;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
 use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 
 use super::error::{OrRaise, SqlError, chunking_policy_error};
@@ -40,6 +43,38 @@ impl TextType for JsonText {
     fn into_text(self) -> String {
         self.0
     }
+}
+
+/// An argument of the SQL type `json`, read where it lies: documents may be large.
+#[derive(Clone, Copy)]
+pub struct JsonArg<'a>(pub &'a str);
+
+impl FromDatum for JsonArg<'_> {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _typoid: pg_sys::Oid,
+    ) -> Option<Self> {
+        // SAFETY: the SQL type is laid out as text; what the detoaster copies lives as long as the call.
+        unsafe { <&str>::from_datum(datum, is_null) }.map(JsonArg)
+    }
+}
+
+// SAFETY: read through FromDatum; NULL does not reach a plain argument, as functions that have one are STRICT.
+unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for JsonArg<'fcx> {
+    unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the declared SQL type of the argument is json.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+    }
+}
+
+// SAFETY: json is the server's own type.
+unsafe impl SqlTranslatable for JsonArg<'_> {
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::text_type::JsonArg";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("json"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::literal("json")));
 }
 
 /// The SQL type `jsonb` as JSON text: a number keeps its spelling, which a parsed value would widen.
@@ -206,20 +241,20 @@ macro_rules! sql_text_type {
         }
 
         // SAFETY: a type of this name exists before any function that uses it is created.
-        unsafe impl pgrx::pgrx_sql_entity_graph::metadata::SqlTranslatable for $rust {
+        unsafe impl SqlTranslatable for $rust {
             const TYPE_IDENT: &'static str =
                 concat!("graph_kernel::pg::text_type::", stringify!($rust));
-            const TYPE_ORIGIN: pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin =
-                pgrx::pgrx_sql_entity_graph::metadata::TypeOrigin::External;
+            const TYPE_ORIGIN: TypeOrigin =
+                TypeOrigin::External;
             const ARGUMENT_SQL: Result<
-                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef,
-                pgrx::pgrx_sql_entity_graph::metadata::ArgumentError,
-            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql));
+                SqlMappingRef,
+                ArgumentError,
+            > = Ok(SqlMappingRef::literal($sql));
             const RETURN_SQL: Result<
-                pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef,
-                pgrx::pgrx_sql_entity_graph::metadata::ReturnsError,
-            > = Ok(pgrx::pgrx_sql_entity_graph::metadata::ReturnsRef::One(
-                pgrx::pgrx_sql_entity_graph::metadata::SqlMappingRef::literal($sql),
+                ReturnsRef,
+                ReturnsError,
+            > = Ok(ReturnsRef::One(
+                SqlMappingRef::literal($sql),
             ));
         }
     };

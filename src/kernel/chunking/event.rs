@@ -265,7 +265,7 @@ impl From<JsonError> for EventsError {
 }
 
 /// The longest text of a JSON array of events, in bytes.
-pub const EVENTS_MAX_BYTES: usize = 32 * 1024 * 1024;
+pub const EVENTS_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// A valid event takes a hundred bytes: no more than 320 000 of them are held.
 const EVENTS_LIMITS: Limits =
