@@ -244,18 +244,11 @@ macro_rules! sql_text_type {
         unsafe impl SqlTranslatable for $rust {
             const TYPE_IDENT: &'static str =
                 concat!("graph_kernel::pg::text_type::", stringify!($rust));
-            const TYPE_ORIGIN: TypeOrigin =
-                TypeOrigin::External;
-            const ARGUMENT_SQL: Result<
-                SqlMappingRef,
-                ArgumentError,
-            > = Ok(SqlMappingRef::literal($sql));
-            const RETURN_SQL: Result<
-                ReturnsRef,
-                ReturnsError,
-            > = Ok(ReturnsRef::One(
-                SqlMappingRef::literal($sql),
-            ));
+            const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+            const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> =
+                Ok(SqlMappingRef::literal($sql));
+            const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+                Ok(ReturnsRef::One(SqlMappingRef::literal($sql)));
         }
     };
 }

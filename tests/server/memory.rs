@@ -1,0 +1,139 @@
+//! What a call holds of the largest inputs that are taken, and that larger ones are refused.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::database::Database;
+use common::process::{backend_pid, private_memory};
+use common::tell;
+use postgres::Client;
+
+/// The most that a call may hold, in KiB.
+const MOST: i64 = 256 * 1024;
+
+/// A table with one event of so many characters.
+const EVENT: &str = "CREATE TABLE given AS SELECT jsonb_build_array(jsonb_build_object(
+    'segment_id', 0, 'ordinal', 1, 'byte_offset', 0, 'event_id', 'e', 'pane_id', 1, 'occurred_at_ms', 0,
+    'event_type', 'egress_output', 'text', repeat('x', {}))) AS j";
+
+const EVENTS: &str = "CREATE TABLE given AS SELECT jsonb_agg(jsonb_build_object(
+    'segment_id', 0, 'ordinal', i, 'byte_offset', 0, 'event_id', 'e', 'pane_id', 1, 'occurred_at_ms', 0,
+    'event_type', 'egress_output', 'text', 'x')) AS j FROM generate_series(1, {}) AS i";
+
+/// A table with an export of so many turns, each with a session of 4 000 bytes.
+const EXPORT: &str = r#"CREATE TABLE given AS
+    SELECT ('{"anchor_turn_id":"00000000-0000-4000-8000-000000000001","turns":['
+            || string_agg(format('{"id":"00000000-0000-4000-8000-%s","session_id":"%s","role":"user",'
+                '"phase":"planning","salience":0.5,"trajectory_depth":0,"trajectory_sibling_order":0,'
+                '"trajectory_homogeneity":0.5,"trajectory_temporal":0.5,"trajectory_complexity":1.0,'
+                '"created_at":0,"content_hash":null}', lpad(to_hex(i), 12, '0'), repeat('s', 4000)), ',')
+            || '],"edges":[],"policy_id":"slice_policy_v1","policy_params_hash":"02005444cae1117d",'
+               '"schema_version":"1.0.0","slice_id":"0123456789abcdef",'
+               '"graph_snapshot_hash":"0123456789abcdef","admissibility_token":null,"attestation":null}')::json AS j
+    FROM generate_series(1, {}) AS i"#;
+
+const IDS: &str = "CREATE TABLE given AS
+    SELECT array_agg(md5(i::text)::uuid) AS j FROM generate_series(1, {}) AS i";
+
+const NUMBERS: &str =
+    "CREATE TABLE given AS SELECT jsonb_agg(i) AS j FROM generate_series(1, {}) AS i";
+
+/// What a statement answers, and how much more memory of its own its process had meanwhile, in KiB.
+fn measured(client: &mut Client, statement: &str) -> (Result<String, String>, i64) {
+    let pid = backend_pid(client);
+    let before = private_memory(pid);
+    let (running, most) = (AtomicBool::new(true), AtomicI64::new(before));
+    let answer = thread::scope(|scope| {
+        scope.spawn(|| {
+            while running.load(Ordering::Relaxed) {
+                most.fetch_max(private_memory(pid), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let answer = client.query_one(statement, &[]);
+        running.store(false, Ordering::Relaxed);
+        answer
+    });
+    let answer = answer.map(|row| row.get(0)).map_err(|error| {
+        let error = error.as_db_error().expect("an error of the server");
+        format!("{} {}", error.code().code(), error.detail().unwrap_or_default())
+    });
+    (answer, most.into_inner() - before)
+}
+
+#[test]
+fn no_call_holds_more_than_is_said() {
+    let database = Database::with_tables("memory");
+    let chunks = "SELECT count(*)::text FROM recorder_chunk_events((SELECT j FROM given)";
+    let fine = format!(r#"{chunks}, '{{"max_chunk_chars": 1}}')"#);
+    let coarse = format!(r#"{chunks}, '{{"max_chunk_chars": 2000000000}}')"#);
+    let slices = "SELECT count(s.error)::text FROM graph_slices((SELECT j FROM given)) AS s";
+    let filtered = "SELECT cardinality(graph_filter_admissible('{}', (SELECT j FROM given)))::text";
+    let cases: [(&str, u32, &str, Result<&str, &str>); 13] = [
+        (EVENT, 1_000_000, &fine, Ok("1000006")),
+        (EVENT, 16_000_000, &coarse, Ok("1")),
+        (EVENT, 17_000_000, &coarse, Err("54000 INVALID_EVENT")),
+        (EVENTS, 105_000, &format!("{chunks})"), Ok("2188")),
+        (NUMBERS, 3_000_000, &format!("{chunks})"), Err("54000 INVALID_EVENT")),
+        (
+            EXPORT,
+            14_000,
+            "SELECT reason FROM graph_verify((SELECT j FROM given))",
+            Ok("unattested"),
+        ),
+        (
+            EXPORT,
+            14_000,
+            "SELECT count(*)::text FROM graph_slice_diff((SELECT j FROM given), (SELECT j FROM given))",
+            Ok("0"),
+        ),
+        (
+            EXPORT,
+            14_000,
+            "SELECT length(graph_slice_dot((SELECT j FROM given)))::text",
+            Ok("2366401"),
+        ),
+        (EXPORT, 16_000, "SELECT reason FROM graph_verify((SELECT j FROM given))", Ok("malformed")),
+        (IDS, 1_000_000, filtered, Ok("0")),
+        (IDS, 1_000_001, filtered, Err("54000 TOO_MANY_IDS")),
+        (IDS, 1_000_001, slices, Err("54000 TOO_MANY_IDS")),
+        (
+            NUMBERS,
+            1_000_000,
+            "SELECT is_admissible::text FROM graph_is_admissible_result((SELECT j FROM given)) AS is_admissible",
+            Ok("false"),
+        ),
+    ];
+    for (given, size, statement, expected) in cases {
+        let mut client = database.connect();
+        client.batch_execute("DROP TABLE IF EXISTS given").unwrap();
+        client.batch_execute(&given.replace("{}", &size.to_string())).unwrap();
+        // Not where the input was made, which leaves memory to take from.
+        let mut client = database.connect();
+        let (answer, held) = measured(&mut client, statement);
+        let answer = answer.as_deref().map_err(String::as_str);
+        assert_eq!(answer, expected, "{statement} of {size}");
+        tell(&format!("{} MiB: {statement} of {size}", held / 1024));
+        assert!(held <= MOST, "{statement} of {size} holds {held} KiB");
+    }
+}
+
+#[test]
+fn a_long_request_is_refused_before_it_is_read() {
+    let database = Database::with_tables("memory_request");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE given AS SELECT json_build_object('query_embedding',
+                 (SELECT json_agg(0.5) FROM generate_series(1, 5000000))) AS j",
+        )
+        .unwrap();
+    let mut client = database.connect();
+    let (answer, held) =
+        measured(&mut client, "SELECT graph_api_search_global((SELECT j FROM given))::text");
+    assert_eq!(answer, Err("PT413 REQUEST_TOO_LARGE".to_owned()));
+    assert!(held <= MOST, "{held} KiB");
+}
