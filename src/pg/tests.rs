@@ -1,6 +1,7 @@
 //! Tests of the wrappers that need a server around them.
 
 #[pgrx::pg_schema]
+#[allow(clippy::disallowed_methods)] // tests make what statements then meet
 mod tests {
     use std::cell::RefCell;
     use std::ops::ControlFlow;
@@ -8,13 +9,19 @@ mod tests {
     use kernel::turn::TurnId;
     use pgrx::prelude::*;
 
-    use crate::pg::spi::{Argument, Cursor, query};
+    use crate::pg::query::{Argument, Column, Cursor, Planning, Statement, Template, query};
+
+    fn statement(text: &'static str, columns: &'static [Column]) -> Statement {
+        let template = Template { text, columns, planning: Planning::Once };
+        Statement::new(&template, text.to_owned(), Vec::new())
+    }
 
     #[pg_test]
     fn ids_go_in_and_rows_come_out_until_the_sink_breaks() {
         let ids: Vec<TurnId> = (1..=5).map(TurnId::from_u128).collect();
         let mut seen = Vec::new();
-        query("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", &[Argument::Ids(&ids)], |row| {
+        let unnested = statement("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", &[Column::Id]);
+        query(&unnested, &[Argument::Ids(&ids)], |row| {
             seen.extend(row.id(0));
             if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -23,7 +30,11 @@ mod tests {
 
     #[pg_test]
     fn values_are_read_by_their_types_and_null_is_none() {
-        query("SELECT 1.5::float8, -7::int8, 'x'::text, NULL::text, NULL::uuid", &[], |row| {
+        let values = statement(
+            "SELECT 1.5::float8, -7::int8, 'x'::text, NULL::text, NULL::uuid",
+            &[Column::Number, Column::Integer, Column::Text, Column::Text, Column::Id],
+        );
+        query(&values, &[], |row| {
             assert_eq!(row.f64(0), Some(1.5));
             assert_eq!(row.i64(1), Some(-7));
             assert_eq!(row.text(2, |text| text.map(str::to_owned)).as_deref(), Some("x"));
@@ -35,7 +46,8 @@ mod tests {
 
     #[pg_test]
     fn long_texts_come_whole() {
-        query("SELECT pg_catalog.repeat('ä', 100000)", &[], |row| {
+        let long = statement("SELECT pg_catalog.repeat('ä', 100000)", &[Column::Text]);
+        query(&long, &[], |row| {
             assert!(row.text(0, |text| text.is_some_and(|t| t.chars().count() == 100_000)));
             ControlFlow::Continue(())
         });
@@ -44,8 +56,8 @@ mod tests {
     #[pg_test]
     fn a_query_may_run_inside_the_sink_of_another() {
         let depth = RefCell::new(Vec::new());
-        query("SELECT 1::int8", &[], |outer| {
-            query("SELECT 2::int8", &[], |inner| {
+        query(&statement("SELECT 1::int8", &[Column::Integer]), &[], |outer| {
+            query(&statement("SELECT 2::int8", &[Column::Integer]), &[], |inner| {
                 depth.borrow_mut().extend([outer.i64(0), inner.i64(0)]);
                 ControlFlow::Continue(())
             });
@@ -56,18 +68,40 @@ mod tests {
 
     #[pg_test]
     fn a_cursor_waits_between_its_rows() {
-        let statement = "SELECT k::int8 FROM pg_catalog.generate_series($1, 4) AS k";
-        let mut first = Cursor::open(statement, &[Argument::Number(2)]);
-        let mut second = Cursor::open(statement, &[Argument::Number(3)]);
+        let series = statement(
+            "SELECT k::int8 FROM pg_catalog.generate_series($1, 4) AS k",
+            &[Column::Integer],
+        );
+        let mut first = Cursor::open(&series, &[Argument::Number(2)]);
+        let mut second = Cursor::open(&series, &[Argument::Number(3)]);
         let mut seen = Vec::new();
-        while first.next(|row| seen.extend(row.i64(0))).unwrap() {
-            second.next(|row| seen.extend(row.i64(0))).unwrap();
+        while first.next(|row| seen.extend(row.i64(0))) {
+            second.next(|row| seen.extend(row.i64(0)));
         }
         assert_eq!(seen, [2, 3, 3, 4, 4]);
     }
 
-    #[pg_test(error = "CREATE TABLE is not allowed in a non-volatile function")]
-    fn a_statement_cannot_write() {
-        query("CREATE TABLE public.written (id int)", &[], |_| ControlFlow::Continue(()));
+    #[pg_test(
+        error = "column 1 of a statement over the bound tables has type integer, which it had not before"
+    )]
+    fn a_column_of_another_type_is_not_read() {
+        query(&statement("SELECT 1", &[Column::Integer]), &[], |_| ControlFlow::Continue(()));
+    }
+
+    #[pg_test(error = "a name in a statement over the bound tables has gone to another object")]
+    fn a_table_that_was_not_said_is_not_read() {
+        Spi::run("CREATE TABLE public.unsaid (id uuid)").unwrap();
+        let unsaid = statement("SELECT u.id FROM ONLY public.unsaid AS u", &[Column::Id]);
+        query(&unsaid, &[], |_| ControlFlow::Continue(()));
+    }
+
+    #[pg_test(error = "a name in a statement over the bound tables has gone to another object")]
+    fn a_function_of_a_users_is_not_called() {
+        Spi::run(
+            "CREATE FUNCTION public.seven() RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint'",
+        )
+        .unwrap();
+        let seven = statement("SELECT public.seven()", &[Column::Integer]);
+        query(&seven, &[], |_| ControlFlow::Continue(()));
     }
 }

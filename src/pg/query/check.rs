@@ -58,7 +58,7 @@ pub(super) fn check_query(
 
 /// The tables were replaced between being locked and being read.
 pub(super) fn replaced() -> SqlError {
-    changed("another object took the name of a bound table while it was read")
+    changed("a name in a statement over the bound tables has gone to another object")
 }
 
 fn changed(what: &str) -> SqlError {
