@@ -11,6 +11,7 @@ use pgrx::{Internal, JsonB, pg_sys};
 
 use crate::pg::binding::mapping;
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::query::CallingQuery;
 use crate::pg::recorder::{
     ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
 };
@@ -65,6 +66,7 @@ fn recorder_chunks(
     to_segment_id: Option<i64>,
     to_ordinal: Option<i64>,
     per_pane: Option<bool>,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(per_pane) = per_pane else { return TableIterator::empty() };
@@ -75,32 +77,34 @@ fn recorder_chunks(
     };
     let table = RecorderTable::current().or_raise();
     let extent = if per_pane { Extent::Panes } else { Extent::Log };
-    streamed(&table, policy, extent, filter)
+    streamed(&table, policy, extent, filter, fcinfo)
 }
 
 fn recorder_chunks_since(
     segment_id: Option<i64>,
     ordinal: Option<i64>,
     policy: Option<ChunkPolicy>,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
     let extent = since(&table, &policy, position);
-    streamed(&table, policy, extent, ChunkFilter::default())
+    streamed(&table, policy, extent, ChunkFilter::default(), fcinfo)
 }
 
 fn recorder_event_chunks(
     segment_id: Option<i64>,
     ordinal: Option<i64>,
     policy: Option<ChunkPolicy>,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
     let extent = since(&table, &policy, position);
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
-    streamed(&table, policy, extent, filter)
+    streamed(&table, policy, extent, filter, fcinfo)
 }
 
 fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
@@ -120,10 +124,12 @@ fn recorder_chunk_span(
     end_segment_id: i64,
     end_ordinal: i64,
     end_char: i32,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> TableIterator<'static, (String, i64, i64, i64, i64, i32, i32, String)> {
     let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
     let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
-    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end);
+    let calling = CallingQuery::of(fcinfo).or_raise();
+    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end, calling);
     TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
 }
 
@@ -169,8 +175,10 @@ fn streamed(
     policy: ChunkingPolicy,
     extent: Extent,
     filter: ChunkFilter,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> TableIterator<'static, ChunkRow> {
-    let mut chunks = ChunkCursor::open(table, policy, extent, filter);
+    let calling = CallingQuery::of(fcinfo).or_raise();
+    let mut chunks = ChunkCursor::open(table, policy, extent, filter, calling);
     TableIterator::new(std::iter::from_fn(move || {
         chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
     }))

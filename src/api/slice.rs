@@ -118,9 +118,10 @@ impl TakenSlice {
         guc::check_budget(policy)?;
         let graph = Graph::current()?;
         let caller = Caller::current(&graph);
-        let mut store = PgStore::new(&graph, &caller);
         let anchor = from_sql_uuid(anchor);
-        let slice = with_policy_hint(caller.rls, || slicer::slice(&mut store, policy, anchor))?;
+        let slice = with_policy_hint(caller.rls, || {
+            slicer::slice(&mut PgStore::new(&graph, &caller), policy, anchor)
+        })?;
         Ok(TakenSlice { graph, caller, slice })
     }
 

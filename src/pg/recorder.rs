@@ -16,7 +16,9 @@ use super::bound_table::{
     BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
 };
 use super::error::{SqlError, with_policy_hint};
-use super::query::{Argument, Column, Cursor, Planning, Row, Statement, Template, query};
+use super::query::{
+    Argument, CallingQuery, Column, Cursor, Planning, Row, Statement, Template, query,
+};
 use super::relation;
 use super::session::{check_interrupts, row_security_applies_to};
 
@@ -146,7 +148,7 @@ impl RecorderTable {
     }
 
     /// Begins to read events.
-    pub fn read(&self, extent: Extent) -> EventCursor {
+    pub fn read(&self, extent: Extent, calling: CallingQuery) -> EventCursor {
         let (template, arguments) = match extent {
             Extent::Log => (LOG, vec![]),
             Extent::Panes => (PANES, vec![]),
@@ -155,7 +157,7 @@ impl RecorderTable {
             }
         };
         let statement = self.statement(&template);
-        let cursor = with_policy_hint(self.rls, || Cursor::open(&statement, &arguments));
+        let cursor = with_policy_hint(self.rls, || Cursor::open(&statement, &arguments, calling));
         EventCursor { cursor, rls: self.rls, last: None }
     }
 
@@ -259,9 +261,10 @@ impl ChunkCursor {
         policy: ChunkingPolicy,
         extent: Extent,
         filter: ChunkFilter,
+        calling: CallingQuery,
     ) -> Self {
         ChunkCursor {
-            events: Some(table.read(extent)),
+            events: Some(table.read(extent, calling)),
             chunker: Chunker::new(policy, check_interrupts),
             filter,
             pane: matches!(extent, Extent::Panes).then_some(None),
@@ -318,8 +321,14 @@ pub struct SpanCursor {
 
 impl SpanCursor {
     /// The span between two ends.
-    pub fn open(table: &RecorderTable, start: SpanEnd, end: SpanEnd) -> Self {
-        let events = Some(table.read(Extent::Range(start.position, end.position)));
+    pub fn open(
+        table: &RecorderTable,
+        start: SpanEnd,
+        end: SpanEnd,
+        calling: CallingQuery,
+    ) -> Self {
+        let extent = Extent::Range(start.position, end.position);
+        let events = Some(table.read(extent, calling));
         SpanCursor { events, span: Span::new(start, end, check_interrupts) }
     }
 

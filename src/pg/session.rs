@@ -84,9 +84,13 @@ pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
     status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }
 
-/// pg_authid and pg_auth_members (AuthMemRelationId): what is signed is a role's name, and its attributes and
-/// memberships decide whether row security applies to it.
-const ROLES: [pg_sys::Oid; 2] = [pg_sys::AuthIdRelationId, pg_sys::Oid::from_u32(1261)];
+/// pg_authid, pg_auth_members and pg_database: what is signed is a role's name, and its attributes and memberships
+/// decide whether row security applies to it. A database's owner is a member of pg_database_owner.
+const ROLES: [pg_sys::Oid; 3] = [
+    pg_sys::AuthIdRelationId,
+    pg_sys::Oid::from_u32(1261), // AuthMemRelationId
+    pg_sys::Oid::from_u32(1262), // DatabaseRelationId
+];
 
 /// Whether this transaction may have changed what is signed: the graph, or roles. Writers and DDL hold their locks
 /// to the end; a rolled back savepoint gives them back together with the changes.

@@ -9,7 +9,7 @@ mod tests {
     use kernel::turn::TurnId;
     use pgrx::prelude::*;
 
-    use crate::pg::query::{Argument, Column, Cursor, Planning, Statement, Template, query};
+    use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
 
     fn statement(text: &'static str, columns: &'static [Column]) -> Statement {
         let template = Template { text, columns, planning: Planning::Once };
@@ -64,21 +64,6 @@ mod tests {
             ControlFlow::Continue(())
         });
         assert_eq!(depth.into_inner(), [Some(1), Some(2)]);
-    }
-
-    #[pg_test]
-    fn a_cursor_waits_between_its_rows() {
-        let series = statement(
-            "SELECT k::int8 FROM pg_catalog.generate_series($1, 4) AS k",
-            &[Column::Integer],
-        );
-        let mut first = Cursor::open(&series, &[Argument::Number(2)]);
-        let mut second = Cursor::open(&series, &[Argument::Number(3)]);
-        let mut seen = Vec::new();
-        while first.next(|row| seen.extend(row.i64(0))) {
-            second.next(|row| seen.extend(row.i64(0)));
-        }
-        assert_eq!(seen, [2, 3, 3, 4, 4]);
     }
 
     #[pg_test(

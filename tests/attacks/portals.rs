@@ -207,3 +207,61 @@ fn leaving_rows_unread_closes_nothing_of_the_callers() {
     }
     world.assert_sound();
 }
+
+/// How a cursor is got rid of whose query has failed.
+const ENDS: [&str; 4] = ["CLOSE c; COMMIT", "COMMIT", "ROLLBACK", ""];
+
+#[test]
+fn a_query_that_failed_leaves_nothing_to_be_ended() {
+    let world = World::new("portals_failed");
+    let mut faults = Vec::new();
+    for call in CALLS {
+        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
+        // It fails at its third row, in what stands above the function, below a savepoint.
+        let failing = format!("SELECT 10 / (3 - nextval('asked')), s.* FROM ({call} OFFSET 0) AS s");
+        for end in ENDS {
+            let mut client = world.admin();
+            client
+                .batch_execute(&format!(
+                    "CREATE TEMP SEQUENCE asked; BEGIN; DECLARE c CURSOR FOR {failing}; FETCH 1 FROM c"
+                ))
+                .unwrap();
+            let failed = within(&mut client, "FETCH ALL FROM c");
+            if rows.len() > 2 && failed != Outcome::Refused("22012".into()) {
+                faults.push(format!("{call}: {failed:.200?}"));
+            }
+            if end.is_empty() {
+                continue;
+            }
+            let ended = attempt(&mut client, end);
+            let again = attempt(&mut client, call);
+            if !matches!(ended, Outcome::Answer(_)) || again != Outcome::Answer(rows.clone()) {
+                faults.push(format!("{call}, {end}: {ended:.200?}, {again:.200?}"));
+            }
+        }
+        // The same by PL/pgSQL, again and again: what was freed is taken by the next.
+        let block = format!(
+            "CREATE TEMP SEQUENCE IF NOT EXISTS asked;
+             DO $$ DECLARE c refcursor; r record; BEGIN
+                 FOR i IN 1..20 LOOP
+                     PERFORM setval('asked', 1, false);
+                     OPEN c FOR {failing};
+                     BEGIN
+                         LOOP FETCH c INTO r; EXIT WHEN NOT FOUND; END LOOP;
+                     EXCEPTION WHEN division_by_zero THEN NULL;
+                     END;
+                     CLOSE c;
+                 END LOOP;
+             END $$"
+        );
+        let mut client = world.admin();
+        let looped = attempt(&mut client, &block);
+        let again = attempt(&mut client, call);
+        if !matches!(looped, Outcome::Answer(_)) || again != Outcome::Answer(rows) {
+            faults.push(format!("{call} in PL/pgSQL: {looped:.200?}, {again:.200?}"));
+        }
+    }
+    assert_none(&faults);
+    let mut world = world;
+    world.assert_sound();
+}

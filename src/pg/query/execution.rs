@@ -7,15 +7,15 @@
 use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
-use std::rc::Rc;
 
 use kernel::turn::TurnId;
+use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
 use super::plan::Plan;
 use super::row::{Column, Receiver, Row};
 use super::statement::{Argument, Statement, param_list, uuid_array};
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, SqlError};
 
 /// Runs a statement with these values for `$1`, `$2`, …, and hands each row to `sink`. One that writes is run
 /// to its end.
@@ -26,50 +26,108 @@ pub fn query(
     arguments: &[Argument<'_>],
     mut sink: impl FnMut(Row) -> ControlFlow<()>,
 ) {
-    let context = MemoryContext::begin();
+    // SAFETY: reads the current context.
+    let context = MemoryContext::begin_below(unsafe { pg_sys::CurrentMemoryContext });
     let mut execution = Execution::start(statement, arguments);
     execution.run(ALL, &mut sink);
     let writes = execution.writes();
-    drop(execution);
+    execution.finish();
     if writes {
         // SAFETY: the command is finished, its triggers too; what follows sees what it wrote.
         unsafe { pg_sys::CommandCounterIncrement() };
     }
-    context.end();
+    context.leave();
+    context.delete();
 }
 
-/// A statement that is suspended between its rows, as long as the query runs that calls the function. It keeps
-/// the snapshot it was opened with.
+/// The query that calls a function for its rows, one at a time.
+#[derive(Clone, Copy)]
+pub struct CallingQuery(*mut pg_sys::ExprContext);
+
+impl CallingQuery {
+    /// That of the running call of a function that returns a set.
+    ///
+    /// # Errors
+    /// 0A000 where no set is accepted.
+    pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Result<Self, SqlError> {
+        // SAFETY: the server's call information; a ReturnSetInfo is what a node of this tag is.
+        unsafe {
+            let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
+            if !result.is_null() && (*result).type_ == pg_sys::NodeTag::T_ReturnSetInfo {
+                return Ok(CallingQuery((*result).econtext));
+            }
+        }
+        Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "a function that returns a set was called where none is accepted",
+        ))
+    }
+}
+
+/// A statement that is suspended between its rows. It keeps the snapshot it was opened with, and ends with its
+/// last row, or with the query that calls the function: PostgreSQL tells when that ends or begins anew, and does
+/// not where it failed, for then what the statement held is given back with the failed query's resources.
 pub struct Cursor {
-    execution: Execution,
+    state: *mut Suspended,
+}
+
+/// What the callback ends. It lies in its own memory context, below the calling query's.
+struct Suspended {
+    execution: Option<Execution>,
+    context: MemoryContext,
 }
 
 impl Cursor {
-    /// Begins the statement; see [`query`]. Called in the memory context of a function that returns rows one at
-    /// a time, it lives beside that: when that is freed, the cursor is dropped in its own.
-    pub fn open(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
-        // SAFETY: such a context has a parent, which lives until the calling query ends.
-        let parent = unsafe { pg_sys::MemoryContextGetParent(pg_sys::CurrentMemoryContext) };
-        let context = MemoryContext::begin_below(parent);
-        let execution = Execution::start(statement, arguments);
-        context.leave();
-        Cursor { execution }
+    /// Begins the statement; see [`query`].
+    pub fn open(statement: &Statement, arguments: &[Argument<'_>], calling: CallingQuery) -> Self {
+        // SAFETY: the calling query's context outlives its callbacks, which the server calls once each. The state
+        // lives until the callback deletes its context, and after a failure as long as the query's memory; a
+        // cursor is not asked after either.
+        unsafe {
+            let context = MemoryContext::begin_below((*calling.0).ecxt_per_query_memory);
+            let execution = Some(Execution::start(statement, arguments));
+            let state: *mut Suspended = pg_sys::palloc(size_of::<Suspended>()).cast();
+            context.leave();
+            state.write(Suspended { execution, context });
+            let argument = pg_sys::Datum::from(state);
+            pg_sys::RegisterExprContextCallback(calling.0, Some(end_suspended), argument);
+            Cursor { state }
+        }
     }
 
     /// Hands the next row to `sink`; `false` at the end.
     pub fn next(&mut self, mut sink: impl FnMut(Row)) -> bool {
+        // SAFETY: see `open`.
+        let state = unsafe { &mut *self.state };
+        let Some(execution) = &mut state.execution else { return false };
         let mut found = false;
         let mut sink = |row: Row| {
             found = true;
             sink(row);
             ControlFlow::Continue(())
         };
-        self.execution.run(1, &mut sink);
+        execution.run(1, &mut sink);
+        if !found && let Some(execution) = state.execution.take() {
+            execution.finish();
+        }
         found
     }
 }
 
-/// A statement over batches of ids, started when it is first asked.
+#[pg_guard]
+unsafe extern "C-unwind" fn end_suspended(state: pg_sys::Datum) {
+    // SAFETY: the server calls it once, with what `Cursor::open` has registered.
+    unsafe {
+        let state: *mut Suspended = state.cast_mut_ptr();
+        if let Some(execution) = (*state).execution.take() {
+            execution.finish();
+        }
+        let context = (*state).context;
+        context.delete();
+    }
+}
+
+/// A statement over batches of ids, started when it is first asked. It lives within one call of a function.
 pub struct BatchStatement<'a> {
     statement: &'a Statement,
     started: Option<Execution>,
@@ -91,6 +149,17 @@ impl<'a> BatchStatement<'a> {
     }
 }
 
+impl Drop for BatchStatement<'_> {
+    fn drop(&mut self) {
+        // After an error the (sub)transaction's abort gives everything back.
+        if !std::thread::panicking()
+            && let Some(started) = self.started.take()
+        {
+            started.finish();
+        }
+    }
+}
+
 /// At the start nothing may be left out that a later batch asks for: partitions are pruned then.
 const WIDEST: [Argument<'_>; 4] = [
     Argument::Ids(&[]),
@@ -105,8 +174,6 @@ struct Execution {
     cached: *mut pg_sys::CachedPlan,
     owner: pg_sys::ResourceOwner,
     columns: &'static [Column],
-    /// Its text is the statement's.
-    _plan: Rc<Plan>,
 }
 
 impl Execution {
@@ -114,14 +181,15 @@ impl Execution {
         let plan = Plan::of(statement, arguments);
         let parameters = param_list(arguments);
         let cached = plan.cached(statement, parameters).or_raise();
-        // SAFETY: everything is made in the context and for the resource owner of the function that
-        // the server called, which outlive it: it is dropped before that function returns. After an
-        // error the transaction's abort gives all of it back. Its text is that of the kept plan.
+        // SAFETY: everything is made in the current context and for the current resource owner, those of the
+        // function that the server called, or of the query that called it: both outlive the execution. After
+        // an error the transaction's abort gives all of it back. The text is a copy, as the plan may be let go
+        // of; what was taken of it here is not freed before it is released.
         unsafe {
             let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
             let desc = pg_sys::CreateQueryDesc(
                 planned.expect("a plan has a statement"),
-                plan.text.as_ptr(),
+                pg_sys::pstrdup(plan.text.as_ptr()),
                 pg_sys::GetActiveSnapshot(),
                 null_mut(),
                 null_mut(),
@@ -132,7 +200,18 @@ impl Execution {
             // Not with EXEC_FLAG_REWIND: it asks nodes to keep the rows they gave.
             pg_sys::ExecutorStart(desc, 0);
             let (owner, columns) = (pg_sys::CurrentResourceOwner, statement.columns);
-            Execution { desc, cached, owner, columns, _plan: plan }
+            Execution { desc, cached, owner, columns }
+        }
+    }
+
+    /// Ends the statement; one that wrote fires its triggers.
+    fn finish(self) {
+        // SAFETY: what `start` made, each given back once, for the same resource owner.
+        unsafe {
+            pg_sys::ExecutorFinish(self.desc);
+            pg_sys::ExecutorEnd(self.desc);
+            pg_sys::FreeQueryDesc(self.desc);
+            pg_sys::ReleaseCachedPlan(self.cached, self.owner);
         }
     }
 
@@ -144,11 +223,8 @@ impl Execution {
     /// Runs until there were so many rows, or the sink asks for no more.
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
         let mut receiver = Receiver::new(self.columns, sink);
-        // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot, for the
-        // owner of what it holds; after an error the (sub)transaction's abort sets its own.
+        // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
         unsafe {
-            let owner = pg_sys::CurrentResourceOwner;
-            pg_sys::CurrentResourceOwner = self.owner;
             (*self.desc).dest = (&raw mut receiver).cast();
             pg_sys::PushActiveSnapshot((*self.desc).snapshot);
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
@@ -158,7 +234,6 @@ impl Execution {
             pg_sys::ExecutorRun(self.desc, forward, most);
             pg_sys::PopActiveSnapshot();
             (*self.desc).dest = null_mut();
-            pg_sys::CurrentResourceOwner = owner;
         }
     }
 
@@ -216,40 +291,18 @@ impl Execution {
     }
 }
 
-impl Drop for Execution {
-    fn drop(&mut self) {
-        // SAFETY: what `start` made, each given back once, for the same resource owner. After an error, and
-        // while a (sub)transaction is aborted, that gives everything back.
-        unsafe {
-            if std::thread::panicking() || !pg_sys::IsTransactionState() {
-                return;
-            }
-            let owner = pg_sys::CurrentResourceOwner;
-            pg_sys::CurrentResourceOwner = self.owner;
-            pg_sys::ExecutorFinish(self.desc);
-            pg_sys::ExecutorEnd(self.desc);
-            pg_sys::FreeQueryDesc(self.desc);
-            pg_sys::ReleaseCachedPlan(self.cached, self.owner);
-            pg_sys::CurrentResourceOwner = owner;
-        }
-    }
-}
-
 /// All rows, as the executor is told.
 const ALL: u64 = 0;
 
 /// A memory context for one statement. The one above frees it, too.
+#[derive(Clone, Copy)]
 struct MemoryContext {
     context: pg_sys::MemoryContext,
     before: pg_sys::MemoryContext,
 }
 
 impl MemoryContext {
-    fn begin() -> Self {
-        // SAFETY: reads the current context.
-        Self::begin_below(unsafe { pg_sys::CurrentMemoryContext })
-    }
-
+    /// Makes it and goes into it.
     fn begin_below(parent: pg_sys::MemoryContext) -> Self {
         // SAFETY: the new context is a child of one that outlives it.
         unsafe {
@@ -266,14 +319,14 @@ impl MemoryContext {
         }
     }
 
-    fn leave(&self) {
-        // SAFETY: the context that was current before `begin` still is there.
+    /// Goes back to the context before it.
+    fn leave(self) {
+        // SAFETY: the context that was current before still is there.
         unsafe { pg_sys::MemoryContextSwitchTo(self.before) };
     }
 
-    fn end(self) {
-        self.leave();
-        // SAFETY: `begin` made the context; nothing in it is used any more.
+    fn delete(self) {
+        // SAFETY: nothing in it is used any more, and it is not the current one.
         unsafe { pg_sys::MemoryContextDelete(self.context) };
     }
 }
