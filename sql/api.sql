@@ -6,7 +6,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION graph_kernel.slice_summaries(anchors text[], policy @extschema@.slice_policy)
 RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     AS 'MODULE_PATHNAME', 'slice_summaries_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100000 ROWS 10
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 10
     SET search_path = pg_catalog, pg_temp;
 
 -- Raises what slice_summaries reports.

@@ -15,8 +15,8 @@ DECLARE
     c jsonb;        -- column names, turns and edges together
     x jsonb;        -- the same as expressions over t and e, of types of pg_catalog
     edge text;      -- a condition: the row has two ends; without, it is no edge
-    loose text;     -- an end is no turn
-    unwanted text;  -- what to do with edges that are wrong, once looked at
+    dangling text;     -- an end is no turn
+    advice text;  -- what to do with edges that are wrong, once looked at
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -38,10 +38,10 @@ BEGIN
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
     x := (graph #> '{turns,expressions}') || (graph #> '{edges,expressions}');
     edge := format('%s IS NOT NULL AND %s IS NOT NULL', x ->> 'parent', x ->> 'child');
-    loose := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
+    dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
-    unwanted := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
+    advice := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
     IF row_security_active(turns) OR row_security_active(edges) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
@@ -126,7 +126,7 @@ BEGIN
 
     -- Triggers are not inherited, but by partitions.
     RETURN QUERY
-    WITH RECURSIVE heir (trigger, child) AS (
+    WITH RECURSIVE descendant (trigger, child) AS (
         SELECT g.oid, h.inhrelid
         FROM pg_trigger AS g
         JOIN pg_proc AS p ON p.oid = g.tgfoid AND p.proname = 'graph_require_admissible'
@@ -134,20 +134,20 @@ BEGIN
         JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
         JOIN pg_inherits AS h ON h.inhparent = g.tgrelid
         UNION
-        SELECT heir.trigger, h.inhrelid FROM heir JOIN pg_inherits AS h ON h.inhparent = heir.child
+        SELECT descendant.trigger, h.inhrelid FROM descendant JOIN pg_inherits AS h ON h.inhparent = descendant.child
     )
     SELECT 'promotion_children', count(*) = 0, count(*),
            'tables that inherit from one with graph_require_admissible() and take rows without it',
            string_agg(format('CREATE TRIGGER %I AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s);',
-                             g.tgname, heir.child::regclass, g.tgfoid::regproc,
+                             g.tgname, descendant.child::regclass, g.tgfoid::regproc,
                              (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
                                                 ORDER BY a.position)
                               FROM string_to_table(encode(g.tgargs, 'escape'), '\000')
                                   WITH ORDINALITY AS a (text, position)
-                              WHERE a.position <= g.tgnargs)), ' ' ORDER BY heir.child::regclass::text)
-    FROM heir JOIN pg_trigger AS g ON g.oid = heir.trigger
+                              WHERE a.position <= g.tgnargs)), ' ' ORDER BY descendant.child::regclass::text)
+    FROM descendant JOIN pg_trigger AS g ON g.oid = descendant.trigger
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
-                      WHERE own.tgrelid = heir.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
+                      WHERE own.tgrelid = descendant.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
 
     -- Counts over the rows: what is counted, which column it needs, and how to look at the rows.
     FOR listed IN
@@ -155,9 +155,9 @@ BEGIN
             ('duplicate_turns', 'id', 'turn ids stored more than once',
              format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
-             format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, loose, unwanted)),
+             format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice)),
             ('self_loops', 'id', 'edges from a turn to itself',
-             format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', unwanted)),
+             format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: NULL or unknown type',
              format('SELECT %1$s, count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: NULL or unknown phase',

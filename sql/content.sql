@@ -83,6 +83,7 @@ DECLARE
     after_id pg_catalog.uuid;
     has_more boolean := true;
     waiting pg_catalog.uuid[] := '{}';
+    waited integer := 0; -- how many of them
     held boolean;
     is_held CONSTANT pg_catalog.text := $query$
         SELECT EXISTS (
@@ -102,11 +103,11 @@ DECLARE
     began timestamp with time zone := pg_catalog.clock_timestamp();
     seconds double precision;
 BEGIN
-    IF batch IS NULL OR batch OPERATOR(pg_catalog.<) 1 THEN
-        RAISE EXCEPTION 'batch must be 1 or more'
+    IF (batch OPERATOR(pg_catalog.>=) 1 AND batch OPERATOR(pg_catalog.<=) 1000000) IS NOT TRUE THEN
+        RAISE EXCEPTION 'batch must be between 1 and 1000000'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BATCH';
     END IF;
-    WHILE has_more OR pg_catalog.cardinality(waiting) OPERATOR(pg_catalog.>) 0 LOOP
+    WHILE has_more OR waited OPERATOR(pg_catalog.<) pg_catalog.cardinality(waiting) LOOP
         LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE;
         EXECUTE is_held INTO held;
         IF NOT held THEN
@@ -123,10 +124,10 @@ BEGIN
 
         -- What other transactions held is waited for at the end, one row in a transaction.
         IF NOT has_more THEN
-            written := written OPERATOR(pg_catalog.+) graph_kernel.rehash_turn(turns_table, waiting[1]);
-            waiting := waiting[2:];
+            waited := waited OPERATOR(pg_catalog.+) 1;
+            written := written OPERATOR(pg_catalog.+) graph_kernel.rehash_turn(turns_table, waiting[waited]);
             COMMIT;
-            IF waiting OPERATOR(pg_catalog.=) '{}' THEN
+            IF waited OPERATOR(pg_catalog.=) pg_catalog.cardinality(waiting) THEN
                 RAISE NOTICE 'content hashes: % written', written;
             END IF;
             CONTINUE;

@@ -46,6 +46,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::environment::hide_backtraces();
     pg::guc::register();
     pg::relation::watch_catalog();
+    pg::query::watch_savepoints();
 }
 
 /// What `cargo pgrx test` asks of the crate root.

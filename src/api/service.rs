@@ -6,7 +6,7 @@ use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
 use super::slice::{Found, export_each, ready};
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::table::TableIterator;
 use crate::pg::text_type::{JsonText, Policy};
 
@@ -17,8 +17,8 @@ type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Optio
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn slice_summaries(
-    anchors: Vec<Option<String>>,
-    policy: Policy,
+    anchors: Option<Vec<Option<String>>>,
+    policy: Option<Policy>,
 ) -> TableIterator<
     'static,
     (
@@ -28,8 +28,10 @@ fn slice_summaries(
         name!(error, Option<String>),
     ),
 > {
+    let policy = Policy::required(policy).or_raise();
+    let anchors = anchors.unwrap_or_default();
     TableIterator::new(move |put| {
-        if let Err(error) = summaries(&anchors, &policy.0, put) {
+        if let Err(error) = summaries(&anchors, &policy, put) {
             put(failed(None, &error));
         }
     })

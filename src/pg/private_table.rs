@@ -75,7 +75,10 @@ impl PrivateTable {
         // SAFETY: the relation stays open while its descriptor is looked at; after an error the transaction's
         // abort closes it.
         unsafe {
-            let relation = pg_sys::table_open(self.oid(), lock as i32);
+            let relation = pg_sys::try_relation_open(self.oid(), lock as i32);
+            if relation.is_null() {
+                self.missing("has no table").raise();
+            }
             let is_table = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION;
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
             if !is_table || !columns.iter().map(|a| a.atttypid).eq(self.columns.iter().copied()) {

@@ -213,8 +213,8 @@ impl EventCursor {
         };
         with_policy_hint(self.rls, move || {
             let cursor = cursor;
-            cursor.0.next(sink);
-        });
+            cursor.0.next(sink)
+        })?;
         self.last = position;
         found
     }

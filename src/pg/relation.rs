@@ -252,8 +252,8 @@ fn foreign_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::O
     indexes.into_iter().find_map(|index| {
         let predicate = index_predicate(index)?;
         // SAFETY: the text is a node tree that the server wrote.
-        let expression = unsafe { pg_sys::stringToNode(predicate.as_ptr()) };
-        Some((index, foreign_function(expression.cast())?))
+        let function = unsafe { foreign_function(pg_sys::stringToNode(predicate.as_ptr()).cast()) };
+        Some((index, function?))
     })
 }
 

@@ -133,7 +133,7 @@ impl Policy {
     /// # Errors
     /// 22004 for NULL.
     pub fn required(given: Option<Self>) -> Result<SlicePolicy, SqlError> {
-        given.map(|policy| policy.0).ok_or_else(null_policy)
+        given.map(|policy| policy.0).ok_or_else(|| null_policy("a preset"))
     }
 }
 
@@ -156,14 +156,16 @@ impl ChunkPolicy {
     /// # Errors
     /// 22004 for NULL.
     pub fn required(given: Option<Self>) -> Result<ChunkingPolicy, SqlError> {
-        given.map(|policy| policy.0).ok_or_else(null_policy)
+        given.map(|policy| policy.0).ok_or_else(|| null_policy("default"))
     }
 }
 
-fn null_policy() -> SqlError {
+fn null_policy(name: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "policy must not be null")
         .detail("INVALID_POLICY")
-        .hint("Leave the argument out for the default policy, or give a preset or a JSON object.")
+        .hint(format!(
+            "Leave the argument out for the default policy, or give {name} or a JSON object."
+        ))
 }
 
 /// Most ids that a call holds in memory.

@@ -218,7 +218,8 @@ fn a_query_that_failed_leaves_nothing_to_be_ended() {
     for call in CALLS {
         let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
         // It fails at its third row, in what stands above the function, below a savepoint.
-        let failing = format!("SELECT 10 / (3 - nextval('asked')), s.* FROM ({call} OFFSET 0) AS s");
+        let failing =
+            format!("SELECT 10 / (3 - nextval('asked')), s.* FROM ({call} OFFSET 0) AS s");
         for end in ENDS {
             let mut client = world.admin();
             client

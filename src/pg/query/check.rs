@@ -30,12 +30,15 @@ struct Named {
 /// # Errors
 /// 55000 where it names other tables or functions than the statement, 42809 where a table is not stored as a
 /// graph's has to be.
-pub(super) fn check_query(
+///
+/// # Safety
+/// `query` points to an analysed query.
+pub(super) unsafe fn check_query(
     query: *mut pg_sys::Query,
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let mut named = Named::default();
-    // SAFETY: the caller hands an analysed query.
+    // SAFETY: as the caller vouches for.
     unsafe { walk_query(query, &mut named) };
     // SAFETY: as above.
     let command = unsafe { (*query).commandType };
@@ -68,9 +71,12 @@ fn changed(what: &str) -> SqlError {
 }
 
 /// A function in a stored expression, such as an index predicate, that a plain role may have written.
-pub fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
+///
+/// # Safety
+/// `expression` points to an expression tree or is NULL.
+pub unsafe fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
     let mut named = Named::default();
-    // SAFETY: the caller hands an expression tree or NULL.
+    // SAFETY: as the caller vouches for.
     unsafe { walk(expression, (&raw mut named).cast()) };
     named.foreign
 }
@@ -126,7 +132,9 @@ unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut Named) {
                 }
                 pg_sys::RTEKind::RTE_JOIN | pg_sys::RTEKind::RTE_RESULT => {}
                 #[cfg(feature = "pg18")]
-                pg_sys::RTEKind::RTE_GROUP => {}
+                pg_sys::RTEKind::RTE_GROUP => {
+                    walk((*entry).groupexprs.cast(), std::ptr::from_mut(named).cast());
+                }
                 _ => named.is_other = true,
             }
         }

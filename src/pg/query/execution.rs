@@ -4,6 +4,8 @@
 //! only when it has seen others. A statement over batches has four parameters: `$1` and `$2` uuid[], the ids of
 //! a batch, and `$3` and `$4` uuid, the least and the greatest of all of them.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
@@ -68,63 +70,134 @@ impl CallingQuery {
 /// last row, or with the query that calls the function: PostgreSQL tells when that ends or begins anew, and does
 /// not where it failed, for then what the statement held is given back with the failed query's resources.
 pub struct Cursor {
-    state: *mut Suspended,
+    /// `None` behind the last row.
+    suspended: Option<*mut Suspended>,
+    place: Place,
 }
 
-/// What the callback ends. It lies in its own memory context, below the calling query's.
+/// What ends with the calling query. It lies in its own memory context, below that query's.
 struct Suspended {
-    execution: Option<Execution>,
+    execution: Execution,
     context: MemoryContext,
+    calling: CallingQuery,
 }
 
 impl Cursor {
     /// Begins the statement; see [`query`].
     pub fn open(statement: &Statement, arguments: &[Argument<'_>], calling: CallingQuery) -> Self {
         // SAFETY: the calling query's context outlives its callbacks, which the server calls once each. The state
-        // lives until the callback deletes its context, and after a failure as long as the query's memory; a
-        // cursor is not asked after either.
+        // lives until it is ended, and after a failure as long as the query's memory; a cursor is not asked after
+        // either.
         unsafe {
             let context = MemoryContext::begin_below((*calling.0).ecxt_per_query_memory);
-            let execution = Some(Execution::start(statement, arguments));
-            let state: *mut Suspended = pg_sys::palloc(size_of::<Suspended>()).cast();
+            let execution = Execution::start(statement, arguments);
+            let suspended: *mut Suspended = pg_sys::palloc(size_of::<Suspended>()).cast();
             context.leave();
-            state.write(Suspended { execution, context });
-            let argument = pg_sys::Datum::from(state);
+            suspended.write(Suspended { execution, context, calling });
+            let argument = pg_sys::Datum::from(suspended);
             pg_sys::RegisterExprContextCallback(calling.0, Some(end_suspended), argument);
-            Cursor { state }
+            Cursor { suspended: Some(suspended), place: Place::here() }
         }
     }
 
     /// Hands the next row to `sink`; `false` at the end.
-    pub fn next(&mut self, mut sink: impl FnMut(Row)) -> bool {
-        // SAFETY: see `open`.
-        let state = unsafe { &mut *self.state };
-        let Some(execution) = &mut state.execution else { return false };
+    ///
+    /// # Errors
+    /// 24000 where a savepoint was rolled back under which the statement was begun.
+    pub fn next(&mut self, mut sink: impl FnMut(Row)) -> Result<bool, SqlError> {
+        let Some(suspended) = self.suspended else { return Ok(false) };
+        if self.place.is_rolled_back() {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_CURSOR_STATE,
+                "the savepoint under which the function began to read was rolled back",
+            )
+            .detail("CURSOR_LOST")
+            .hint("Fetch the first row before the savepoint, or call the function in the FROM clause."));
+        }
         let mut found = false;
         let mut sink = |row: Row| {
             found = true;
             sink(row);
             ControlFlow::Continue(())
         };
-        execution.run(1, &mut sink);
-        if !found && let Some(execution) = state.execution.take() {
-            execution.finish();
+        // SAFETY: see `open`. Behind the last row it is ended here, and the server no longer told to.
+        unsafe {
+            (*suspended).execution.run(1, &mut sink);
+            if !found {
+                self.suspended = None;
+                let (calling, argument) = ((*suspended).calling, pg_sys::Datum::from(suspended));
+                pg_sys::UnregisterExprContextCallback(calling.0, Some(end_suspended), argument);
+                end_suspended(argument);
+            }
         }
-        found
+        Ok(found)
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn end_suspended(state: pg_sys::Datum) {
-    // SAFETY: the server calls it once, with what `Cursor::open` has registered.
+unsafe extern "C-unwind" fn end_suspended(suspended: pg_sys::Datum) {
+    // SAFETY: called once, with what `Cursor::open` has made.
     unsafe {
-        let state: *mut Suspended = state.cast_mut_ptr();
-        if let Some(execution) = (*state).execution.take() {
-            execution.finish();
-        }
-        let context = (*state).context;
+        let Suspended { execution, context, .. } = suspended.cast_mut_ptr::<Suspended>().read();
+        execution.finish();
         context.delete();
     }
+}
+
+thread_local! {
+    /// The (sub)transactions that suspended statements belong to, by a number of each.
+    static SUSPENDED_IN: RefCell<HashMap<u64, pg_sys::SubTransactionId>> = RefCell::default();
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A suspended statement's place among the savepoints of the transaction. Rolling back the one that it was begun
+/// under takes what it reads by.
+struct Place(u64);
+
+impl Place {
+    /// In the current (sub)transaction.
+    fn here() -> Self {
+        let number = NEXT_NUMBER.get();
+        NEXT_NUMBER.set(number + 1);
+        // SAFETY: reads the transaction's state.
+        let subtransaction = unsafe { pg_sys::GetCurrentSubTransactionId() };
+        SUSPENDED_IN.with_borrow_mut(|places| places.insert(number, subtransaction));
+        Place(number)
+    }
+
+    fn is_rolled_back(&self) -> bool {
+        SUSPENDED_IN.with_borrow(|places| !places.contains_key(&self.0))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        SUSPENDED_IN.with_borrow_mut(|places| places.remove(&self.0));
+    }
+}
+
+/// Starts to follow savepoints; called once when the library is loaded.
+pub fn watch_savepoints() {
+    // SAFETY: the callback touches thread-local state alone.
+    unsafe { pg_sys::RegisterSubXactCallback(Some(follow_savepoint), null_mut()) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn follow_savepoint(
+    event: pg_sys::SubXactEvent::Type,
+    subtransaction: pg_sys::SubTransactionId,
+    parent: pg_sys::SubTransactionId,
+    _argument: *mut c_void,
+) {
+    SUSPENDED_IN.with_borrow_mut(|places| match event {
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
+            places.values_mut().filter(|of| **of == subtransaction).for_each(|of| *of = parent);
+        }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            places.retain(|_, of| *of != subtransaction);
+        }
+        _ => {}
+    });
 }
 
 /// A statement over batches of ids, started when it is first asked. It lives within one call of a function.

@@ -13,6 +13,6 @@ mod row;
 mod statement;
 
 pub use check::foreign_function;
-pub use execution::{BatchStatement, CallingQuery, Cursor, query};
+pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
 pub use row::{Column, Row};
 pub use statement::{Argument, NamedTable, Planning, Statement, Template};

@@ -121,16 +121,23 @@ impl Plan {
         let cached = unsafe {
             let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
             let cached = || pg_sys::GetCachedPlan(source, parameters, owner, null_mut());
-            if self.holds() {
-                cached()
-            } else {
-                self.is_planning.set(true);
-                let level = pg_sys::NewGUCNestLevel();
-                settings(statement.planning).iter().for_each(|setting| switch_off(setting));
-                let cached = cached();
-                pg_sys::AtEOXact_GUC(true, level);
-                self.is_planning.set(false);
-                cached
+            let kept = self.holds().then(cached);
+            match kept {
+                Some(kept) if self.is_checked(kept) => kept,
+                // None, or one that the server has made in its place, without the settings.
+                kept => {
+                    if let Some(kept) = kept {
+                        (*kept).is_valid = false;
+                        pg_sys::ReleaseCachedPlan(kept, owner);
+                    }
+                    self.is_planning.set(true);
+                    let level = pg_sys::NewGUCNestLevel();
+                    settings(statement.planning).iter().for_each(|setting| switch_off(setting));
+                    let cached = cached();
+                    pg_sys::AtEOXact_GUC(true, level);
+                    self.is_planning.set(false);
+                    cached
+                }
             }
         };
         self.made_for.set(Some(planned_for()));
@@ -140,6 +147,12 @@ impl Plan {
             unsafe { pg_sys::ReleaseCachedPlan(cached, pg_sys::CurrentResourceOwner) };
         }
         checked.map(|()| cached)
+    }
+
+    fn is_checked(&self, cached: *mut pg_sys::CachedPlan) -> bool {
+        // SAFETY: the caller holds the plan.
+        let generation = unsafe { (*cached).generation };
+        self.checked.borrow().as_ref().is_some_and(|(of, _)| *of == generation)
     }
 
     /// Checks a plan that was not checked before, and whether it is for the statement's tables: a text names
@@ -157,7 +170,7 @@ impl Plan {
             Some(_) => Err(replaced()),
             None => {
                 // SAFETY: the source was planned just now, and nothing has analysed it anew since.
-                check_query(unsafe { analysed(self.source()) }, statement)?;
+                unsafe { check_query(analysed(self.source()), statement)? };
                 let tables = statement.tables.iter().map(|table| table.oid);
                 *checked = Some((generation, tables.collect()));
                 Ok(())
