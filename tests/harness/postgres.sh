@@ -13,6 +13,7 @@ if [[ -n ${ASSERT:-} ]]; then
   tree+=-assert
   options=(--enable-cassert --enable-debug CFLAGS=-O1)
 fi
+modules=(auto_explain file_fdw pg_stat_statements test_decoding) # those that tests load
 cache="$root/target/postgresql-$major"
 build="$cache/build"
 log="$cache/build.log"
@@ -25,11 +26,12 @@ done_note() { note "$("$tree/bin/postgres" --version) is built: PG_CONFIG=$tree/
 
 # Installed where it runs: its programs find libpq by that path. Only what Debian always has is linked in.
 build_server() {
+  local module
   ./configure --prefix="$tree" --without-icu --without-readline --without-zlib "${options[@]}" &&
     make -s -j"$(nproc)" &&
     rm -rf "$tree" &&
     make -s install &&
-    make -s -C contrib/pg_stat_statements install && # the one contrib module that tests load
+    for module in "${modules[@]}"; do make -s -C "contrib/$module" install || return; done &&
     make -s -C src/test/isolation install
 }
 

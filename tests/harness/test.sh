@@ -223,6 +223,10 @@ for number in "$@"; do
   fi
   first=
 done
+if [[ $first ]] && ((failed == 0)); then
+  failed=$((failed + 1))
+  note "PostgreSQL: 0 passed, 1 failed: there is none of $*"
+fi
 
 note ''
 if ((${#skipped[@]} > 0)); then printf '%s\n' "${skipped[@]}"; fi
