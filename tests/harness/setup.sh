@@ -1,28 +1,57 @@
 #!/usr/bin/env bash
-# Installs what is missing: Debian packages (root only), Rust, cargo-pgrx, the private copy of the server.
+# setup.sh [MAJOR…]: installs what is missing: Debian packages (root only), Rust, cargo-pgrx, the private copy of the
+# server of PG_CONFIG; or what the tests of these majors need.
 . "$(dirname "$0")/common.sh"
 
+majors=("$@")
+find_base
+
 wanted_packages() {
+  local server servers=("$PG_CONFIG") number
+  if ((${#majors[@]} > 0)); then
+    servers=()
+    for number in "${majors[@]}"; do servers+=("$(server_of "$number")"); done
+  fi
   note clang libclang-dev pkg-config gcc libc6-dev make curl ca-certificates
-  if [[ $PG_CONFIG =~ ^/usr/lib/postgresql/([0-9]+)/bin/pg_config$ ]]; then
-    note "postgresql-${BASH_REMATCH[1]} postgresql-server-dev-${BASH_REMATCH[1]}"
+  for server in "${servers[@]}"; do
+    if [[ $server =~ ^/usr/lib/postgresql/([0-9]+)/bin/pg_config$ ]]; then
+      note "postgresql-${BASH_REMATCH[1]} postgresql-server-dev-${BASH_REMATCH[1]}"
+    fi
+  done
+}
+
+# Only some of the tests need them: they are skipped without.
+wanted_test_packages() {
+  local server
+  ((${#majors[@]} > 0)) || return 0
+  python3 -m pip --version >/dev/null 2>&1 || note python3-pip
+  server="$base/server-17/bin/pg_config"
+  if [[ " ${majors[*]} " == *' 17 '* && $(server_of 17) == "$server" && ! -x $server ]]; then
+    note "${postgres_build_packages[*]}"
   fi
 }
 
-missing_packages() {
+# missing PACKAGES…
+missing() {
   local package
-  for package in $(wanted_packages); do
+  command -v dpkg-query >/dev/null || return 0 # not Debian: the compiler says what it misses
+  for package in "$@"; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf ' %s' "$package"
   done
 }
 
 no_cluster=/etc/postgresql-common/createcluster.d/graph_kernel.conf
 install_packages() {
-  local missing
-  command -v dpkg-query >/dev/null || return 0 # not Debian: the compiler says what it misses
-  missing=$(missing_packages)
+  local missing optional
+  # shellcheck disable=SC2046 # lists of names
+  missing=$(missing $(wanted_packages)) optional=$(missing $(wanted_test_packages))
+  if ((EUID != 0)); then
+    [[ -z $missing ]] || die "missing Debian packages: run this as root, then repeat: apt-get install --no-install-recommends$missing$optional"
+    [[ -z $optional ]] || note "missing Debian packages, without which tests are skipped:$optional"
+    return
+  fi
+  missing+=$optional
   [[ -n $missing ]] || return 0
-  ((EUID == 0)) || die "missing Debian packages: run this as root, then repeat: apt-get install --no-install-recommends$missing"
   note "installing$missing"
   # Only the programs are wanted: keep the package from creating and starting a cluster.
   mkdir -p "$(dirname "$no_cluster")"
@@ -60,4 +89,4 @@ if ((EUID == 0)); then
 fi
 install_rust
 install_pgrx
-select_server "$PG_CONFIG"
+((${#majors[@]} > 0)) || select_server "$PG_CONFIG"
