@@ -88,7 +88,7 @@ unsafe extern "C-unwind" fn check_columns(
             SqlError::new(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!(
-                    "column {} of a statement over the bound tables has type {}, which it had not before",
+                    "column {} of a statement over the bound tables has type {}, not the one that was checked",
                     position + 1,
                     type_name(attribute.atttypid),
                 ),
