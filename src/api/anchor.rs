@@ -1,6 +1,6 @@
-use kernel::retrieval::{Filters, MAX_LIMIT, Ranking};
-use kernel::similarity::{EmbeddingError, MAX_DIMENSIONS};
-use kernel::store::GraphStore;
+use kernel::retrieval::ranking::{Filters, MAX_LIMIT, Ranking};
+use kernel::retrieval::similarity::{EmbeddingError, MAX_DIMENSIONS};
+use kernel::slicing::store::GraphStore;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, Uuid};
 use std::ops::ControlFlow;
@@ -65,7 +65,7 @@ fn exists(turn: Uuid) -> Result<(), SqlError> {
             ControlFlow::Break(())
         })
     })?;
-    let missing = kernel::slicer::SliceError::AnchorNotFound(id);
+    let missing = kernel::slicing::slicer::SliceError::AnchorNotFound(id);
     if found { Ok(()) } else { Err(missing.into()) }
 }
 

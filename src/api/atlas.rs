@@ -1,13 +1,13 @@
 use std::rc::Rc;
 
-use kernel::atlas::{AtlasInput, AtlasManifest};
-use kernel::canonical::json_text;
-use kernel::export::Export;
+use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
+use kernel::evidence::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
+use kernel::export::canonical::json_text;
+use kernel::export::document::Export;
+use kernel::graph::snapshot::GraphSnapshot;
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
-use kernel::slicer::{Limits, Slicer};
-use kernel::snapshot::GraphSnapshot;
-use kernel::turn::TurnId;
+use kernel::slicing::slicer::{Limits, Slicer};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

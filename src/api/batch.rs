@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slicer::LOOKED_AHEAD;
-use kernel::turn::TurnId;
+use kernel::slicing::slicer::LOOKED_AHEAD;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

@@ -1,8 +1,8 @@
-use kernel::diff::{Difference, differences, head_differences};
-use kernel::draw::{dot, mermaid};
-use kernel::edge::Edge;
-use kernel::parse::ParsedExport;
-use kernel::turn::TurnId;
+use kernel::export::parse::ParsedExport;
+use kernel::graph::edge::Edge;
+use kernel::graph::turn::TurnId;
+use kernel::insight::diff::{Difference, differences, head_differences};
+use kernel::insight::draw::{dot, mermaid};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

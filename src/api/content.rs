@@ -1,4 +1,4 @@
-use kernel::content;
+use kernel::graph::content;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 

@@ -1,6 +1,6 @@
-use kernel::canonical::json_text;
-use kernel::diversity::Diversity;
-use kernel::sufficiency::{SufficiencyPolicy, Violation};
+use kernel::evidence::diversity::Diversity;
+use kernel::evidence::sufficiency::{SufficiencyPolicy, Violation};
+use kernel::export::canonical::json_text;
 use pgrx::prelude::*;
 
 use super::verify::verdict;

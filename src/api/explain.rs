@@ -1,7 +1,7 @@
-use kernel::explain::{Outcome, Touched, explain, stats};
+use kernel::insight::explain::{Outcome, Touched, explain, stats};
+use kernel::insight::why::why;
 use kernel::policy::SlicePolicy;
-use kernel::slicer::{Limits, SliceError};
-use kernel::why::why;
+use kernel::slicing::slicer::{Limits, SliceError};
 use pgrx::prelude::*;
 use pgrx::{JsonB, Uuid};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-use kernel::cycles::EdgeList;
+use kernel::insight::cycles::EdgeList;
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-use kernel::keys::epoch_of_kid;
-use kernel::verify::KeyRing;
+use kernel::trust::keys::epoch_of_kid;
+use kernel::trust::verify::KeyRing;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;

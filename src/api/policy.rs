@@ -1,8 +1,8 @@
 use std::ffi::CStr;
 
+use kernel::graph::turn::{Phase, unit_interval};
 use kernel::policy::{self, SlicePolicy};
-use kernel::score;
-use kernel::turn::{Phase, unit_interval};
+use kernel::slicing::score;
 use pgrx::Internal;
 use pgrx::prelude::*;
 

@@ -1,5 +1,5 @@
-use kernel::provenance::Provenance;
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
+use kernel::retrieval::provenance::Provenance;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 

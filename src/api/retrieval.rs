@@ -3,15 +3,15 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-use kernel::canonical::json_text;
-use kernel::keys::EpochKeys;
+use kernel::export::canonical::json_text;
+use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::provenance::{Provenance, SliceInfo, iso_utc};
-use kernel::retrieval::{Filters, Hit, Ranking, result_hash};
-use kernel::search::{Answer, Found};
-use kernel::similarity::Query;
-use kernel::store::GraphStore;
-use kernel::turn::{Turn, TurnId};
+use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
+use kernel::retrieval::ranking::{Filters, Hit, Ranking, result_hash};
+use kernel::retrieval::search::{Answer, Found};
+use kernel::retrieval::similarity::Query;
+use kernel::slicing::store::GraphStore;
+use kernel::trust::keys::EpochKeys;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, Uuid};
 

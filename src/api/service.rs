@@ -1,8 +1,8 @@
 use std::ops::ControlFlow;
 
-use kernel::parse::EXPORT_MAX_BYTES;
+use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::turn::TurnId;
 use pgrx::prelude::*;
 
 use super::slice::{Found, export_each, ready};

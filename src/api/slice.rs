@@ -1,13 +1,13 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use kernel::export::Export;
-use kernel::keys::{EpochKeys, Secret};
-use kernel::parse::EXPORT_MAX_BYTES;
+use kernel::export::document::Export;
+use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{self, Known, Limits, SliceError, Slicer};
-use kernel::turn::{Turn, TurnId};
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slicer::{self, Known, Limits, SliceError, Slicer};
+use kernel::trust::keys::{EpochKeys, Secret};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

@@ -1,9 +1,9 @@
-use kernel::attestation::TokenFields;
-use kernel::diff::{Difference, differences};
-use kernel::edge::Edge;
-use kernel::parse::ParsedExport;
+use kernel::export::parse::ParsedExport;
+use kernel::graph::edge::Edge;
+use kernel::insight::diff::{Difference, differences};
 use kernel::policy::SlicePolicy;
-use kernel::verify::{KeyRing, Verdict, has_known_versions, verify};
+use kernel::trust::attestation::TokenFields;
+use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use crate::canonical::{json_hash, json_text};
-use crate::json::{Json, JsonError, Limits, shown};
-use crate::turn::Phase;
+use crate::export::canonical::{json_hash, json_text};
+use crate::export::json::{Json, JsonError, Limits, shown};
+use crate::graph::turn::Phase;
 
 /// The identifier of the policy's version (§2).
 pub const POLICY_ID: &str = "slice_policy_v1";

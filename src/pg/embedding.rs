@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kernel::similarity::{Distance, Query};
+use kernel::retrieval::similarity::{Distance, Query};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 

@@ -4,10 +4,10 @@
 use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
 
+use kernel::evidence::slice_sets::TooManyTurns;
 use kernel::policy::PolicyError;
-use kernel::similarity::EmbeddingError;
-use kernel::slice_sets::TooManyTurns;
-use kernel::slicer::SliceError;
+use kernel::retrieval::similarity::EmbeddingError;
+use kernel::slicing::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
 

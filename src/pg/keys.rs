@@ -6,8 +6,8 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::rc::Rc;
 
-use kernel::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
-use kernel::verify::KeyRing;
+use kernel::trust::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
+use kernel::trust::verify::KeyRing;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use zeroize::Zeroizing;

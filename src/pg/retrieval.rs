@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kernel::retrieval::{Hit, Ranking};
-use kernel::similarity::{OtherDimensions, Query};
-use kernel::turn::{Turn, TurnId, unix_seconds};
+use kernel::graph::turn::{Turn, TurnId, unix_seconds};
+use kernel::retrieval::ranking::{Hit, Ranking};
+use kernel::retrieval::similarity::{OtherDimensions, Query};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 

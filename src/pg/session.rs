@@ -1,6 +1,6 @@
 //! Who asks, and under what circumstances.
 
-use kernel::attestation::Circumstances;
+use kernel::trust::attestation::Circumstances;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 

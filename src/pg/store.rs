@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use kernel::edge::EdgeType;
-use kernel::snapshot::{GraphSnapshot, SnapshotBuilder};
-use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
-use kernel::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
+use kernel::graph::edge::EdgeType;
+use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
+use kernel::graph::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
+use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use super::error::SqlError;
 use super::graph::{Graph, Statements};

@@ -6,7 +6,7 @@ mod tests {
     use std::cell::RefCell;
     use std::ops::ControlFlow;
 
-    use kernel::turn::TurnId;
+    use kernel::graph::turn::TurnId;
     use pgrx::prelude::*;
 
     use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};

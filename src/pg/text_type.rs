@@ -1,8 +1,8 @@
 //! SQL types on the Rust side: those read and written as a text, and ids.
 
 use kernel::chunking::policy::ChunkingPolicy;
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::turn::TurnId;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use graph_kernel_tests::data::read_text;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::atlas::{AtlasInput, AtlasManifest};
-use kernel::canonical::{json_hash, json_text};
-use kernel::export::Export;
+use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
+use kernel::evidence::slice_sets::{SliceSets, SliceSetsBuilder};
+use kernel::export::canonical::{json_hash, json_text};
+use kernel::export::document::Export;
+use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slice_sets::{SliceSets, SliceSetsBuilder};
-use kernel::slicer::slice;
-use kernel::snapshot::{GraphSnapshot, SnapshotBuilder};
-use kernel::turn::TurnId;
+use kernel::slicing::slicer::slice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,15 +3,15 @@
 
 use graph_kernel_tests::data::{read_json_lines, read_text};
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::attestation::{Circumstances, TokenFields};
-use kernel::canonical::{SCHEMA_VERSION, hex};
-use kernel::export::Export;
-use kernel::keys::{EpochKeys, Secret};
-use kernel::parse::ParsedExport;
+use kernel::export::canonical::{SCHEMA_VERSION, hex};
+use kernel::export::document::Export;
+use kernel::export::parse::ParsedExport;
+use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::{POLICY_ID, SlicePolicy};
-use kernel::slice::{SelectedTurn, Slice};
-use kernel::turn::{Turn, TurnId};
-use kernel::verify::verify;
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::trust::attestation::{Circumstances, TokenFields};
+use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::verify::verify;
 use serde::Deserialize;
 
 use crate::data;

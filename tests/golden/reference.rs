@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 
 use graph_kernel_tests::data::{Graph, read_text};
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::canonical::{SCHEMA_VERSION, json_text, xxh64_hex};
-use kernel::content::{content_hash, normalize};
-use kernel::edge::{Edge, EdgeType};
-use kernel::export::Export;
+use kernel::export::canonical::{SCHEMA_VERSION, json_text, xxh64_hex};
+use kernel::export::document::Export;
+use kernel::graph::content::{content_hash, normalize};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId};
 use kernel::policy::{POLICY_ID, SlicePolicy, registry_fingerprint};
-use kernel::score::priority;
-use kernel::slicer::slice;
-use kernel::turn::{Phase, Role, StoredTurn, Turn, TurnId};
+use kernel::slicing::score::priority;
+use kernel::slicing::slicer::slice;
 use serde::Deserialize;
 
 use crate::data;

@@ -3,11 +3,11 @@
 
 use graph_kernel_tests::data::{Graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::edge::{Edge, EdgeType};
-use kernel::export::Export;
+use kernel::export::document::Export;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{StoredTurn, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::slice;
-use kernel::turn::{StoredTurn, Turn, TurnId};
+use kernel::slicing::slicer::slice;
 use serde::Deserialize;
 
 use crate::data;

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use graph_kernel_tests::data::read_text;
-use kernel::canonical::json_text;
-use kernel::diversity::Diversity;
-use kernel::sufficiency::SufficiencyPolicy;
-use kernel::turn::{StoredTurn, Turn, TurnId};
+use kernel::evidence::diversity::Diversity;
+use kernel::evidence::sufficiency::SufficiencyPolicy;
+use kernel::export::canonical::json_text;
+use kernel::graph::turn::{StoredTurn, Turn, TurnId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

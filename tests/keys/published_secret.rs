@@ -1,6 +1,6 @@
 //! The secret of published tokens that is shared with other verifiers.
 
-use kernel::keys::Secret;
+use kernel::trust::keys::Secret;
 use postgres::Client;
 use serde_json::Value;
 

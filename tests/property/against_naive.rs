@@ -1,9 +1,9 @@
 //! The slicer selects what the specification's own loop selects, however it reads the graph.
 
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::slice::SelectedTurn;
-use kernel::slicer::{Known, Limits, SliceError, Slicer, slice};
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
+use kernel::slicing::slice::SelectedTurn;
+use kernel::slicing::slicer::{Known, Limits, SliceError, Slicer, slice};
 use proptest::prelude::*;
 
 use crate::cases;

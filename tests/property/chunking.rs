@@ -7,7 +7,7 @@ use kernel::chunking::event::{EventKind, JsonEvent, Offset, RecorderEvent, event
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
 use kernel::chunking::span::{Span, SpanEnd};
-use kernel::content::sha256_hex;
+use kernel::graph::content::sha256_hex;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;

@@ -1,11 +1,11 @@
 //! Whatever an export says in its free texts, its drawing keeps its shape.
 
-use kernel::draw::{dot, mermaid};
-use kernel::edge::{Edge, EdgeType};
-use kernel::export::Export;
-use kernel::parse::ParsedExport;
+use kernel::export::document::Export;
+use kernel::export::parse::ParsedExport;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::insight::draw::{dot, mermaid};
 use kernel::policy::SlicePolicy;
-use kernel::slice::{SelectedTurn, Slice};
+use kernel::slicing::slice::{SelectedTurn, Slice};
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -5,12 +5,12 @@ use std::convert::Infallible;
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::explain::{Explanation, Outcome, explain, stats};
-use kernel::observer::Via;
-use kernel::slice::Slice;
-use kernel::slicer::{Limits, SliceError, slice};
-use kernel::turn::TurnId;
-use kernel::why::{Because, RADIUS_STEPS, Why, why};
+use kernel::graph::turn::TurnId;
+use kernel::insight::explain::{Explanation, Outcome, explain, stats};
+use kernel::insight::why::{Because, RADIUS_STEPS, Why, why};
+use kernel::slicing::observer::Via;
+use kernel::slicing::slice::Slice;
+use kernel::slicing::slicer::{Limits, SliceError, slice};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

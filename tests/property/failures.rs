@@ -2,9 +2,9 @@
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::graph::turn::{Phase, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::{Limits, SliceError, Slicer, slice};
-use kernel::turn::{Phase, Turn, TurnId};
+use kernel::slicing::slicer::{Limits, SliceError, Slicer, slice};
 use proptest::prelude::*;
 
 use crate::cases;

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 
 use graph_kernel_tests::data::Graph;
-use kernel::edge::{Edge, EdgeType};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, StoredTurn, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::Limits;
-use kernel::turn::{Phase, StoredTurn, Turn, TurnId};
+use kernel::slicing::slicer::Limits;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

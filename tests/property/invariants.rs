@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::edge::{Edge, EdgeType};
-use kernel::export::Export;
+use kernel::export::document::Export;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slice::{SelectedTurn, Slice};
-use kernel::slicer::{Slicer, slice};
-use kernel::turn::TurnId;
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slicer::{Slicer, slice};
 use proptest::prelude::*;
 
 use crate::cases;

@@ -2,8 +2,8 @@
 //! without anything of the kernel's slicer, scoring or quantising.
 
 use graph_kernel_tests::data::Graph;
-use kernel::edge::{Edge, EdgeType};
-use kernel::turn::{Phase, Turn, TurnId};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Turn, TurnId};
 
 use crate::generate::PolicyParams;
 

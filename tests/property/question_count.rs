@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use fastrand::Rng;
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::edge::{Edge, EdgeType};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicer::{Known, Limits, Slicer, slice};
-use kernel::store::{GraphStore, Neighbour, ScoredTurn, Sink};
-use kernel::turn::{Phase, Role, Turn, TurnId};
+use kernel::slicing::slicer::{Known, Limits, Slicer, slice};
+use kernel::slicing::store::{GraphStore, Neighbour, ScoredTurn, Sink};
 
 struct Counting {
     store: MemoryStore,

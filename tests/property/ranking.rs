@@ -1,7 +1,7 @@
 //! The ranking of a search, against sorting everything.
 
-use kernel::retrieval::{Filters, Ranking};
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
+use kernel::retrieval::ranking::{Filters, Ranking};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::export::Export;
-use kernel::slice::Slice;
-use kernel::slice_sets::{Overlap, SliceSets, SliceSetsBuilder};
-use kernel::slicer::slice;
-use kernel::turn::{Phase, TurnId};
+use kernel::evidence::slice_sets::{Overlap, SliceSets, SliceSetsBuilder};
+use kernel::export::document::Export;
+use kernel::graph::turn::{Phase, TurnId};
+use kernel::slicing::slice::Slice;
+use kernel::slicing::slicer::slice;
 use proptest::prelude::*;
 
 use crate::cases;

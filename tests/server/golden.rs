@@ -11,10 +11,10 @@ use common::export::{read_export, slice_text, without_claims};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
-use kernel::content::sha256_hex;
-use kernel::export::Export;
+use kernel::export::document::Export;
+use kernel::graph::content::sha256_hex;
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::turn::TurnId;
 use postgres::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -153,7 +153,7 @@ fn batch_texts(client: &mut Client, anchors: &[TurnId], policy: &str) -> Vec<(Tu
 
 fn kernel_text(store: &mut MemoryStore, anchor: TurnId, policy: &str) -> String {
     let policy: SlicePolicy = policy.parse().unwrap();
-    let slice = kernel::slicer::slice(store, &policy, anchor).unwrap();
+    let slice = kernel::slicing::slicer::slice(store, &policy, anchor).unwrap();
     Export::new(&slice, &policy, &|| {}).to_json()
 }
 

@@ -382,7 +382,7 @@ fn an_export_arrives_byte_for_byte_and_verifies() {
     let body = api.call(&mut transaction, "graph_slice", &routine, &call).unwrap();
     let statement =
         "SELECT graph_slice($1)::text, (SELECT reason FROM graph_verify($2::text::json))";
-    let anchor: kernel::turn::TurnId = ANNAS_FIRST.parse().unwrap();
+    let anchor: kernel::graph::turn::TurnId = ANNAS_FIRST.parse().unwrap();
     let row = transaction.query_one(statement, &[&anchor, &body]).unwrap();
     assert_eq!(row.get::<_, &str>(0), body);
     assert_eq!(row.get::<_, &str>(1), "ok");
@@ -557,7 +557,7 @@ fn mediated_callers_get_slices_and_nothing_else() {
         .unwrap();
     let statement =
         "SELECT api.graph_slice($1) ->> 'slice_id', (SELECT count(*) FROM api.slice_content($1))";
-    let anchor: kernel::turn::TurnId = ANNAS_FIRST.parse().unwrap();
+    let anchor: kernel::graph::turn::TurnId = ANNAS_FIRST.parse().unwrap();
     let row = transaction.query_one(statement, &[&anchor]).unwrap();
     assert_eq!(row.get::<_, &str>(0), export.body["slice_id"]);
     assert_eq!(row.get::<_, i64>(1), 3);

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use postgres::{Client, IsolationLevel, Row};
 use wings::{GUESTS_OF_READERS, Generations, ROOT, Reading, WINGS, head};
 

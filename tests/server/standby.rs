@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::database::{Database, load_graph};
 use common::process::{run, server_program};
 use common::{Server, variable};
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use postgres::Client;
 
 /// A hot standby of the primary, stopped and removed when it goes out of scope.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use postgres::{Client, GenericClient, Row};
 
 use crate::common::export::read_export;

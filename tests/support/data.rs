@@ -6,8 +6,8 @@ use std::path::Path;
 
 use chrono::{DateTime, NaiveDateTime};
 use flate2::read::GzDecoder;
-use kernel::edge::{Edge, EdgeType};
-use kernel::turn::{StoredTurn, Turn, TurnId};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{StoredTurn, Turn, TurnId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

@@ -1,7 +1,7 @@
 //! What a verifier knows, in memory.
 
-use kernel::keys::{EpochKeys, Secret};
-use kernel::verify::KeyRing;
+use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::verify::KeyRing;
 
 /// A [`KeyRing`] of epochs with known roots.
 pub struct TestRing {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 
-use kernel::edge::Edge;
-use kernel::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
-use kernel::turn::{Turn, TurnId};
+use kernel::graph::edge::Edge;
+use kernel::graph::turn::{Turn, TurnId};
+use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use crate::data::Graph;
 

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
 use super::event::Offset;
-use crate::canonical::hex;
-use crate::content::sha256_hex;
+use crate::export::canonical::hex;
+use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
 
 /// Whose text a chunk holds.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::export::json::{Json, JsonError, Limits, Reader, shown};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
-use crate::json::{Json, JsonError, Limits, Reader, shown};
 
 /// The only version of events there is.
 pub const EVENT_SCHEMA: &str = "ft.recorder.event.v1";

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::POLICY_VERSION;
-use crate::canonical::{json_hash, json_text};
-use crate::json::{Json, shown};
+use crate::export::canonical::{json_hash, json_text};
+use crate::export::json::{Json, shown};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 /// The most a parameter may be: what an integer of SQL holds.
@@ -183,7 +183,7 @@ mod tests {
         );
         assert_eq!(
             default.hash(),
-            crate::canonical::xxh64_hex(default.canonical_text().as_bytes())
+            crate::export::canonical::xxh64_hex(default.canonical_text().as_bytes())
         );
         let policy = parse(r#"{"overlap_chars":0}"#).unwrap();
         assert_eq!(parse(&policy.canonical_text()).unwrap(), policy);

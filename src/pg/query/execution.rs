@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
 
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::ops::ControlFlow;
 
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 

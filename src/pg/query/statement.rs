@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
 use super::row::Column;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fastrand::Rng;
 use graph_kernel_tests::data::{Graph, read_graph};
-use kernel::edge::{Edge, EdgeType};
-use kernel::turn::{Phase, Role, Turn, TurnId};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 
 /// Real transcripts of coding agents, where the data is at hand.
 pub fn recorded_sessions() -> Option<Graph> {

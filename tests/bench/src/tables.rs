@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::Write;
 
 use graph_kernel_tests::data::Graph;
-use kernel::content::sha256_hex;
+use kernel::graph::content::sha256_hex;
 use postgres::{Client, NoTls};
 use uuid::Uuid;
 

@@ -1,6 +1,6 @@
 //! Slices as the server exports them.
 
-use kernel::turn::TurnId;
+use kernel::graph::turn::TurnId;
 use postgres::Client;
 use serde::Deserialize;
 

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::attestation::Circumstances;
-use kernel::edge::{Edge, EdgeType};
-use kernel::export::Export;
-use kernel::keys::{EpochKeys, Secret};
+use kernel::export::document::Export;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slice::{SelectedTurn, Slice};
-use kernel::turn::{Phase, Role, Turn, TurnId};
-use kernel::verify::verify;
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::trust::attestation::Circumstances;
+use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::verify::verify;
 
 use crate::document::{Document, Json};
 

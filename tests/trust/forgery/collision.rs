@@ -1,11 +1,11 @@
 //! Two slices with one slice_id: the 64-bit fingerprint does not resist who looks for a collision.
 //! The published token cannot tell them apart, the attestation must.
 
-use kernel::attestation::Circumstances;
-use kernel::edge::{Edge, EdgeType};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slice::Slice;
-use kernel::turn::TurnId;
+use kernel::slicing::slice::Slice;
+use kernel::trust::attestation::Circumstances;
 
 use crate::claim::{Claim, reason, selected, string, turn};
 

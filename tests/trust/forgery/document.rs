@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use kernel::json::{self, Limits};
+use kernel::export::json::{self, Limits};
 
 /// A JSON value that forgers can edit.
 #[derive(Clone, Debug, PartialEq)]

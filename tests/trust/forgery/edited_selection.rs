@@ -1,6 +1,6 @@
 //! Turns and edges taken out and put in.
 
-use kernel::edge::{Edge, EdgeType};
+use kernel::graph::edge::{Edge, EdgeType};
 
 use crate::claim::{Claim, id, reason, selected, turn};
 

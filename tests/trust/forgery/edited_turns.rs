@@ -1,6 +1,6 @@
 //! Turns with edited fields.
 
-use kernel::turn::{Phase, Role, Turn};
+use kernel::graph::turn::{Phase, Role, Turn};
 
 use crate::claim::{Claim, id, reason};
 use crate::document::Json;
@@ -28,10 +28,10 @@ const EDITS: [Edit; 12] = [
     ("content_hash", |turn| turn.content_hash = None, "digest_mismatch"),
 ];
 
-fn between(turn: &Turn) -> kernel::turn::TurnId {
+fn between(turn: &Turn) -> kernel::graph::turn::TurnId {
     let mut bytes = *turn.id.as_bytes();
     bytes[0] += 1;
-    kernel::turn::TurnId::from_bytes(bytes)
+    kernel::graph::turn::TurnId::from_bytes(bytes)
 }
 
 fn other<T: Copy + PartialEq>(value: T, all: &[T]) -> T {

@@ -1,8 +1,8 @@
 //! Which keys a verifier takes.
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::keys::{EpochKeys, Secret};
-use kernel::verify::{KeyRing, verify};
+use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::verify::{KeyRing, verify};
 
 use crate::claim::{Claim, ring, string};
 

@@ -2,8 +2,8 @@
 //! what the genuine export said.
 
 use fastrand::Rng;
-use kernel::json::{Json, JsonError, Limits};
-use kernel::parse::ParsedExport;
+use kernel::export::json::{Json, JsonError, Limits};
+use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use serde_json::Value;
 

@@ -2,11 +2,11 @@
 //! white space and the spelling of numbers and texts.
 
 use fastrand::Rng;
-use kernel::attestation::Circumstances;
-use kernel::edge::{Edge, EdgeType};
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slice::Slice;
-use kernel::turn::{Phase, Role, Turn, TurnId};
+use kernel::slicing::slice::Slice;
+use kernel::trust::attestation::Circumstances;
 use proptest::prelude::*;
 
 use crate::claim::{Claim, reason_of, selected};

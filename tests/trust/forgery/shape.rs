@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use kernel::edge::{Edge, EdgeType};
-use kernel::parse::{EXPORT_MAX_BYTES, ParsedExport};
+use kernel::export::parse::{EXPORT_MAX_BYTES, ParsedExport};
+use kernel::graph::edge::{Edge, EdgeType};
 
 use crate::claim::{Claim, id, reason, reason_of, selected, turn};
 use crate::document::{Document, Json};

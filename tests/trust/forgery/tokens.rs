@@ -1,10 +1,10 @@
 //! Tokens of other exports, spelled otherwise, cut and missing.
 
-use kernel::attestation::TokenFields;
-use kernel::canonical::{SCHEMA_VERSION, hex};
-use kernel::keys::Secret;
+use kernel::export::canonical::{SCHEMA_VERSION, hex};
 use kernel::policy::{POLICY_ID, SlicePolicy};
-use kernel::verify::verify;
+use kernel::trust::attestation::TokenFields;
+use kernel::trust::keys::Secret;
+use kernel::trust::verify::verify;
 
 use crate::claim::{Claim, id, reason, ring, string};
 use crate::document::{Document, Json};

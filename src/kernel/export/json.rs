@@ -1,0 +1,788 @@
+//! JSON from outside, read without losing what a map would lose: duplicate keys, key order and
+//! the digits of numbers. Every reading has limits, and answers to cancels.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::export::canonical::json_text;
+use crate::interrupts::{CHECKED_BYTES, Interrupts};
+
+/// The deepest that arrays and objects are nested.
+pub const MAX_DEPTH: u32 = 128;
+
+/// What a text may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest text, in bytes.
+    pub bytes: usize,
+    /// The most values, counting arrays, objects and all that is in them.
+    pub values: usize,
+    /// The longest string or number, in bytes of the text.
+    pub token_bytes: usize,
+}
+
+/// A JSON value as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json<'a> {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// A number, as its text.
+    Number(Number<'a>),
+    /// A string.
+    String(Cow<'a, str>),
+    /// An array.
+    Array(Vec<Json<'a>>),
+    /// An object, keys as written.
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+/// Why a text is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonError {
+    /// It is no JSON: what is wrong, in which line, behind how many of its bytes.
+    Syntax(&'static str, usize, usize),
+    /// It is nested deeper than [`MAX_DEPTH`].
+    TooDeep,
+    /// It has more bytes than [`Limits::bytes`]: how many, and the limit.
+    TooLong(usize, usize),
+    /// It has more values than [`Limits::values`].
+    TooManyValues(usize),
+    /// It has a string or number of more bytes than [`Limits::token_bytes`].
+    LongToken(usize),
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(what, line, column) => {
+                write!(f, "not valid JSON: {what} at line {line} column {column}")
+            }
+            Self::TooDeep => write!(f, "JSON nested more than {MAX_DEPTH} deep"),
+            Self::TooLong(bytes, most) => write!(f, "JSON of {bytes} bytes, more than {most}"),
+            Self::TooManyValues(most) => write!(f, "JSON of more than {most} values"),
+            Self::LongToken(most) => {
+                write!(f, "JSON with a string or number of more than {most} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl JsonError {
+    /// Whether the text is larger than what is read, be it JSON or not.
+    #[must_use]
+    pub fn is_limit(self) -> bool {
+        matches!(self, Self::TooLong(..) | Self::TooManyValues(_) | Self::LongToken(_))
+    }
+}
+
+impl<'a> Json<'a> {
+    /// Reads one JSON value.
+    ///
+    /// # Errors
+    /// See [`JsonError`].
+    pub fn read(
+        text: &'a str,
+        limits: Limits,
+        check_interrupts: &dyn Fn(),
+    ) -> Result<Self, JsonError> {
+        let mut reader = Reader::new(text, limits, check_interrupts)?;
+        let json = reader.value()?;
+        reader.finish()?;
+        Ok(json)
+    }
+}
+
+/// The value as JSON text, for messages.
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(b) => write!(f, "{b}"),
+            Json::Number(number) => f.write_str(&cut(number.0)),
+            Json::String(s) => f.write_str(&shown(s)),
+            Json::Array(_) => f.write_str("an array"),
+            Json::Object(_) => f.write_str("an object"),
+        }
+    }
+}
+
+/// The most characters of a text that messages show.
+const SHOWN: usize = 64;
+
+/// A text in quotes for messages, cut where it gets long.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.get(..SHOWN) {
+        Some(start) if text.len() > SHOWN => Cow::Owned(format!("{start}…")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// A number as its text, in JSON's grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number<'a>(&'a str);
+
+impl<'a> Number<'a> {
+    /// The number as it was written.
+    #[must_use]
+    pub fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// The integer, where it was written as one.
+    #[must_use]
+    pub fn written_integer(self) -> Option<i64> {
+        self.0.parse().ok().filter(|_| self.0 != "-0")
+    }
+
+    /// The integer, however it was written: 17, 17.0 and 1.7e1 are one.
+    #[must_use]
+    pub fn integer(self) -> Option<i64> {
+        self.written_integer().or_else(|| Decimal::of(self.0).integer())
+    }
+
+    /// The nearest binary64; none where that is infinite.
+    #[must_use]
+    pub fn as_f64(self) -> Option<f64> {
+        self.0.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// The binary32 of which this is the shortest text, or the shortest text of the same number as
+    /// a binary64: with or without an exponent and zeros at the ends, but with the same digits.
+    /// Where two shortest texts are equally near, either is.
+    #[must_use]
+    pub fn binary32(self) -> Option<f32> {
+        let number: f32 = self.0.parse().ok().filter(|number: &f32| number.is_finite())?;
+        let mut buffer = [0; 32];
+        let mut left = &mut buffer[..];
+        serde_json::to_writer(&mut left, &number).ok()?;
+        let length = 32 - left.len();
+        // What exports say themselves.
+        if self.0.as_bytes() == &buffer[..length] {
+            return Some(number);
+        }
+        let given = Decimal::of(self.0);
+        let is = |text: String| given == Decimal::of(&text);
+        let wide = f64::from(number);
+        // The second of each pair rounds halves up, the first to an even digit.
+        let is_shortest = is(json_text(&number))
+            || is(format!("{number:e}"))
+            || is(json_text(&wide))
+            || is(format!("{wide:e}"));
+        is_shortest.then_some(number)
+    }
+}
+
+/// The exact value of a number's text: 0.d₁d₂d₃… × 10^scale, neither the first nor the last digit
+/// being 0. Zero has no digits and scale 0.
+struct Decimal<'a> {
+    negative: bool,
+    /// The digits, with the point somewhere in or before them.
+    digits: &'a [u8],
+    scale: i64,
+}
+
+impl<'a> Decimal<'a> {
+    fn of(text: &'a str) -> Self {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(text) => (true, text),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        // An exponent beyond 64 bits makes no number that is an integer or finite and not zero;
+        // halved, sums stay in range.
+        let exponent: i64 = exponent.parse().unwrap_or(match exponent.starts_with('-') {
+            true => i64::MIN / 2,
+            false => i64::MAX / 2,
+        });
+        let mantissa = mantissa.as_bytes();
+        let is_filler = |byte: &u8| matches!(byte, b'0' | b'.');
+        let Some(first) = mantissa.iter().position(|byte| !is_filler(byte)) else {
+            return Decimal { negative, digits: &[], scale: 0 };
+        };
+        let end = mantissa.iter().rposition(|byte| !is_filler(byte)).map_or(0, |last| last + 1);
+        let point = mantissa.iter().position(|byte| *byte == b'.').unwrap_or(mantissa.len());
+        // The zeros between the point and the first digit count below it.
+        let before = point.saturating_sub(first) as i64;
+        let after = first.saturating_sub(point + 1) as i64;
+        let scale = (before - after).saturating_add(exponent.clamp(i64::MIN / 2, i64::MAX / 2));
+        Decimal { negative, digits: &mantissa[first..end], scale }
+    }
+
+    fn digits(&self) -> impl Iterator<Item = u8> {
+        self.digits.iter().filter(|byte| **byte != b'.').map(|byte| byte - b'0')
+    }
+
+    fn integer(&self) -> Option<i64> {
+        let scale = u32::try_from(self.scale).ok().filter(|scale| *scale <= 19)?;
+        let (mut value, mut length) = (0i128, 0u32);
+        for digit in self.digits() {
+            length += 1;
+            if length > scale {
+                return None;
+            }
+            value = value * 10 + i128::from(digit);
+        }
+        value *= 10i128.pow(scale - length);
+        i64::try_from(if self.negative { -value } else { value }).ok()
+    }
+}
+
+impl PartialEq for Decimal<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.negative, self.scale) == (other.negative, other.scale)
+            && self.digits().eq(other.digits())
+    }
+}
+
+/// Reads a text value by value, so that what is not wanted is never held.
+pub struct Reader<'a, 'c> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+    values_left: usize,
+    limits: Limits,
+    checked_at: usize,
+    check_interrupts: &'c dyn Fn(),
+}
+
+impl<'a, 'c> Reader<'a, 'c> {
+    /// A reader at the beginning of a text.
+    ///
+    /// # Errors
+    /// [`JsonError::TooLong`]
+    pub fn new(
+        text: &'a str,
+        limits: Limits,
+        check_interrupts: &'c dyn Fn(),
+    ) -> Result<Self, JsonError> {
+        if text.len() > limits.bytes {
+            return Err(JsonError::TooLong(text.len(), limits.bytes));
+        }
+        let values_left = limits.values;
+        Ok(Reader { text, at: 0, depth: 0, values_left, limits, checked_at: 0, check_interrupts })
+    }
+
+    /// Whether the next value is an array.
+    pub fn at_array(&mut self) -> bool {
+        self.peek() == Some(b'[')
+    }
+
+    /// Whether the next value is an object.
+    pub fn at_object(&mut self) -> bool {
+        self.peek() == Some(b'{')
+    }
+
+    /// The next value.
+    ///
+    /// # Errors
+    /// See [`JsonError`].
+    pub fn value(&mut self) -> Result<Json<'a>, JsonError> {
+        if self.at_array() {
+            let mut items = Vec::new();
+            self.array(|reader| {
+                items.push(reader.value()?);
+                Ok::<_, JsonError>(())
+            })?;
+            Ok(Json::Array(items))
+        } else if self.at_object() {
+            let mut entries = Vec::new();
+            self.object(|reader, key| {
+                entries.push((key, reader.value()?));
+                Ok::<_, JsonError>(())
+            })?;
+            Ok(Json::Object(entries))
+        } else {
+            self.scalar()
+        }
+    }
+
+    /// [`Reader::value`] of no more than so many values.
+    ///
+    /// # Errors
+    /// See [`JsonError`].
+    pub fn value_within(&mut self, values: usize) -> Result<Json<'a>, JsonError> {
+        let left = self.values_left;
+        self.values_left = left.min(values);
+        let before = self.values_left;
+        let value = self.value().map_err(|error| match error {
+            JsonError::TooManyValues(_) if before < left => JsonError::TooManyValues(values),
+            error => error,
+        });
+        self.values_left = left - (before - self.values_left);
+        value
+    }
+
+    /// Goes past the next value.
+    ///
+    /// # Errors
+    /// See [`JsonError`].
+    pub fn skip(&mut self) -> Result<(), JsonError> {
+        if self.at_array() {
+            self.array(Self::skip)
+        } else if self.at_object() {
+            self.object(|reader, _| reader.skip())
+        } else {
+            self.scalar().map(|_| ())
+        }
+    }
+
+    /// The next value, an array, item by item: `item` reads each.
+    ///
+    /// # Errors
+    /// See [`JsonError`]; those of `item`.
+    pub fn array<E: From<JsonError>>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open(b'[')?;
+        if self.peek() != Some(b']') {
+            loop {
+                item(self)?;
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b']') => break,
+                    Some(_) => return Err(self.syntax("expected `,` or `]`").into()),
+                    None => return Err(self.syntax("EOF while parsing a list").into()),
+                }
+                if self.peek() == Some(b']') {
+                    return Err(self.syntax("trailing comma").into());
+                }
+            }
+        }
+        self.close();
+        Ok(())
+    }
+
+    /// The next value, an object, entry by entry: `entry` reads the value of each key.
+    ///
+    /// # Errors
+    /// See [`JsonError`]; those of `entry`.
+    pub fn object<E: From<JsonError>>(
+        &mut self,
+        mut entry: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open(b'{')?;
+        if self.peek() != Some(b'}') {
+            loop {
+                match self.peek() {
+                    Some(b'"') => {}
+                    Some(b'}') => return Err(self.syntax("trailing comma").into()),
+                    Some(_) => return Err(self.syntax("key must be a string").into()),
+                    None => return Err(self.syntax("EOF while parsing an object").into()),
+                }
+                let key = self.string()?;
+                match self.peek() {
+                    Some(b':') => self.at += 1,
+                    Some(_) => return Err(self.syntax("expected `:`").into()),
+                    None => return Err(self.syntax("EOF while parsing an object").into()),
+                }
+                entry(self, key)?;
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b'}') => break,
+                    Some(_) => return Err(self.syntax("expected `,` or `}`").into()),
+                    None => return Err(self.syntax("EOF while parsing an object").into()),
+                }
+            }
+        }
+        self.close();
+        Ok(())
+    }
+
+    /// Ends the text: nothing but white space is left.
+    ///
+    /// # Errors
+    /// [`JsonError::Syntax`]
+    pub fn finish(&mut self) -> Result<(), JsonError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.syntax("trailing characters")),
+        }
+    }
+
+    fn open(&mut self, bracket: u8) -> Result<(), JsonError> {
+        self.count()?;
+        match self.peek() {
+            Some(byte) if byte == bracket => {}
+            Some(_) => return Err(self.syntax("expected value")),
+            None => return Err(self.syntax("EOF while parsing a value")),
+        }
+        if self.depth == MAX_DEPTH {
+            return Err(JsonError::TooDeep);
+        }
+        self.depth += 1;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.depth -= 1;
+        self.at += 1;
+    }
+
+    fn count(&mut self) -> Result<(), JsonError> {
+        self.values_left =
+            self.values_left.checked_sub(1).ok_or(JsonError::TooManyValues(self.limits.values))?;
+        Ok(())
+    }
+
+    fn scalar(&mut self) -> Result<Json<'a>, JsonError> {
+        self.count()?;
+        match self.peek() {
+            Some(b'"') => self.string().map(Json::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(Json::Number),
+            Some(b'n') => self.name("null", Json::Null),
+            Some(b't') => self.name("true", Json::Bool(true)),
+            Some(b'f') => self.name("false", Json::Bool(false)),
+            Some(_) => Err(self.syntax("expected value")),
+            None => Err(self.syntax("EOF while parsing a value")),
+        }
+    }
+
+    fn name(&mut self, name: &str, value: Json<'a>) -> Result<Json<'a>, JsonError> {
+        for byte in name.bytes() {
+            match self.byte() {
+                Some(found) if found == byte => self.at += 1,
+                Some(_) => return Err(self.syntax("expected ident")),
+                None => return Err(self.syntax("EOF while parsing a value")),
+            }
+        }
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Number<'a>, JsonError> {
+        let start = self.at;
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.byte() {
+            Some(b'0') => {
+                self.at += 1;
+                if matches!(self.byte(), Some(b'0'..=b'9')) {
+                    return Err(self.syntax("invalid number"));
+                }
+            }
+            _ => self.digits(start)?,
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits(start)?;
+        }
+        if matches!(self.byte(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.byte(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits(start)?;
+        }
+        Ok(Number(&self.text[start..self.at]))
+    }
+
+    /// One or more digits of the number that begins at `start`.
+    fn digits(&mut self, start: usize) -> Result<(), JsonError> {
+        let first = self.at;
+        while matches!(self.byte(), Some(b'0'..=b'9')) {
+            self.at += 1;
+            self.progress();
+            if self.at - start > self.limits.token_bytes {
+                return Err(JsonError::LongToken(self.limits.token_bytes));
+            }
+        }
+        match (self.at > first, self.byte()) {
+            (true, _) => Ok(()),
+            (false, Some(_)) => Err(self.syntax("invalid number")),
+            (false, None) => Err(self.syntax("EOF while parsing a value")),
+        }
+    }
+
+    /// The string at whose quotation mark the reader is.
+    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        self.at += 1;
+        let start = self.at;
+        let mut piece = start;
+        let mut unescaped: Option<String> = None;
+        loop {
+            self.skip_plain(start)?;
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let text = unescaped.get_or_insert_default();
+                    text.push_str(&self.text[piece..self.at]);
+                    self.at += 1;
+                    text.push(self.escaped()?);
+                    piece = self.at;
+                }
+                Some(_) => {
+                    return Err(self.syntax(
+                        "control character (\\u0000-\\u001F) found while parsing a string",
+                    ));
+                }
+                None => return Err(self.syntax("EOF while parsing a string")),
+            }
+        }
+        let last = &self.text[piece..self.at];
+        self.at += 1;
+        Ok(match unescaped {
+            None => Cow::Borrowed(last),
+            Some(mut text) => {
+                text.push_str(last);
+                Cow::Owned(text)
+            }
+        })
+    }
+
+    /// Goes to the next byte of a string that does not stand for itself.
+    fn skip_plain(&mut self, start: usize) -> Result<(), JsonError> {
+        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..=0x1f);
+        loop {
+            let end = self.text.len().min(self.at + CHECKED_BYTES);
+            let piece = &self.text.as_bytes()[self.at..end];
+            let found = piece.iter().position(is_special);
+            self.at += found.unwrap_or(piece.len());
+            if self.at - start > self.limits.token_bytes {
+                return Err(JsonError::LongToken(self.limits.token_bytes));
+            }
+            self.progress();
+            if found.is_some() || self.at == self.text.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The character that an escape stands for, from behind its `\`.
+    fn escaped(&mut self) -> Result<char, JsonError> {
+        let escape = self.byte();
+        let character = match escape {
+            Some(b'"' | b'\\' | b'/') => char::from(escape.unwrap_or_default()),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.escaped_unit();
+            }
+            Some(_) => return Err(self.syntax("invalid escape")),
+            None => return Err(self.syntax("EOF while parsing a string")),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    /// The character of four hex digits, and of the second half of a surrogate pair.
+    fn escaped_unit(&mut self) -> Result<char, JsonError> {
+        let mut units = [self.unit()?, 0];
+        let is_pair = (0xd800..0xdc00).contains(&units[0]);
+        if is_pair && self.text[self.at..].starts_with("\\u") {
+            self.at += 2;
+            units[1] = self.unit()?;
+        }
+        let used = &units[..if is_pair { 2 } else { 1 }];
+        match char::decode_utf16(used.iter().copied()).next() {
+            Some(Ok(character)) => Ok(character),
+            _ => Err(self.syntax("lone surrogate in hex escape")),
+        }
+    }
+
+    fn unit(&mut self) -> Result<u16, JsonError> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = match self.byte() {
+                Some(byte) => char::from(byte).to_digit(16),
+                None => return Err(self.syntax("EOF while parsing a string")),
+            };
+            unit = unit * 16 + digit.ok_or_else(|| self.syntax("invalid escape"))? as u16;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The next byte that is no white space.
+    fn peek(&mut self) -> Option<u8> {
+        self.progress();
+        while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+            self.progress();
+        }
+        self.byte()
+    }
+
+    fn progress(&mut self) {
+        if self.at - self.checked_at >= CHECKED_BYTES {
+            self.checked_at = self.at;
+            (self.check_interrupts)();
+        }
+    }
+
+    /// What is wrong with the byte here.
+    fn syntax(&self, what: &'static str) -> JsonError {
+        let read = &self.text.as_bytes()[..self.text.len().min(self.at + 1)];
+        let interrupts = Interrupts::new(self.check_interrupts);
+        let (mut lines, mut line_start, mut piece_start) = (0, 0, 0);
+        for piece in interrupts.pieces(read) {
+            lines += piece.iter().filter(|byte| **byte == b'\n').count();
+            if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
+                line_start = piece_start + last + 1;
+            }
+            piece_start += piece.len();
+        }
+        JsonError::Syntax(what, lines + 1, read.len() - line_start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
+
+    fn read(text: &str) -> Result<Json<'_>, JsonError> {
+        Json::read(text, LIMITS, &|| {})
+    }
+
+    #[test]
+    fn duplicates_order_and_number_spelling_survive() {
+        let Json::Object(entries) = read(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
+            panic!("an object was written");
+        };
+        let expected = [("b", "1"), ("a", "1.0"), ("b", "1e2")];
+        let expected = expected.map(|(key, number)| (key.into(), Json::Number(Number(number))));
+        assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn each_limit_is_kept() {
+        let within = |text, limits| Json::read(text, limits, &|| {}).err();
+        let text = r#"["12345",12345,[]]"#;
+        let exact = Limits { bytes: text.len(), values: 4, token_bytes: 5 };
+        assert_eq!(within(text, exact), None);
+        let error = within(text, Limits { bytes: 17, ..exact });
+        assert_eq!(error, Some(JsonError::TooLong(18, 17)));
+        assert_eq!(within(text, Limits { values: 3, ..exact }), Some(JsonError::TooManyValues(3)));
+        for text in [r#""12345""#, "12345", "1.234", "123e5", r#""\u0061""#, r#"{"12345":1}"#] {
+            let error = within(text, Limits { token_bytes: 4, ..exact });
+            assert_eq!(error, Some(JsonError::LongToken(4)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_within_a_text_has_a_limit_of_its_own() {
+        let mut reader = Reader::new("[[1,2],[1,2,3],4]", LIMITS, &|| {}).unwrap();
+        let mut sizes = Vec::new();
+        let read = reader.array(|reader| {
+            sizes.push(reader.value_within(3).is_ok());
+            if sizes.last() == Some(&false) { Err(JsonError::TooDeep) } else { Ok(()) }
+        });
+        assert_eq!((read, sizes), (Err(JsonError::TooDeep), vec![true, false]));
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error() {
+        let deep = MAX_DEPTH as usize;
+        assert!(read(&("[".repeat(deep) + &"]".repeat(deep))).is_ok());
+        for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
+            assert_eq!(read(&open.repeat(100_000)), Err(JsonError::TooDeep), "{open}");
+        }
+        let mut reader = Reader::new("[[[[", Limits { ..LIMITS }, &|| {}).unwrap();
+        reader.depth = MAX_DEPTH - 1;
+        assert_eq!(reader.skip(), Err(JsonError::TooDeep));
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        let text = r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0000z""#;
+        assert_eq!(read(text), Ok(Json::String("a\"\\/\u{8}\u{c}\n\r\té😀\0z".into())));
+        for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0061""#, r#""\ud800\n""#] {
+            assert!(matches!(read(text), Err(JsonError::Syntax(..))), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_integers_by_value() {
+        fn integer(text: &str) -> Option<i64> {
+            Number(text).integer()
+        }
+        for text in ["17", "17.0", "17.000", "1.7e1", "1.7E+1", "170e-1", "0.17e2", "0.0017e4"] {
+            assert_eq!(integer(text), Some(17), "{text}");
+            assert_eq!(integer(&format!("-{text}")), Some(-17), "{text}");
+        }
+        for text in ["0", "-0", "0.0", "0e999999999999999999999", "-0.00e-5"] {
+            assert_eq!(integer(text), Some(0), "{text}");
+        }
+        for text in [
+            "17.00000000000000000000001",
+            "17.5",
+            "1e-1",
+            "9223372036854775808",
+            "9223372036854775807.1",
+            "1e19",
+            "1e99999999999999999999999",
+            "1e9223372036854775807",
+            "1e-9223372036854775808",
+        ] {
+            assert_eq!(integer(text), None, "{text}");
+        }
+        assert_eq!(integer("9223372036854775807"), Some(i64::MAX));
+        assert_eq!(integer("9223372036854775807.00"), Some(i64::MAX));
+        assert_eq!(integer("-922337203685477580800e-2"), Some(i64::MIN));
+        assert_eq!(Number("17.0").written_integer(), None);
+    }
+
+    #[test]
+    fn every_binary32_reads_back_from_both_spellings() {
+        let mut bits = 1u32;
+        for _ in 0..200_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let number = f32::from_bits(bits);
+            if number.is_finite() {
+                let wide = f64::from(number);
+                for text in [
+                    serde_json::to_string(&number).unwrap(),
+                    serde_json::to_string(&wide).unwrap(),
+                    format!("{number:e}"),
+                    format!("{wide:E}"),
+                    format!("{wide}"),
+                ] {
+                    let read = Number(&text).binary32();
+                    assert_eq!(read.map(f32::to_bits), Some(bits), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_near_a_binary32_is_none() {
+        for text in [
+            "0.100000001",
+            "0.10000000000000001",
+            "0.100000000000000000000001",
+            "0.1000000014901161",
+            "0.100000001490116119384765625",
+            "17.00000000000000000000001",
+            "16777217",
+            "1e-400",
+            "-1e-46",
+            "1e39",
+            "340282350000000000000000000000000000001",
+        ] {
+            assert_eq!(Number(text).binary32(), None, "{text}");
+        }
+    }
+}

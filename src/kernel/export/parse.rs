@@ -1,0 +1,382 @@
+//! An export from outside, read by value: white space, key order and the spelling of numbers are
+//! free, as JavaScript and jsonb rewrite them; keys are exact and unique.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use crate::export::canonical::is_lower_hex;
+use crate::export::json::{Json, JsonError, Limits, Number, Reader, shown};
+use crate::graph::edge::{Edge, EdgeType};
+use crate::graph::turn::{Phase, Role, Turn, TurnId};
+use crate::interrupts::Interrupts;
+use crate::policy::SlicePolicy;
+use crate::trust::attestation::{ATTESTED, Attestation, UNCOMMITTED};
+
+/// The longest export that is read, in bytes.
+pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// A full slice's turns and half a million edges; no text of a turn is as long as a token may be.
+const EXPORT_LIMITS: Limits =
+    Limits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
+
+/// The most values of a turn, an edge or any other entry of an export.
+const ENTRY_MAX_VALUES: usize = 64;
+
+/// An export as somebody gave it: well-formed, nothing checked.
+#[derive(Clone, Debug)]
+pub struct ParsedExport {
+    /// Where the slice says it was taken.
+    pub anchor: TurnId,
+    /// In the order given.
+    pub turns: Vec<Turn>,
+    /// In the order given.
+    pub edges: Vec<Edge>,
+    /// The policy's version.
+    pub policy_id: String,
+    /// 16 lower-case hex digits.
+    pub params_hash: String,
+    /// The version of the export's shape.
+    pub schema_version: String,
+    /// 16 lower-case hex digits.
+    pub slice_id: String,
+    /// 16 lower-case hex digits.
+    pub graph_snapshot_hash: String,
+    /// 32 lower-case hex digits.
+    pub admissibility_token: Option<String>,
+    /// The attestation and the policy in it.
+    pub attestation: Option<(Attestation, SlicePolicy)>,
+}
+
+/// Why a text is no export: what is wrong, and where.
+pub type ParseError = String;
+
+impl From<JsonError> for ParseError {
+    fn from(error: JsonError) -> Self {
+        error.to_string()
+    }
+}
+
+impl ParsedExport {
+    /// Reads an export, entry by entry: nothing is held but what it says.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+        if text.len() > EXPORT_MAX_BYTES {
+            return Err(format!(
+                "export of {} bytes is longer than {EXPORT_MAX_BYTES}",
+                text.len()
+            ));
+        }
+        let mut reader = Reader::new(text, EXPORT_LIMITS, check_interrupts)?;
+        if !reader.at_object() {
+            let json = if reader.at_array() { Json::Array(Vec::new()) } else { reader.value()? };
+            return Err(format!("export must be an object, not {json}"));
+        }
+        let mut object = Object { what: "export", entries: Vec::new() };
+        let (mut turns, mut edges) = (Vec::new(), Vec::new());
+        reader.object(|reader, key| {
+            let value = match key.as_ref() {
+                "turns" => items(reader, &mut turns, turn)?,
+                "edges" => items(reader, &mut edges, edge)?,
+                _ => reader.value_within(ENTRY_MAX_VALUES)?,
+            };
+            object.add(key, value)
+        })?;
+        reader.finish()?;
+        for key in ["turns", "edges"] {
+            object.read(key, "an array", |json| matches!(json, Json::Array(_)).then_some(()))?;
+        }
+        let export = ParsedExport {
+            anchor: object.id("anchor_turn_id")?,
+            turns,
+            edges,
+            policy_id: object.string("policy_id")?,
+            params_hash: object.hex("policy_params_hash", 16)?,
+            schema_version: object.string("schema_version")?,
+            slice_id: object.hex("slice_id", 16)?,
+            graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
+            admissibility_token: object.optional_hex("admissibility_token", 32)?,
+            attestation: match object.take("attestation")? {
+                Json::Null => None,
+                json => Some(attestation(json)?),
+            },
+        };
+        object.finish()?;
+        Ok(export)
+    }
+
+    /// Reads an export that is whole: turns and edges in their order, the anchor and both ends of
+    /// every edge among the turns. Nothing else is checked.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse_whole(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+        let export = Self::parse(text, check_interrupts)?;
+        if !export.is_ordered() {
+            return Err("turns or edges are not in ascending order, each once".to_owned());
+        }
+        if !export.contains(export.anchor) {
+            return Err(format!("the anchor {} is not among the turns", export.anchor));
+        }
+        let interrupts = Interrupts::new(check_interrupts);
+        let mut ends = export.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
+        let outside = ends.find(|end| {
+            interrupts.item();
+            !export.contains(*end)
+        });
+        match outside {
+            Some(end) => Err(format!("an edge has the end {end}, which is not among the turns")),
+            None => Ok(export),
+        }
+    }
+
+    /// Whether turns and edges ascend, without duplicates (§6.2).
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.turns.is_sorted_by(|a, b| a.id < b.id) && self.edges.is_sorted_by(|a, b| a < b)
+    }
+
+    /// The turns by reference, as fingerprints take them.
+    #[must_use]
+    pub fn turn_refs(&self) -> Vec<&Turn> {
+        self.turns.iter().collect()
+    }
+
+    /// Whether a turn is among the turns, which must ascend as those of a valid export do.
+    #[must_use]
+    pub fn contains(&self, id: TurnId) -> bool {
+        self.turns.binary_search_by_key(&id, |turn| turn.id).is_ok()
+    }
+}
+
+/// Reads an array's items one by one; in their place an empty array is left.
+fn items<'a, T>(
+    reader: &mut Reader<'a, '_>,
+    items: &mut Vec<T>,
+    item: impl Fn(Json<'_>) -> Result<T, ParseError>,
+) -> Result<Json<'a>, ParseError> {
+    if !reader.at_array() {
+        return Ok(reader.value_within(ENTRY_MAX_VALUES)?);
+    }
+    reader.array(|reader| {
+        items.push(item(reader.value_within(ENTRY_MAX_VALUES)?)?);
+        Ok::<_, ParseError>(())
+    })?;
+    Ok(Json::Array(Vec::new()))
+}
+
+fn turn(json: Json<'_>) -> Result<Turn, ParseError> {
+    let mut object = Object::new("turn", json)?;
+    let turn = Turn {
+        id: object.id("id")?,
+        session_id: object.string("session_id")?,
+        role: object.named("role", |name| Role::ALL.iter().find(|role| role.name() == name))?,
+        phase: object.named("phase", |name| Phase::ALL.iter().find(|p| p.name() == name))?,
+        salience: object.binary32("salience")?,
+        trajectory_depth: object.count("trajectory_depth")?,
+        trajectory_sibling_order: object.count("trajectory_sibling_order")?,
+        trajectory_homogeneity: object.binary32("trajectory_homogeneity")?,
+        trajectory_temporal: object.binary32("trajectory_temporal")?,
+        trajectory_complexity: object.binary32("trajectory_complexity")?,
+        created_at: object.integer("created_at")?,
+        content_hash: object.optional_hex("content_hash", 64)?,
+    };
+    object.finish()?;
+    Ok(turn)
+}
+
+fn edge(json: Json<'_>) -> Result<Edge, ParseError> {
+    let mut object = Object::new("edge", json)?;
+    let edge = Edge {
+        parent: object.id("parent")?,
+        child: object.id("child")?,
+        edge_type: object
+            .named("edge_type", |name| EdgeType::ALL.iter().find(|t| t.name() == name))?,
+    };
+    object.finish()?;
+    Ok(edge)
+}
+
+pub(crate) fn attestation(json: Json<'_>) -> Result<(Attestation, SlicePolicy), ParseError> {
+    let mut object = Object::new("attestation", json)?;
+    let policy = SlicePolicy::from_quantized(object.take("policy")?)
+        .map_err(|error| format!("attestation.policy: {error}"))?;
+    let attestation = Attestation {
+        v: object.count("v")?,
+        kid: object.string("kid")?,
+        digest: object.hex("digest", 64)?,
+        graph: object.string("graph")?,
+        policy: policy.quantized(),
+        role: object.string("role")?,
+        rls: object.boolean("rls")?,
+        status: object
+            .named("status", |name| [ATTESTED, UNCOMMITTED].iter().find(|s| **s == name))?,
+        token: object.optional_string("token")?,
+    };
+    object.finish()?;
+    Ok((attestation, policy))
+}
+
+/// An object whose keys are taken out one by one.
+pub(crate) struct Object<'a> {
+    what: &'static str,
+    entries: Vec<(Cow<'a, str>, Json<'a>)>,
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn new(what: &'static str, json: Json<'a>) -> Result<Self, ParseError> {
+        let Json::Object(list) = json else {
+            return Err(format!("{what} must be an object, not {json}"));
+        };
+        let mut object = Object { what, entries: Vec::with_capacity(list.len()) };
+        list.into_iter().try_for_each(|(key, value)| object.add(key, value))?;
+        Ok(object)
+    }
+
+    fn add(&mut self, key: Cow<'a, str>, value: Json<'a>) -> Result<(), ParseError> {
+        let Object { what, entries } = self;
+        if entries.iter().any(|(other, _)| *other == key) {
+            return Err(format!("{what} has the key {} twice", shown(&key)));
+        }
+        // More than any object has; a text from outside may have millions.
+        if entries.len() == ENTRY_MAX_VALUES {
+            return Err(format!("{what} has no key {}", shown(&key)));
+        }
+        entries.push((key, value));
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, key: &str) -> Result<Json<'a>, ParseError> {
+        let place = self.entries.iter().position(|(name, _)| name == key);
+        let place = place.ok_or_else(|| format!("{}.{key} is missing", self.what))?;
+        Ok(self.entries.swap_remove(place).1)
+    }
+
+    pub(crate) fn finish(self) -> Result<(), ParseError> {
+        match self.entries.iter().map(|(key, _)| key).min() {
+            Some(key) => Err(format!("{} has no key {}", self.what, shown(key))),
+            None => Ok(()),
+        }
+    }
+
+    fn read<T>(
+        &mut self,
+        key: &str,
+        wanted: &str,
+        read: impl FnOnce(&Json<'a>) -> Option<T>,
+    ) -> Result<T, ParseError> {
+        let json = self.take(key)?;
+        read(&json).ok_or_else(|| format!("{}.{key} must be {wanted}, not {json}", self.what))
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &str,
+        item: impl FnMut(Json<'a>) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        match self.take(key)? {
+            Json::Array(items) => items.into_iter().map(item).collect(),
+            json => Err(format!("{}.{key} must be an array, not {json}", self.what)),
+        }
+    }
+
+    pub(crate) fn string(&mut self, key: &str) -> Result<String, ParseError> {
+        self.read(key, "a string", |json| string(json).map(str::to_owned))
+    }
+
+    pub(crate) fn optional_string(&mut self, key: &str) -> Result<Option<String>, ParseError> {
+        self.read(key, "a string or null", |json| match json {
+            Json::Null => Some(None),
+            json => string(json).map(|text| Some(text.to_owned())),
+        })
+    }
+
+    pub(crate) fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
+        self.read(key, &format!("{length} lower-case hex digits"), |json| hex(json, length))
+    }
+
+    pub(crate) fn optional_hex(
+        &mut self,
+        key: &str,
+        length: usize,
+    ) -> Result<Option<String>, ParseError> {
+        self.read(key, &format!("{length} lower-case hex digits"), |json| match json {
+            Json::Null => Some(None),
+            json => hex(json, length).map(Some),
+        })
+    }
+
+    pub(crate) fn id(&mut self, key: &str) -> Result<TurnId, ParseError> {
+        self.read(key, "a lower-case UUID", |json| string(json).and_then(canonical_uuid))
+    }
+
+    pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, ParseError> {
+        self.read(key, "true or false", |json| match json {
+            Json::Bool(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn named<T: Copy + 'static>(
+        &mut self,
+        key: &str,
+        find: impl FnOnce(&str) -> Option<&'static T>,
+    ) -> Result<T, ParseError> {
+        self.read(key, "one of its names", |json| string(json).and_then(find).copied())
+    }
+
+    fn integer(&mut self, key: &str) -> Result<i64, ParseError> {
+        self.read(key, "an integer", |json| number(json).and_then(Number::integer))
+    }
+
+    pub(crate) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
+        self.read(key, "a count", |json| u32::try_from(number(json)?.integer()?).ok())
+    }
+
+    fn binary32(&mut self, key: &str) -> Result<f32, ParseError> {
+        self.read(key, "a binary32 number", |json| number(json).and_then(Number::binary32))
+    }
+
+    pub(crate) fn optional_binary32(&mut self, key: &str) -> Result<Option<f32>, ParseError> {
+        self.read(key, "a binary32 number or null", |json| match json {
+            Json::Null => Some(None),
+            json => number(json)?.binary32().map(Some),
+        })
+    }
+
+    pub(crate) fn number(&mut self, key: &str) -> Result<f64, ParseError> {
+        self.read(key, "a number", |json| number(json).and_then(Number::as_f64))
+    }
+
+    pub(crate) fn null(&mut self, key: &str) -> Result<(), ParseError> {
+        self.read(key, "null", |json| (*json == Json::Null).then_some(()))
+    }
+}
+
+/// A string that PostgreSQL can hold: without NUL.
+pub(crate) fn string<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+    match json {
+        Json::String(text) if !text.contains('\0') => Some(text),
+        _ => None,
+    }
+}
+
+/// The one spelling that exports have.
+pub(crate) fn canonical_uuid(text: &str) -> Option<TurnId> {
+    let id = Uuid::try_parse(text).ok()?;
+    let mut buffer = Uuid::encode_buffer();
+    (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)
+}
+
+fn hex(json: &Json<'_>, length: usize) -> Option<String> {
+    string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
+}
+
+fn number<'a>(json: &Json<'a>) -> Option<Number<'a>> {
+    match json {
+        Json::Number(number) => Some(*number),
+        _ => None,
+    }
+}

@@ -1,0 +1,250 @@
+//! Turns, and how a stored row becomes one.
+//!
+//! Rows never raise: whatever a column holds, NULL and odd values take documented defaults, so
+//! that one bad row cannot take a conversation's memory away.
+
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+use crate::graph::content::{is_content_hash, sha256_hex};
+
+/// The identity of a turn; ordered by its bytes, which is the order of its text.
+pub type TurnId = Uuid;
+
+/// A session name longer than this many bytes is replaced by its hash.
+pub const SESSION_ID_MAX_BYTES: usize = 4096;
+
+const DEFAULT_UNIT: f32 = 0.5;
+const DEFAULT_COMPLEXITY: f32 = 1.0;
+
+/// Seconds from the Unix epoch to PostgreSQL's (2000-01-01).
+const POSTGRES_EPOCH_SECONDS: i64 = 946_684_800;
+/// What the two infinities of a timestamp mean in Unix seconds: the ends of PostgreSQL's range.
+const CREATED_AT_INFINITY: i64 = 9_224_318_015_999;
+const CREATED_AT_MINUS_INFINITY: i64 = -210_866_803_200;
+
+macro_rules! named_enum {
+    ($(#[$doc:meta])* $name:ident, default $default:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// Every value, in declaration order.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The name in exports.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+
+            /// The value with this name, in any ASCII case.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.name().eq_ignore_ascii_case(name))
+            }
+
+            /// The value a stored name means; NULL and unknown names take the default.
+            #[must_use]
+            pub fn from_stored(name: Option<&str>) -> Self {
+                name.and_then(Self::from_name).unwrap_or($name::$default)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+named_enum! {
+    /// Who wrote a turn.
+    Role, default User {
+        /// A person.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+        /// Instructions.
+        System = "system",
+        /// The result of a tool.
+        Tool = "tool",
+    }
+}
+
+named_enum! {
+    /// What a turn was for (SlicePolicy v1 §3.3).
+    Phase, default Exploration {
+        /// Brainstorming, tangents.
+        Exploration = "exploration",
+        /// Problem solving.
+        Debugging = "debugging",
+        /// Goals and strategy.
+        Planning = "planning",
+        /// Summaries.
+        Consolidation = "consolidation",
+        /// New understanding.
+        Synthesis = "synthesis",
+    }
+}
+
+/// A turn as stored: every column may be NULL or odd.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoredTurn<'a> {
+    /// The turn's id.
+    pub id: TurnId,
+    /// Name of the session.
+    pub session_id: Option<&'a str>,
+    /// Name of the role.
+    pub role: Option<&'a str>,
+    /// Name of the phase.
+    pub phase: Option<&'a str>,
+    /// Salience, meant to be in [0, 1].
+    pub salience: Option<f64>,
+    /// Depth below the root.
+    pub trajectory_depth: Option<i64>,
+    /// Order among siblings.
+    pub trajectory_sibling_order: Option<i64>,
+    /// Meant to be in [0, 1].
+    pub trajectory_homogeneity: Option<f64>,
+    /// Meant to be in [0, 1].
+    pub trajectory_temporal: Option<f64>,
+    /// Any number.
+    pub trajectory_complexity: Option<f64>,
+    /// Unix seconds.
+    pub created_at: Option<i64>,
+    /// SHA-256 hex of the content.
+    pub content_hash: Option<&'a str>,
+}
+
+/// A turn as slices carry it (SlicePolicy v1 §6.1): defaults applied, numbers in range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Turn {
+    /// The turn's id.
+    pub id: TurnId,
+    /// Name of the session, '' when there is none; `sha256:<hex>` of a name over 4 KiB.
+    pub session_id: String,
+    /// Who wrote it.
+    pub role: Role,
+    /// What it was for.
+    pub phase: Phase,
+    /// In [0, 1].
+    pub salience: f32,
+    /// 0 … 2147483647.
+    pub trajectory_depth: u32,
+    /// 0 … 2147483647.
+    pub trajectory_sibling_order: u32,
+    /// In [0, 1].
+    pub trajectory_homogeneity: f32,
+    /// In [0, 1].
+    pub trajectory_temporal: f32,
+    /// Finite.
+    pub trajectory_complexity: f32,
+    /// Unix seconds, 0 when unknown.
+    pub created_at: i64,
+    /// 64 lower-case hex digits, or none.
+    pub content_hash: Option<String>,
+}
+
+impl From<StoredTurn<'_>> for Turn {
+    fn from(row: StoredTurn<'_>) -> Self {
+        Turn {
+            id: row.id,
+            session_id: session_id(row.session_id.unwrap_or_default()),
+            role: Role::from_stored(row.role),
+            phase: Phase::from_stored(row.phase),
+            salience: unit_interval(row.salience),
+            trajectory_depth: count(row.trajectory_depth),
+            trajectory_sibling_order: count(row.trajectory_sibling_order),
+            trajectory_homogeneity: unit_interval(row.trajectory_homogeneity),
+            trajectory_temporal: unit_interval(row.trajectory_temporal),
+            trajectory_complexity: complexity(row.trajectory_complexity),
+            created_at: row.created_at.unwrap_or(0),
+            content_hash: row.content_hash.filter(|h| is_content_hash(h)).map(str::to_owned),
+        }
+    }
+}
+
+/// A number meant to be in [0, 1]: NULL and NaN are 0.5, the rest is clamped; no −0.0.
+#[must_use]
+pub fn unit_interval(value: Option<f64>) -> f32 {
+    match value {
+        Some(v) if !v.is_nan() => (v as f32).clamp(0.0, 1.0) + 0.0,
+        _ => DEFAULT_UNIT,
+    }
+}
+
+fn complexity(value: Option<f64>) -> f32 {
+    match value.map(|v| v as f32) {
+        Some(v) if v.is_finite() => v + 0.0,
+        _ => DEFAULT_COMPLEXITY,
+    }
+}
+
+fn count(value: Option<i64>) -> u32 {
+    value.unwrap_or(0).clamp(0, i64::from(i32::MAX)) as u32
+}
+
+fn session_id(name: &str) -> String {
+    if name.len() > SESSION_ID_MAX_BYTES {
+        format!("sha256:{}", sha256_hex(name.as_bytes()))
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Unix seconds, rounded down, of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC).
+#[must_use]
+pub fn unix_seconds(postgres_micros: i64) -> i64 {
+    match postgres_micros {
+        i64::MAX => CREATED_AT_INFINITY,
+        i64::MIN => CREATED_AT_MINUS_INFINITY,
+        micros => micros.div_euclid(1_000_000) + POSTGRES_EPOCH_SECONDS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_numbers_take_their_defaults() {
+        assert_eq!(unit_interval(None), 0.5);
+        assert_eq!(unit_interval(Some(f64::NAN)), 0.5);
+        assert_eq!(unit_interval(Some(f64::INFINITY)), 1.0);
+        assert_eq!(unit_interval(Some(-3.0)), 0.0);
+        assert!(unit_interval(Some(-0.0)).is_sign_positive());
+        assert_eq!(complexity(Some(f64::NEG_INFINITY)), 1.0);
+        assert_eq!(complexity(Some(1e300)), 1.0);
+        assert_eq!(complexity(Some(-2.5)), -2.5);
+        assert_eq!(complexity(None), 1.0);
+        assert!(complexity(Some(-0.0)).is_sign_positive());
+        assert_eq!(count(Some(-1)), 0);
+        assert_eq!(count(Some(i64::MAX)), 2_147_483_647);
+    }
+
+    #[test]
+    fn names_ignore_ascii_case_only() {
+        assert_eq!(Role::from_stored(Some("ASSISTANT")), Role::Assistant);
+        assert_eq!(Role::from_stored(Some(" user")), Role::User);
+        assert_eq!(Role::from_stored(Some("robot")), Role::User);
+        assert_eq!(Phase::from_stored(Some("Synthesis")), Phase::Synthesis);
+        assert_eq!(Phase::from_stored(None), Phase::Exploration);
+    }
+
+    #[test]
+    fn timestamps_round_down_and_infinities_have_values() {
+        assert_eq!(unix_seconds(0), 946_684_800);
+        assert_eq!(unix_seconds(-946_684_801_500_000), -2);
+        assert_eq!(unix_seconds(i64::MAX), 9_224_318_015_999);
+        assert_eq!(unix_seconds(i64::MIN), -210_866_803_200);
+    }
+
+    #[test]
+    fn long_session_names_become_their_hash() {
+        assert_eq!(session_id(&"x".repeat(4096)).len(), 4096);
+        assert!(session_id(&"x".repeat(4097)).starts_with("sha256:"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a graph is the DAG it should be.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::graph::turn::TurnId;
+use crate::interrupts::Interrupts;
+
+/// The most edges that are looked at. With [`MAX_TURNS`] it keeps what is held below 256 MiB.
+pub const MAX_EDGES: usize = 5_000_000;
+/// The most turns at the ends of these edges: as many as a map of 2^22 places takes.
+pub const MAX_TURNS: usize = 3_670_016;
+
+/// The edges of a whole graph, ids replaced by small numbers.
+#[derive(Default)]
+pub struct EdgeList {
+    numbers: HashMap<TurnId, u32, RandomState>,
+    edges: Vec<(u32, u32)>,
+}
+
+impl EdgeList {
+    /// Adds an edge; false when there are too many, or no memory for it.
+    #[must_use]
+    pub fn push(&mut self, parent: TurnId, child: TurnId) -> bool {
+        if self.edges.len() == MAX_EDGES || self.edges.try_reserve(1).is_err() {
+            return false;
+        }
+        let (Some(parent), Some(child)) = (self.number(parent), self.number(child)) else {
+            return false;
+        };
+        self.edges.push((parent, child));
+        true
+    }
+
+    fn number(&mut self, id: TurnId) -> Option<u32> {
+        let next = self.numbers.len();
+        if let Some(number) = self.numbers.get(&id) {
+            return Some(*number);
+        }
+        if next == MAX_TURNS || self.numbers.try_reserve(1).is_err() {
+            return None;
+        }
+        self.numbers.insert(id, next as u32);
+        Some(next as u32)
+    }
+
+    /// How many turns lie on a cycle or on a path between two cycles; a self-loop is a cycle.
+    /// 0 means the graph is a DAG, `None` that there is no memory to find out. Linear in the edges;
+    /// `check_interrupts` is called often.
+    #[must_use]
+    pub fn turns_in_cycles(self, check_interrupts: &dyn Fn()) -> Option<usize> {
+        let interrupts = Interrupts::new(check_interrupts);
+        let turns = self.numbers.len();
+        drop(self.numbers);
+        let below = peel(&self.edges, turns, &interrupts, |&(parent, child)| (parent, child))?;
+        let above = peel(&self.edges, turns, &interrupts, |&(parent, child)| (child, parent))?;
+        Some(below.iter().zip(&above).filter(|(a, b)| **a && **b).count())
+    }
+}
+
+/// Removes turns without incoming edges until none is left; true marks those that stay.
+fn peel(
+    edges: &[(u32, u32)],
+    turns: usize,
+    interrupts: &Interrupts<'_>,
+    direction: impl Fn(&(u32, u32)) -> (u32, u32),
+) -> Option<Vec<bool>> {
+    let mut incoming = filled(0u32, turns)?;
+    // Counted, summed up to where each turn's targets end, then filled from behind: what was an end
+    // has moved to the beginning.
+    let mut starts = filled(0u32, turns + 1)?;
+    for (from, to) in edges.iter().map(&direction) {
+        interrupts.item();
+        incoming[to as usize] += 1;
+        starts[from as usize] += 1;
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        interrupts.item();
+        sum += *start;
+        *start = sum;
+    }
+    let mut targets = filled(0u32, edges.len())?;
+    for (from, to) in edges.iter().map(&direction) {
+        interrupts.item();
+        let start = &mut starts[from as usize];
+        *start -= 1;
+        targets[*start as usize] = to;
+    }
+    let mut stays = filled(true, turns)?;
+    // Each turn enters the list once, so it never grows past this.
+    let mut free = filled(0u32, turns)?;
+    free.clear();
+    for (turn, count) in incoming.iter().enumerate() {
+        interrupts.item();
+        if *count == 0 {
+            free.push(turn as u32);
+        }
+    }
+    while let Some(turn) = free.pop() {
+        interrupts.item();
+        let turn = turn as usize;
+        stays[turn] = false;
+        for &target in &targets[starts[turn] as usize..starts[turn + 1] as usize] {
+            interrupts.item();
+            incoming[target as usize] -= 1;
+            if incoming[target as usize] == 0 {
+                free.push(target);
+            }
+        }
+    }
+    Some(stays)
+}
+
+/// A vector, or `None` when there is no memory for it.
+fn filled<T: Clone>(value: T, length: usize) -> Option<Vec<T>> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(length).ok()?;
+    vector.resize(length, value);
+    Some(vector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(u128, u128)]) -> EdgeList {
+        let mut list = EdgeList::default();
+        for &(parent, child) in edges {
+            assert!(list.push(TurnId::from_u128(parent), TurnId::from_u128(child)));
+        }
+        list
+    }
+
+    #[test]
+    fn a_dag_has_none() {
+        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(&|| {}), Some(0));
+        assert_eq!(graph(&[]).turns_in_cycles(&|| {}), Some(0));
+    }
+
+    #[test]
+    fn cycles_and_self_loops_count_without_their_tails() {
+        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(&|| {}), Some(2));
+        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(&|| {}), Some(1));
+    }
+}

@@ -1,0 +1,229 @@
+//! What differs between two slices.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::export::canonical::json_text;
+use crate::export::json::Json;
+use crate::export::parse::ParsedExport;
+use crate::graph::edge::Edge;
+use crate::graph::turn::{Turn, TurnId};
+use crate::interrupts::Interrupts;
+use crate::policy::{POLICY_LIMITS, SlicePolicy};
+
+/// One difference, from the first slice to the second.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Difference {
+    /// A turn only the first has.
+    TurnGone(TurnId),
+    /// A turn only the second has.
+    TurnNew(TurnId),
+    /// A field of a turn that both have.
+    TurnField {
+        /// The turn.
+        id: TurnId,
+        /// The field's name in exports.
+        field: &'static str,
+        /// Its value in the first, as in exports.
+        was: String,
+        /// Its value in the second.
+        now: String,
+    },
+    /// An edge only the first has.
+    EdgeGone(Edge),
+    /// An edge only the second has.
+    EdgeNew(Edge),
+}
+
+/// A difference in what two exports say of the slice as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadDifference {
+    /// The key in exports; `policy.KEY` for a parameter of the attested policy.
+    pub field: String,
+    /// Its value in the first.
+    pub was: String,
+    /// Its value in the second.
+    pub now: String,
+}
+
+/// The differences between two exports beside those of turns, edges and tokens. The parameters of
+/// the policies are compared where both exports are attested.
+#[must_use]
+pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDifference> {
+    let mut pairs = vec![
+        ("anchor_turn_id".to_owned(), was.anchor.to_string(), now.anchor.to_string()),
+        ("policy_id".to_owned(), was.policy_id.clone(), now.policy_id.clone()),
+        ("policy_params_hash".to_owned(), was.params_hash.clone(), now.params_hash.clone()),
+    ];
+    if let (Some((_, was)), Some((_, now))) = (&was.attestation, &now.attestation) {
+        let both = parameters(was).into_iter().zip(parameters(now));
+        pairs.extend(both.map(|((key, was), (_, now))| (format!("policy.{key}"), was, now)));
+    }
+    pairs.extend([
+        ("schema_version".to_owned(), was.schema_version.clone(), now.schema_version.clone()),
+        ("slice_id".to_owned(), was.slice_id.clone(), now.slice_id.clone()),
+        (
+            "graph_snapshot_hash".to_owned(),
+            was.graph_snapshot_hash.clone(),
+            now.graph_snapshot_hash.clone(),
+        ),
+    ]);
+    let differ = pairs.into_iter().filter(|(_, was, now)| was != now);
+    differ.map(|(field, was, now)| HeadDifference { field, was, now }).collect()
+}
+
+/// A policy's parameters by name, in the order of its canonical text.
+fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
+    let text = policy.canonical_text();
+    let Ok(Json::Object(entries)) = Json::read(&text, POLICY_LIMITS, &|| {}) else {
+        return Vec::new();
+    };
+    let flatten = |(key, value): (Cow<'_, str>, Json<'_>)| match value {
+        Json::Object(weights) => weights
+            .into_iter()
+            .map(|(name, value)| (format!("{key}.{name}"), value.to_string()))
+            .collect(),
+        value => vec![(key.into_owned(), value.to_string())],
+    };
+    entries.into_iter().flat_map(flatten).collect()
+}
+
+/// Hands over the differences between two slices, given as turns and edges in export order: turns
+/// by id, then edges.
+pub fn differences(
+    was: (&[&Turn], &[Edge]),
+    now: (&[&Turn], &[Edge]),
+    check_interrupts: &dyn Fn(),
+    visit: &mut dyn FnMut(Difference),
+) {
+    let interrupts = Interrupts::new(check_interrupts);
+    merge(
+        was.0,
+        now.0,
+        |turn| turn.id,
+        |was, now| {
+            interrupts.item();
+            match (was, now) {
+                (Some(was), Some(now)) => compare_turns(was, now, visit),
+                (Some(was), None) => visit(Difference::TurnGone(was.id)),
+                (None, Some(now)) => visit(Difference::TurnNew(now.id)),
+                (None, None) => {}
+            }
+        },
+    );
+    merge(
+        was.1,
+        now.1,
+        |edge| *edge,
+        |was, now| {
+            interrupts.item();
+            match (was, now) {
+                (Some(was), None) => visit(Difference::EdgeGone(*was)),
+                (None, Some(now)) => visit(Difference::EdgeNew(*now)),
+                _ => {}
+            }
+        },
+    );
+}
+
+/// Walks two ascending lists side by side.
+fn merge<'a, T, K: Ord>(
+    mut a: &'a [T],
+    mut b: &'a [T],
+    key: impl Fn(&T) -> K,
+    mut visit: impl FnMut(Option<&'a T>, Option<&'a T>),
+) {
+    loop {
+        let order = match (a.first(), b.first()) {
+            (None, None) => return,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(x), Some(y)) => key(x).cmp(&key(y)),
+        };
+        visit(a.first().filter(|_| order.is_le()), b.first().filter(|_| order.is_ge()));
+        a = &a[usize::from(order.is_le())..];
+        b = &b[usize::from(order.is_ge())..];
+    }
+}
+
+fn compare_turns(was: &Turn, now: &Turn, visit: &mut dyn FnMut(Difference)) {
+    macro_rules! compare {
+        ($($field:ident),+) => {$(
+            if was.$field != now.$field {
+                visit(Difference::TurnField {
+                    id: now.id,
+                    field: stringify!($field),
+                    was: shown(&was.$field),
+                    now: shown(&now.$field),
+                });
+            }
+        )+};
+    }
+    compare!(
+        session_id,
+        role,
+        phase,
+        salience,
+        trajectory_depth,
+        trajectory_sibling_order,
+        trajectory_homogeneity,
+        trajectory_temporal,
+        trajectory_complexity,
+        created_at,
+        content_hash
+    );
+}
+
+/// A value as exports write it, strings without their quotes.
+fn shown(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => json_text(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::turn::StoredTurn;
+
+    fn turn(id: u128, salience: f64) -> Turn {
+        Turn::from(StoredTurn {
+            id: TurnId::from_u128(id),
+            session_id: None,
+            role: None,
+            phase: None,
+            salience: Some(salience),
+            trajectory_depth: None,
+            trajectory_sibling_order: None,
+            trajectory_homogeneity: None,
+            trajectory_temporal: None,
+            trajectory_complexity: None,
+            created_at: None,
+            content_hash: None,
+        })
+    }
+
+    #[test]
+    fn gone_new_and_changed_turns_are_told_apart() {
+        let (a, b, b2, c) = (turn(1, 0.1), turn(2, 0.3), turn(2, 0.4), turn(3, 0.1));
+        let mut found = Vec::new();
+        differences((&[&a, &b], &[]), (&[&b2, &c], &[]), &|| {}, &mut |difference| {
+            found.push(difference);
+        });
+        assert_eq!(
+            found,
+            [
+                Difference::TurnGone(a.id),
+                Difference::TurnField {
+                    id: b.id,
+                    field: "salience",
+                    was: "0.3".to_owned(),
+                    now: "0.4".to_owned()
+                },
+                Difference::TurnNew(c.id),
+            ]
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! What became of every turn that an expansion touched, heard while it runs.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use crate::graph::turn::{Phase, Role, Turn, TurnId};
+use crate::policy::SlicePolicy;
+use crate::slicing::observer::{Observer, Via};
+use crate::slicing::score::{Rank, priority};
+use crate::slicing::slice::Slice;
+use crate::slicing::slicer::{Limits, SliceError, slice_observed};
+use crate::slicing::store::{GraphStore, ScoredTurn};
+
+/// What became of a turn; the declaration order is the order of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It is in the slice.
+    Selected,
+    /// It was found, and the budget was spent before its turn came.
+    Frontier,
+    /// It is a sibling beyond `max_siblings_per_node`, and was not found in another way.
+    SiblingLimit,
+    /// An edge names it, and it does not exist.
+    Missing,
+}
+
+impl Outcome {
+    /// The name in SQL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Selected => "selected",
+            Self::Frontier => "frontier",
+            Self::SiblingLimit => "sibling_limit",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// A turn that was touched, and its final outcome.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Touched {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its place in the selection order, or where it would have stood; of a missing turn the
+    /// priority says nothing.
+    pub rank: Rank,
+    /// What it is to the turn it was found from.
+    pub via: Via,
+    /// The selection order of the turn it was found from; 0 of the anchor itself.
+    pub from: usize,
+}
+
+/// Every turn an expansion touched, once each: the selected in selection order, then the frontier
+/// best first, then siblings beyond the limit, then missing turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The turns.
+    pub touched: Vec<Touched>,
+    selected: usize,
+    max_nodes: usize,
+    sibling_limit: usize,
+}
+
+impl Explanation {
+    /// The turn that led to a touched one; none led to the anchor.
+    #[must_use]
+    pub fn discovered_from(&self, touched: &Touched) -> Option<TurnId> {
+        (touched.via != Via::Anchor).then(|| self.touched[touched.from].rank.id)
+    }
+
+    /// Why the turn at this place has its outcome, in a few words.
+    #[must_use]
+    pub fn reason(&self, place: usize) -> String {
+        let Touched { outcome, via, from, .. } = self.touched[place];
+        match outcome {
+            Outcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
+            Outcome::Selected => format!("{} of step {from}", via.name()),
+            Outcome::Frontier => format!(
+                "{} of step {from}, next in line {} when max_nodes {} was spent",
+                via.name(),
+                place - self.selected + 1,
+                self.max_nodes
+            ),
+            Outcome::SiblingLimit => format!(
+                "sibling of step {from}, not among its best {} (max_siblings_per_node)",
+                self.sibling_limit
+            ),
+            Outcome::Missing => format!("{} of step {from}, no such turn", via.name()),
+        }
+    }
+}
+
+/// Explains the slice of `policy` at `anchor`, which is taken as ever, but with every child of every
+/// expanded turn held, whatever the budget can still reach. `tick` is called at least every 256
+/// turns.
+///
+/// # Errors
+/// See [`SliceError`]. The turns touched count into `limits.held`.
+pub fn explain<S: GraphStore>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    tick: &dyn Fn(),
+) -> Result<Explanation, SliceError<S::Error>> {
+    let mut recorder = Recorder {
+        policy,
+        selected: Vec::new(),
+        touched: HashMap::new(),
+        told: HashSet::new(),
+        steps: 0,
+        tick,
+    };
+    slice_observed(store, policy, anchor, whole(limits), &mut recorder)?;
+    recorder.find_missing_children(store, limits)?;
+    let Recorder { selected, mut touched, .. } = recorder;
+    let mut explanation = Explanation {
+        selected: selected.len(),
+        max_nodes: policy.max_nodes(),
+        sibling_limit: policy.sibling_limit(),
+        touched: Vec::with_capacity(touched.len()),
+    };
+    for turn in selected {
+        let found = touched.remove(&turn.id);
+        explanation.touched.extend(found.map(|t| Touched { outcome: Outcome::Selected, ..t }));
+    }
+    let mut left_out: Vec<Touched> = touched.into_values().collect();
+    left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
+    explanation.touched.append(&mut left_out);
+    Ok(explanation)
+}
+
+/// Nothing is cut off unseen: no turn is too wide to be held.
+fn whole(limits: Limits) -> Limits {
+    Limits { wide: usize::MAX, ..limits }
+}
+
+/// Keeps what it is told.
+struct Recorder<'a> {
+    policy: &'a SlicePolicy,
+    /// In selection order.
+    selected: Vec<Rank>,
+    /// What was discovered stands as [`Outcome::Frontier`] to the end.
+    touched: HashMap<TurnId, Touched>,
+    /// The parents whose children were told.
+    told: HashSet<TurnId>,
+    steps: usize,
+    tick: &'a dyn Fn(),
+}
+
+impl Recorder<'_> {
+    fn tick(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(256) {
+            (self.tick)();
+        }
+    }
+
+    /// A slice asks for the children that exist: here those are found that do not.
+    fn find_missing_children<S: GraphStore>(
+        &mut self,
+        store: &mut S,
+        limits: Limits,
+    ) -> Result<(), SliceError<S::Error>> {
+        let radius = self.policy.max_radius();
+        let steps = 0..self.selected.len();
+        let steps: Vec<usize> = steps.filter(|s| self.selected[*s].distance < radius).collect();
+        let expanded: Vec<TurnId> = steps.iter().map(|step| self.selected[*step].id).collect();
+        let mut room = true;
+        store
+            .missing_children(&expanded, &mut |(index, child)| {
+                self.tick();
+                let from = self.selected[steps[index]];
+                self.missing(child, Via::Child, from, steps[index]);
+                room = self.touched.len() <= limits.held;
+                if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+            .map_err(SliceError::Store)?;
+        if room { Ok(()) } else { Err(SliceError::TooManyIds(limits.held)) }
+    }
+
+    /// Notes a turn that does not exist, by the first turn that led to it.
+    fn missing(&mut self, id: TurnId, via: Via, of: Rank, from: usize) {
+        let rank = Rank::new(0.0, of.distance + 1, id);
+        let found = Touched { outcome: Outcome::Missing, rank, via, from };
+        let known = self.touched.entry(id).or_insert(found);
+        if from < known.from {
+            *known = found;
+        }
+    }
+
+    /// The selection order of the turn that is being expanded.
+    fn step(&self) -> usize {
+        self.selected.len().saturating_sub(1)
+    }
+}
+
+impl Observer for Recorder<'_> {
+    const LISTENS: bool = true;
+
+    fn discovered(&mut self, rank: Rank, via: Via, _from: TurnId) {
+        self.tick();
+        let found = Touched { outcome: Outcome::Frontier, rank, via, from: self.step() };
+        self.touched.insert(rank.id, found);
+    }
+
+    fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
+        self.selected.push(turn);
+        ControlFlow::Continue(())
+    }
+
+    fn missing_parent(&mut self, parent: TurnId, of: Rank) {
+        self.missing(parent, Via::Parent, of, self.step());
+    }
+
+    fn siblings(&mut self, parent: TurnId, siblings: &[ScoredTurn], of: Rank) {
+        if !self.told.insert(parent) {
+            return;
+        }
+        let from = self.step();
+        for turn in siblings {
+            self.tick();
+            let priority = priority(self.policy, turn.phase, turn.salience, of.distance);
+            let rank = Rank::new(priority, of.distance, turn.id);
+            let cut = Touched { outcome: Outcome::SiblingLimit, rank, via: Via::Sibling, from };
+            self.touched.entry(turn.id).or_insert(cut);
+        }
+    }
+}
+
+/// How a slice fills its bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// The slice.
+    pub slice: Slice,
+    /// The greatest distance of its turns.
+    pub max_distance: u32,
+    /// Turns by budget, 0 … 1.
+    pub budget_used: f32,
+    /// Turns that were found and not selected.
+    pub frontier_left: usize,
+}
+
+impl Stats {
+    /// Whether a larger budget gives more turns: something was found that it did not reach.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.frontier_left > 0
+    }
+
+    /// How many turns have each phase.
+    #[must_use]
+    pub fn phases(&self) -> Vec<(Phase, usize)> {
+        self.count(Phase::ALL, |turn| turn.phase)
+    }
+
+    /// How many turns have each role.
+    #[must_use]
+    pub fn roles(&self) -> Vec<(Role, usize)> {
+        self.count(Role::ALL, |turn| turn.role)
+    }
+
+    fn count<T: Copy + PartialEq>(&self, all: &[T], of: impl Fn(&Turn) -> T) -> Vec<(T, usize)> {
+        let count = |value| self.slice.turns.iter().filter(|t| of(&t.turn) == value).count();
+        all.iter().map(|value| (*value, count(*value))).collect()
+    }
+}
+
+/// The slice of `policy` at `anchor`, and how it fills its bounds.
+///
+/// # Errors
+/// See [`SliceError`]. The turns found count into `limits.held`.
+pub fn stats<S: GraphStore>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+) -> Result<Stats, SliceError<S::Error>> {
+    let mut counter = Counter::default();
+    let slice = slice_observed(store, policy, anchor, whole(limits), &mut counter)?;
+    let frontier_left = counter.discovered - slice.turns.len();
+    let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
+    let budget_used = slice.turns.len() as f32 / policy.max_nodes() as f32;
+    Ok(Stats { slice, max_distance, budget_used, frontier_left })
+}
+
+/// Counts what is found.
+#[derive(Default)]
+struct Counter {
+    discovered: usize,
+}
+
+impl Observer for Counter {
+    const LISTENS: bool = true;
+
+    fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {
+        self.discovered += 1;
+    }
+}

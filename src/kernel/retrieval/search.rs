@@ -1,0 +1,102 @@
+//! What a search answers: turns with their content, and the provenance.
+
+use serde::{Serialize, Serializer};
+
+use crate::graph::turn::{Role, Turn, TurnId};
+use crate::retrieval::provenance::Provenance;
+
+/// A turn that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The turn.
+    pub turn: Turn,
+    /// How similar it is to the query.
+    pub similarity: f32,
+    /// What it says, where the table has it.
+    pub content: Option<String>,
+}
+
+/// The answer to a search, the best turn first; serialises to the body of an API's response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The turns.
+    pub found: Vec<Found>,
+    /// How they were found.
+    pub provenance: Provenance,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    query: Option<&'a str>,
+    results: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slice_info: Option<SliceInfo<'a>>,
+    provenance: &'a Provenance,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    turn_id: TurnId,
+    content: Option<&'a str>,
+    role: Role,
+    similarity: f32,
+    trajectory: Trajectory,
+}
+
+#[derive(Serialize)]
+struct Trajectory {
+    depth: u32,
+    sibling_order: u32,
+    homogeneity: f32,
+    temporal: f32,
+    complexity: f32,
+}
+
+#[derive(Serialize)]
+struct SliceInfo<'a> {
+    slice_id: &'a str,
+    anchor_turn_id: TurnId,
+    turn_count: u32,
+    edge_count: u32,
+    policy_id: &'a str,
+    params_hash: &'a str,
+    schema_version: &'a str,
+    graph_snapshot_hash: &'a str,
+    admissibility_token: Option<&'a str>,
+}
+
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let provenance = &self.provenance;
+        let results = self.found.iter().map(|found| Item {
+            turn_id: found.turn.id,
+            content: found.content.as_deref(),
+            role: found.turn.role,
+            similarity: found.similarity,
+            trajectory: Trajectory {
+                depth: found.turn.trajectory_depth,
+                sibling_order: found.turn.trajectory_sibling_order,
+                homogeneity: found.turn.trajectory_homogeneity,
+                temporal: found.turn.trajectory_temporal,
+                complexity: found.turn.trajectory_complexity,
+            },
+        });
+        let body = Body {
+            query: provenance.query_text.as_deref(),
+            results: results.collect(),
+            slice_info: provenance.slice.as_ref().map(|slice| SliceInfo {
+                slice_id: &slice.slice_id,
+                anchor_turn_id: slice.anchor,
+                turn_count: slice.turn_count,
+                edge_count: slice.edge_count,
+                policy_id: &slice.policy_id,
+                params_hash: &slice.params_hash,
+                schema_version: &slice.schema_version,
+                graph_snapshot_hash: &slice.graph_snapshot_hash,
+                admissibility_token: slice.admissibility_token.as_deref(),
+            }),
+            provenance,
+        };
+        body.serialize(serializer)
+    }
+}

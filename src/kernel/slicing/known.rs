@@ -1,0 +1,286 @@
+//! What was learnt of a graph so far.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use foldhash::HashMap;
+
+use crate::graph::turn::{Phase, Turn, TurnId};
+use crate::slicing::store::{ParentEdge, ScoredTurn};
+use crate::slicing::window::Window;
+
+/// What is known of a graph: true of one snapshot, for one reader, and complete enough for one policy.
+#[derive(Default)]
+pub struct Known {
+    turns: HashMap<TurnId, KnownTurn>,
+    edges: HashMap<TurnId, KnownEdges>,
+    /// Turns that were seen to be stored more than once.
+    duplicates: HashMap<TurnId, Scores>,
+    /// How many turns were looked up.
+    looked_up: usize,
+    /// How many ends of edges are held.
+    ends: usize,
+    /// How many whole rows are held.
+    pub(crate) rows: usize,
+    /// Ids that were held when the slice began.
+    pub(crate) kept: usize,
+    /// Around which anchors it was read.
+    pub(crate) window: Window,
+}
+
+/// What is known of a turn itself.
+#[derive(Default)]
+struct KnownTurn {
+    is_looked_up: bool,
+    /// What scores it, where it was looked up and is there.
+    scored: Option<(Phase, f32)>,
+    /// The whole row, where it was read.
+    row: Option<Rc<Turn>>,
+}
+
+/// The highest salience that a turn has with each phase. A lower one never ranks before it.
+type Scores = [Option<f32>; Phase::ALL.len()];
+
+/// What is known of a turn's edges.
+#[derive(Default)]
+struct KnownEdges {
+    /// Whether they are not fetched with those of others.
+    is_crowded: bool,
+    parents: Option<Vec<ParentEdge>>,
+    children: Option<Children>,
+}
+
+impl Known {
+    /// Forgets everything about the graph.
+    pub fn forget(&mut self) {
+        *self = Known { window: self.window.ended(), ..Known::default() };
+    }
+
+    /// Begins a slice. What is known stays: slices of one conversation overlap.
+    pub(crate) fn begin_slice(&mut self) {
+        self.kept = self.ends + self.looked_up;
+    }
+
+    /// How many ids are held for this slice.
+    pub(crate) fn held(&self) -> usize {
+        (self.ends + self.looked_up).saturating_sub(self.kept)
+    }
+
+    /// Whether the turn is stored more than once. It is known of those whose whole rows were read.
+    pub(crate) fn is_duplicate(&self, id: TurnId) -> bool {
+        self.duplicates.contains_key(&id)
+    }
+
+    /// Whether the turn's edges are not fetched with those of others.
+    pub(crate) fn is_crowded(&self, id: TurnId) -> bool {
+        self.edges.get(&id).is_some_and(|edges| edges.is_crowded)
+    }
+
+    /// Whether the edges into the turn are loaded.
+    pub(crate) fn has_parents(&self, id: TurnId) -> bool {
+        self.edges.get(&id).is_some_and(|edges| edges.parents.is_some())
+    }
+
+    /// Whether the turn's children are loaded.
+    pub(crate) fn has_children(&self, id: TurnId) -> bool {
+        self.edges.get(&id).is_some_and(|edges| edges.children.is_some())
+    }
+
+    /// Whether everything is there to expand this turn with so many siblings.
+    pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
+        let is_enough = |edge: &ParentEdge| {
+            self.turns.get(&edge.parent).is_some_and(|turn| turn.is_looked_up)
+                && (siblings == 0 || self.has_children(edge.parent))
+        };
+        self.edges.get(&id).is_some_and(|edges| {
+            let parents = edges.parents.as_ref();
+            edges.children.is_some() && parents.is_some_and(|edges| edges.iter().all(is_enough))
+        })
+    }
+
+    /// What scores a turn that was looked up, or `None` where there is none.
+    pub(crate) fn scored(&self, id: TurnId) -> Option<ScoredTurn> {
+        let turn = &self.turns[&id];
+        debug_assert!(turn.is_looked_up, "{id} is looked up");
+        turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience })
+    }
+
+    /// What else scores those of these turns that are stored more than once.
+    pub(crate) fn further_scores(&self, of: impl Iterator<Item = TurnId>) -> Vec<ScoredTurn> {
+        if self.duplicates.is_empty() {
+            return Vec::new();
+        }
+        let further = |id| {
+            let scores = self.duplicates.get(&id).into_iter().flatten();
+            let scores = Phase::ALL.iter().zip(scores);
+            scores.filter_map(move |(phase, salience)| {
+                Some(ScoredTurn { id, phase: *phase, salience: (*salience)? })
+            })
+        };
+        of.flat_map(further).collect()
+    }
+
+    /// The whole row of a turn, where it was read.
+    pub(crate) fn row(&self, id: TurnId) -> Option<&Rc<Turn>> {
+        self.turns.get(&id)?.row.as_ref()
+    }
+
+    /// The edges into a turn whose edges are loaded.
+    pub(crate) fn parents(&self, of: TurnId) -> &[ParentEdge] {
+        self.edges[&of].parents.as_deref().expect("they are loaded")
+    }
+
+    /// The children of a loaded turn.
+    pub(crate) fn children(&self, of: TurnId) -> &Children {
+        self.edges[&of].children.as_ref().expect("they are loaded")
+    }
+
+    /// Takes turns for looked up and leaves in `ids` those that were not before, once each.
+    pub(crate) fn look_up(&mut self, ids: &mut Vec<TurnId>) {
+        self.turns.reserve(ids.len());
+        ids.retain(|id| {
+            let turn = self.turns.entry(*id).or_default();
+            !std::mem::replace(&mut turn.is_looked_up, true)
+        });
+        self.looked_up += ids.len();
+    }
+
+    /// Keeps what scores a turn that was looked up.
+    pub(crate) fn keep_scored(&mut self, turn: ScoredTurn) {
+        let scored = &mut self.turns.entry(turn.id).or_default().scored;
+        match *scored {
+            None => *scored = Some((turn.phase, turn.salience)),
+            Some(_) => self.keep_duplicate(turn),
+        }
+    }
+
+    /// Keeps a whole row, which says what scores the turn as well.
+    pub(crate) fn keep_row(&mut self, turn: Turn) {
+        let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
+        let known = self.turns.entry(turn.id).or_default();
+        known.is_looked_up = true;
+        known.scored.get_or_insert((turn.phase, turn.salience));
+        // All rows of a turn come in one answer.
+        if known.row.is_some() {
+            self.keep_duplicate(scored);
+        } else {
+            known.row = Some(Rc::new(turn));
+            self.rows += 1;
+        }
+    }
+
+    /// Keeps what scores another row of a turn.
+    fn keep_duplicate(&mut self, turn: ScoredTurn) {
+        let scores = self.duplicates.entry(turn.id).or_default();
+        let best = &mut scores[turn.phase as usize];
+        *best = Some(best.map_or(turn.salience, |best| best.max(turn.salience)));
+    }
+
+    pub(crate) fn keep_crowded(&mut self, id: TurnId) {
+        self.edges.entry(id).or_default().is_crowded = true;
+    }
+
+    /// Makes room for the edges of so many turns more.
+    pub(crate) fn reserve_edges(&mut self, turns: usize) {
+        self.edges.reserve(turns);
+    }
+
+    pub(crate) fn keep_parents(&mut self, of: TurnId, parents: Vec<ParentEdge>) {
+        self.ends += parents.len();
+        let before = self.edges.entry(of).or_default().parents.replace(parents);
+        self.ends -= before.map_or(0, |before| before.len());
+    }
+
+    pub(crate) fn keep_children(&mut self, of: TurnId, children: ChildList) {
+        let children = children.finish(|turn| self.keep_duplicate(turn));
+        self.ends += children.in_sibling_order().len();
+        let before = self.edges.entry(of).or_default().children.replace(children);
+        self.ends -= before.map_or(0, |before| before.in_sibling_order().len());
+    }
+}
+
+/// What is kept of a turn's children, once each, in sibling order: of a child that is stored more than once, the row
+/// that comes first in it.
+pub(crate) enum Children {
+    All(Vec<ScoredTurn>),
+    /// Only the children that can be somebody's siblings.
+    Wide(Vec<ScoredTurn>),
+}
+
+impl Children {
+    pub(crate) fn in_sibling_order(&self) -> &[ScoredTurn] {
+        let (Children::All(turns) | Children::Wide(turns)) = self;
+        turns
+    }
+}
+
+/// Siblings come by salience, highest first, then by id. The phase decides between rows of one turn.
+pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId, Phase) {
+    // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
+    (Reverse(turn.salience.to_bits()), turn.id, turn.phase)
+}
+
+/// A turn's children as they arrive.
+#[derive(Default)]
+pub(crate) struct ChildList {
+    turns: Vec<ScoredTurn>,
+    wide: bool,
+    /// Further rows of the children that are stored more than once, unless it is wide.
+    duplicates: Vec<ScoredTurn>,
+}
+
+impl ChildList {
+    /// All children that a turn has.
+    pub(crate) fn new(turns: Vec<ScoredTurn>) -> Self {
+        ChildList { turns, ..ChildList::default() }
+    }
+
+    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are kept.
+    /// Returns how many entries were dropped.
+    pub(crate) fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
+        self.turns.push(turn);
+        if self.turns.len() <= wide || self.turns.len() < 2 * siblings {
+            return 0;
+        }
+        let held = self.turns.len() + self.duplicates.len();
+        // Children reached by several edges, or stored more than once, are no more children for that.
+        self.sort();
+        if self.turns.len() > siblings {
+            self.wide = true;
+            self.turns.truncate(siblings);
+        }
+        if self.wide {
+            self.duplicates.clear();
+        }
+        // Of these only the best are kept by each phase: they are few however many there are.
+        self.duplicates.sort_unstable_by_key(|turn| (turn.id, turn.phase, sibling_order(turn)));
+        self.duplicates.dedup_by_key(|turn| (turn.id, turn.phase));
+        held - self.turns.len() - self.duplicates.len()
+    }
+
+    /// Brings each child once, in sibling order.
+    fn sort(&mut self) {
+        let ChildList { turns, duplicates, .. } = self;
+        turns.sort_unstable_by_key(|turn| (turn.id, sibling_order(turn)));
+        turns.dedup_by(|turn, first| {
+            // An equal entry is the same child, reached by another edge.
+            if turn.id == first.id && turn != first {
+                duplicates.push(*turn);
+            }
+            turn.id == first.id
+        });
+        turns.sort_unstable_by_key(sibling_order);
+    }
+
+    /// The children; `duplicate` is told what further rows some of them have.
+    fn finish(mut self, duplicate: impl FnMut(ScoredTurn)) -> Children {
+        if self.turns.len() > 1 {
+            self.sort();
+        }
+        if self.wide {
+            return Children::Wide(self.turns);
+        }
+        self.duplicates.into_iter().for_each(duplicate);
+        Children::All(self.turns)
+    }
+}

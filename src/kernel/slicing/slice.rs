@@ -1,0 +1,64 @@
+//! What the slicer returns.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::graph::edge::Edge;
+use crate::graph::turn::{Turn, TurnId};
+
+/// A turn of a slice, with how it came in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectedTurn {
+    /// The turn, which slices taken together share.
+    pub turn: Rc<Turn>,
+    /// Hops from the anchor as the expansion counted them; siblings inherit theirs.
+    pub distance: u32,
+    /// The priority it was selected by.
+    pub priority: f32,
+    /// Position in the selection order, the anchor being 0.
+    pub selection_order: u32,
+}
+
+/// A context slice: turns in id order, edges in (parent, child, type) order (§6.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// Where it was taken.
+    pub anchor: TurnId,
+    /// Its turns, ascending by id.
+    pub turns: Vec<SelectedTurn>,
+    /// Every edge with both ends among the turns, ascending, once each.
+    pub edges: Vec<Edge>,
+}
+
+/// Why there is no slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SliceError<E> {
+    /// The anchor is not in the graph, or hidden.
+    AnchorNotFound(TurnId),
+    /// The graph holds more than once this turn, the first such one that was selected. A turn that is not selected
+    /// may be stored any number of times: it is a candidate with each of its rows, and among siblings with that of
+    /// the highest salience.
+    DuplicateTurn(TurnId),
+    /// More neighbours than the given number would have to be held in memory.
+    TooManyIds(usize),
+    /// A turn was there at first and not later: the store did not keep to one snapshot.
+    Inconsistent(TurnId),
+    /// The store failed.
+    Store(E),
+}
+
+impl<E: fmt::Display> fmt::Display for SliceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnchorNotFound(id) => write!(f, "anchor turn {id} does not exist"),
+            Self::DuplicateTurn(id) => write!(f, "turn {id} is stored more than once"),
+            Self::TooManyIds(limit) => {
+                write!(f, "slice would hold more than {limit} neighbouring turns in memory")
+            }
+            Self::Inconsistent(id) => write!(f, "turn {id} disappeared while it was sliced"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for SliceError<E> {}

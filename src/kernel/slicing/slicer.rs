@@ -1,0 +1,475 @@
+//! The expansion (SlicePolicy v1 §5), reading neighbours in batches.
+//!
+//! What a turn's neighbours are does not depend on the state of the expansion, so
+//! [`crate::slicing::neighbourhood`] fetches them ahead, in batches. The order of selection is that of §5.2,
+//! turn by turn.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use foldhash::HashSet;
+
+use crate::graph::edge::Edge;
+use crate::graph::turn::TurnId;
+use crate::policy::SlicePolicy;
+pub use crate::slicing::known::Known;
+use crate::slicing::known::{Children, sibling_order};
+pub use crate::slicing::neighbourhood::Limits;
+use crate::slicing::neighbourhood::Neighbourhood;
+use crate::slicing::observer::{Observer, Via};
+use crate::slicing::score::{Rank, priority};
+pub use crate::slicing::slice::SliceError;
+use crate::slicing::slice::{SelectedTurn, Slice};
+use crate::slicing::store::{GraphStore, ScoredTurn};
+use crate::slicing::window::MOST_ANCHORS;
+
+/// The slice of `policy` at `anchor`.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn slice<S: GraphStore>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+) -> Result<Slice, SliceError<S::Error>> {
+    Slicer::new(store, policy, Limits::default()).slice(anchor)
+}
+
+/// How many of the anchors that come next [`Slicer::slice_before`] looks at.
+pub const LOOKED_AHEAD: usize = MOST_ANCHORS - 1;
+
+/// Takes slices of one snapshot, reading what they share once.
+pub struct Slicer<'a, S> {
+    around: Neighbourhood<'a, S>,
+    policy: &'a SlicePolicy,
+    limits: Limits,
+}
+
+impl<'a, S: GraphStore> Slicer<'a, S> {
+    /// A slicer over a store whose answers stay the same.
+    pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
+        Slicer::knowing(Known::default(), store, policy, limits)
+    }
+
+    /// A slicer that goes on with what another knew, of the same policy and limits, over a store that
+    /// answers the same.
+    pub fn knowing(
+        known: Known,
+        store: &'a mut S,
+        policy: &'a SlicePolicy,
+        limits: Limits,
+    ) -> Self {
+        Slicer { around: Neighbourhood::new(store, limits, known), policy, limits }
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn into_known(self) -> Known {
+        self.around.known
+    }
+
+    /// The slice at `anchor`.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice(&mut self, anchor: TurnId) -> Result<Slice, SliceError<S::Error>> {
+        self.slice_observed(anchor, &mut ())
+    }
+
+    /// The slice at `anchor`, before those at the `next` ones: what is around some of them is read together.
+    /// What was known before may be forgotten: it does not grow without end.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice_before(
+        &mut self,
+        anchor: TurnId,
+        next: &[TurnId],
+    ) -> Result<Slice, SliceError<S::Error>> {
+        self.around.make_room();
+        if self.around.known.window.is_over() {
+            let anchors = std::iter::once(anchor).chain(next.iter().copied());
+            let together = self.around.known.window.begin_next(1 + next.len());
+            self.read_around(anchors.take(together));
+        }
+        let slice = self.slice(anchor);
+        self.around.known.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
+        slice
+    }
+
+    fn read_around(&mut self, anchors: impl Iterator<Item = TurnId>) {
+        if !expands(self.policy) {
+            return;
+        }
+        let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
+        let unread = anchors.filter(|id| !self.around.known.is_loaded(*id, siblings));
+        let unread: Vec<TurnId> = unread.collect();
+        let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
+        if self.around.load(unread, siblings, steps, around).is_err() {
+            // It will be met again by the slice that it belongs to.
+            self.around.known = Known::default();
+        }
+    }
+
+    fn slice_observed<O: Observer>(
+        &mut self,
+        anchor: TurnId,
+        observer: &mut O,
+    ) -> Result<Slice, SliceError<S::Error>> {
+        let slice = self.expansion(observer).slice(anchor);
+        let is_complete = matches!(
+            slice,
+            Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
+        );
+        if !is_complete {
+            self.around.known = Known::default();
+        }
+        slice
+    }
+
+    fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
+        self.around.known.begin_slice();
+        Expansion {
+            around: &mut self.around,
+            observer,
+            policy: self.policy,
+            limits: self.limits,
+            selected: Vec::new(),
+            visited: HashSet::default(),
+            frontier: BTreeSet::new(),
+            cut_parents: HashSet::default(),
+        }
+    }
+}
+
+/// [`slice`] with other bounds that tells an observer what happens.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn slice_observed<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<Slice, SliceError<S::Error>> {
+    Slicer::new(store, policy, limits).slice_observed(anchor, observer)
+}
+
+/// The expansion alone, without edges and rows: what there is to know the observer is told. That a selected turn is
+/// stored more than once is not found.
+///
+/// # Errors
+/// See [`SliceError`].
+pub fn observe<S: GraphStore, O: Observer>(
+    store: &mut S,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<(), SliceError<S::Error>> {
+    Slicer::new(store, policy, limits).expansion(observer).run(anchor)
+}
+
+struct Expansion<'a, 's, S, O> {
+    around: &'a mut Neighbourhood<'s, S>,
+    observer: &'a mut O,
+    policy: &'a SlicePolicy,
+    limits: Limits,
+    /// In selection order.
+    selected: Vec<Rank>,
+    visited: HashSet<TurnId>,
+    /// Best candidate first.
+    frontier: BTreeSet<Rank>,
+    /// Expanded wide turns of which some children were cut off: those children count as visited.
+    cut_parents: HashSet<TurnId>,
+}
+
+impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
+    fn slice(&mut self, anchor: TurnId) -> Result<Slice, SliceError<S::Error>> {
+        self.run(anchor)?;
+        let edges = self.edges()?;
+        let turns = self.turns()?;
+        Ok(Slice { anchor, turns, edges })
+    }
+
+    /// The main loop of §5.2.
+    fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
+        let siblings = self.policy.sibling_limit();
+        if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
+            self.load(vec![anchor], self.policy.max_radius())?;
+        }
+        let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
+        self.discover(self.ranks([anchor], 0), Via::Anchor, anchor.id)?;
+        while self.selected.len() < self.policy.max_nodes() {
+            // Nothing farther than max_radius is ever put into the frontier.
+            let Some(candidate) = self.frontier.pop_first() else {
+                break;
+            };
+            self.selected.push(candidate);
+            self.around.store.check_interrupts();
+            if self.observer.selected(candidate).is_break() {
+                break;
+            }
+            let wanted = self.budget_left() > 0 || O::LISTENS;
+            if candidate.distance < self.policy.max_radius() && wanted {
+                self.expand(candidate)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
+        self.load_neighbours(candidate)?;
+        let distance = candidate.distance + 1;
+
+        let known = &self.around.known;
+        let parents = known.parents(candidate.id).iter();
+        let parents = parents.filter_map(|edge| known.scored(edge.parent));
+        self.discover(self.ranks(parents, distance), Via::Parent, candidate.id)?;
+
+        match self.around.known.children(candidate.id) {
+            Children::All(turns) => {
+                let children = self.ranks(turns.iter().copied(), distance);
+                self.discover(children, Via::Child, candidate.id)?;
+            }
+            Children::Wide(_) => self.discover_wide(candidate.id, distance)?,
+        }
+
+        let siblings = self.siblings(candidate.id);
+        let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance)).collect();
+        self.discover(siblings, Via::Sibling, candidate.id)?;
+        if O::LISTENS {
+            self.tell_passed_over(candidate);
+        }
+
+        // What ranks behind the whole remaining budget can never be selected.
+        while self.frontier.len() > self.budget_left() {
+            self.frontier.pop_last();
+        }
+        self.check_held(0)
+    }
+
+    /// Puts turns that were not visited before into the frontier, each with its first rank.
+    fn discover(
+        &mut self,
+        mut found: Vec<Rank>,
+        via: Via,
+        from: TurnId,
+    ) -> Result<(), SliceError<S::Error>> {
+        found.retain(|rank| !self.visited.contains(&rank.id));
+        self.drop_cut_children(&mut found)?;
+        for rank in found {
+            if self.visited.insert(rank.id) {
+                self.observer.discovered(rank, via, from);
+                self.frontier.insert(rank);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the observer what expanding this turn did not discover.
+    fn tell_passed_over(&mut self, expanded: Rank) {
+        for edge in self.around.known.parents(expanded.id) {
+            if self.around.known.scored(edge.parent).is_none() {
+                self.observer.missing_parent(edge.parent, expanded);
+            }
+            if self.policy.sibling_limit() > 0 {
+                let siblings = self.around.known.children(edge.parent).in_sibling_order();
+                self.observer.siblings(edge.parent, siblings, expanded);
+            }
+        }
+    }
+
+    /// Discovers the best children of a wide turn and cuts off those that no budget can reach.
+    fn discover_wide(&mut self, parent: TurnId, distance: u32) -> Result<(), SliceError<S::Error>> {
+        let mut keep = self.budget_left();
+        loop {
+            let (best, cut) = self.best_children(parent, distance, keep)?;
+            let mut reachable = best.clone();
+            self.drop_cut_children(&mut reachable)?;
+            if cut && reachable.len() < self.budget_left() {
+                // Other wide parents hide some of the best: look further down.
+                keep *= 2;
+                self.check_held(2 * keep)?;
+                continue;
+            }
+            self.discover(reachable, Via::Child, parent)?;
+            if cut {
+                self.cut_parents.insert(parent);
+            }
+            return Ok(());
+        }
+    }
+
+    /// The best `keep` children not yet visited, best first, and whether there are more.
+    fn best_children(
+        &mut self,
+        parent: TurnId,
+        distance: u32,
+        keep: usize,
+    ) -> Result<(Vec<Rank>, bool), SliceError<S::Error>> {
+        let Expansion { around, policy, visited, .. } = self;
+        let mut best: Vec<Rank> = Vec::new();
+        let mut worst_kept = None;
+        let mut prune = |best: &mut Vec<Rank>| {
+            // Of the rows of one turn the best counts.
+            best.sort_unstable_by_key(|rank| (rank.id, *rank));
+            best.dedup_by_key(|rank| rank.id);
+            best.sort_unstable();
+            if best.len() > keep {
+                best.truncate(keep);
+                worst_kept = best.last().copied();
+            }
+            worst_kept
+        };
+        let mut bound = None;
+        around
+            .store
+            .children(&[parent], &mut |(_, turn)| {
+                let rank = rank(policy, &turn, distance);
+                if bound.is_none_or(|bound| rank < bound) && !visited.contains(&rank.id) {
+                    best.push(rank);
+                    if best.len() >= keep + keep.max(256) {
+                        bound = prune(&mut best);
+                    }
+                }
+                ControlFlow::Continue(())
+            })
+            .map_err(SliceError::Store)?;
+        let cut = prune(&mut best).is_some();
+        Ok((best, cut))
+    }
+
+    /// Takes out the children of cut parents: they count as visited.
+    fn drop_cut_children(&mut self, found: &mut Vec<Rank>) -> Result<(), SliceError<S::Error>> {
+        if self.cut_parents.is_empty() || found.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
+        self.around.load_parents(&ids)?;
+        let known = &self.around.known;
+        found.retain(|rank| {
+            !known.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
+        });
+        Ok(())
+    }
+
+    /// The turns that share a parent with this one, as many as the policy allows.
+    fn siblings(&self, id: TurnId) -> Vec<ScoredTurn> {
+        let limit = self.policy.sibling_limit();
+        if limit == 0 {
+            return Vec::new();
+        }
+        // The best of all are among the best of each parent, beside the turn itself.
+        let best = limit.saturating_add(1);
+        let known = &self.around.known;
+        let mut siblings: Vec<ScoredTurn> = known
+            .parents(id)
+            .iter()
+            .flat_map(|edge| known.children(edge.parent).in_sibling_order().iter().take(best))
+            .filter(|turn| turn.id != id)
+            .copied()
+            .collect();
+        siblings.sort_unstable_by_key(sibling_order);
+        siblings.dedup_by_key(|turn| turn.id);
+        siblings.truncate(limit);
+        siblings
+    }
+
+    /// Fetches what expanding the candidate needs, and the same for the best of the frontier.
+    fn load_neighbours(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
+        let siblings = self.policy.sibling_limit();
+        if self.around.known.is_loaded(candidate.id, siblings) {
+            return Ok(());
+        }
+        let most = self.limits.batch.min(self.budget_left()).max(1);
+        let batch: Vec<TurnId> = std::iter::once(&candidate)
+            .chain(self.frontier.iter().take(most - 1))
+            .filter(|rank| rank.distance < self.policy.max_radius())
+            .map(|rank| rank.id)
+            .filter(|id| !self.around.known.is_loaded(*id, siblings))
+            .collect();
+        let steps = self.policy.max_radius() - candidate.distance;
+        self.load(batch, steps)
+    }
+
+    fn load(&mut self, turns: Vec<TurnId>, steps: u32) -> Result<(), SliceError<S::Error>> {
+        let around = self.limits.nearby.min(self.budget_left());
+        self.around.load(turns, self.policy.sibling_limit(), steps, around)
+    }
+
+    /// Every edge between selected turns, seen from its child.
+    fn edges(&mut self) -> Result<Vec<Edge>, SliceError<S::Error>> {
+        let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
+        self.around.load_parents(&ids)?;
+        let within: HashSet<TurnId> = ids.iter().copied().collect();
+        let known = &self.around.known;
+        let mut edges: Vec<Edge> = ids
+            .iter()
+            .flat_map(|child| known.parents(*child).iter().map(move |edge| (child, edge)))
+            .filter(|(_, edge)| within.contains(&edge.parent))
+            .map(|(child, edge)| Edge {
+                parent: edge.parent,
+                child: *child,
+                edge_type: edge.edge_type,
+            })
+            .collect();
+        edges.sort_unstable();
+        edges.dedup();
+        Ok(edges)
+    }
+
+    /// The selected turns with their whole rows, ascending by id.
+    fn turns(&mut self) -> Result<Vec<SelectedTurn>, SliceError<S::Error>> {
+        let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
+        let rows = self.around.rows(&ids)?;
+        let ranked = self.selected.iter().zip(rows).enumerate();
+        let mut turns: Vec<SelectedTurn> = ranked
+            .map(|(order, (rank, turn))| SelectedTurn {
+                turn,
+                distance: rank.distance,
+                priority: rank.priority(),
+                selection_order: order as u32,
+            })
+            .collect();
+        turns.sort_unstable_by_key(|selected| selected.turn.id);
+        Ok(turns)
+    }
+
+    /// The ranks of these turns. Those of a turn that is stored more than once come best first.
+    fn ranks(&self, turns: impl IntoIterator<Item = ScoredTurn>, distance: u32) -> Vec<Rank> {
+        let turns = turns.into_iter().map(|turn| self.rank(&turn, distance));
+        let mut ranks: Vec<Rank> = turns.collect();
+        let further = self.around.known.further_scores(ranks.iter().map(|rank| rank.id));
+        if !further.is_empty() {
+            ranks.extend(further.iter().map(|turn| self.rank(turn, distance)));
+            ranks.sort_unstable();
+        }
+        ranks
+    }
+
+    fn rank(&self, turn: &ScoredTurn, distance: u32) -> Rank {
+        rank(self.policy, turn, distance)
+    }
+
+    fn budget_left(&self) -> usize {
+        self.policy.max_nodes() - self.selected.len()
+    }
+
+    fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
+        if self.around.known.held() + self.visited.len() + more > self.limits.held {
+            return Err(SliceError::TooManyIds(self.limits.held));
+        }
+        Ok(())
+    }
+}
+
+/// Whether slices have more than their anchor.
+fn expands(policy: &SlicePolicy) -> bool {
+    policy.max_radius() > 0 && policy.max_nodes() > 1
+}
+
+fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
+    Rank::new(priority(policy, turn.phase, turn.salience, distance), distance, turn.id)
+}

@@ -1,0 +1,5 @@
+//! Keys, what is signed with them, and verification.
+
+pub mod attestation;
+pub mod keys;
+pub mod verify;

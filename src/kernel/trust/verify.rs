@@ -1,0 +1,248 @@
+//! Verification: an export taken apart and everything in it computed again.
+
+use crate::export::canonical::{SCHEMA_VERSION, hex};
+use crate::export::document::{graph_snapshot_hash, slice_id};
+use crate::export::parse::ParsedExport;
+use crate::graph::turn::TurnId;
+use crate::interrupts::Interrupts;
+use crate::policy::{POLICY_ID, SlicePolicy};
+use crate::trust::attestation::{ATTESTATION_VERSION, ATTESTED, Attestation, TokenFields, digest};
+use crate::trust::keys::{EpochKeys, Secret};
+
+/// What a verifier knows: its graph and its keys.
+pub trait KeyRing {
+    /// The name of the graph slices are taken from here.
+    fn graph(&self) -> &str;
+    /// The keys that this kid names, if they are known.
+    fn keys(&self, kid: &str) -> Option<EpochKeys>;
+    /// Whether the kid was revoked.
+    fn is_revoked(&self, kid: &str) -> bool;
+    /// The secret shared with other verifiers of published tokens, if there is one.
+    fn shared_v2_secret(&self) -> Option<&Secret>;
+    /// Called often while an export is read and hashed: a verifier that can be cancelled answers here.
+    fn check_interrupts(&self) {}
+}
+
+macro_rules! checks {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $reason:literal;)+) => {
+        /// What is checked, in order; the first that fails is the reason.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Check { $($(#[$doc])* $variant),+ }
+
+        impl Check {
+            /// The name of the check.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Check::$variant => $name),+ }
+            }
+
+            /// Why an export is not valid when the check fails.
+            #[must_use]
+            pub fn reason(self) -> &'static str {
+                match self { $(Check::$variant => $reason),+ }
+            }
+        }
+    };
+}
+
+checks! {
+    /// The text is an export, its keys exact and unique.
+    WellFormed = "well_formed", "malformed";
+    /// Turns and edges ascend, without duplicates (§6.2).
+    Ordered = "ordered", "unordered";
+    /// Policy, schema and attestation have versions that are known (§11).
+    Versions = "versions", "unknown_version";
+    /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
+    Boundary = "boundary", "boundary";
+    /// There is a claim at all.
+    Attested = "attested", "unattested";
+    /// The fingerprint of the parameters is that of the policy.
+    ParamsHash = "params_hash", "params_hash_mismatch";
+    /// No more turns than the policy allows (§7.2).
+    Budget = "budget", "over_budget";
+    /// The selection fingerprint is that of the selection (§6.3).
+    SliceId = "slice_id", "slice_id_mismatch";
+    /// The content fingerprint is that of the turns.
+    SnapshotHash = "graph_snapshot_hash", "digest_mismatch";
+    /// The digest is that of everything the export says.
+    Digest = "digest", "digest_mismatch";
+    /// The key is known here.
+    KnownKey = "known_key", "unknown_key";
+    /// The key was not revoked.
+    LiveKey = "live_key", "revoked_key";
+    /// The slice was taken from the graph that is bound here.
+    Graph = "graph", "other_graph";
+    /// The attestation's token is the kernel's.
+    Token = "token", "bad_mac";
+    /// The published token is the kernel's.
+    PublishedToken = "admissibility_token", "bad_mac";
+}
+
+/// The outcome of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was checked.
+    pub check: Check,
+    /// Whether it holds.
+    pub ok: bool,
+    /// What was compared, for people.
+    pub detail: String,
+}
+
+/// All that is known of an export after verification.
+pub struct Verdict {
+    /// Every check that could be made, in order.
+    pub outcomes: Vec<Outcome>,
+    /// The export, when it is one.
+    pub export: Option<ParsedExport>,
+}
+
+impl Verdict {
+    /// `ok`, or why the export is not valid: a closed list.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        let failed = self.outcomes.iter().find(|outcome| !outcome.ok);
+        failed.map_or("ok", |outcome| outcome.check.reason())
+    }
+
+    /// The export, when every check holds.
+    #[must_use]
+    pub fn valid(&self) -> Option<&ParsedExport> {
+        self.export.as_ref().filter(|_| self.reason() == "ok")
+    }
+
+    /// What the export says of its origin.
+    #[must_use]
+    pub fn attestation(&self) -> Option<&Attestation> {
+        self.export.as_ref()?.attestation.as_ref().map(|(attestation, _)| attestation)
+    }
+
+    fn note(&mut self, check: Check, ok: bool, detail: impl Into<String>) {
+        self.outcomes.push(Outcome { check, ok, detail: detail.into() });
+    }
+
+    fn compare(&mut self, check: Check, given: &str, computed: &str) {
+        let ok = given == computed;
+        let sign = if ok { "=" } else { "<>" };
+        self.note(check, ok, format!("given {given} {sign} computed {computed}"));
+    }
+}
+
+/// Verifies an export. Every check is made that the export allows, also after one has failed.
+#[must_use]
+pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
+    let mut verdict = Verdict { outcomes: Vec::new(), export: None };
+    let check_interrupts = || ring.check_interrupts();
+    match ParsedExport::parse(text, &check_interrupts) {
+        Ok(export) => {
+            verdict.note(Check::WellFormed, true, "keys exact and unique");
+            check_slice(&mut verdict, &export, &check_interrupts);
+            match &export.attestation {
+                Some((attestation, policy)) if attestation.status == ATTESTED => {
+                    check_claim(&mut verdict, &export, attestation, policy, ring);
+                }
+                Some(_) => verdict.note(
+                    Check::Attested,
+                    false,
+                    "the slice saw changes of its own transaction",
+                ),
+                None => verdict.note(Check::Attested, false, "there is no attestation"),
+            }
+            verdict.export = Some(export);
+        }
+        Err(error) => verdict.note(Check::WellFormed, false, error),
+    }
+    verdict
+}
+
+/// Whether policy, schema and attestation have the versions of this kernel.
+#[must_use]
+pub fn has_known_versions(export: &ParsedExport) -> bool {
+    let attestation = export.attestation.as_ref().map(|(attestation, _)| attestation.v);
+    export.policy_id == POLICY_ID
+        && export.schema_version == SCHEMA_VERSION
+        && attestation.is_none_or(|v| v == ATTESTATION_VERSION)
+}
+
+/// What can be checked without a key.
+fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
+    let ordered = export.is_ordered();
+    verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
+
+    let versions = has_known_versions(export);
+    let detail = format!("policy {}, schema {}", export.policy_id, export.schema_version);
+    verdict.note(Check::Versions, versions, detail);
+
+    let interrupts = Interrupts::new(check_interrupts);
+    let mut ids: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
+    ids.sort_unstable_by(|a, b| {
+        interrupts.item();
+        a.cmp(b)
+    });
+    let contains = |id: TurnId| {
+        interrupts.item();
+        ids.binary_search(&id).is_ok()
+    };
+    let outside = export.edges.iter().filter(|e| !contains(e.parent) || !contains(e.child)).count();
+    let anchor = if contains(export.anchor) { "is a turn" } else { "is no turn" };
+    let boundary = outside == 0 && contains(export.anchor);
+    verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
+}
+
+/// What the attestation claims.
+fn check_claim(
+    verdict: &mut Verdict,
+    export: &ParsedExport,
+    attestation: &Attestation,
+    policy: &SlicePolicy,
+    ring: &impl KeyRing,
+) {
+    verdict.note(Check::Attested, true, format!("by {}", attestation.kid));
+    verdict.compare(Check::ParamsHash, &export.params_hash, &policy.params_hash());
+    let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
+    verdict.note(Check::Budget, turns <= max_nodes, format!("{turns} of {max_nodes} turns"));
+
+    let check_interrupts = || ring.check_interrupts();
+    let refs = export.turn_refs();
+    let all = (&refs[..], &export.edges[..]);
+    let selection = slice_id(export.anchor, all, &export.params_hash, &check_interrupts);
+    verdict.compare(Check::SliceId, &export.slice_id, &selection);
+    let content = graph_snapshot_hash(&refs, export.edges.len(), &check_interrupts);
+    verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
+    let everything = digest(export.anchor, all, &policy.quantized_text(), &check_interrupts);
+    verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
+
+    let keys = ring.keys(&attestation.kid);
+    verdict.note(Check::KnownKey, keys.is_some(), attestation.kid.clone());
+    let revoked = ring.is_revoked(&attestation.kid);
+    verdict.note(Check::LiveKey, !revoked, if revoked { "revoked" } else { "not revoked" });
+    verdict.compare(Check::Graph, &attestation.graph, ring.graph());
+    if let Some(keys) = keys {
+        check_tokens(verdict, export, attestation, everything, &keys, ring);
+    }
+}
+
+fn check_tokens(
+    verdict: &mut Verdict,
+    export: &ParsedExport,
+    attestation: &Attestation,
+    digest: [u8; 32],
+    keys: &EpochKeys,
+    ring: &impl KeyRing,
+) {
+    let fields = TokenFields {
+        slice_id: &export.slice_id,
+        anchor: export.anchor,
+        policy_id: &export.policy_id,
+        params_hash: &export.params_hash,
+        graph_snapshot_hash: &export.graph_snapshot_hash,
+        schema_version: &export.schema_version,
+    };
+    let signed = attestation.verify(keys, &fields, digest);
+    verdict.note(Check::Token, signed, "HMAC-SHA256 over the digest and its circumstances");
+    let published = export.admissibility_token.as_deref().is_some_and(|token| {
+        let shared = ring.shared_v2_secret();
+        fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
+    });
+    verdict.note(Check::PublishedToken, published, "truncated HMAC-SHA256 over the fingerprints");
+}
