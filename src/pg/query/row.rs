@@ -7,9 +7,12 @@ use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
-use super::statement::ARRAY_HEADER;
 use crate::pg::error::SqlError;
 use crate::pg::relation::type_name;
+
+/// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
+pub(super) const ARRAY_HEADER: usize =
+    (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);
 
 /// What a column of a statement holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
-use super::row::Column;
+use super::row::{ARRAY_HEADER, Column};
 use crate::pg::relation;
 use crate::pg::text_type::to_sql_uuid;
 
@@ -117,10 +117,6 @@ pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
         list
     }
 }
-
-/// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
-pub(super) const ARRAY_HEADER: usize =
-    (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);
 
 /// The `uuid[]` of these ids, in the current memory context.
 pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
