@@ -45,7 +45,7 @@ extension_sql_file!(
 pub extern "C-unwind" fn _PG_init() {
     pg::environment::hide_backtraces();
     pg::guc::register();
-    pg::relation::watch_catalog();
+    pg::tables::relation::watch_catalog();
     pg::query::watch_savepoints();
 }
 

@@ -6,11 +6,11 @@ use pgrx::{PgSqlErrorCode, Uuid};
 use std::ops::ControlFlow;
 
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::graph::Graph;
-use crate::pg::retrieval::{DatedTurn, Searcher};
+use crate::pg::read::search::{DatedTurn, Searcher};
+use crate::pg::read::store::PgStore;
 use crate::pg::session::Caller;
-use crate::pg::store::PgStore;
-use crate::pg::text_type::{from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{from_sql_uuid, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_anchor(

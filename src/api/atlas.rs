@@ -12,11 +12,11 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::graph::Graph;
 use crate::pg::guc;
+use crate::pg::read::store::PgStore;
 use crate::pg::session::{Caller, check_interrupts};
-use crate::pg::store::PgStore;
-use crate::pg::text_type::{JsonbText, Policy, to_sql_uuid, turn_ids};
+use crate::pg::sql::types::{JsonbText, Policy, to_sql_uuid, turn_ids};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_snapshot() -> JsonbText {

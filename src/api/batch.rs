@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 
 use super::slice::{Found, export_each, export_text, ready};
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::text_type::{JsonText, Policy, to_sql_uuid, turn_ids};
+use crate::pg::sql::types::{JsonText, Policy, to_sql_uuid, turn_ids};
 
 type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
 

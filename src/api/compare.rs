@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonArg, to_sql_uuid};
+use crate::pg::sql::types::{JsonArg, to_sql_uuid};
 
 type DiffRow = (
     &'static str,

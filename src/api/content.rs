@@ -2,12 +2,12 @@ use kernel::graph::content;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
-use crate::pg::content::Contents;
 use crate::pg::error::{OrRaise, with_policy_hint};
-use crate::pg::graph::Graph;
+use crate::pg::read::content::Contents;
 use crate::pg::session::Caller;
-use crate::pg::table::TableIterator;
-use crate::pg::text_type::{from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {

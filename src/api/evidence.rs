@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 
 use super::verify::verdict;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::text_type::{JsonArg, JsonbText};
+use crate::pg::sql::types::{JsonArg, JsonbText};
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_diversity(slice: JsonArg) -> JsonbText {

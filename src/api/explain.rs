@@ -7,11 +7,11 @@ use pgrx::{JsonB, Uuid};
 use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::graph::Graph;
 use crate::pg::guc;
+use crate::pg::read::store::PgStore;
 use crate::pg::session::{Caller, check_interrupts};
-use crate::pg::store::PgStore;
-use crate::pg::text_type::{Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature

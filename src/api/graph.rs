@@ -3,13 +3,13 @@ use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 use std::ops::ControlFlow;
 
-use crate::pg::binding::mapping;
 use crate::pg::error::OrRaise;
-use crate::pg::graph::Graph;
+use crate::pg::private::binding::mapping;
 use crate::pg::query::query;
+use crate::pg::read::store;
 use crate::pg::session::check_interrupts;
-use crate::pg::store;
-use crate::pg::text_type::JsonbText;
+use crate::pg::sql::types::JsonbText;
+use crate::pg::tables::graph::Graph;
 
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]

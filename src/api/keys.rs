@@ -3,8 +3,8 @@ use kernel::trust::verify::KeyRing;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::graph::Graph;
-use crate::pg::keys::{Keys, begin_epoch};
+use crate::pg::private::keys::{Keys, begin_epoch};
+use crate::pg::tables::graph::Graph;
 
 // Declared in sql/keys.sql, in the private schema.
 #[pg_extern(sql = false)]

@@ -7,7 +7,7 @@ use pgrx::Internal;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::text_type::{Policy, TextType, message_text};
+use crate::pg::sql::types::{Policy, TextType, message_text};
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
 #[pg_extern(immutable, parallel_safe, sql = false)]

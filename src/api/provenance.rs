@@ -5,11 +5,11 @@ use pgrx::{Uuid, pg_sys};
 
 use super::retrieval::Asked;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::graph::Graph;
-use crate::pg::keys::Keys;
+use crate::pg::private::keys::Keys;
+use crate::pg::read::trace::{self, Trace};
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonbText, from_sql_uuid, to_sql_uuid};
-use crate::pg::trace::{self, Trace};
+use crate::pg::sql::types::{JsonbText, from_sql_uuid, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {

@@ -9,14 +9,14 @@ use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
-use crate::pg::binding::mapping;
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::private::binding::mapping;
 use crate::pg::query::CallingQuery;
-use crate::pg::recorder::{
+use crate::pg::session::check_interrupts;
+use crate::pg::sql::types::{ChunkPolicy, JsonbText, TextType, message_text};
+use crate::pg::tables::recorder::{
     ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
 };
-use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{ChunkPolicy, JsonbText, TextType, message_text};
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
 

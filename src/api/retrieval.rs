@@ -18,12 +18,12 @@ use pgrx::{PgSqlErrorCode, Uuid};
 use super::anchor::{checked_limit, elements};
 use super::slice::TakenSlice;
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::graph::Graph;
-use crate::pg::keys::Keys;
-use crate::pg::retrieval::{Searcher, random_uuid, statement_time};
+use crate::pg::private::keys::Keys;
+use crate::pg::read::search::{Searcher, random_uuid, statement_time};
+use crate::pg::read::store::PgStore;
 use crate::pg::session::Caller;
-use crate::pg::store::PgStore;
-use crate::pg::text_type::{JsonText, JsonbText, Policy, to_sql_uuid};
+use crate::pg::sql::types::{JsonText, JsonbText, Policy, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 /// The longest question in words, in bytes.
 const QUERY_TEXT_MAX_BYTES: usize = 64 * 1024;

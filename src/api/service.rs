@@ -7,8 +7,8 @@ use pgrx::prelude::*;
 
 use super::slice::{Found, export_each, ready};
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::table::TableIterator;
-use crate::pg::text_type::{JsonText, Policy};
+use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::types::{JsonText, Policy};
 
 type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Option<String>);
 

@@ -12,13 +12,13 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::graph::Graph;
 use crate::pg::guc;
-use crate::pg::keys::Keys;
+use crate::pg::private::keys::Keys;
+use crate::pg::read::store::PgStore;
 use crate::pg::session::{Caller, check_interrupts};
-use crate::pg::store::PgStore;
-use crate::pg::table::TableIterator;
-use crate::pg::text_type::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::types::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice(

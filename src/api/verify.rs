@@ -9,10 +9,10 @@ use pgrx::prelude::*;
 
 use super::slice::TakenSlice;
 use crate::pg::error::OrRaise;
-use crate::pg::graph::Graph;
-use crate::pg::keys::Keys;
+use crate::pg::private::keys::Keys;
 use crate::pg::session::check_interrupts;
-use crate::pg::text_type::{JsonArg, Policy, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::types::{JsonArg, Policy, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::tables::graph::Graph;
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature

@@ -5,8 +5,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 use super::error::SqlError;
-use super::graph::Graph;
-use super::relation;
+use crate::pg::tables::graph::Graph;
+use crate::pg::tables::relation;
 
 /// Answers a cancel or a timeout. To be called at least every 256 steps.
 pub fn check_interrupts() {

@@ -12,7 +12,7 @@ use pgrx::{PgList, pg_sys};
 
 use super::statement::Statement;
 use crate::pg::error::SqlError;
-use crate::pg::relation::{self, StorageError};
+use crate::pg::tables::relation::{self, StorageError};
 
 /// What a query names, beside what row security adds.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use super::check::{analysed, check_query, replaced};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::error::SqlError;
 
-/// Kept plans are few: some statements for each shape of a graph this backend has read.
+/// SessionCache plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
 
 thread_local! {

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::error::SqlError;
-use crate::pg::relation::type_name;
+use crate::pg::tables::relation::type_name;
 
 /// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
 pub(super) const ARRAY_HEADER: usize =

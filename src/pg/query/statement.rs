@@ -7,8 +7,8 @@ use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
 use super::row::{ARRAY_HEADER, Column};
-use crate::pg::relation;
-use crate::pg::text_type::to_sql_uuid;
+use crate::pg::sql::types::to_sql_uuid;
+use crate::pg::tables::relation;
 
 /// A statement of sql/queries before names are filled in.
 pub struct Template {

@@ -7,10 +7,10 @@ use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
 use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
-use super::error::SqlError;
-use super::graph::{Graph, Statements};
-use super::query::{Argument, BatchStatement, Row, Statement, query};
-use super::session::Caller;
+use crate::pg::error::SqlError;
+use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
+use crate::pg::session::Caller;
+use crate::pg::tables::graph::{Graph, Statements};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {

@@ -8,9 +8,9 @@ use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
-use super::error::SqlError;
-use super::relation;
-use super::text_type::JsonbText;
+use crate::pg::error::SqlError;
+use crate::pg::sql::types::JsonbText;
+use crate::pg::tables::relation;
 
 /// A table in the private schema, as the extension's script makes it.
 pub struct PrivateTable {

@@ -6,9 +6,9 @@ use kernel::retrieval::similarity::{Distance, Query};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use super::error::SqlError;
-use super::query::{Argument, Column, Planning, Statement, Template, query};
-use super::relation::{self, Table, quote};
+use crate::pg::error::SqlError;
+use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
+use crate::pg::tables::relation::{self, Table, quote};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
 pub const KEY: &str = "embedding";
@@ -138,7 +138,7 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
 }
 
 const EMBEDDING_TYPE: Template = Template {
-    text: include_str!("../../sql/queries/embedding_type.sql"),
+    text: include_str!("../../../sql/queries/embedding_type.sql"),
     columns: &[Column::Text, Column::Text],
     planning: Planning::Once,
 };

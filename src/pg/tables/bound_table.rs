@@ -6,9 +6,9 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use super::error::SqlError;
-use super::query::{NamedTable, Statement, Template};
-use super::relation::{self, Table, quote};
+use crate::pg::error::SqlError;
+use crate::pg::query::{NamedTable, Statement, Template};
+use crate::pg::tables::relation::{self, Table, quote};
 
 /// What a column holds.
 #[derive(Clone, Copy)]

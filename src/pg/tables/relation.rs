@@ -7,8 +7,8 @@ use std::rc::Rc;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, PgList, PgTupleDesc, pg_sys};
 
-use super::error::SqlError;
-use super::query::foreign_function;
+use crate::pg::error::SqlError;
+use crate::pg::query::foreign_function;
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };

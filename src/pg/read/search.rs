@@ -9,48 +9,48 @@ use kernel::retrieval::similarity::{OtherDimensions, Query};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
-use super::embedding::{EmbeddingColumn, Indexed};
-use super::error::{SqlError, with_policy_hint};
-use super::graph::Graph;
-use super::query::{Argument, Column, Planning, Row, Statement, Template, query};
-use super::relation::quote;
-use super::session::Caller;
+use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::query::{Argument, Column, Planning, Row, Statement, Template, query};
+use crate::pg::session::Caller;
+use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
+use crate::pg::tables::graph::Graph;
+use crate::pg::tables::relation::quote;
 
 /// The most text that a search returns, in bytes.
 const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 const EMBEDDINGS: Template = Template {
-    text: include_str!("../../sql/queries/embeddings.sql"),
+    text: include_str!("../../../sql/queries/embeddings.sql"),
     columns: &[Column::Id, Column::Floats],
     planning: Planning::Probing,
 };
 
 const ALL_EMBEDDINGS: Template = Template {
-    text: include_str!("../../sql/queries/all_embeddings.sql"),
+    text: include_str!("../../../sql/queries/all_embeddings.sql"),
     columns: &[Column::Id, Column::Floats],
     planning: Planning::Once,
 };
 
 const NEAREST: Template = Template {
-    text: include_str!("../../sql/queries/nearest.sql"),
+    text: include_str!("../../../sql/queries/nearest.sql"),
     columns: &[Column::Id, Column::Floats],
     planning: Planning::EachTime,
 };
 
 const CONTENTS: Template = Template {
-    text: include_str!("../../sql/queries/contents.sql"),
+    text: include_str!("../../../sql/queries/contents.sql"),
     columns: &[Column::Id, Column::Text],
     planning: Planning::Probing,
 };
 
 const LATEST: Template = Template {
-    text: include_str!("../../sql/queries/latest.sql"),
+    text: include_str!("../../../sql/queries/latest.sql"),
     columns: &[Column::Id, Column::Time],
     planning: Planning::EachTime,
 };
 
 const UNDATED: Template = Template {
-    text: include_str!("../../sql/queries/undated.sql"),
+    text: include_str!("../../../sql/queries/undated.sql"),
     columns: &[Column::Id, Column::Time],
     planning: Planning::EachTime,
 };

@@ -4,7 +4,7 @@ use pgrx::Internal;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::text_type::Policy;
+use crate::pg::sql::types::Policy;
 
 /// `SupportRequestRows` of nodes/supportnodes.h, which the bindings leave out; its layout is the
 /// same in PostgreSQL 12 to 18.

@@ -12,10 +12,12 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use zeroize::Zeroizing;
 
-use super::error::SqlError;
-use super::guc::{self, Path, PathSetting};
-use super::kept::Kept;
-use super::private_table::{REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers};
+use crate::pg::error::SqlError;
+use crate::pg::guc::{self, Path, PathSetting};
+use crate::pg::private::private_table::{
+    REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers,
+};
+use crate::pg::private::session_cache::SessionCache;
 
 /// The longest secret that is read from a file, in bytes.
 const SECRET_MAX_BYTES: u64 = 4096;
@@ -39,7 +41,7 @@ struct Stored {
 }
 
 thread_local! {
-    static STORED: Kept<Stored> = const { Kept::new() };
+    static STORED: SessionCache<Stored> = const { SessionCache::new() };
 }
 
 impl Stored {

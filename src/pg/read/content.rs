@@ -6,34 +6,34 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::error::SqlError;
-use super::graph::Graph;
-use super::query::{Argument, Column, Planning, Template, query};
-use super::relation::quote;
+use crate::pg::error::SqlError;
+use crate::pg::query::{Argument, Column, Planning, Template, query};
+use crate::pg::tables::graph::Graph;
+use crate::pg::tables::relation::quote;
 
 /// Turns whose hash is missing or not that of their content. `{stale}` in the statements.
-const STALE: &str = include_str!("../../sql/queries/stale.sql");
+const STALE: &str = include_str!("../../../sql/queries/stale.sql");
 
 const AUDIT: Template = Template {
-    text: include_str!("../../sql/queries/content_audit.sql"),
+    text: include_str!("../../../sql/queries/content_audit.sql"),
     columns: &[Column::Id, Column::Text, Column::Text],
     planning: Planning::EachTime,
 };
 
 const PAGE: Template = Template {
-    text: include_str!("../../sql/queries/content_page.sql"),
+    text: include_str!("../../../sql/queries/content_page.sql"),
     columns: &[Column::Id, Column::Boolean],
     planning: Planning::EachTime,
 };
 
 const LOCK: Template = Template {
-    text: include_str!("../../sql/queries/content_lock.sql"),
+    text: include_str!("../../../sql/queries/content_lock.sql"),
     columns: &[Column::Id],
     planning: Planning::Probing,
 };
 
 const REHASH: Template = Template {
-    text: include_str!("../../sql/queries/content_rehash.sql"),
+    text: include_str!("../../../sql/queries/content_rehash.sql"),
     columns: &[Column::Id],
     planning: Planning::Probing,
 };
@@ -134,7 +134,7 @@ impl<'a> Contents<'a> {
         changed
     }
 
-    fn statement(&self, template: &Template) -> super::query::Statement {
+    fn statement(&self, template: &Template) -> crate::pg::query::Statement {
         let names = [("stale", self.stale.as_str()), ("hash_column", &self.hash_column)];
         self.graph.statement(template, &names)
     }

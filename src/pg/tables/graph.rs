@@ -5,14 +5,16 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use super::binding::{Binding, mapping};
-use super::bound_table::{BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule};
-use super::embedding::{self, EmbeddingColumn};
-use super::error::SqlError;
-use super::kept::Kept;
-use super::private_table::BINDING;
-use super::query::{Column, Planning, Statement, Template};
-use super::relation;
+use crate::pg::error::SqlError;
+use crate::pg::private::binding::{Binding, mapping};
+use crate::pg::private::private_table::BINDING;
+use crate::pg::private::session_cache::SessionCache;
+use crate::pg::query::{Column, Planning, Statement, Template};
+use crate::pg::tables::bound_table::{
+    BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule,
+};
+use crate::pg::tables::embedding::{self, EmbeddingColumn};
+use crate::pg::tables::relation;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
     rule("id", &["id"], Kind::Id),
@@ -56,31 +58,31 @@ fn bind_command(part: &str, mapping: Option<&str>) -> String {
 }
 
 const SCORED_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/scored.sql"),
+    text: include_str!("../../../sql/queries/scored.sql"),
     columns: &[Column::Id, Column::Text, Column::Number],
     planning: Planning::Probing,
 };
 
 const NEIGHBOURS_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/neighbours.sql"),
+    text: include_str!("../../../sql/queries/neighbours.sql"),
     columns: &[Column::Id, Column::Boolean, Column::Id, Column::Text],
     planning: Planning::Probing,
 };
 
 const CHILDREN_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/children.sql"),
+    text: include_str!("../../../sql/queries/children.sql"),
     columns: &[Column::Integer, Column::Id, Column::Text, Column::Number],
     planning: Planning::Probing,
 };
 
 const MISSING_CHILDREN_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/missing_children.sql"),
+    text: include_str!("../../../sql/queries/missing_children.sql"),
     columns: &[Column::Integer, Column::Id],
     planning: Planning::Probing,
 };
 
 const TURNS_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/turns.sql"),
+    text: include_str!("../../../sql/queries/turns.sql"),
     columns: &[
         Column::Id,
         Column::Text,
@@ -99,41 +101,44 @@ const TURNS_QUERY: Template = Template {
 };
 
 const EDGES_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/edges.sql"),
+    text: include_str!("../../../sql/queries/edges.sql"),
     columns: &[Column::Id, Column::Id],
     planning: Planning::Once,
 };
 
 const CONTENT_CHARS_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/content_chars.sql"),
+    text: include_str!("../../../sql/queries/content_chars.sql"),
     columns: &[Column::Integer],
     planning: Planning::Probing,
 };
 
 const TURN_IDS_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/turn_ids.sql"),
+    text: include_str!("../../../sql/queries/turn_ids.sql"),
     columns: &[Column::Id, Column::Time],
     planning: Planning::Once,
 };
 
 const EDGE_PAIRS_QUERY: Template = Template {
-    text: include_str!("../../sql/queries/edge_pairs.sql"),
+    text: include_str!("../../../sql/queries/edge_pairs.sql"),
     columns: &[Column::Id, Column::Id],
     planning: Planning::Once,
 };
 
 /// What graph_check counts, by the name of its finding.
 const COUNTS: [(&str, &str); 10] = [
-    ("turns", include_str!("../../sql/queries/count/turns.sql")),
-    ("duplicate_turns", include_str!("../../sql/queries/count/duplicate_turns.sql")),
-    ("dangling_edges", include_str!("../../sql/queries/count/dangling_edges.sql")),
-    ("self_loops", include_str!("../../sql/queries/count/self_loops.sql")),
-    ("unknown_edge_types", include_str!("../../sql/queries/count/unknown_edge_types.sql")),
-    ("unknown_phases", include_str!("../../sql/queries/count/unknown_phases.sql")),
-    ("unknown_roles", include_str!("../../sql/queries/count/unknown_roles.sql")),
-    ("odd_saliences", include_str!("../../sql/queries/count/odd_saliences.sql")),
-    ("missing_content_hashes", include_str!("../../sql/queries/count/missing_content_hashes.sql")),
-    ("stale_content_hashes", include_str!("../../sql/queries/count/stale_content_hashes.sql")),
+    ("turns", include_str!("../../../sql/queries/count/turns.sql")),
+    ("duplicate_turns", include_str!("../../../sql/queries/count/duplicate_turns.sql")),
+    ("dangling_edges", include_str!("../../../sql/queries/count/dangling_edges.sql")),
+    ("self_loops", include_str!("../../../sql/queries/count/self_loops.sql")),
+    ("unknown_edge_types", include_str!("../../../sql/queries/count/unknown_edge_types.sql")),
+    ("unknown_phases", include_str!("../../../sql/queries/count/unknown_phases.sql")),
+    ("unknown_roles", include_str!("../../../sql/queries/count/unknown_roles.sql")),
+    ("odd_saliences", include_str!("../../../sql/queries/count/odd_saliences.sql")),
+    (
+        "missing_content_hashes",
+        include_str!("../../../sql/queries/count/missing_content_hashes.sql"),
+    ),
+    ("stale_content_hashes", include_str!("../../../sql/queries/count/stale_content_hashes.sql")),
 ];
 
 /// What is asked of a graph, with its names filled in.
@@ -174,7 +179,7 @@ pub struct Graph {
 const DEFAULT_GRAPH: &str = "default";
 
 thread_local! {
-    static CURRENT: Kept<Graph> = const { Kept::new() };
+    static CURRENT: SessionCache<Graph> = const { SessionCache::new() };
 }
 
 impl Graph {

@@ -11,16 +11,16 @@ use kernel::chunking::span::{Span, SpanEnd, SpanError, SpanPiece};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use super::binding::{RecorderBinding, mapping};
-use super::bound_table::{
-    BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
-};
-use super::error::{SqlError, with_policy_hint};
-use super::query::{
+use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::private::binding::{RecorderBinding, mapping};
+use crate::pg::query::{
     Argument, CallingQuery, Column, Cursor, Planning, Row, Statement, Template, query,
 };
-use super::relation;
-use super::session::{check_interrupts, row_security_applies_to};
+use crate::pg::session::{check_interrupts, row_security_applies_to};
+use crate::pg::tables::bound_table::{
+    BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
+};
+use crate::pg::tables::relation;
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
     required("segment_id", &["segment_id"], Kind::Integer),
@@ -65,10 +65,10 @@ const fn events(text: &'static str) -> Template {
     Template { text, columns: EVENT, planning: Planning::Once }
 }
 
-const BACK: Template = events(include_str!("../../sql/queries/recorder_back.sql"));
-const LOG: Template = events(include_str!("../../sql/queries/recorder_log.sql"));
-const PANES: Template = events(include_str!("../../sql/queries/recorder_panes.sql"));
-const RANGE: Template = events(include_str!("../../sql/queries/recorder_range.sql"));
+const BACK: Template = events(include_str!("../../../sql/queries/recorder_back.sql"));
+const LOG: Template = events(include_str!("../../../sql/queries/recorder_log.sql"));
+const PANES: Template = events(include_str!("../../../sql/queries/recorder_panes.sql"));
+const RANGE: Template = events(include_str!("../../../sql/queries/recorder_range.sql"));
 
 /// Segment and ordinal of an event.
 pub type Position = (i64, i64);

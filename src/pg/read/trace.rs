@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::error::SqlError;
-use super::query::{Argument, Column, NamedTable, Planning, Statement, Template, query};
-use super::relation::Table;
+use crate::pg::error::SqlError;
+use crate::pg::query::{Argument, Column, NamedTable, Planning, Statement, Template, query};
+use crate::pg::tables::relation::Table;
 
 const TRACE: Template = Template {
-    text: include_str!("../../sql/queries/trace.sql"),
+    text: include_str!("../../../sql/queries/trace.sql"),
     columns: &[Column::Id],
     planning: Planning::Once,
 };

@@ -7,8 +7,8 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
-use super::error::SqlError;
-use super::text_type::JsonText;
+use crate::pg::error::SqlError;
+use crate::pg::sql::types::JsonText;
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, by
 /// which its macro knows the columns, is called for each row: settings of the function are then made and

@@ -3,9 +3,9 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use super::error::SqlError;
-use super::private_table::{BINDING, RECORDER_BINDING};
-use super::text_type::JsonbText;
+use crate::pg::error::SqlError;
+use crate::pg::private::private_table::{BINDING, RECORDER_BINDING};
+use crate::pg::sql::types::JsonbText;
 
 /// The tables an admin has pinned.
 #[derive(Clone, Debug, PartialEq)]

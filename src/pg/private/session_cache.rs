@@ -3,16 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::private_table;
-use super::relation::{catalog_generation, take_in_changes};
+use crate::pg::private::private_table;
+use crate::pg::tables::relation::{catalog_generation, take_in_changes};
 
 /// A value and the generation of the catalog that it was made in.
-pub struct Kept<T>(Cell<Option<(u64, Rc<T>)>>);
+pub struct SessionCache<T>(Cell<Option<(u64, Rc<T>)>>);
 
-impl<T> Kept<T> {
+impl<T> SessionCache<T> {
     /// Nothing kept.
     pub const fn new() -> Self {
-        Kept(Cell::new(None))
+        SessionCache(Cell::new(None))
     }
 
     /// What is kept, if it still holds after the latest news.

@@ -8,7 +8,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 
-use super::error::{OrRaise, SqlError, chunking_policy_error};
+use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
 
 /// A Rust type for a SQL type that is a text to it.
 pub trait TextType: Sized {
@@ -70,7 +70,7 @@ unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for JsonArg<'fcx> {
 
 // SAFETY: json is the server's own type.
 unsafe impl SqlTranslatable for JsonArg<'_> {
-    const TYPE_IDENT: &'static str = "graph_kernel::pg::text_type::JsonArg";
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::sql::types::JsonArg";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
     const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("json"));
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
@@ -245,7 +245,7 @@ macro_rules! sql_text_type {
         // SAFETY: a type of this name exists before any function that uses it is created.
         unsafe impl SqlTranslatable for $rust {
             const TYPE_IDENT: &'static str =
-                concat!("graph_kernel::pg::text_type::", stringify!($rust));
+                concat!("graph_kernel::pg::sql::types::", stringify!($rust));
             const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
             const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> =
                 Ok(SqlMappingRef::literal($sql));

@@ -1,0 +1,6 @@
+//! The extension's own tables, and what a backend caches until a change of them is announced.
+
+pub mod binding;
+pub mod keys;
+pub mod private_table;
+pub mod session_cache;

@@ -1,0 +1,6 @@
+//! What is read and written through statements, with the caller's rights.
+
+pub mod content;
+pub mod search;
+pub mod store;
+pub mod trace;

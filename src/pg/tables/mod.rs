@@ -1,0 +1,7 @@
+//! Users' tables as they are now: locked, their storage checked, their columns mapped.
+
+pub mod bound_table;
+pub mod embedding;
+pub mod graph;
+pub mod recorder;
+pub mod relation;
