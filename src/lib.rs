@@ -5,6 +5,7 @@ use pgrx::prelude::*;
 
 mod api;
 mod pg;
+mod service;
 
 ::pgrx::pg_module_magic!(name, version);
 

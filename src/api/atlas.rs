@@ -1,28 +1,21 @@
-use std::rc::Rc;
-
 use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
-use kernel::evidence::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
+use kernel::evidence::slice_sets::Influence;
 use kernel::export::canonical::json_text;
-use kernel::export::document::Export;
-use kernel::graph::snapshot::GraphSnapshot;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slicer::{Limits, Slicer};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
-use crate::pg::guc;
-use crate::pg::read::store::PgStore;
-use crate::pg::session::{Caller, check_interrupts};
+use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::{JsonbText, Policy, to_sql_uuid, turn_ids};
-use crate::pg::tables::graph::Graph;
+use crate::service::atlas::AnchoredSlices;
+use crate::service::reader::GraphReader;
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_snapshot() -> JsonbText {
-    let graph = Graph::current().or_raise();
-    let caller = Caller::current(&graph);
-    JsonbText(json_text(&snapshot(&graph, &caller).or_raise()))
+    let snapshot = GraphReader::current().and_then(|reader| reader.snapshot()).or_raise();
+    JsonbText(json_text(&snapshot))
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -40,7 +33,7 @@ fn graph_overlap(
         return TableIterator::empty();
     };
     check_jaccard(min_jaccard).or_raise();
-    let slices = Batch::take(&anchors, &policy).or_raise().slices;
+    let slices = slices_at(&anchors, &policy).or_raise().slices;
     TableIterator::new((0..slices.len()).flat_map(move |a| {
         let overlaps = slices.overlaps(a, min_jaccard, &check_interrupts).map(|(_, overlap)| {
             let (a, b) = (overlap.slice_a.to_owned(), overlap.slice_b.to_owned());
@@ -67,7 +60,7 @@ fn graph_influence(
 > {
     let policy = Policy::required(policy).or_raise();
     let Some(anchors) = anchors else { return TableIterator::empty() };
-    let slices = Batch::take(&anchors, &policy).or_raise().slices;
+    let slices = slices_at(&anchors, &policy).or_raise().slices;
     TableIterator::new((0..slices.turn_count()).map(move |turn| {
         let Influence { turn_id, slice_count, slice_fraction, phase_distribution, is_bridge } =
             slices.influence(turn);
@@ -88,62 +81,28 @@ fn graph_atlas(
     let (anchors, selection_policy, min_jaccard) = (anchors?, selection_policy?, min_jaccard?);
     check_jaccard(min_jaccard).or_raise();
     let centroids = checked_centroids(centroids?).or_raise();
-    let batch = Batch::take(&anchors, &policy).or_raise();
+    let taken = slices_at(&anchors, &policy).or_raise();
     let input = AtlasInput {
-        snapshot: &snapshot(&batch.graph, &batch.caller).or_raise(),
-        anchors: &batch.anchors,
+        snapshot: &taken.reader.snapshot().or_raise(),
+        anchors: &taken.anchors,
         selection_policy,
-        slices: &batch.slices,
+        slices: &taken.slices,
         min_jaccard,
         centroids,
     };
     Some(JsonbText(json_text(&AtlasManifest::new(&input, &check_interrupts))))
 }
 
-/// The slices at many anchors, all of one snapshot.
-struct Batch {
-    graph: Rc<Graph>,
-    caller: Caller,
-    /// Ascending, once each.
-    anchors: Vec<TurnId>,
-    slices: SliceSets,
+fn slices_at(anchors: &Array<Uuid>, policy: &SlicePolicy) -> Result<AnchoredSlices, SqlError> {
+    AnchoredSlices::at(anchor_ids(anchors)?, policy)
 }
 
-impl Batch {
-    fn take(anchors: &Array<Uuid>, policy: &SlicePolicy) -> Result<Self, SqlError> {
-        guc::check_budget(policy)?;
-        let anchors = anchor_set(anchors)?;
-        let graph = Graph::current()?;
-        let caller = Caller::current(&graph);
-        let slices = with_policy_hint(caller.rls, || {
-            let mut store = PgStore::new(&graph, &caller);
-            let mut slicer = Slicer::new(&mut store, policy, Limits::default());
-            let mut slices = SliceSetsBuilder::default();
-            let mut next = &anchors[..];
-            while let Some((anchor, others)) = next.split_first() {
-                let slice = slicer.slice_before(*anchor, others)?;
-                slices.push(&Export::new(&slice, policy, &check_interrupts))?;
-                next = others;
-            }
-            Ok::<_, SqlError>(slices.finish(&check_interrupts)?)
-        })?;
-        Ok(Batch { graph, caller, anchors, slices })
-    }
-}
-
-fn snapshot(graph: &Graph, caller: &Caller) -> Result<GraphSnapshot, SqlError> {
-    with_policy_hint(caller.rls, || PgStore::new(graph, caller).snapshot())
-}
-
-fn anchor_set(anchors: &Array<Uuid>) -> Result<Vec<TurnId>, SqlError> {
+fn anchor_ids(anchors: &Array<Uuid>) -> Result<Vec<TurnId>, SqlError> {
     let ids: Option<Vec<TurnId>> = turn_ids(anchors)?.into_iter().collect();
-    let mut ids = ids.ok_or_else(|| {
+    ids.ok_or_else(|| {
         let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
         SqlError::new(code, "anchors must not be null").detail("INVALID_TURN_ID")
-    })?;
-    ids.sort_unstable();
-    ids.dedup();
-    Ok(ids)
+    })
 }
 
 fn check_jaccard(min_jaccard: f32) -> Result<(), SqlError> {

@@ -2,12 +2,12 @@ use kernel::graph::content;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
-use crate::pg::error::{OrRaise, with_policy_hint};
+use crate::pg::error::OrRaise;
 use crate::pg::read::content::Contents;
-use crate::pg::session::Caller;
 use crate::pg::sql::rows::TableIterator;
 use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
 use crate::pg::tables::graph::Graph;
+use crate::service::reader::GraphReader;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {
@@ -26,10 +26,10 @@ fn graph_content_audit(
     'static,
     (name!(turn_id, Uuid), name!(stored, Option<String>), name!(computed, String)),
 > {
-    let graph = Graph::current().or_raise();
+    let reader = GraphReader::current().or_raise();
     TableIterator::new(move |put| {
-        let contents = Contents::new(&graph).or_raise();
-        with_policy_hint(Caller::current(&graph).rls, || {
+        let contents = Contents::new(reader.graph()).or_raise();
+        reader.hinting(|| {
             contents.audit(limit_count, |turn, stored, computed| {
                 put((to_sql_uuid(turn), stored, computed));
             });

@@ -6,12 +6,12 @@ use pgrx::prelude::*;
 use pgrx::{JsonB, Uuid};
 use serde_json::Value;
 
-use crate::pg::error::{OrRaise, SqlError, with_policy_hint};
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::guc;
 use crate::pg::read::store::PgStore;
-use crate::pg::session::{Caller, check_interrupts};
+use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::{Policy, from_sql_uuid, to_sql_uuid};
-use crate::pg::tables::graph::Graph;
+use crate::service::reader::GraphReader;
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -33,7 +33,7 @@ fn graph_slice_explain(
 > {
     let policy = Policy::required(policy).or_raise();
     let Some(anchor) = anchor else { return TableIterator::empty() };
-    let explanation = on_graph(&policy, |store| {
+    let explanation = ask_graph(&policy, |store| {
         explain(store, &policy, from_sql_uuid(anchor), Limits::default(), &check_interrupts)
             .map_err(whole_error)
     })
@@ -68,7 +68,7 @@ fn graph_why(
     let (Some(anchor), Some(turn)) = (anchor, turn) else { return TableIterator::empty() };
     let (anchor, turn) = (from_sql_uuid(anchor), from_sql_uuid(turn));
     let most_nodes = guc::max_nodes_limit();
-    let why = on_graph(&policy, |store| {
+    let why = ask_graph(&policy, |store| {
         Ok(why(store, &policy, anchor, turn, most_nodes, Limits::default())?)
     })
     .or_raise();
@@ -97,7 +97,7 @@ fn graph_slice_stats(
 > {
     let policy = Policy::required(policy).or_raise();
     let Some(anchor) = anchor else { return TableIterator::empty() };
-    let (stats, chars) = on_graph(&policy, |store| {
+    let (stats, chars) = ask_graph(&policy, |store| {
         let anchor = from_sql_uuid(anchor);
         let stats = stats(store, &policy, anchor, Limits::default()).map_err(whole_error)?;
         let ids: Vec<_> = stats.slice.turns.iter().map(|selected| selected.turn.id).collect();
@@ -122,16 +122,11 @@ fn counts(counts: impl Iterator<Item = (&'static str, usize)>) -> JsonB {
     JsonB(Value::Object(counts.map(|(name, count)| (name.to_owned(), count.into())).collect()))
 }
 
-/// Asks the bound graph, on the caller's snapshot and with the caller's rights.
-fn on_graph<T>(
+fn ask_graph<T>(
     policy: &SlicePolicy,
-    ask: impl FnOnce(&mut PgStore) -> Result<T, SqlError>,
+    ask: impl FnOnce(&mut PgStore<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    guc::check_budget(policy)?;
-    let graph = Graph::current()?;
-    let caller = Caller::current(&graph);
-    let mut store = PgStore::new(&graph, &caller);
-    with_policy_hint(caller.rls, || ask(&mut store))
+    GraphReader::for_policy(policy)?.ask(ask)
 }
 
 /// Unlike a slice, an explanation holds every child of a turn with very many.

@@ -1,15 +1,11 @@
-use kernel::insight::cycles::EdgeList;
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
-use std::ops::ControlFlow;
 
 use crate::pg::error::OrRaise;
 use crate::pg::private::binding::mapping;
-use crate::pg::query::query;
-use crate::pg::read::store;
-use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::graph::Graph;
+use crate::service::check;
 
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
@@ -31,25 +27,10 @@ fn describe_graph() -> JsonB {
 
 #[pg_extern(sql = false)]
 fn count_found(what: &str) -> Option<i64> {
-    let graph = Graph::current().or_raise();
-    let statement = graph.count(what)?;
-    let mut count = None;
-    query(&statement, &[], |row| {
-        count = row.i64(0);
-        ControlFlow::Continue(())
-    });
-    count
+    check::count(what).or_raise()
 }
 
 #[pg_extern(sql = false)]
 fn turns_in_cycles() -> Option<i64> {
-    let graph = Graph::current().or_raise();
-    let mut edges = EdgeList::default();
-    let mut whole = true;
-    store::all_edges(&graph, |parent, child| {
-        whole = edges.push(parent, child);
-        if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    let count = if whole { edges.turns_in_cycles(&check_interrupts) } else { None };
-    count.map(|count| count as i64)
+    check::turns_in_cycles().or_raise()
 }

@@ -1,45 +1,43 @@
-use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
-use super::retrieval::Asked;
+use super::anchor::elements;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::private::keys::Keys;
 use crate::pg::read::trace::{self, Trace};
-use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::{JsonbText, from_sql_uuid, to_sql_uuid};
-use crate::pg::tables::graph::Graph;
+use crate::service::provenance::{admissibility, admissible_turns, parse, search_again};
+use crate::service::verify::keys;
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
-    admissible(provenance).is_some()
+    admissible_turns(&text(provenance)).or_raise().is_some()
 }
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_can_promote(provenance: Option<JsonbText>, turn: Option<Uuid>) -> bool {
-    let (Some(retrieved), Some(turn)) = (admissible(provenance), turn) else { return false };
-    retrieved.contains(&from_sql_uuid(turn))
+    let retrieved = admissible_turns(&text(provenance)).or_raise();
+    retrieved.zip(turn).is_some_and(|(retrieved, turn)| retrieved.contains(&from_sql_uuid(turn)))
 }
 
 // Declared in sql/retrieval.sql, in the private schema.
 #[pg_extern(sql = false)]
 fn provenance_reason(provenance: Option<JsonbText>) -> &'static str {
-    match parse(provenance) {
-        Ok(provenance) => provenance.admissibility(&keys()),
+    match parse(&text(provenance)) {
+        Ok(provenance) => admissibility(&provenance).or_raise(),
         Err(_) => "malformed",
     }
 }
 
 #[pg_extern(sql = false)]
 fn write_trace(traces: Option<pg_sys::Oid>, provenance: Option<JsonbText>) -> Uuid {
-    let text = provenance.as_ref().map_or("", |json| &json.0).to_owned();
-    let parsed = parse(provenance).map_err(|_| malformed()).or_raise();
+    let text = text(provenance);
+    let parsed = parse(&text).map_err(|_| malformed()).or_raise();
     let slice = parsed.slice.as_ref();
     let trace = Trace {
         id: parsed.query_id,
         retrieval_mode: if slice.is_some() { "slice" } else { "global" },
-        is_admissible: parsed.admissibility(&keys()) == "ok",
+        is_admissible: admissibility(&parsed).or_raise() == "ok",
         slice_id: slice.map(|slice| slice.slice_id.as_str()),
         admissibility_token: slice.and_then(|slice| slice.admissibility_token.as_deref()),
         provenance: &text,
@@ -70,7 +68,7 @@ fn graph_replay_retrieval(
     ),
 > {
     let Some(embedding) = query_embedding else { return TableIterator::empty() };
-    TableIterator::new(match parse(provenance) {
+    TableIterator::new(match parse(&text(provenance)) {
         Ok(provenance) => replay(provenance, &embedding),
         Err(why) => vec![(false, "provenance", None, Some(why))],
     })
@@ -78,9 +76,9 @@ fn graph_replay_retrieval(
 
 /// One row for the MAC and one for each value the search made again gives.
 fn replay(was: Provenance, embedding: &Array<f32>) -> Vec<ReplayRow> {
-    let signature = was.signature(&keys());
+    let signature = was.signature(&keys().or_raise());
     let mut rows = vec![(signature == "ok", "mac", was.mac.clone(), Some(signature.to_owned()))];
-    let now = match again(&was, embedding) {
+    let now = match elements(embedding).and_then(|embedding| search_again(&was, embedding)) {
         Ok(now) => now,
         Err(error) => {
             let why = format!("{}: {}", error.word(), error.message());
@@ -94,27 +92,6 @@ fn replay(was: Provenance, embedding: &Array<f32>) -> Vec<ReplayRow> {
     rows
 }
 
-fn again(was: &Provenance, embedding: &Array<f32>) -> Result<Provenance, SqlError> {
-    let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
-    let asked = Asked::new(embedding, limit, was.filters, None)?;
-    let answer = match &was.slice {
-        Some(slice) => asked.in_slice(to_sql_uuid(slice.anchor), &slice.policy),
-        None => asked.anywhere(),
-    };
-    answer.map(|answer| answer.provenance)
-}
-
-/// The turns that were retrieved, if what was retrieved may be promoted.
-fn admissible(provenance: Option<JsonbText>) -> Option<Vec<TurnId>> {
-    let provenance = parse(provenance).ok()?;
-    (provenance.admissibility(&keys()) == "ok").then_some(provenance.retrieved_turn_ids)
-}
-
-fn parse(provenance: Option<JsonbText>) -> Result<Provenance, String> {
-    let text = provenance.map(|json| json.0).unwrap_or_default();
-    Provenance::parse(&text, &check_interrupts)
-}
-
-fn keys() -> Keys {
-    Keys::load(Graph::current_name()).or_raise()
+fn text(provenance: Option<JsonbText>) -> String {
+    provenance.map(|json| json.0).unwrap_or_default()
 }

@@ -2,8 +2,6 @@ use std::ffi::CStr;
 
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
-use kernel::chunking::chunker::Chunker;
-use kernel::chunking::event::{EventsError, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
@@ -12,11 +10,10 @@ use pgrx::{Internal, JsonB, pg_sys};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::private::binding::mapping;
 use crate::pg::query::CallingQuery;
-use crate::pg::session::check_interrupts;
+use crate::pg::read::events::{Extent, Position};
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, TextType, message_text};
-use crate::pg::tables::recorder::{
-    ChunkCursor, ChunkFilter, END_OF_LOG, Extent, Position, RecorderTable, SpanCursor,
-};
+use crate::pg::tables::recorder::RecorderTable;
+use crate::service::chunks::{ChunkCursor, ChunkFilter, SpanCursor, chunks_of_json, extent_since};
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
 
@@ -89,7 +86,7 @@ fn recorder_chunks_since(
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
-    let extent = since(&table, &policy, position);
+    let extent = extent_since(&table, &policy, position).or_raise();
     streamed(&table, policy, extent, ChunkFilter::default(), fcinfo)
 }
 
@@ -102,7 +99,7 @@ fn recorder_event_chunks(
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let table = RecorderTable::current().or_raise();
-    let extent = since(&table, &policy, position);
+    let extent = extent_since(&table, &policy, position).or_raise();
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
     streamed(&table, policy, extent, filter, fcinfo)
 }
@@ -161,14 +158,6 @@ fn bound(
     }
 }
 
-/// The events from the last resume point at or before a position.
-fn since(table: &RecorderTable, policy: &ChunkingPolicy, position: Position) -> Extent {
-    match table.resume_point(policy, position).or_raise() {
-        Some(start) => Extent::Range(start, END_OF_LOG),
-        None => Extent::Log,
-    }
-}
-
 /// The chunks as they are asked for: in a select list a LIMIT ends the reading.
 fn streamed(
     table: &RecorderTable,
@@ -182,44 +171,6 @@ fn streamed(
     TableIterator::new(std::iter::from_fn(move || {
         chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
     }))
-}
-
-/// The chunks of a JSON array of events, as they are asked for.
-fn chunks_of_json(
-    text: String,
-    policy: ChunkingPolicy,
-) -> Result<impl Iterator<Item = Chunk>, SqlError> {
-    let mut events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?.into_iter();
-    drop(text);
-    let mut chunker = Chunker::new(policy, check_interrupts);
-    let mut ended = false;
-    Ok(std::iter::from_fn(move || {
-        loop {
-            if let Some(chunk) = chunker.next_chunk() {
-                return Some(chunk);
-            }
-            match events.next() {
-                Some(event) => chunker.push(&event.event()),
-                None if ended => return None,
-                None => {
-                    chunker.finish();
-                    ended = true;
-                }
-            }
-        }
-    }))
-}
-
-fn wrong_events(error: EventsError) -> SqlError {
-    let code = match &error {
-        EventsError::Json(error) if error.is_limit() => {
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED
-        }
-        _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-    };
-    SqlError::new(code, error.to_string())
-        .detail("INVALID_EVENT")
-        .hint("Give a JSON array of events, each an object with the fields of a recorder event.")
 }
 
 fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {

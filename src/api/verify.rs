@@ -1,18 +1,13 @@
-use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::Edge;
-use kernel::insight::diff::{Difference, differences};
-use kernel::policy::SlicePolicy;
+use kernel::insight::diff::Difference;
 use kernel::trust::attestation::TokenFields;
-use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
+use kernel::trust::verify::Verdict;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use super::slice::TakenSlice;
 use crate::pg::error::OrRaise;
-use crate::pg::private::keys::Keys;
-use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::{JsonArg, Policy, from_sql_uuid, present_ids, to_sql_uuid};
-use crate::pg::tables::graph::Graph;
+use crate::service::verify::{self, Drift, Unreplayable};
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -71,10 +66,7 @@ fn graph_verify_token(
         })
     };
     let (Some(token), Some(fields)) = (admissibility_token, fields()) else { return false };
-    let keys = Keys::load(Graph::current_name()).or_raise();
-    let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
-    own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
-        || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token))
+    verify::verify_token(token, &fields).or_raise()
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -138,69 +130,38 @@ fn graph_replay(
         name!(now, Option<String>),
     ),
 > {
-    let text = slice.map_or("", |json| json.0);
-    let rows = replay(text, policy.map(|policy| policy.0))
-        .unwrap_or_else(|why| vec![("unreplayable", Some(why.0.to_owned()), why.1, None)]);
-    TableIterator::new(rows)
-}
-
-/// The differences between an export and the slice taken now, or what forbids to compare: a word
-/// and what it is about.
-fn replay(
-    text: &str,
-    policy: Option<SlicePolicy>,
-) -> Result<Vec<ReplayRow>, (&'static str, Option<String>)> {
-    let export =
-        ParsedExport::parse(text, &check_interrupts).map_err(|error| ("malformed", Some(error)))?;
-    if !has_known_versions(&export) {
-        return Err(("unknown_version", None));
-    }
-    if let Some((attestation, _)) = &export.attestation
-        && attestation.graph != Graph::current_name()
-    {
-        return Err(("other_graph", Some(attestation.graph.clone())));
-    }
-    let attested = export.attestation.as_ref().map(|(_, policy)| policy.clone());
-    let policy = policy.or(attested).ok_or(("no_policy", None))?;
-    if policy.params_hash() != export.params_hash {
-        return Err(("params_hash_mismatch", Some(export.params_hash.clone())));
-    }
-    let taken = TakenSlice::new(to_sql_uuid(export.anchor), &policy)
-        .map_err(|error| (error.word(), Some(error.message().to_owned())))?;
-    let now = taken.export(&policy).or_raise();
-    let mut rows: Vec<ReplayRow> = Vec::new();
-    let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
-    differences(was, is, &check_interrupts, &mut |difference| rows.push(drifted(difference)));
-    for (field, was, now) in [
-        ("slice_id", &export.slice_id, &now.slice_id),
-        ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),
-    ] {
-        if was != now {
-            rows.push(("drifted", Some(field.to_owned()), Some(was.clone()), Some(now.clone())));
+    let replayed = verify::replay(text(slice), policy.map(|policy| policy.0)).or_raise();
+    TableIterator::new(match replayed {
+        Ok(drifts) if drifts.is_empty() => vec![("identical", None, None, None)],
+        Ok(drifts) => drifts.into_iter().map(drift_row).collect(),
+        Err(Unreplayable { reason, about }) => {
+            vec![("unreplayable", Some(reason.to_owned()), about, None)]
         }
-    }
-    if rows.is_empty() {
-        rows.push(("identical", None, None, None));
-    }
-    Ok(rows)
+    })
 }
 
-fn drifted(difference: Difference) -> ReplayRow {
+fn drift_row(drift: Drift) -> ReplayRow {
     let edge = |e: Edge| Some(format!("{} -> {} {}", e.parent, e.child, e.edge_type.name()));
-    let (field, was, now) = match difference {
-        Difference::TurnGone(id) => ("turns".to_owned(), Some(id.to_string()), None),
-        Difference::TurnNew(id) => ("turns".to_owned(), None, Some(id.to_string())),
-        Difference::TurnField { id, field, was, now } => {
+    let (field, was, now) = match drift {
+        Drift::Fingerprint(key, was, now) => (key.to_owned(), Some(was), Some(now)),
+        Drift::Content(Difference::TurnGone(id)) => {
+            ("turns".to_owned(), Some(id.to_string()), None)
+        }
+        Drift::Content(Difference::TurnNew(id)) => ("turns".to_owned(), None, Some(id.to_string())),
+        Drift::Content(Difference::TurnField { id, field, was, now }) => {
             (format!("turns.{id}.{field}"), Some(was), Some(now))
         }
-        Difference::EdgeGone(e) => ("edges".to_owned(), edge(e), None),
-        Difference::EdgeNew(e) => ("edges".to_owned(), None, edge(e)),
+        Drift::Content(Difference::EdgeGone(e)) => ("edges".to_owned(), edge(e), None),
+        Drift::Content(Difference::EdgeNew(e)) => ("edges".to_owned(), None, edge(e)),
     };
     ("drifted", Some(field), was, now)
 }
 
 /// What verification says of an export; NULL is no export.
 pub fn verdict(slice: Option<JsonArg>) -> Verdict {
-    let keys = Keys::load(Graph::current_name()).or_raise();
-    verify(slice.map_or("", |json| json.0), &keys)
+    verify::verdict(text(slice)).or_raise()
+}
+
+fn text(slice: Option<JsonArg<'_>>) -> &str {
+    slice.map_or("", |json| json.0)
 }

@@ -1,6 +1,7 @@
 //! What is read and written through statements, with the caller's rights.
 
 pub mod content;
+pub mod events;
 pub mod search;
 pub mod store;
 pub mod trace;

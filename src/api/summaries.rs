@@ -5,10 +5,10 @@ use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use pgrx::prelude::*;
 
-use super::slice::{Found, export_each, ready};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::rows::TableIterator;
 use crate::pg::sql::types::{JsonText, Policy};
+use crate::service::slices::{FetchedBefore, check_ready, export_each};
 
 type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Option<String>);
 
@@ -42,9 +42,9 @@ fn summaries(
     policy: &SlicePolicy,
     put: &mut dyn FnMut(SummaryRow),
 ) -> Result<(), SqlError> {
-    ready(policy)?;
+    check_ready(policy)?;
     let mut bytes = 0;
-    export_each(policy, &mut Found::default(), anchors, &[], turn_id, |anchor, export| {
+    export_each(policy, &mut FetchedBefore::default(), anchors, &[], turn_id, |anchor, export| {
         put(match export {
             Ok(export) => {
                 let text = export.summary_json();

@@ -1,0 +1,144 @@
+use kernel::export::canonical::json_text;
+use kernel::retrieval::ranking::Filters;
+use kernel::retrieval::search::{Answer, Found};
+use pgrx::Uuid;
+use pgrx::prelude::*;
+
+use super::anchor::elements;
+use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::sql::types::{JsonText, JsonbText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::service::search::Question;
+
+/// Functions whose rows are turns found. `pg_extern` must see the columns in each signature: here they are
+/// said once.
+macro_rules! search_functions {
+    ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => {
+        type FoundRow = $row;
+
+        $(
+            #[pg_extern(stable, parallel_restricted)]
+            #[allow(clippy::type_complexity, clippy::too_many_arguments)] // the SQL signature
+            fn $name $arguments -> TableIterator<'static, $row> $body
+        )*
+    };
+}
+
+search_functions! {
+(
+    name!(rank, i32),
+    name!(turn_id, Uuid),
+    name!(similarity, f32),
+    name!(session_id, String),
+    name!(role, &'static str),
+    name!(content, Option<String>),
+    name!(phase, &'static str),
+    name!(salience, f32),
+    name!(trajectory_depth, i32),
+    name!(trajectory_sibling_order, i32),
+    name!(trajectory_homogeneity, f32),
+    name!(trajectory_temporal, f32),
+    name!(trajectory_complexity, f32),
+    name!(created_at, i64),
+    name!(provenance, JsonbText),
+)
+
+fn graph_search_slice(
+    query_embedding: Option<Array<f32>>,
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
+    limit_count: default!(Option<i32>, 10),
+    min_similarity: default!(Option<f32>, "NULL"),
+    min_salience: default!(Option<f32>, "NULL"),
+    query_text: default!(Option<&str>, "NULL"),
+) {
+    let policy = Policy::required(policy).or_raise();
+    let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
+        return TableIterator::empty();
+    };
+    let Some(anchor) = anchor else { return TableIterator::empty() };
+    let filters = Filters { min_similarity, min_salience };
+    let question = question(&embedding, limit, filters, query_text).or_raise();
+    rows(question.in_slice(from_sql_uuid(anchor), &policy).or_raise())
+}
+
+fn graph_search_global(
+    query_embedding: Option<Array<f32>>,
+    limit_count: default!(Option<i32>, 10),
+    min_similarity: default!(Option<f32>, "NULL"),
+    query_text: default!(Option<&str>, "NULL"),
+) {
+    let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
+        return TableIterator::empty();
+    };
+    let filters = Filters { min_similarity, min_salience: None };
+    let question = question(&embedding, limit, filters, query_text).or_raise();
+    rows(question.in_graph().or_raise())
+}
+
+}
+
+// The bodies of responses, with a provenance also where nothing was found. Declared in
+// sql/retrieval.sql, in the private schema.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)] // as graph_search_slice
+fn search_slice_body(
+    query_embedding: Option<Array<f32>>,
+    anchor: Option<Uuid>,
+    policy: Option<Policy>,
+    limit_count: Option<i32>,
+    min_similarity: Option<f32>,
+    min_salience: Option<f32>,
+    query_text: Option<&str>,
+) -> Option<JsonText> {
+    let policy = Policy::required(policy).or_raise();
+    let filters = Filters { min_similarity, min_salience };
+    let question = question(&query_embedding?, limit_count?, filters, query_text).or_raise();
+    let answer = question.in_slice(from_sql_uuid(anchor?), &policy).or_raise();
+    Some(JsonText(json_text(&answer)))
+}
+
+#[pg_extern(sql = false)]
+fn search_global_body(
+    query_embedding: Option<Array<f32>>,
+    limit_count: Option<i32>,
+    min_similarity: Option<f32>,
+    query_text: Option<&str>,
+) -> Option<JsonText> {
+    let filters = Filters { min_similarity, min_salience: None };
+    let question = question(&query_embedding?, limit_count?, filters, query_text).or_raise();
+    Some(JsonText(json_text(&question.in_graph().or_raise())))
+}
+
+/// A question as it came from SQL.
+pub fn question(
+    embedding: &Array<f32>,
+    limit: i32,
+    filters: Filters,
+    text: Option<&str>,
+) -> Result<Question, SqlError> {
+    Question::new(elements(embedding)?, limit, filters, text)
+}
+
+fn rows(answer: Answer) -> TableIterator<'static, FoundRow> {
+    let provenance = answer.provenance.to_json();
+    TableIterator::new(answer.found.into_iter().enumerate().map(move |(index, found)| {
+        let Found { turn, similarity, content } = found;
+        (
+            index as i32 + 1,
+            to_sql_uuid(turn.id),
+            similarity,
+            turn.session_id,
+            turn.role.name(),
+            content,
+            turn.phase.name(),
+            turn.salience,
+            turn.trajectory_depth as i32,
+            turn.trajectory_sibling_order as i32,
+            turn.trajectory_homogeneity,
+            turn.trajectory_temporal,
+            turn.trajectory_complexity,
+            turn.created_at,
+            JsonbText(provenance.clone()),
+        )
+    }))
+}

@@ -1,0 +1,185 @@
+//! Events of the bound event table, one at a time.
+
+use std::ops::ControlFlow;
+
+use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
+use kernel::chunking::policy::ChunkingPolicy;
+use kernel::chunking::resume::{EventPlace, is_resume_point};
+use pgrx::PgSqlErrorCode;
+
+use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::query::{Argument, CallingQuery, Column, Cursor, Planning, Row, Template, query};
+use crate::pg::tables::recorder::RecorderTable;
+
+/// The columns of each statement sql/queries/recorder_*.sql.
+const EVENT: &[Column] = &[
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Integer,
+    Column::Boolean,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+    Column::Text,
+];
+
+const fn events(text: &'static str) -> Template {
+    Template { text, columns: EVENT, planning: Planning::Once }
+}
+
+const BACK: Template = events(include_str!("../../../sql/queries/recorder_back.sql"));
+const LOG: Template = events(include_str!("../../../sql/queries/recorder_log.sql"));
+const PANES: Template = events(include_str!("../../../sql/queries/recorder_panes.sql"));
+const RANGE: Template = events(include_str!("../../../sql/queries/recorder_range.sql"));
+
+/// Segment and ordinal of an event.
+pub type Position = (i64, i64);
+
+/// Which events to read.
+#[derive(Clone, Copy)]
+pub enum Extent {
+    /// All, in log order.
+    Log,
+    /// All, one pane after the other.
+    Panes,
+    /// Those from one position to another, both included, in log order.
+    Range(Position, Position),
+}
+
+/// Behind every event.
+pub const END_OF_LOG: Position = (i64::MAX, i64::MAX);
+
+/// Events, read one at a time.
+pub struct EventCursor {
+    cursor: Cursor,
+    rls: bool,
+    last: Option<Position>,
+}
+
+impl EventCursor {
+    /// Begins to read events.
+    pub fn open(table: &RecorderTable, extent: Extent, calling: CallingQuery) -> Self {
+        let (template, arguments) = match extent {
+            Extent::Log => (LOG, vec![]),
+            Extent::Panes => (PANES, vec![]),
+            Extent::Range(first, last) => {
+                (RANGE, [first.0, first.1, last.0, last.1].map(Argument::Number).to_vec())
+            }
+        };
+        let (statement, rls) = (table.statement(&template), table.row_security());
+        let cursor = with_policy_hint(rls, || Cursor::open(&statement, &arguments, calling));
+        EventCursor { cursor, rls, last: None }
+    }
+
+    /// What `read` makes of the next event; `None` at the end.
+    ///
+    /// # Errors
+    /// 22000 for an event that is not valid, 21000 for one at the position of another.
+    pub fn next<T>(
+        &mut self,
+        read: impl FnOnce(RecorderEvent<'_>) -> T,
+    ) -> Result<Option<T>, SqlError> {
+        let last = self.last;
+        let (mut read, mut found) = (Some(read), Ok(None));
+        let cursor = std::panic::AssertUnwindSafe(&mut self.cursor);
+        let mut position = None;
+        let sink = |row: Row| {
+            let Some(read) = read.take() else { return };
+            found = with_event(&row, |event| match event {
+                Err(error) => Err(bad_row(&error)),
+                Ok(event) if last == Some(event.offset.position()) => Err(duplicate(&event)),
+                Ok(event) => {
+                    position = Some(event.offset.position());
+                    Ok(Some(read(event)))
+                }
+            });
+        };
+        with_policy_hint(self.rls, move || {
+            let cursor = cursor;
+            cursor.0.next(sink)
+        })?;
+        self.last = position;
+        found
+    }
+}
+
+/// The last resume point at or before a position; `None` is the start of the log.
+///
+/// # Errors
+/// 22000 for an event that is not valid.
+pub fn resume_point(
+    table: &RecorderTable,
+    policy: &ChunkingPolicy,
+    position: Position,
+) -> Result<Option<Position>, SqlError> {
+    let statement = table.statement(&BACK);
+    let params = [Argument::Number(position.0), Argument::Number(position.1)];
+    let mut later: Option<EventPlace> = None;
+    let mut found = Ok(None);
+    with_policy_hint(table.row_security(), || {
+        query(&statement, &params, |row| {
+            let place = match with_event(&row, |event| event.map(|e| EventPlace::from(&e))) {
+                Ok(place) => place,
+                Err(error) => {
+                    found = Err(bad_row(&error));
+                    return ControlFlow::Break(());
+                }
+            };
+            match later.replace(place) {
+                Some(event) if is_resume_point(policy, &place, &event) => {
+                    found = Ok(Some(event.position));
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        });
+    });
+    found
+}
+
+/// The columns of the statements sql/queries/recorder_*.sql.
+fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventError>) -> T) -> T {
+    row.text(6, |event_id| {
+        row.text(7, |session_id| {
+            row.text(8, |event_type| {
+                row.text(9, |schema_version| {
+                    row.text(10, |text| {
+                        read(RecorderEvent::try_from(StoredEvent {
+                            segment_id: row.i64(0),
+                            ordinal: row.i64(1),
+                            byte_offset: row.i64(2),
+                            pane_id: row.i64(3),
+                            occurred_at_ms: row.i64(4),
+                            is_gap: row.bool(5),
+                            event_id,
+                            session_id,
+                            event_type,
+                            schema_version,
+                            text,
+                        }))
+                    })
+                })
+            })
+        })
+    })
+}
+
+fn bad_row(error: &EventError) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION, error.to_string())
+        .detail("INVALID_EVENT")
+        .hint("Correct the row of the bound event table.")
+}
+
+fn duplicate(event: &RecorderEvent<'_>) -> SqlError {
+    let (segment, ordinal) = event.offset.position();
+    let message = format!(
+        "event {:?} is not the only one at segment {segment}, ordinal {ordinal}",
+        event.event_id
+    );
+    SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
+        .detail("DUPLICATE_EVENT")
+        .hint("Keep one row for each segment_id and ordinal, with a unique index.")
+}

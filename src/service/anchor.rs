@@ -1,0 +1,73 @@
+//! Where a slice begins when no turn is given.
+
+use std::ops::ControlFlow;
+
+use kernel::graph::turn::TurnId;
+use kernel::retrieval::ranking::{Filters, Ranking};
+use kernel::slicing::slicer::SliceError;
+use kernel::slicing::store::GraphStore;
+
+use super::reader::GraphReader;
+use crate::pg::error::SqlError;
+use crate::pg::read::search::DatedTurn;
+
+/// An anchor and the strategy that found it.
+pub type FoundAnchor = (TurnId, &'static str);
+
+/// The first strategy that has an answer: the turn given, the session's latest turn, the turn
+/// nearest to the query, the latest turn of all. `embedding` is asked for where it comes to that.
+///
+/// # Errors
+/// 02000 when the turn given does not exist; else as any reading.
+pub fn find_anchor(
+    turn: Option<TurnId>,
+    session: Option<&str>,
+    embedding: impl FnOnce() -> Result<Option<Vec<Option<f32>>>, SqlError>,
+) -> Result<Option<FoundAnchor>, SqlError> {
+    let reader = GraphReader::current()?;
+    if let Some(turn) = turn {
+        return check_exists(&reader, turn).map(|()| Some((turn, "explicit")));
+    }
+    if let Some(session) = session
+        && let Some((id, _)) = reader.searcher().latest(Some(session), 1)?.first()
+    {
+        return Ok(Some((*id, "session")));
+    }
+    if let Some(embedding) = embedding()?
+        && let Some(found) = nearest(&reader, &embedding)?
+    {
+        return Ok(Some(found));
+    }
+    Ok(reader.searcher().latest(None, 1)?.first().map(|(id, _)| (*id, "temporal")))
+}
+
+/// The latest turns, of a session where one is named: by time downwards, then by id.
+///
+/// # Errors
+/// As any reading.
+pub fn latest_turns(session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>, SqlError> {
+    GraphReader::current()?.searcher().latest(session, limit)
+}
+
+fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {
+    let mut exists = false;
+    reader.ask(|store| {
+        store.scored(&[turn], &mut |_| {
+            exists = true;
+            ControlFlow::Break(())
+        })
+    })?;
+    if exists { Ok(()) } else { Err(SliceError::AnchorNotFound(turn).into()) }
+}
+
+fn nearest(
+    reader: &GraphReader,
+    embedding: &[Option<f32>],
+) -> Result<Option<FoundAnchor>, SqlError> {
+    let column = reader.graph().embedding()?;
+    let query = column.query(embedding)?;
+    let ranking = Ranking::new(1, Filters::default());
+    let hits = reader.searcher().nearest(&column, &query, 1, ranking)?;
+    let strategy = if column.indexed.is_some() { "semantic_approximate" } else { "semantic" };
+    Ok(hits.first().map(|hit| (hit.id, strategy)))
+}

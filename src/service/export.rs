@@ -1,0 +1,75 @@
+//! From slices to exports: signed with the keys of now.
+
+use std::rc::Rc;
+
+use kernel::export::document::Export;
+use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::policy::SlicePolicy;
+use kernel::slicing::slice::Slice;
+use kernel::trust::keys::{EpochKeys, Secret};
+use pgrx::PgSqlErrorCode;
+
+use super::reader::GraphReader;
+use crate::pg::error::SqlError;
+use crate::pg::private::keys::Keys;
+use crate::pg::session::check_interrupts;
+
+/// Signs slices of a graph, taken for a caller by a policy.
+pub struct Signer<'a> {
+    reader: &'a GraphReader,
+    policy: &'a SlicePolicy,
+    keys: Keys,
+    active: Rc<EpochKeys>,
+}
+
+impl<'a> Signer<'a> {
+    /// A signer with the keys that are active now.
+    ///
+    /// # Errors
+    /// 55000 when no key can sign.
+    pub fn new(reader: &'a GraphReader, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
+        let keys = reader.keys()?;
+        let active = keys.active()?;
+        Ok(Signer { reader, policy, keys, active })
+    }
+
+    /// The export with its attestation.
+    ///
+    /// # Errors
+    /// 55000 when the caller's rights changed while the slice was taken.
+    pub fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
+        let circumstances = self.reader.circumstances()?;
+        export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
+        Ok(export)
+    }
+
+    /// The export with the published token alone, where the content is not handed out as one.
+    ///
+    /// # Errors
+    /// As [`Signer::export`].
+    pub fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
+        let mut export = Export::new(slice, self.policy, &check_interrupts);
+        export.sign(self.v2_secret(), &self.reader.circumstances()?);
+        Ok(export)
+    }
+
+    fn v2_secret(&self) -> &Secret {
+        self.keys.v2_secret(&self.active)
+    }
+}
+
+/// The export's canonical JSON.
+///
+/// # Errors
+/// 54000 when it is too large.
+pub fn export_text(export: &Export<'_>) -> Result<String, SqlError> {
+    let text = export.to_json();
+    if text.len() <= EXPORT_MAX_BYTES {
+        return Ok(text);
+    }
+    let message = format!("slice export of {} bytes is larger than {EXPORT_MAX_BYTES}", text.len());
+    Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+        .detail("SLICE_TOO_LARGE")
+        .hint("Use a policy with fewer max_nodes."))
+}

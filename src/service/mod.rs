@@ -1,0 +1,12 @@
+//! What the SQL functions do: each begins with a [`reader::GraphReader`], asks the kernel, and has the answer signed.
+
+pub mod anchor;
+pub mod atlas;
+pub mod check;
+pub mod chunks;
+pub mod export;
+pub mod provenance;
+pub mod reader;
+pub mod search;
+pub mod slices;
+pub mod verify;

@@ -1,0 +1,108 @@
+//! The bound graph as a caller reads it: what nearly every call begins with.
+
+use std::rc::Rc;
+
+use kernel::graph::snapshot::GraphSnapshot;
+use kernel::policy::SlicePolicy;
+use kernel::trust::attestation::Circumstances;
+
+use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::guc;
+use crate::pg::private::keys::Keys;
+use crate::pg::read::search::Searcher;
+use crate::pg::read::store::PgStore;
+use crate::pg::session::Caller;
+use crate::pg::tables::graph::Graph;
+
+/// The graph of now and whose rights it is read with. All reading goes through one of these.
+#[derive(Clone)]
+pub struct GraphReader {
+    graph: Rc<Graph>,
+    caller: Caller,
+}
+
+impl GraphReader {
+    /// The bound graph, read by the current role.
+    ///
+    /// # Errors
+    /// As [`Graph::current`].
+    pub fn current() -> Result<Self, SqlError> {
+        let graph = Graph::current()?;
+        let caller = Caller::current(&graph);
+        Ok(GraphReader { graph, caller })
+    }
+
+    /// As [`GraphReader::current`], to take slices by this policy.
+    ///
+    /// # Errors
+    /// 54000 when the policy asks for more turns than the server allows.
+    pub fn for_policy(policy: &SlicePolicy) -> Result<Self, SqlError> {
+        guc::check_budget(policy)?;
+        Self::current()
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Whether row security applies: then what one statement read says nothing of the next.
+    pub fn row_security(&self) -> bool {
+        self.caller.rls
+    }
+
+    /// Whether this is the same graph, read with the same rights.
+    pub fn same_as(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.graph, &other.graph) && self.caller == other.caller
+    }
+
+    /// A store over the graph. What asks it goes through [`GraphReader::hinting`].
+    pub fn store(&self) -> PgStore<'_> {
+        PgStore::new(&self.graph, &self.caller)
+    }
+
+    /// Gives errors that row security policies raise while `read` runs a hint.
+    pub fn hinting<T>(&self, read: impl FnOnce() -> T) -> T {
+        with_policy_hint(self.caller.rls, read)
+    }
+
+    /// Asks a store over the graph.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn ask<T, E: Into<SqlError>>(
+        &self,
+        ask: impl FnOnce(&mut PgStore<'_>) -> Result<T, E>,
+    ) -> Result<T, SqlError> {
+        self.hinting(|| ask(&mut self.store())).map_err(Into::into)
+    }
+
+    /// Searches by embeddings and by time.
+    pub fn searcher(&self) -> Searcher<'_> {
+        Searcher::new(&self.graph, &self.caller)
+    }
+
+    /// The snapshot of the whole graph.
+    ///
+    /// # Errors
+    /// As any reading.
+    pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
+        self.ask(|store| store.snapshot())
+    }
+
+    /// The circumstances that an attestation states, as they are after reading.
+    ///
+    /// # Errors
+    /// 55000 when the caller's rights changed meanwhile.
+    pub fn circumstances(&self) -> Result<Circumstances, SqlError> {
+        self.caller.circumstances(&self.graph)
+    }
+
+    /// The keys as they are now, for this graph.
+    ///
+    /// # Errors
+    /// As [`Keys::load`].
+    pub fn keys(&self) -> Result<Keys, SqlError> {
+        Keys::load(self.graph.name.clone())
+    }
+}

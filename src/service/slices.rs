@@ -1,0 +1,197 @@
+//! Slices at one anchor and at many.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use kernel::export::document::Export;
+use kernel::graph::turn::{Turn, TurnId};
+use kernel::policy::SlicePolicy;
+use kernel::slicing::slice::Slice;
+use kernel::slicing::slicer::{self, Known, LOOKED_AHEAD, Limits, SliceError, Slicer};
+use pgrx::PgSqlErrorCode;
+
+use super::export::{Signer, export_text};
+use super::reader::GraphReader;
+use crate::pg::error::SqlError;
+
+/// A slice of the bound graph, and how it was read.
+pub struct ReadSlice<'a> {
+    /// What read it.
+    pub reader: GraphReader,
+    /// The slice.
+    pub slice: Slice,
+    policy: &'a SlicePolicy,
+}
+
+impl<'a> ReadSlice<'a> {
+    /// Takes a slice on the caller's snapshot.
+    ///
+    /// # Errors
+    /// 02000 when there is no such anchor; else as [`GraphReader::for_policy`] and any reading.
+    pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
+        let reader = GraphReader::for_policy(policy)?;
+        let slice = reader.ask(|store| slicer::slice(store, policy, anchor))?;
+        Ok(ReadSlice { reader, slice, policy })
+    }
+
+    /// Its turns, by id.
+    pub fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.slice.turns.iter().map(|selected| &*selected.turn)
+    }
+
+    /// The export with its attestation.
+    ///
+    /// # Errors
+    /// As [`Signer::export`].
+    pub fn export(&self) -> Result<Export<'_>, SqlError> {
+        self.signer()?.export(&self.slice)
+    }
+
+    /// The export with the published token alone.
+    ///
+    /// # Errors
+    /// As [`Signer::export`].
+    pub fn sign(&self) -> Result<Export<'_>, SqlError> {
+        self.signer()?.sign(&self.slice)
+    }
+
+    fn signer(&self) -> Result<Signer<'_>, SqlError> {
+        Signer::new(&self.reader, self.policy)
+    }
+}
+
+/// Refuses what is wrong for every anchor: the policy, the graph or the keys.
+///
+/// # Errors
+/// Of the policy, the graph or the keys.
+pub fn check_ready(policy: &SlicePolicy) -> Result<(), SqlError> {
+    GraphReader::for_policy(policy)?.keys()?.active()?;
+    Ok(())
+}
+
+/// What earlier slices of a query fetched, and how they read it.
+#[derive(Default)]
+pub struct FetchedBefore(Option<(GraphReader, Known)>);
+
+impl FetchedBefore {
+    /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
+    /// depend on anything.
+    fn take_for(&mut self, reader: &GraphReader) -> Known {
+        let Some((by, mut known)) = self.0.take() else { return Known::default() };
+        if !by.same_as(reader) || reader.row_security() {
+            known.forget();
+        }
+        known
+    }
+}
+
+/// Takes the slices at these anchors and hands over each export, or what went wrong at its anchor, until there is
+/// a break. What is around many of them, and of the `next` ones, is read together. `fetched` is what earlier slices by
+/// the same policy on the same snapshot fetched.
+///
+/// # Errors
+/// As [`check_ready`], and what else is not a matter of one anchor: a store that cannot be read, rights that changed.
+pub fn export_each<A>(
+    policy: &SlicePolicy,
+    fetched: &mut FetchedBefore,
+    anchors: &[A],
+    next: &[A],
+    id: impl Fn(&A) -> Result<TurnId, SqlError>,
+    mut each: impl FnMut(&A, Result<Export<'_>, SqlError>) -> ControlFlow<()>,
+) -> Result<(), SqlError> {
+    let reader = GraphReader::for_policy(policy)?;
+    let signer = Signer::new(&reader, policy)?;
+    let mut store = reader.store();
+    let known = fetched.take_for(&reader);
+    let mut slicer = Slicer::knowing(known, &mut store, policy, Limits::default());
+    // What is read where row security applies does not hold for the next ones.
+    let next = if reader.row_security() { &[] } else { next };
+    let ids: Vec<TurnId> =
+        anchors.iter().chain(next).filter_map(|anchor| id(anchor).ok()).collect();
+    let mut next = &ids[..];
+    for anchor in anchors {
+        let slice = id(anchor).map(|id| {
+            next = &next[1..];
+            reader.hinting(|| slicer.slice_before(id, next))
+        });
+        let flow = match slice {
+            Ok(Ok(slice)) => each(anchor, Ok(signer.export(&slice)?)),
+            Ok(Err(SliceError::Store(error))) => return Err(error),
+            Ok(Err(error)) => each(anchor, Err(error.into())),
+            Err(error) => each(anchor, Err(error)),
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    let known = slicer.into_known();
+    *fetched = FetchedBefore(Some((reader.clone(), known)));
+    Ok(())
+}
+
+/// At most so many slices are taken ahead of their rows, or those until their exports have so many bytes.
+const AHEAD: usize = 128;
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// The export at an anchor, or what went wrong at it.
+pub type ExportResult = (Option<TurnId>, Result<String, SqlError>);
+
+/// The exports at many anchors, made as they are asked for, some of them together.
+pub struct ExportStream {
+    policy: SlicePolicy,
+    anchors: Vec<Option<TurnId>>,
+    /// How many anchors have had their slices taken.
+    taken: usize,
+    /// How many more to take next.
+    ahead: usize,
+    fetched: FetchedBefore,
+    /// Those that were not yet asked for.
+    ready: VecDeque<ExportResult>,
+}
+
+impl ExportStream {
+    /// The exports at these anchors, in their order.
+    ///
+    /// # Errors
+    /// As [`check_ready`].
+    pub fn new(policy: SlicePolicy, anchors: Vec<Option<TurnId>>) -> Result<Self, SqlError> {
+        check_ready(&policy)?;
+        let (fetched, ready) = (FetchedBefore::default(), VecDeque::new());
+        Ok(ExportStream { policy, anchors, taken: 0, ahead: 1, fetched, ready })
+    }
+
+    /// The next one; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`export_each`].
+    pub fn next(&mut self) -> Result<Option<ExportResult>, SqlError> {
+        if self.ready.is_empty() && self.taken < self.anchors.len() {
+            self.take_some()?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    fn take_some(&mut self) -> Result<(), SqlError> {
+        let left = &self.anchors[self.taken..];
+        let (anchors, next) = left.split_at(self.ahead.min(left.len()));
+        let next = &next[..next.len().min(LOOKED_AHEAD)];
+        let (ready, mut bytes) = (&mut self.ready, 0);
+        let id = |anchor: &Option<TurnId>| anchor.ok_or_else(null_anchor);
+        export_each(&self.policy, &mut self.fetched, anchors, next, id, |anchor, export| {
+            let text = export.and_then(|export| export_text(&export));
+            bytes += text.as_ref().map_or(0, String::len);
+            ready.push_back((*anchor, text));
+            if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        self.taken += self.ready.len();
+        // Where row security applies, what is read for slices that are then not taken is read in vain.
+        let fitting = self.ready.len() * AHEAD_BYTES / bytes.max(1);
+        self.ahead = fitting.min(2 * self.ahead).clamp(1, AHEAD);
+        Ok(())
+    }
+}
+
+fn null_anchor() -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "anchor is null")
+        .detail("INVALID_TURN_ID")
+}

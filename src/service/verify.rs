@@ -1,0 +1,117 @@
+//! Checking exports and tokens against this database's keys, and slices taken again.
+
+use kernel::export::parse::ParsedExport;
+use kernel::insight::diff::{Difference, differences};
+use kernel::policy::SlicePolicy;
+use kernel::trust::attestation::TokenFields;
+use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
+
+use super::slices::ReadSlice;
+use crate::pg::error::SqlError;
+use crate::pg::private::keys::Keys;
+use crate::pg::session::check_interrupts;
+use crate::pg::tables::graph::Graph;
+
+/// The keys that verify what this database signed.
+///
+/// # Errors
+/// As [`Keys::load`].
+pub fn keys() -> Result<Keys, SqlError> {
+    Keys::load(Graph::current_name())
+}
+
+/// What verification says of an export's text; "" is no export.
+///
+/// # Errors
+/// As [`keys`].
+pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
+    Ok(verify(export, &keys()?))
+}
+
+/// Whether a published token was made for these fields with a key of this database that is not revoked.
+///
+/// # Errors
+/// As [`keys`].
+pub fn verify_token(token: &str, fields: &TokenFields<'_>) -> Result<bool, SqlError> {
+    let keys = keys()?;
+    let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
+    Ok(own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
+        || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token)))
+}
+
+/// Why an export cannot be compared with the slice taken now: a word, and what it is about.
+pub struct Unreplayable {
+    /// The word.
+    pub reason: &'static str,
+    /// What it is about.
+    pub about: Option<String>,
+}
+
+/// A difference between an export and the slice taken now.
+pub enum Drift {
+    /// A turn or an edge.
+    Content(Difference),
+    /// A fingerprint of the whole: its key, its value in the export, its value now.
+    Fingerprint(&'static str, String, String),
+}
+
+/// Takes an export's slice again, by the policy given or the attested one, and compares. `Ok(Err(_))` where that
+/// cannot be done.
+///
+/// # Errors
+/// Where the slice could be taken and not exported.
+pub fn replay(
+    text: &str,
+    policy: Option<SlicePolicy>,
+) -> Result<Result<Vec<Drift>, Unreplayable>, SqlError> {
+    let (export, policy) = match replayable(text, policy) {
+        Ok(replayable) => replayable,
+        Err(unreplayable) => return Ok(Err(unreplayable)),
+    };
+    let taken = match ReadSlice::at(export.anchor, &policy) {
+        Ok(taken) => taken,
+        Err(error) => {
+            return Ok(Err(unreplayable(error.word(), Some(error.message().to_owned()))));
+        }
+    };
+    let now = taken.export()?;
+    let mut drifts = Vec::new();
+    let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
+    differences(was, is, &check_interrupts, &mut |found| drifts.push(Drift::Content(found)));
+    for (key, was, now) in [
+        ("slice_id", &export.slice_id, &now.slice_id),
+        ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),
+    ] {
+        if was != now {
+            drifts.push(Drift::Fingerprint(key, was.clone(), now.clone()));
+        }
+    }
+    Ok(Ok(drifts))
+}
+
+/// The export and the policy it was made by.
+fn replayable(
+    text: &str,
+    policy: Option<SlicePolicy>,
+) -> Result<(ParsedExport, SlicePolicy), Unreplayable> {
+    let export = ParsedExport::parse(text, &check_interrupts)
+        .map_err(|error| unreplayable("malformed", Some(error)))?;
+    if !has_known_versions(&export) {
+        return Err(unreplayable("unknown_version", None));
+    }
+    if let Some((attestation, _)) = &export.attestation
+        && attestation.graph != Graph::current_name()
+    {
+        return Err(unreplayable("other_graph", Some(attestation.graph.clone())));
+    }
+    let attested = export.attestation.as_ref().map(|(_, policy)| policy.clone());
+    let policy = policy.or(attested).ok_or_else(|| unreplayable("no_policy", None))?;
+    if policy.params_hash() != export.params_hash {
+        return Err(unreplayable("params_hash_mismatch", Some(export.params_hash.clone())));
+    }
+    Ok((export, policy))
+}
+
+fn unreplayable(reason: &'static str, about: Option<String>) -> Unreplayable {
+    Unreplayable { reason, about }
+}
