@@ -14,7 +14,7 @@ fn graph_anchor(
     query_embedding: default!(Option<Array<f32>>, "NULL"),
 ) -> TableIterator<'static, (name!(anchor_turn_id, Uuid), name!(strategy, &'static str))> {
     let turn = turn_id.map(from_sql_uuid);
-    // An embedding that is not needed is not looked at.
+    // Read only where the strategies before it found nothing.
     let embedding = || query_embedding.as_ref().map(elements).transpose();
     let found = find_anchor(turn, session_id, embedding).or_raise();
     TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy)))

@@ -24,7 +24,7 @@ fn graph_slices(
     let policy = Policy::required(policy).or_raise();
     let Some(anchors) = anchors else { return TableIterator::empty() };
     let anchors = turn_ids(&anchors).or_raise();
-    // What is wrong with the graph, the keys or the policy is wrong for every anchor: an error, not a row.
+    // An error of the graph, the keys or the policy concerns every anchor: it is raised, not a row.
     let mut exports = ExportStream::new(policy, anchors).or_raise();
     TableIterator::new(std::iter::from_fn(move || exports.next().or_raise().map(slice_row)))
 }

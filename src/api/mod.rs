@@ -1,4 +1,4 @@
-//! The SQL surface: each function unwraps its arguments, calls, wraps.
+//! The SQL functions: each unwraps its arguments, calls one function of `service`, and wraps the result.
 
 mod anchor;
 mod atlas;

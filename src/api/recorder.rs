@@ -33,8 +33,8 @@ fn chunking_policy_hash(policy: Option<ChunkPolicy>) -> String {
     ChunkPolicy::required(policy).or_raise().hash()
 }
 
-/// Functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` must see the columns' types in
-/// each signature: here they are said once.
+/// Declares functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` needs the columns' types in
+/// each signature; the macro repeats them.
 macro_rules! chunk_functions {
     ($row:tt $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         type ChunkRow = $row;
@@ -158,7 +158,7 @@ fn bound(
     }
 }
 
-/// The chunks as they are asked for: in a select list a LIMIT ends the reading.
+/// The chunks, read one at a time: a LIMIT over a call in a select list ends the reading.
 fn streamed(
     table: &RecorderTable,
     policy: ChunkingPolicy,

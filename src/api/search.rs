@@ -9,8 +9,8 @@ use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::types::{JsonText, JsonbText, Policy, from_sql_uuid, to_sql_uuid};
 use crate::service::search::Question;
 
-/// Functions whose rows are turns found. `pg_extern` must see the columns in each signature: here they are
-/// said once.
+/// Declares functions whose rows are the turns found. `pg_extern` needs the columns in each signature; the macro
+/// repeats them.
 macro_rules! search_functions {
     ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => {
         type FoundRow = $row;
@@ -77,7 +77,7 @@ fn graph_search_global(
 
 }
 
-// The bodies of responses, with a provenance also where nothing was found. Declared in
+// Response bodies, which have a provenance even where nothing was found. Declared in
 // sql/retrieval.sql, in the private schema.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)] // as graph_search_slice

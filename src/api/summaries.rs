@@ -12,8 +12,8 @@ use crate::service::slices::{FetchedBefore, check_ready, export_each};
 
 type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Option<String>);
 
-// Declared in sql/api.sql, in the private schema. What is wrong for every anchor is one row without
-// an anchor: the SQLSTATEs that a status is made of can only be raised in PL/pgSQL.
+// Declared in sql/api.sql, in the private schema. An error that concerns every anchor is one row
+// without an anchor: only PL/pgSQL can raise the SQLSTATEs that PostgREST turns into a status.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn slice_summaries(

@@ -84,7 +84,7 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
     turns.into_iter().filter(|turn| export.contains(*turn)).map(to_sql_uuid).collect()
 }
 
-// Declared in sql/promotion.sql, in the private schema: all that the trigger asks, verified once.
+// Declared in sql/promotion.sql, in the private schema: all that the trigger needs, from one verification.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn check_promotion(
@@ -157,7 +157,7 @@ fn drift_row(drift: Drift) -> ReplayRow {
     ("drifted", Some(field), was, now)
 }
 
-/// What verification says of an export; NULL is no export.
+/// The result of verifying an export; NULL is malformed.
 pub fn verdict(slice: Option<JsonArg>) -> Verdict {
     verify::verdict(text(slice)).or_raise()
 }

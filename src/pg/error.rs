@@ -1,5 +1,4 @@
-//! From the kernel's errors to what a client sees: SQLSTATE, message, a stable word in DETAIL, and
-//! the command to type in HINT.
+//! Errors as a client sees them: SQLSTATE, message, a stable word in DETAIL, and the command to type in HINT.
 
 use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
@@ -64,8 +63,8 @@ impl SqlError {
     }
 }
 
-/// Runs what reads tables under row security. A policy whose function finds nothing under the fixed
-/// search_path raises errors that name neither: they get a hint.
+/// Runs `read`, which reads tables under row security. A policy's function that depends on the caller's search_path
+/// fails under the fixed one with an error that names neither the policy nor the search_path: it gets a hint.
 pub fn with_policy_hint<T>(row_security: bool, read: impl FnOnce() -> T) -> T {
     if !row_security {
         return read();

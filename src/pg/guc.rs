@@ -13,10 +13,10 @@ static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static MAX_NODES: GucSetting<i32> = GucSetting::<i32>::new(MAX_NODES_LIMIT as i32);
 
-/// Set by a check hook: the server took a value that somebody gave.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Set by a check hook: the server accepted a value that is not the built-in default.
+static VALUE_ACCEPTED: AtomicBool = AtomicBool::new(false);
 
-/// What a path is replaced by where a session tried to set it: no file has this name.
+/// Replaces a path that a session tried to set: no file has this name.
 const REFUSED_PATH: &CStr = c"refused: this session tried to set it";
 
 /// Registers the settings; called once when the library is loaded.
@@ -87,15 +87,15 @@ fn in_parallel(flags: GucFlags) -> GucFlags {
     GucFlags::from_bits_retain(flags.bits() | pg_sys::GUC_ALLOW_IN_PARALLEL as i32)
 }
 
-/// Defines a setting, and fails closed where its configured value was lost: until the library is
-/// loaded anybody can set the name for his session, which hides the configured value; the server
-/// then refuses that value and would go on with the built-in default.
+/// Defines a setting, and fails closed where its configured value is lost: until the library is loaded any role
+/// can set the name for its session, which hides the configured value. The server then rejects the session's
+/// value and would use the built-in default.
 fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'static CStr)) {
     // SAFETY: looks a setting up by name; a missing one gives NULL.
     let was_set = unsafe { !pg_sys::GetConfigOption(name.as_ptr(), true, false).is_null() };
-    TAKEN.store(false, Ordering::Relaxed);
+    VALUE_ACCEPTED.store(false, Ordering::Relaxed);
     define(name);
-    if was_set && !TAKEN.load(Ordering::Relaxed) {
+    if was_set && !VALUE_ACCEPTED.load(Ordering::Relaxed) {
         // SAFETY: the setting exists by now and takes this value. An override outlasts reloads and
         // is handed on to parallel workers.
         unsafe {
@@ -129,7 +129,7 @@ unsafe extern "C-unwind" fn note_string(
 
 fn note(source: pg_sys::GucSource::Type) -> bool {
     if source != pg_sys::GucSource::PGC_S_DEFAULT {
-        TAKEN.store(true, Ordering::Relaxed);
+        VALUE_ACCEPTED.store(true, Ordering::Relaxed);
     }
     true
 }
@@ -145,17 +145,17 @@ fn reserve_prefix() {
 pub struct PathSetting {
     /// The setting's name.
     pub name: &'static str,
-    /// What it says.
-    pub path: Path,
+    /// Its value.
+    pub path: ConfiguredPath,
 }
 
-/// What a setting that names a file says.
-pub enum Path {
+/// The value of a setting that names a file.
+pub enum ConfiguredPath {
     /// No file is named.
     Unset,
     /// A file.
     File(String),
-    /// The session tried to set it, which hides what is configured.
+    /// The session tried to set it, which hides the configured value.
     Refused,
 }
 
@@ -172,14 +172,14 @@ pub fn v2_secret_file() -> PathSetting {
 fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSetting {
     let value = setting.get().unwrap_or_default();
     let path = match value.as_c_str() {
-        value if value.is_empty() => Path::Unset,
-        value if value == REFUSED_PATH => Path::Refused,
-        value => Path::File(value.to_string_lossy().into_owned()),
+        value if value.is_empty() => ConfiguredPath::Unset,
+        value if value == REFUSED_PATH => ConfiguredPath::Refused,
+        value => ConfiguredPath::File(value.to_string_lossy().into_owned()),
     };
     PathSetting { name, path }
 }
 
-/// The largest max_nodes a slice may be taken with.
+/// The largest max_nodes that a slice may be taken with.
 pub fn max_nodes_limit() -> u32 {
     MAX_NODES.get().unsigned_abs()
 }

@@ -1,4 +1,4 @@
-//! Who asks, and under what circumstances.
+//! The calling role, and what an attestation states about the call.
 
 use kernel::trust::attestation::Circumstances;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -8,12 +8,12 @@ use super::error::SqlError;
 use crate::pg::tables::graph::Graph;
 use crate::pg::tables::relation;
 
-/// Answers a cancel or a timeout. To be called at least every 256 steps.
+/// Processes a cancel or a timeout. To be called at least every 256 steps.
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// Whose rights apply when a slice is begun.
+/// The role and the rights that a slice is begun with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     role: pg_sys::Oid,
@@ -27,7 +27,7 @@ impl Caller {
         Caller { role: current_role(), rls: row_security_applies(graph) }
     }
 
-    /// The circumstances of a slice this caller began.
+    /// The circumstances of a slice that this caller began.
     ///
     /// # Errors
     /// 55000 when the rights are no longer those the slice was begun with: a function of a row
@@ -45,7 +45,7 @@ impl Caller {
         })
     }
 
-    /// Refuses to go on under another role.
+    /// Checks that the role is still the same.
     ///
     /// # Errors
     /// 55000.
@@ -84,8 +84,8 @@ pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
     status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }
 
-/// pg_authid, pg_auth_members and pg_database: what is signed is a role's name, and its attributes and memberships
-/// decide whether row security applies to it. A database's owner is a member of pg_database_owner.
+/// pg_authid, pg_auth_members and pg_database: an attestation contains the role's name, and its attributes and
+/// memberships decide whether row security applies to it. A database's owner is a member of pg_database_owner.
 const ROLES: [pg_sys::Oid; 3] = [
     pg_sys::AuthIdRelationId,
     pg_sys::Oid::from_u32(1261), // AuthMemRelationId
@@ -93,7 +93,7 @@ const ROLES: [pg_sys::Oid; 3] = [
 ];
 
 /// Whether this transaction may have changed what is signed: the graph, or roles. Writers and DDL hold their locks
-/// to the end; a rolled back savepoint gives them back together with the changes.
+/// to its end; rolling back a savepoint releases them together with the changes.
 fn may_have_changed(graph: &Graph) -> bool {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
     let (xid, worker) =
@@ -101,8 +101,8 @@ fn may_have_changed(graph: &Graph) -> bool {
     if xid == pg_sys::InvalidTransactionId {
         return false;
     }
-    // A parallel worker knows the leader's XID but not its locks; renaming an enum's label takes
-    // no lock on the tables.
+    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the
+    // tables.
     worker
         || graph.has_enum()
         || ROLES.into_iter().any(relation::is_locked_for_writing)

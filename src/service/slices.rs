@@ -184,7 +184,7 @@ impl ExportStream {
             if bytes < AHEAD_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         self.taken += self.ready.len();
-        // Where row security applies, what is read for slices that are then not taken is read in vain.
+        // Grows gradually, so that an early stop wastes little.
         let fitting = self.ready.len() * AHEAD_BYTES / bytes.max(1);
         self.ahead = fitting.min(2 * self.ahead).clamp(1, AHEAD);
         Ok(())

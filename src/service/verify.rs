@@ -20,7 +20,7 @@ pub fn keys() -> Result<Keys, SqlError> {
     Keys::load(Graph::current_name())
 }
 
-/// What verification says of an export's text; "" is no export.
+/// The result of verifying an export's text; "" is malformed.
 ///
 /// # Errors
 /// As [`keys`].
@@ -39,11 +39,11 @@ pub fn verify_token(token: &str, fields: &TokenFields<'_>) -> Result<bool, SqlEr
         || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token)))
 }
 
-/// Why an export cannot be compared with the slice taken now: a word, and what it is about.
+/// Why an export cannot be compared with the slice taken now.
 pub struct Unreplayable {
-    /// The word.
+    /// A stable word.
     pub reason: &'static str,
-    /// What it is about.
+    /// The value that the reason refers to.
     pub about: Option<String>,
 }
 

@@ -52,7 +52,7 @@ impl RecorderBinding {
     }
 }
 
-/// A mapping of columns as it was given; no mapping is null.
+/// A mapping of columns as JSON; null where none was given.
 ///
 /// # Errors
 /// 22023 where it holds a number out of range or is nested too deeply.

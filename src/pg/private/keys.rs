@@ -13,7 +13,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use zeroize::Zeroizing;
 
 use crate::pg::error::SqlError;
-use crate::pg::guc::{self, Path, PathSetting};
+use crate::pg::guc::{self, ConfiguredPath, PathSetting};
 use crate::pg::private::private_table::{
     REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers,
 };
@@ -26,12 +26,12 @@ const SECRET_MAX_BYTES: u64 = 4096;
 pub struct Keys {
     graph: String,
     stored: Rc<Stored>,
-    /// The root of every epoch, when a file holds it.
+    /// The root of every epoch, when it comes from a file.
     file: Option<Secret>,
     shared_v2: Option<Secret>,
 }
 
-/// What the private tables hold.
+/// The rows of the private tables.
 struct Stored {
     /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
     epochs: Vec<(u32, Option<Secret>)>,
@@ -61,12 +61,13 @@ impl Stored {
 }
 
 impl Keys {
-    /// The keys, of which those in files are read each time.
+    /// The keys of now. Files are read each time.
     ///
     /// # Errors
     /// 55000 when a key file is named and not usable.
     pub fn load(graph: String) -> Result<Self, SqlError> {
-        let stored = STORED.with(|kept| kept.get_or_make(|| Ok::<_, SqlError>(Stored::read())))?;
+        let stored =
+            STORED.with(|cache| cache.get_or_compute(|| Ok::<_, SqlError>(Stored::read())))?;
         let file = read_secret(guc::root_key_file())?;
         let shared_v2 = read_secret(guc::v2_secret_file())?;
         if let (Some(root), Some(shared)) = (&file, &shared_v2)
@@ -142,8 +143,8 @@ impl KeyRing for Keys {
     }
 }
 
-/// Begins an epoch, one past the epoch that signs now. With a key file it gets no root of its own:
-/// then there is nothing to fall back to. The caller must hold admin rights.
+/// Begins an epoch, one past the epoch that signs now. With a key file the epoch gets no root in
+/// the database. The caller must have admin rights.
 ///
 /// # Errors
 /// As [`Keys::load`].
@@ -174,15 +175,15 @@ fn random_root() -> Result<Zeroizing<[u8; SECRET_MIN_BYTES]>, SqlError> {
     }
 }
 
-/// The secret in the file that a setting names. Its path is for superusers, so no message has it.
+/// The secret in the file that a setting names. Only superusers may see the path, so no message has it.
 fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
     let path = match setting.path {
-        Path::Unset => return Ok(None),
-        Path::Refused => {
+        ConfiguredPath::Unset => return Ok(None),
+        ConfiguredPath::Refused => {
             return Err(unavailable(format!("this session tried to set {}", setting.name))
                 .hint("Connect again without setting it."));
         }
-        Path::File(path) => path,
+        ConfiguredPath::File(path) => path,
     };
     let refuse = |why: String| {
         Err(unavailable(format!("the file named by {} {why}", setting.name)).hint(
@@ -190,7 +191,7 @@ fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
              (chmod 600).",
         ))
     };
-    // Not blocking: a pipe nobody writes to would hang the backend.
+    // Not blocking: opening a pipe without a writer would hang the backend.
     let mut file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) => return refuse(format!("cannot be opened: {error}")),
@@ -199,7 +200,7 @@ fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
     if !metadata.is_file() {
         return refuse("is not a regular file".to_owned());
     }
-    // As for the server's SSL key: root may lend a file to the server's group.
+    // As for the server's SSL key: a file of root may be readable by the server's group.
     let lent = metadata.uid() == 0 && metadata.mode() & 0o037 == 0;
     if metadata.mode() & 0o077 != 0 && !lent {
         return refuse("can be read by others".to_owned());

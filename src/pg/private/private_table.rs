@@ -54,7 +54,7 @@ const ANNOUNCED: [PrivateTable; 3] = [BINDING, ROOT_KEYS, REVOKED_KEYS];
 impl PrivateTable {
     /// Its OID.
     ///
-    /// Raises 42P01 where the extension has no such table: another one of the name is somebody's.
+    /// Raises 42P01 where the extension has no such table, even if another one has the name.
     pub fn oid(&self) -> pg_sys::Oid {
         // SAFETY: look-ups in the catalog; a missing schema, table or extension gives InvalidOid.
         let (oid, owned) = unsafe {
@@ -98,7 +98,7 @@ impl PrivateTable {
         .hint("Run CREATE EXTENSION graph_kernel.")
     }
 
-    /// What `read` makes of each row, in no order.
+    /// The results of `read` for each row, in no order.
     pub fn scan<T>(&self, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
         // SAFETY: the relation is open and the scan's tuple valid while `read` looks at it. A NULL
         // snapshot makes this a catalog scan.
@@ -181,15 +181,15 @@ impl PrivateRow {
     }
 }
 
-/// Whether this transaction may have written to a table whose changes are announced. It sees its rows at once, and
-/// announces them at the end of the statement.
+/// Whether this transaction may have written to a table whose changes are announced. It sees its own rows at once,
+/// but the invalidation is sent at the end of the statement.
 pub fn may_be_changing() -> bool {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
     let has_xid = unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId };
     has_xid && ANNOUNCED.iter().any(|table| relation::is_locked_for_writing(table.oid()))
 }
 
-/// Keeps other writers out of a table to the transaction's end.
+/// Locks a table against other writers to the transaction's end.
 pub fn lock_against_writers(table: &PrivateTable) {
     // SAFETY: any OID may be locked.
     unsafe { pg_sys::LockRelationOid(table.oid(), pg_sys::ExclusiveLock as i32) };
@@ -238,6 +238,6 @@ fn announce_change(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
         let trigger: *mut pg_sys::TriggerData = (*fcinfo).context.cast();
         relation::announce_change((*(*trigger).tg_relation).rd_id);
     }
-    // What an AFTER trigger returns is not looked at; a null pointer that is not SQL NULL.
+    // The result of an AFTER trigger is ignored; this is a null pointer that is not SQL NULL.
     pgrx::Internal::from(Some(pg_sys::Datum::null()))
 }

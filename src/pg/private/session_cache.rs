@@ -1,41 +1,41 @@
-//! What is made of the catalog and of the private tables that announce changes, kept while none has changed.
+//! Values that a backend derives from the catalog and the private tables, cached until one of those changes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::pg::private::private_table;
-use crate::pg::tables::relation::{catalog_generation, take_in_changes};
+use crate::pg::tables::relation::{accept_invalidations, catalog_generation};
 
-/// A value and the generation of the catalog that it was made in.
+/// A cached value, and the generation of the catalog that it was computed in.
 pub struct SessionCache<T>(Cell<Option<(u64, Rc<T>)>>);
 
 impl<T> SessionCache<T> {
-    /// Nothing kept.
+    /// An empty cache.
     pub const fn new() -> Self {
         SessionCache(Cell::new(None))
     }
 
-    /// What is kept, if it still holds after the latest news.
+    /// The cached value, unless an invalidation arrived since.
     pub fn get(&self) -> Option<Rc<T>> {
-        take_in_changes();
-        let kept = self.0.take().filter(|(made_in, _)| *made_in == catalog_generation());
-        let value = kept.as_ref().map(|(_, value)| Rc::clone(value));
-        self.0.set(kept);
+        accept_invalidations();
+        let cached = self.0.take().filter(|(computed_in, _)| *computed_in == catalog_generation());
+        let value = cached.as_ref().map(|(_, value)| Rc::clone(value));
+        self.0.set(cached);
         value.filter(|_| !private_table::may_be_changing())
     }
 
-    /// What is kept, or else what `make` makes.
+    /// The cached value, or else what `compute` returns.
     ///
     /// # Errors
-    /// As `make`.
-    pub fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Rc<T>, E> {
+    /// As `compute`.
+    pub fn get_or_compute<E>(&self, compute: impl FnOnce() -> Result<T, E>) -> Result<Rc<T>, E> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        // Taken first: what is made while news come is made anew.
+        // Read first: a value that is computed while an invalidation arrives must not be cached as valid.
         let generation = catalog_generation();
-        let value = Rc::new(make()?);
-        // A statement that fails takes its rows back and announces nothing.
+        let value = Rc::new(compute()?);
+        // Own rows that are not announced yet are rolled back without an announcement if the statement fails.
         if !private_table::may_be_changing() {
             self.0.set(Some((generation, Rc::clone(&value))));
         }

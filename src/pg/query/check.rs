@@ -1,8 +1,8 @@
-//! What a statement would read and run: looked at after each planning, as it is parsed by names.
+//! Checks what a statement would read and call, after each planning, since it is parsed by names.
 //!
 //! A schema can be renamed while the tables in it are locked, and another table or a view put in its place. So
 //! the tables of the analysed query are compared with those that were locked and checked. What row security adds
-//! to it is left out: it is the tables' owner's, and runs with the caller's rights like any policy.
+//! to it is not compared: it comes from the tables' owner, and runs with the caller's rights like any policy.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -14,12 +14,12 @@ use super::statement::Statement;
 use crate::pg::error::SqlError;
 use crate::pg::tables::relation::{self, StorageError};
 
-/// What a query names, beside what row security adds.
+/// The relations and functions that a query refers to, without those that row security adds.
 #[derive(Default)]
-struct Named {
+struct QueryReferences {
     /// Tables, in the order of the text.
     tables: Vec<pg_sys::Oid>,
-    /// A relation that is no table, such as a view, or a part that none of our statements has.
+    /// A relation that is not a table, such as a view, or a query part that no statement of sql/queries has.
     is_other: bool,
     /// A function that a plain role may have written.
     foreign: Option<pg_sys::Oid>,
@@ -37,13 +37,13 @@ pub(super) unsafe fn check_query(
     query: *mut pg_sys::Query,
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    let mut named = Named::default();
+    let mut named = QueryReferences::default();
     // SAFETY: as the caller vouches for.
     unsafe { walk_query(query, &mut named) };
     // SAFETY: as above.
     let command = unsafe { (*query).commandType };
     let reads = command == pg_sys::CmdType::CMD_SELECT;
-    // Who inserts runs the defaults, constraints and triggers of the table's owner by that.
+    // An INSERT always runs the defaults, constraints and triggers of the table's owner.
     let inserts = command == pg_sys::CmdType::CMD_INSERT;
     if named.is_other || named.foreign.is_some() && !inserts || !statement.names(&named.tables) {
         return Err(replaced());
@@ -75,7 +75,7 @@ fn changed(what: &str) -> SqlError {
 /// # Safety
 /// `expression` points to an expression tree or is NULL.
 pub unsafe fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
-    let mut named = Named::default();
+    let mut named = QueryReferences::default();
     // SAFETY: as the caller vouches for.
     unsafe { walk(expression, (&raw mut named).cast()) };
     named.foreign
@@ -108,7 +108,7 @@ fn is_foreign(function: pg_sys::Oid) -> bool {
 
 /// # Safety
 /// `query` points to an analysed query.
-unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut Named) {
+unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut QueryReferences) {
     // SAFETY: a query's range table is a list of entries; an entry has the fields of its kind.
     unsafe {
         for entry in PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable).iter_ptr() {
@@ -138,7 +138,7 @@ unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut Named) {
                 _ => named.is_other = true,
             }
         }
-        // What our statements have. Checks that row security adds to a write are its own.
+        // The parts that statements of sql/queries have. Row security adds checks to a write.
         let query = &*query;
         let parts: [*mut pg_sys::Node; 7] = [
             query.targetList.cast(),
@@ -162,7 +162,7 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     if node.is_null() {
         return false;
     }
-    // SAFETY: `context` is the Named that every walk here is begun with; a node of this tag is a Query.
+    // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
     unsafe {
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
@@ -180,7 +180,7 @@ unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c
     let foreign = is_foreign(function);
     if foreign {
         // SAFETY: as in `walk`.
-        unsafe { (*context.cast::<Named>()).foreign = Some(function) };
+        unsafe { (*context.cast::<QueryReferences>()).foreign = Some(function) };
     }
     foreign
 }
@@ -188,7 +188,7 @@ unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c
 type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
 /// # Safety
-/// `node` is part of an analysed query, `context` a [`Named`].
+/// `node` is part of an analysed query, `context` a [`QueryReferences`].
 unsafe fn expression_tree_walker(
     node: *mut pg_sys::Node,
     walker: Walker,

@@ -1,7 +1,7 @@
-//! Statements that run: once, or started once and asked for batch after batch.
+//! Execution of statements: once, or started once and run again for each batch of ids.
 //!
-//! Starting a statement costs as much as five index probes, and a slice knows which turns to ask for
-//! only when it has seen others. A statement over batches has four parameters: `$1` and `$2` uuid[], the ids of
+//! Starting a statement costs as much as five index probes, and an expansion learns which turns it needs
+//! only from others. A statement over batches has four parameters: `$1` and `$2` uuid[], the ids of
 //! a batch, and `$3` and `$4` uuid, the least and the greatest of all of them.
 
 use std::cell::{Cell, RefCell};
@@ -66,16 +66,16 @@ impl CallingQuery {
     }
 }
 
-/// A statement that is suspended between its rows. It keeps the snapshot it was opened with, and ends with its
-/// last row, or with the query that calls the function: PostgreSQL tells when that ends or begins anew, and does
-/// not where it failed, for then what the statement held is given back with the failed query's resources.
+/// A statement that is suspended between its rows. It keeps the snapshot it was opened with. It is ended after its
+/// last row, or by a callback when the calling query ends or is rescanned. After a failure there is no callback:
+/// the statement's resources are released with those of the failed query.
 pub struct Cursor {
-    /// `None` behind the last row.
+    /// `None` after the last row.
     suspended: Option<*mut Suspended>,
     place: Place,
 }
 
-/// What ends with the calling query. It lies in its own memory context, below that query's.
+/// The state that ends with the calling query, in a memory context of its own below that query's.
 struct Suspended {
     execution: Execution,
     context: MemoryContext,
@@ -120,7 +120,7 @@ impl Cursor {
             sink(row);
             ControlFlow::Continue(())
         };
-        // SAFETY: see `open`. Behind the last row it is ended here, and the server no longer told to.
+        // SAFETY: see `open`. After the last row it is ended here, and the callback is unregistered.
         unsafe {
             (*suspended).execution.run(1, &mut sink);
             if !found {
@@ -150,8 +150,7 @@ thread_local! {
     static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A suspended statement's place among the savepoints of the transaction. Rolling back the one that it was begun
-/// under takes what it reads by.
+/// The subtransaction that a suspended statement belongs to. Rolling it back releases the statement's resources.
 struct Place(u64);
 
 impl Place {
@@ -176,7 +175,7 @@ impl Drop for Place {
     }
 }
 
-/// Starts to follow savepoints; called once when the library is loaded.
+/// Registers the callback that follows savepoints; called once when the library is loaded.
 pub fn watch_savepoints() {
     // SAFETY: the callback touches thread-local state alone.
     unsafe { pg_sys::RegisterSubXactCallback(Some(follow_savepoint), null_mut()) };
@@ -212,9 +211,9 @@ impl<'a> BatchStatement<'a> {
         BatchStatement { statement, started: None }
     }
 
-    /// Hands each row for these ids, and those others, to `sink`, read on the snapshot of the first batch.
+    /// Hands each row for `batch`, the two lists of ids, to `sink`, read on the snapshot of the first batch.
     pub fn ask(&mut self, batch: [&[TurnId]; 2], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
-        // Put back only after an answer without an error.
+        // Not put back after an error.
         let mut started =
             self.started.take().unwrap_or_else(|| Execution::start(self.statement, &WIDEST));
         started.answer(batch, &mut sink);
@@ -224,7 +223,7 @@ impl<'a> BatchStatement<'a> {
 
 impl Drop for BatchStatement<'_> {
     fn drop(&mut self) {
-        // After an error the (sub)transaction's abort gives everything back.
+        // After an error the (sub)transaction's abort releases everything.
         if !std::thread::panicking()
             && let Some(started) = self.started.take()
         {
@@ -233,7 +232,7 @@ impl Drop for BatchStatement<'_> {
     }
 }
 
-/// At the start nothing may be left out that a later batch asks for: partitions are pruned then.
+/// The parameters at the start, where partitions are pruned: no partition that a later batch needs may be left out.
 const WIDEST: [Argument<'_>; 4] = [
     Argument::Ids(&[]),
     Argument::Ids(&[]),
@@ -241,7 +240,7 @@ const WIDEST: [Argument<'_>; 4] = [
     Argument::Id(TurnId::max()),
 ];
 
-/// A started statement. No portal: nothing in SQL has a name for it.
+/// A started statement. It is not a portal, so that SQL cannot close or replace it by name.
 struct Execution {
     desc: *mut pg_sys::QueryDesc,
     cached: *mut pg_sys::CachedPlan,
@@ -256,8 +255,8 @@ impl Execution {
         let cached = plan.cached(statement, parameters).or_raise();
         // SAFETY: everything is made in the current context and for the current resource owner, those of the
         // function that the server called, or of the query that called it: both outlive the execution. After
-        // an error the transaction's abort gives all of it back. The text is a copy, as the plan may be let go
-        // of; what was taken of it here is not freed before it is released.
+        // an error the transaction's abort releases all of it. The text is a copy, as the plan may be dropped from
+        // the cache meanwhile; the server's plan is not freed before it is released.
         unsafe {
             let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
             let desc = pg_sys::CreateQueryDesc(
@@ -279,7 +278,7 @@ impl Execution {
 
     /// Ends the statement; one that wrote fires its triggers.
     fn finish(self) {
-        // SAFETY: what `start` made, each given back once, for the same resource owner.
+        // SAFETY: what `start` made, each released once, for the same resource owner.
         unsafe {
             pg_sys::ExecutorFinish(self.desc);
             pg_sys::ExecutorEnd(self.desc);
@@ -293,7 +292,7 @@ impl Execution {
         unsafe { (*self.desc).operation != pg_sys::CmdType::CMD_SELECT }
     }
 
-    /// Runs until there were so many rows, or the sink asks for no more.
+    /// Runs until `most` rows were returned, or the sink breaks.
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
         let mut receiver = Receiver::new(self.columns, sink);
         // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
@@ -346,9 +345,9 @@ impl Execution {
         }
     }
 
-    /// Begins the scans anew. The executor does not notice that the statement's parameters have changed and
-    /// then goes by those of row security's subqueries: were they not said to have changed, the partitions
-    /// that the first batch needed would be taken for those that all need.
+    /// Restarts the scans. The executor does not notice that external parameters have changed. Row security's
+    /// subqueries have executor parameters, and partitions are pruned again only where those are marked as
+    /// changed, so all are.
     fn rewind(&self) {
         // SAFETY: the statement is started. Its planned statement lists the types of the executor's parameters,
         // and the set is the plan state's, which frees it.
@@ -364,10 +363,10 @@ impl Execution {
     }
 }
 
-/// All rows, as the executor is told.
+/// No limit on the number of rows, for the executor.
 const ALL: u64 = 0;
 
-/// A memory context for one statement. The one above frees it, too.
+/// A memory context for one statement, freed with its parent at the latest.
 #[derive(Clone, Copy)]
 struct MemoryContext {
     context: pg_sys::MemoryContext,
@@ -375,7 +374,7 @@ struct MemoryContext {
 }
 
 impl MemoryContext {
-    /// Makes it and goes into it.
+    /// Creates it and switches to it.
     fn begin_below(parent: pg_sys::MemoryContext) -> Self {
         // SAFETY: the new context is a child of one that outlives it.
         unsafe {
@@ -392,7 +391,7 @@ impl MemoryContext {
         }
     }
 
-    /// Goes back to the context before it.
+    /// Switches back to the context that was current before.
     fn leave(self) {
         // SAFETY: the context that was current before still is there.
         unsafe { pg_sys::MemoryContextSwitchTo(self.before) };

@@ -1,4 +1,4 @@
-//! Plans, kept for as long as the backend.
+//! Plans, cached for the backend's life.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,26 +12,26 @@ use super::check::{analysed, check_query, replaced};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::error::SqlError;
 
-/// SessionCache plans are few: some statements for each shape of a graph this backend has read.
+/// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
 
 thread_local! {
-    static PLANS: RefCell<KeptPlans> = RefCell::default();
+    static PLANS: RefCell<PlanCache> = RefCell::default();
 }
 
-/// Plans by statement; the one that was not used for longest makes room.
+/// Plans by statement text; the least recently used one is dropped when there are too many.
 #[derive(Default)]
-struct KeptPlans {
+struct PlanCache {
     by_text: HashMap<String, (u64, Rc<Plan>)>,
     uses: u64,
 }
 
-impl KeptPlans {
+impl PlanCache {
     fn get(&mut self, text: &str) -> Option<Rc<Plan>> {
         self.uses += 1;
         let (last_use, plan) = self.by_text.get_mut(text)?;
-        // What a function that is called while planning asks has a plan of its own: analysing it anew would
-        // change the query under the planner, and what is checked after.
+        // A function that is called during planning may run the same statement. It gets a plan of its own:
+        // analysing this one again would change the query that is being planned and then checked.
         if plan.is_planning.get() {
             return None;
         }
@@ -54,7 +54,7 @@ impl KeptPlans {
 pub(super) struct Plan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
-    /// For whom it was last made.
+    /// The role, and whether row security is on, that it was last planned for.
     made_for: Cell<Option<(pg_sys::Oid, bool)>>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
@@ -62,10 +62,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The statement's plan, kept from now on.
+    /// The statement's plan, cached from now on.
     pub(super) fn of(statement: &Statement, arguments: &[Argument<'_>]) -> Rc<Self> {
-        let kept = PLANS.with_borrow_mut(|plans| plans.get(&statement.text));
-        kept.unwrap_or_else(|| {
+        let cached = PLANS.with_borrow_mut(|plans| plans.get(&statement.text));
+        cached.unwrap_or_else(|| {
             let plan = Rc::new(Self::prepare(statement, arguments));
             PLANS.with_borrow_mut(|plans| plans.keep(&statement.text, &plan));
             plan
@@ -101,7 +101,7 @@ impl Plan {
         }
     }
 
-    /// The server's plan, made anew where it does not hold, and checked; to be released by the current
+    /// The server's plan, planned again where it is not valid, and checked; to be released by the current
     /// resource owner.
     ///
     /// # Errors
@@ -116,19 +116,19 @@ impl Plan {
             Planning::EachTime => parameters,
             Planning::Once | Planning::Probing => null_mut(),
         };
-        // SAFETY: the source is kept. After an error the (sub)transaction's abort unmakes the settings, and
-        // this plan is not used again.
+        // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
+        // settings, and this plan is not used again.
         let cached = unsafe {
             let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
             let cached = || pg_sys::GetCachedPlan(source, parameters, owner, null_mut());
-            let kept = self.holds().then(cached);
-            match kept {
-                Some(kept) if self.is_checked(kept) => kept,
+            let current = self.is_valid().then(cached);
+            match current {
+                Some(current) if self.is_checked(current) => current,
                 // None, or one that the server has made in its place, without the settings.
-                kept => {
-                    if let Some(kept) = kept {
-                        (*kept).is_valid = false;
-                        pg_sys::ReleaseCachedPlan(kept, owner);
+                current => {
+                    if let Some(current) = current {
+                        (*current).is_valid = false;
+                        pg_sys::ReleaseCachedPlan(current, owner);
                     }
                     self.is_planning.set(true);
                     let level = pg_sys::NewGUCNestLevel();
@@ -155,8 +155,8 @@ impl Plan {
         self.checked.borrow().as_ref().is_some_and(|(of, _)| *of == generation)
     }
 
-    /// Checks a plan that was not checked before, and whether it is for the statement's tables: a text names
-    /// them, and a name can have gone to another table.
+    /// Checks a plan that was not checked before, and that it reads the statement's tables: the text has only
+    /// their names, which other tables may have taken since.
     fn check(
         &self,
         statement: &Statement,
@@ -178,10 +178,9 @@ impl Plan {
         }
     }
 
-    /// Whether the server would use its plan as it is. Settings made at each call would cost a small slice
-    /// about one per cent.
-    fn holds(&self) -> bool {
-        // SAFETY: a kept plan has one source, which lives as long as it.
+    /// Whether the server would use its plan as it is: then the settings need not be changed for the call.
+    fn is_valid(&self) -> bool {
+        // SAFETY: a saved plan has one source, which lives as long as it.
         unsafe {
             let source = self.source();
             let plan = (*source).gplan;
@@ -193,7 +192,7 @@ impl Plan {
     }
 
     fn source(&self) -> *mut pg_sys::CachedPlanSource {
-        // SAFETY: a kept plan has a list of one source; both live as long as it.
+        // SAFETY: a saved plan has a list of one source; both live as long as it.
         unsafe {
             let sources = pg_sys::SPI_plan_get_plan_sources(self.plan.as_ptr());
             let source = PgList::<pg_sys::CachedPlanSource>::from_pg(sources).get_ptr(0);
@@ -204,20 +203,20 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        // SAFETY: the plan was kept by SPI_keepplan and is freed once; no statement runs on it,
+        // SAFETY: the plan was saved by SPI_keepplan and is freed once; no statement runs on it,
         // as a running one holds its own Rc.
         unsafe { pg_sys::SPI_freeplan(self.plan.as_ptr()) };
     }
 }
 
-/// What a plan depends on beside the catalog and the search_path, which is fixed.
+/// What a plan depends on besides the catalog and the search_path, which is fixed.
 fn planned_for() -> (pg_sys::Oid, bool) {
     // SAFETY: reads the session's state.
     unsafe { (pg_sys::GetUserId(), pg_sys::row_security) }
 }
 
-/// What the planner must not use. A CHECK constraint may call a function of its table's owner, which must not
-/// decide what is read.
+/// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
+/// must not decide which partitions are read.
 fn settings(planning: Planning) -> &'static [&'static CStr] {
     const PROBING: [&CStr; 5] = [
         c"constraint_exclusion",
@@ -249,7 +248,7 @@ fn switch_off(setting: &CStr) {
     }
 }
 
-/// A connection to SPI, ended when it goes out of scope.
+/// A connection to SPI, closed when it is dropped.
 struct Connection;
 
 impl Connection {
@@ -263,7 +262,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // After an error the (sub)transaction's abort ends the connection itself.
+        // After an error the (sub)transaction's abort closes the connection.
         if !std::thread::panicking() {
             // SAFETY: pairs with SPI_connect above, on the same nesting level.
             unsafe { pg_sys::SPI_finish() };

@@ -1,4 +1,4 @@
-//! Rows as they come from the executor, each column read as the type that was compared beforehand.
+//! Rows from the executor. Each column is read as the type that the row's descriptor was checked to have.
 
 use std::ffi::c_int;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crate::pg::tables::relation::type_name;
 pub(super) const ARRAY_HEADER: usize =
     (size_of::<pg_sys::ArrayType>() + 2 * size_of::<c_int>()).next_multiple_of(8);
 
-/// What a column of a statement holds.
+/// The type of a column of a statement's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// `uuid`
@@ -123,15 +123,14 @@ unsafe extern "C-unwind" fn receive_slot(
 #[pg_guard]
 unsafe extern "C-unwind" fn do_nothing(_receiver: *mut pg_sys::DestReceiver) {}
 
-/// One row of an answer, valid while its sink runs. Columns count from 0; a column is read by the getter of
-/// what it holds.
+/// One row, valid while its sink runs. Columns count from 0; a column is read by the getter of its type.
 pub struct Row {
     slot: *mut pg_sys::TupleTableSlot,
     columns: &'static [Column],
 }
 
 impl Row {
-    /// The value of a column that holds this; `None` for NULL.
+    /// The value of a column of this type; `None` for NULL.
     fn datum(&self, column: usize, holds: Column) -> Option<pg_sys::Datum> {
         assert_eq!(self.columns[column], holds, "a column is read as what it holds");
         // SAFETY: `receive_slot` has deformed as many columns as `columns` has.

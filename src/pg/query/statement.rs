@@ -1,4 +1,4 @@
-//! What is asked: a statement's text, the relations it names, the columns it gives, and its arguments.
+//! A statement: its text, the tables it names, the columns of its rows, and its arguments.
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -20,21 +20,28 @@ pub struct Template {
     pub planning: Planning,
 }
 
+impl Template {
+    /// A statement of sql/queries.
+    pub const fn new(text: &'static str, columns: &'static [Column], planning: Planning) -> Self {
+        Template { text, columns, planning }
+    }
+}
+
 /// How a statement is planned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Planning {
     /// Once, whatever its arguments are.
     Once,
-    /// Once, to probe indexes: it asks by ids. Estimates for a graph with hubs would have it scan the tables,
-    /// compile that, and remember rows that do not come again.
+    /// Once, to probe indexes: it asks by ids. With the estimates for a graph with hubs the planner would scan the
+    /// tables, use JIT, and memoize rows that are never asked for twice.
     Probing,
-    /// For its arguments each time: how many rows are wanted decides which plan is good.
+    /// Each time, for its arguments: which plan is good depends on how many rows are wanted.
     EachTime,
 }
 
 /// A statement with its names filled in.
 pub struct Statement {
-    /// Its text; what it depends on beside the search_path, which is fixed.
+    /// Its text.
     pub(super) text: String,
     /// The tables that it names, in the order of the text: they are locked and checked.
     pub(super) tables: Vec<NamedTable>,
@@ -47,7 +54,7 @@ pub struct NamedTable {
     /// Its OID.
     pub oid: pg_sys::Oid,
     /// Its columns as they were looked up.
-    pub columns: Rc<[relation::Column]>,
+    pub columns: Rc<[relation::TableColumn]>,
 }
 
 impl Statement {

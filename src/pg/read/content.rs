@@ -14,29 +14,29 @@ use crate::pg::tables::relation::quote;
 /// Turns whose hash is missing or not that of their content. `{stale}` in the statements.
 const STALE: &str = include_str!("../../../sql/queries/stale.sql");
 
-const AUDIT: Template = Template {
-    text: include_str!("../../../sql/queries/content_audit.sql"),
-    columns: &[Column::Id, Column::Text, Column::Text],
-    planning: Planning::EachTime,
-};
+const AUDIT: Template = Template::new(
+    include_str!("../../../sql/queries/content_audit.sql"),
+    &[Column::Id, Column::Text, Column::Text],
+    Planning::EachTime,
+);
 
-const PAGE: Template = Template {
-    text: include_str!("../../../sql/queries/content_page.sql"),
-    columns: &[Column::Id, Column::Boolean],
-    planning: Planning::EachTime,
-};
+const PAGE: Template = Template::new(
+    include_str!("../../../sql/queries/content_page.sql"),
+    &[Column::Id, Column::Boolean],
+    Planning::EachTime,
+);
 
-const LOCK: Template = Template {
-    text: include_str!("../../../sql/queries/content_lock.sql"),
-    columns: &[Column::Id],
-    planning: Planning::Probing,
-};
+const LOCK: Template = Template::new(
+    include_str!("../../../sql/queries/content_lock.sql"),
+    &[Column::Id],
+    Planning::Probing,
+);
 
-const REHASH: Template = Template {
-    text: include_str!("../../../sql/queries/content_rehash.sql"),
-    columns: &[Column::Id],
-    planning: Planning::Probing,
-};
+const REHASH: Template = Template::new(
+    include_str!("../../../sql/queries/content_rehash.sql"),
+    &[Column::Id],
+    Planning::Probing,
+);
 
 /// The contents of a graph, read and written with the caller's rights.
 pub struct Contents<'a> {
@@ -45,7 +45,7 @@ pub struct Contents<'a> {
     hash_column: String,
 }
 
-/// Some turns, by ascending id.
+/// A page of turns, by ascending id.
 pub struct Page {
     /// How many there are.
     pub turns: i64,
@@ -67,7 +67,7 @@ impl<'a> Contents<'a> {
         Ok(Contents { graph, stale, hash_column })
     }
 
-    /// Refuses to go on where other tables than these were bound.
+    /// Checks that this is still the bound turns table.
     ///
     /// # Errors
     /// 55000.
@@ -112,8 +112,8 @@ impl<'a> Contents<'a> {
         page
     }
 
-    /// Writes the hashes of those of these turns that no other transaction holds. Returns how many changed, and
-    /// the turns that are held.
+    /// Writes the hashes of these turns, without those that another transaction has locked. Returns how many
+    /// changed, and the locked turns.
     pub fn rehash_free(&self, ids: &[TurnId]) -> (i64, Vec<TurnId>) {
         let mut free = HashSet::new();
         query(&self.statement(&LOCK), &[Argument::Ids(ids)], |row| {
@@ -124,7 +124,7 @@ impl<'a> Contents<'a> {
         (self.rehash(&free), held)
     }
 
-    /// Writes the hashes of these turns, waiting for whoever holds one. Returns how many changed.
+    /// Writes the hashes of these turns, waiting for locks. Returns how many changed.
     pub fn rehash(&self, ids: &[TurnId]) -> i64 {
         let mut changed = 0;
         query(&self.statement(&REHASH), &[Argument::Ids(ids)], |_| {

@@ -49,7 +49,7 @@ pub enum Extent {
     Range(Position, Position),
 }
 
-/// Behind every event.
+/// A position after every event.
 pub const END_OF_LOG: Position = (i64::MAX, i64::MAX);
 
 /// Events, read one at a time.

@@ -19,41 +19,41 @@ use crate::pg::tables::relation::quote;
 /// The most text that a search returns, in bytes.
 const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-const EMBEDDINGS: Template = Template {
-    text: include_str!("../../../sql/queries/embeddings.sql"),
-    columns: &[Column::Id, Column::Floats],
-    planning: Planning::Probing,
-};
+const EMBEDDINGS: Template = Template::new(
+    include_str!("../../../sql/queries/embeddings.sql"),
+    &[Column::Id, Column::Floats],
+    Planning::Probing,
+);
 
-const ALL_EMBEDDINGS: Template = Template {
-    text: include_str!("../../../sql/queries/all_embeddings.sql"),
-    columns: &[Column::Id, Column::Floats],
-    planning: Planning::Once,
-};
+const ALL_EMBEDDINGS: Template = Template::new(
+    include_str!("../../../sql/queries/all_embeddings.sql"),
+    &[Column::Id, Column::Floats],
+    Planning::Once,
+);
 
-const NEAREST: Template = Template {
-    text: include_str!("../../../sql/queries/nearest.sql"),
-    columns: &[Column::Id, Column::Floats],
-    planning: Planning::EachTime,
-};
+const NEAREST: Template = Template::new(
+    include_str!("../../../sql/queries/nearest.sql"),
+    &[Column::Id, Column::Floats],
+    Planning::EachTime,
+);
 
-const CONTENTS: Template = Template {
-    text: include_str!("../../../sql/queries/contents.sql"),
-    columns: &[Column::Id, Column::Text],
-    planning: Planning::Probing,
-};
+const CONTENTS: Template = Template::new(
+    include_str!("../../../sql/queries/contents.sql"),
+    &[Column::Id, Column::Text],
+    Planning::Probing,
+);
 
-const LATEST: Template = Template {
-    text: include_str!("../../../sql/queries/latest.sql"),
-    columns: &[Column::Id, Column::Time],
-    planning: Planning::EachTime,
-};
+const LATEST: Template = Template::new(
+    include_str!("../../../sql/queries/latest.sql"),
+    &[Column::Id, Column::Time],
+    Planning::EachTime,
+);
 
-const UNDATED: Template = Template {
-    text: include_str!("../../../sql/queries/undated.sql"),
-    columns: &[Column::Id, Column::Time],
-    planning: Planning::EachTime,
-};
+const UNDATED: Template = Template::new(
+    include_str!("../../../sql/queries/undated.sql"),
+    &[Column::Id, Column::Time],
+    Planning::EachTime,
+);
 
 /// A turn with its time as Unix seconds.
 pub type DatedTurn = (TurnId, i64);
@@ -162,10 +162,10 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// What these turns say; no entry for one without a text.
+    /// The contents of these turns; no entry for one without a content.
     ///
     /// # Errors
-    /// 54000 when they say more than [`CONTENTS_MAX_BYTES`].
+    /// 54000 when they are longer than [`CONTENTS_MAX_BYTES`] together.
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
         let mut contents = HashMap::with_capacity(ids.len());
         let mut left = Some(CONTENTS_MAX_BYTES);
@@ -210,8 +210,8 @@ impl<'a> Searcher<'a> {
         Ok(turns)
     }
 
-    /// A condition on `$1` that an index on the session can serve, and what to give for `$1`; `None`
-    /// where no turn can have that session.
+    /// A condition on `$1` that an index on the session can serve, and the value of `$1`; `None` where no turn can
+    /// have that session.
     fn session_condition(&self, session: Option<&str>) -> Option<(String, Option<String>)> {
         let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
         let (name, base_type) = self.graph.session_column()?;

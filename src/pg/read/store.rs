@@ -1,4 +1,4 @@
-//! The graph store over SQL: each question is asked for a whole batch.
+//! The graph store over SQL: each statement reads for a whole batch.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ impl<'a> PgStore<'a> {
     /// How many characters the contents of these turns have together; `None` where none is stored.
     ///
     /// # Errors
-    /// As any question; the caller needs the right to read the column.
+    /// 55000 when the role changed; the caller needs SELECT on the column.
     pub fn content_chars(&self, ids: &[TurnId]) -> Result<Option<i64>, SqlError> {
         let mut chars = None;
         self.ask(&self.graph.statements.content_chars, &[Argument::Ids(ids)], |row| {

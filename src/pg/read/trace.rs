@@ -9,11 +9,8 @@ use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, Column, NamedTable, Planning, Statement, Template, query};
 use crate::pg::tables::relation::Table;
 
-const TRACE: Template = Template {
-    text: include_str!("../../../sql/queries/trace.sql"),
-    columns: &[Column::Id],
-    planning: Planning::Once,
-};
+const TRACE: Template =
+    Template::new(include_str!("../../../sql/queries/trace.sql"), &[Column::Id], Planning::Once);
 
 /// What is stored of a search.
 pub struct Trace<'a> {

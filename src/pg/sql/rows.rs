@@ -10,9 +10,10 @@ use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::error::SqlError;
 use crate::pg::sql::types::JsonText;
 
-/// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, by
-/// which its macro knows the columns, is called for each row: settings of the function are then made and
-/// unmade for each, and nothing can stay open from one row to the next.
+/// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, which
+/// its macro looks for, is called once for each row: the function's SET clauses are then applied and reset for
+/// each, and no statement can stay open from one row to the next. The macro finds the columns by the name of the
+/// type, so this one has the same.
 pub struct TableIterator<'a, Row> {
     fill: Box<Fill<'a, Row>>,
 }
@@ -40,7 +41,7 @@ where
 
 // SAFETY: the one call fills the caller's ReturnSetInfo as materialize mode asks, and nothing is kept for
 // another call.
-unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
+unsafe impl<Row: SqlRow> RetAbi for TableIterator<'_, Row> {
     type Item = Self;
     type Ret = Self;
 
@@ -95,7 +96,7 @@ unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
             );
-            let mut values = Values::default();
+            let mut values = RowValues::default();
             (table.fill)(&mut |row| {
                 let before = pg_sys::MemoryContextSwitchTo(of_row);
                 values.clear();
@@ -119,21 +120,21 @@ unsafe impl<Row: Columns> RetAbi for TableIterator<'_, Row> {
     unsafe fn fill_fcinfo_fcx(&self, _fcinfo: pg_sys::FunctionCallInfo) {}
 }
 
-/// A row whose columns have values.
-pub trait Columns {
+/// A row of SQL values.
+pub trait SqlRow {
     /// The types of the columns.
     const TYPES: &'static [pg_sys::Oid];
     /// Adds a value for each column.
-    fn write(&self, values: &mut Values);
+    fn write(&self, values: &mut RowValues);
 }
 
 macro_rules! columns {
     ($($column:ident)*) => {
-        impl<$($column: Value),*> Columns for ($($column,)*) {
+        impl<$($column: SqlValue),*> SqlRow for ($($column,)*) {
             const TYPES: &'static [pg_sys::Oid] = &[$($column::TYPE),*];
 
             #[allow(non_snake_case)]
-            fn write(&self, values: &mut Values) {
+            fn write(&self, values: &mut RowValues) {
                 let ($($column,)*) = self;
                 $($column.write(values);)*
             }
@@ -146,16 +147,16 @@ columns! { A B C }
 columns! { A B C D }
 columns! { A B C D E F G H I J K L M N O P Q }
 
-/// The values of a row as the server reads them. What they point to is there until the next row.
+/// The values of a row as the server reads them. What they point to is valid until the next row.
 #[derive(Default)]
-pub struct Values {
+pub struct RowValues {
     datums: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
     /// By column; words, as the server wants a text aligned.
     texts: Vec<Vec<u32>>,
 }
 
-impl Values {
+impl RowValues {
     fn clear(&mut self) {
         self.datums.clear();
         self.nulls.clear();
@@ -197,19 +198,19 @@ impl Values {
 }
 
 /// A value of a column.
-pub trait Value {
+pub trait SqlValue {
     /// Its type.
     const TYPE: pg_sys::Oid;
     /// Adds itself. It must not be moved before the row is put.
-    fn write(&self, values: &mut Values);
+    fn write(&self, values: &mut RowValues);
 }
 
 macro_rules! values {
     ($($rust:ty = $type_oid:ident, |$value:ident, $values:ident| $write:expr;)*) => {$(
-        impl Value for $rust {
+        impl SqlValue for $rust {
             const TYPE: pg_sys::Oid = pg_sys::$type_oid;
 
-            fn write(&self, $values: &mut Values) {
+            fn write(&self, $values: &mut RowValues) {
                 let $value = self;
                 $write;
             }
@@ -229,10 +230,10 @@ values! {
     Vec<Uuid> = UUIDARRAYOID, |ids, values| values.push_made(ids.clone());
 }
 
-impl<T: Value> Value for Option<T> {
+impl<T: SqlValue> SqlValue for Option<T> {
     const TYPE: pg_sys::Oid = T::TYPE;
 
-    fn write(&self, values: &mut Values) {
+    fn write(&self, values: &mut RowValues) {
         match self {
             Some(value) => value.write(values),
             None => values.push_null(),

@@ -1,4 +1,4 @@
-//! SQL types on the Rust side: those read and written as a text, and ids.
+//! SQL types in Rust: those that are read and written as text, and ids.
 
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::graph::turn::TurnId;
@@ -10,7 +10,7 @@ use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
 
-/// A Rust type for a SQL type that is a text to it.
+/// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
     /// Reads the text.
     fn from_text(text: &str) -> Self;
@@ -45,7 +45,7 @@ impl TextType for JsonText {
     }
 }
 
-/// An argument of the SQL type `json`, read where it lies: documents may be large.
+/// An argument of the SQL type `json`, borrowed: documents may be large.
 #[derive(Clone, Copy)]
 pub struct JsonArg<'a>(pub &'a str);
 
@@ -128,7 +128,7 @@ impl TextType for Policy {
 }
 
 impl Policy {
-    /// The policy of an argument: an unset one must not pass for an empty answer.
+    /// The policy of an argument. NULL is an error, so that an unset parameter does not give an empty result.
     ///
     /// # Errors
     /// 22004 for NULL.
@@ -168,7 +168,7 @@ fn null_policy(name: &str) -> SqlError {
         ))
 }
 
-/// Most ids that a call holds in memory.
+/// The largest number of ids in an argument.
 const MAX_IDS: usize = 1_000_000;
 
 /// The ids of an argument, in their order.

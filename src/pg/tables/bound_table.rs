@@ -10,7 +10,7 @@ use crate::pg::error::SqlError;
 use crate::pg::query::{NamedTable, Statement, Template};
 use crate::pg::tables::relation::{self, Table, quote};
 
-/// What a column holds.
+/// The type of value that a column holds.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)] // types of SQL
 pub enum Kind {
@@ -22,38 +22,37 @@ pub enum Kind {
     Boolean,
 }
 
-/// A column of a table: the key it has in a mapping, the names it is recognised by, what it holds,
-/// whether a table may lack it, whether a mapping may leave it out.
+/// A column of a bound table: its key in a mapping, the names it is recognised by, the values it holds, whether
+/// the table may lack it, whether it may be mapped to null.
 pub struct ColumnRule {
     /// The key.
     pub key: &'static str,
     names: &'static [&'static str],
     kind: Kind,
     optional: bool,
-    leavable: bool,
+    may_be_unmapped: bool,
 }
 
-/// A column that a mapping may leave out; ids may not be.
+/// A column that the table must have unless it is mapped to null; ids cannot be.
 pub const fn rule(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: false, leavable: !matches!(kind, Kind::Id) }
+    ColumnRule { key, names, kind, optional: false, may_be_unmapped: !matches!(kind, Kind::Id) }
 }
 
 /// A column that a table may lack.
 pub const fn optional(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: true, leavable: true }
+    ColumnRule { key, names, kind, optional: true, may_be_unmapped: true }
 }
 
-/// A column that neither the table nor a mapping may leave out.
+/// A column that the table must have, and that cannot be mapped to null.
 pub const fn required(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: false, leavable: false }
+    ColumnRule { key, names, kind, optional: false, may_be_unmapped: false }
 }
 
-/// What is asked of a table: the word for it in messages, the word for it in errors' DETAIL, its
-/// columns, and how it is bound.
+/// The requirements on a table that is bound.
 pub struct TableRules {
-    /// `turns`, `edges`, `events`.
+    /// Its name in messages: `turns`, `edges`, `events`.
     pub part: &'static str,
-    /// The stable word of its errors.
+    /// The stable word in the DETAIL of its errors.
     pub word: &'static str,
     /// Its columns.
     pub columns: &'static [ColumnRule],
@@ -65,7 +64,7 @@ pub struct TableRules {
 pub struct BoundTable {
     /// The table.
     pub table: Table,
-    /// What is below it.
+    /// The relations below a partitioned table.
     pub partitions: Vec<pg_sys::Oid>,
     /// Its columns by key.
     pub columns: BTreeMap<&'static str, BoundColumn>,
@@ -139,7 +138,7 @@ impl ColumnRule {
     ) -> Result<BoundColumn, SqlError> {
         let named = |name: &str| table.columns.iter().find(|column| column.name == name);
         let (found, wanted) = match mapped {
-            Some(Value::Null) if self.leavable => return Ok(self.absent()),
+            Some(Value::Null) if self.may_be_unmapped => return Ok(self.absent()),
             Some(Value::String(name)) => (named(name), quote(name)),
             Some(_) => return Err(self.bad_mapping()),
             None => {
@@ -177,7 +176,7 @@ impl ColumnRule {
     }
 
     fn bad_mapping(&self) -> SqlError {
-        let null = if self.leavable { " or null" } else { "" };
+        let null = if self.may_be_unmapped { " or null" } else { "" };
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("column mapping of \"{}\" must be a column name{null}", self.key),
@@ -249,7 +248,7 @@ impl BoundColumn {
             oid if relation::is_enum(oid) => {
                 format!("CASE WHEN {column} IS NOT NULL THEN pg_catalog.concat({column}) END")
             }
-            // Not one into the other: that would go by the session's time zone.
+            // A conversion into timestamptz would depend on the session's time zone.
             pg_sys::TIMESTAMPOID => format!("{column}::pg_catalog.timestamp"),
             _ => format!("{column}{}", self.kind.cast()),
         }
@@ -257,7 +256,7 @@ impl BoundColumn {
 }
 
 /// A table as it stands in a statement's text.
-pub struct Named<'a> {
+pub struct TablePlaceholder<'a> {
     /// The placeholder of the table itself.
     pub name: &'static str,
     /// Its alias in the statement, which begins the placeholders of columns.
@@ -267,9 +266,13 @@ pub struct Named<'a> {
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and what stands for them. In one pass: what is filled in comes from names
-/// that users choose and is not looked at again.
-pub fn fill(template: &Template, extra: &[(&str, &str)], tables: &[Named<'_>]) -> Statement {
+/// are other placeholders and their texts. In one pass: names that users chose are never searched for
+/// placeholders.
+pub fn fill(
+    template: &Template,
+    extra: &[(&str, &str)],
+    tables: &[TablePlaceholder<'_>],
+) -> Statement {
     let mut named = Vec::new();
     let mut value = |placeholder: &str| {
         if let Some((_, text)) = extra.iter().find(|(name, _)| *name == placeholder) {

@@ -137,11 +137,11 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
     }
 }
 
-const EMBEDDING_TYPE: Template = Template {
-    text: include_str!("../../../sql/queries/embedding_type.sql"),
-    columns: &[Column::Text, Column::Text],
-    planning: Planning::Once,
-};
+const EMBEDDING_TYPE: Template = Template::new(
+    include_str!("../../../sql/queries/embedding_type.sql"),
+    &[Column::Text, Column::Text],
+    Planning::Once,
+);
 
 /// The names of one of pgvector's types and of its operator, as the catalog has them now.
 fn vector_type(base_type: pg_sys::Oid, operator: &str) -> Option<(String, Option<String>)> {

@@ -11,7 +11,7 @@ use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{Column, Planning, Statement, Template};
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, rule,
+    BoundTable, ColumnRule, Kind, TablePlaceholder, TableRules, fill, optional, rule,
 };
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
 use crate::pg::tables::relation;
@@ -57,33 +57,33 @@ fn bind_command(part: &str, mapping: Option<&str>) -> String {
     format!("SELECT graph_kernel.bind_tables('turns', 'edges'{mapping})")
 }
 
-const SCORED_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/scored.sql"),
-    columns: &[Column::Id, Column::Text, Column::Number],
-    planning: Planning::Probing,
-};
+const SCORED_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/scored.sql"),
+    &[Column::Id, Column::Text, Column::Number],
+    Planning::Probing,
+);
 
-const NEIGHBOURS_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/neighbours.sql"),
-    columns: &[Column::Id, Column::Boolean, Column::Id, Column::Text],
-    planning: Planning::Probing,
-};
+const NEIGHBOURS_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/neighbours.sql"),
+    &[Column::Id, Column::Boolean, Column::Id, Column::Text],
+    Planning::Probing,
+);
 
-const CHILDREN_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/children.sql"),
-    columns: &[Column::Integer, Column::Id, Column::Text, Column::Number],
-    planning: Planning::Probing,
-};
+const CHILDREN_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/children.sql"),
+    &[Column::Integer, Column::Id, Column::Text, Column::Number],
+    Planning::Probing,
+);
 
-const MISSING_CHILDREN_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/missing_children.sql"),
-    columns: &[Column::Integer, Column::Id],
-    planning: Planning::Probing,
-};
+const MISSING_CHILDREN_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/missing_children.sql"),
+    &[Column::Integer, Column::Id],
+    Planning::Probing,
+);
 
-const TURNS_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/turns.sql"),
-    columns: &[
+const TURNS_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/turns.sql"),
+    &[
         Column::Id,
         Column::Text,
         Column::Text,
@@ -97,34 +97,34 @@ const TURNS_QUERY: Template = Template {
         Column::Time,
         Column::Text,
     ],
-    planning: Planning::Probing,
-};
+    Planning::Probing,
+);
 
-const EDGES_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/edges.sql"),
-    columns: &[Column::Id, Column::Id],
-    planning: Planning::Once,
-};
+const EDGES_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/edges.sql"),
+    &[Column::Id, Column::Id],
+    Planning::Once,
+);
 
-const CONTENT_CHARS_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/content_chars.sql"),
-    columns: &[Column::Integer],
-    planning: Planning::Probing,
-};
+const CONTENT_CHARS_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/content_chars.sql"),
+    &[Column::Integer],
+    Planning::Probing,
+);
 
-const TURN_IDS_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/turn_ids.sql"),
-    columns: &[Column::Id, Column::Time],
-    planning: Planning::Once,
-};
+const TURN_IDS_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/turn_ids.sql"),
+    &[Column::Id, Column::Time],
+    Planning::Once,
+);
 
-const EDGE_PAIRS_QUERY: Template = Template {
-    text: include_str!("../../../sql/queries/edge_pairs.sql"),
-    columns: &[Column::Id, Column::Id],
-    planning: Planning::Once,
-};
+const EDGE_PAIRS_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/edge_pairs.sql"),
+    &[Column::Id, Column::Id],
+    Planning::Once,
+);
 
-/// What graph_check counts, by the name of its finding.
+/// The counts of graph_check, by the name of the finding.
 const COUNTS: [(&str, &str); 10] = [
     ("turns", include_str!("../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../sql/queries/count/duplicate_turns.sql")),
@@ -141,7 +141,7 @@ const COUNTS: [(&str, &str); 10] = [
     ("stale_content_hashes", include_str!("../../../sql/queries/count/stale_content_hashes.sql")),
 ];
 
-/// What is asked of a graph, with its names filled in.
+/// The statements that read a graph, with its names filled in.
 pub struct Statements {
     /// sql/queries/scored.sql
     pub scored: Statement,
@@ -169,7 +169,7 @@ pub struct Graph {
     pub name: String,
     turns: BoundTable,
     edges: BoundTable,
-    /// What a slice asks.
+    /// What a slice reads by.
     pub statements: Statements,
     /// The mapping of `embedding`, as given to `bind_tables`.
     embedding: Option<Value>,
@@ -189,12 +189,12 @@ impl Graph {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
     pub fn current() -> Result<Rc<Self>, SqlError> {
-        CURRENT.with(|kept| {
-            if let Some(graph) = kept.get() {
+        CURRENT.with(|cache| {
+            if let Some(graph) = cache.get() {
                 graph.tables().into_iter().for_each(relation::lock_shared);
             }
-            // A change that was committed before the locks were had is heard of now.
-            kept.get_or_make(Self::resolve_bound)
+            // Taking the locks accepts the invalidations of changes that were committed before.
+            cache.get_or_compute(Self::resolve_bound)
         })
     }
 
@@ -223,8 +223,8 @@ impl Graph {
         [self.turns.table.oid, self.edges.table.oid]
     }
 
-    /// Everything whose change changes the graph: the tables, their partitions, the binding, and
-    /// the schemas, by whose names the default tables are found.
+    /// The relations whose change changes the graph: the tables, their partitions, the table of the binding, and
+    /// pg_namespace, since the default tables are found by name.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let mut relations = vec![BINDING.oid(), pg_sys::NamespaceRelationId];
         for bound in [&self.turns, &self.edges] {
@@ -264,8 +264,8 @@ impl Graph {
         Ok(Graph { name, turns, edges, statements, embedding })
     }
 
-    /// The embedding column as it is now: types and operators come and go without a word to the
-    /// tables.
+    /// The embedding column as it is now: types and operators can be created and dropped without an
+    /// invalidation of the tables.
     ///
     /// # Errors
     /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
@@ -350,10 +350,10 @@ impl Graph {
 }
 
 /// The tables as statements of sql/queries name them.
-fn named<'a>(turns: &'a BoundTable, edges: &'a BoundTable) -> [Named<'a>; 2] {
+fn named<'a>(turns: &'a BoundTable, edges: &'a BoundTable) -> [TablePlaceholder<'a>; 2] {
     [
-        Named { name: "turns", alias: "t", table: turns },
-        Named { name: "edges", alias: "e", table: edges },
+        TablePlaceholder { name: "turns", alias: "t", table: turns },
+        TablePlaceholder { name: "edges", alias: "e", table: edges },
     ]
 }
 

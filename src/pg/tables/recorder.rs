@@ -8,7 +8,7 @@ use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::session::row_security_applies_to;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, Named, TableRules, fill, optional, required,
+    BoundTable, ColumnRule, Kind, TablePlaceholder, TableRules, fill, optional, required,
 };
 use crate::pg::tables::relation;
 
@@ -83,7 +83,7 @@ impl RecorderTable {
 
     /// A statement of sql/queries with the table's names filled in.
     pub fn statement(&self, template: &Template) -> Statement {
-        fill(template, &[], &[Named { name: "events", alias: "e", table: &self.events }])
+        fill(template, &[], &[TablePlaceholder { name: "events", alias: "e", table: &self.events }])
     }
 }
 

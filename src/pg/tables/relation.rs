@@ -1,4 +1,4 @@
-//! What the catalog says of a table, taken under a lock that lasts to the transaction's end.
+//! Tables as the catalog describes them, looked up under a lock that is held to the transaction's end.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -14,26 +14,26 @@ thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts the changes of relations, of rows that are announced, and of schemas that this backend has heard of:
-/// what was derived from them holds while the number stays.
+/// Counts the invalidations of relations, of announced rows and of schemas that this backend has accepted: values
+/// derived from them are valid while the number stays the same.
 pub fn catalog_generation() -> u64 {
     CATALOG_GENERATION.get()
 }
 
-/// Hears of all changes that are committed.
-pub fn take_in_changes() {
+/// Accepts the invalidations of all committed changes.
+pub fn accept_invalidations() {
     // SAFETY: as before each lock that the server takes.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
-/// Tells every backend, once this transaction has committed, that a relation has changed, and this one after
-/// the command.
+/// Sends an invalidation of a relation: to every backend when this transaction commits, to this one after the
+/// command.
 pub fn announce_change(relation: pg_sys::Oid) {
     // SAFETY: the caller has the relation open.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
 }
 
-/// Starts the count; called once when the library is loaded.
+/// Registers the callbacks that count; called once when the library is loaded.
 pub fn watch_catalog() {
     // SAFETY: the callbacks only touch a thread-local number.
     unsafe {
@@ -58,7 +58,7 @@ unsafe extern "C-unwind" fn schema_changed(_arg: pg_sys::Datum, _cache: i32, _ha
 
 /// A column of a table.
 #[derive(Debug)]
-pub struct Column {
+pub struct TableColumn {
     /// Its number.
     pub number: i16,
     /// Its name.
@@ -83,7 +83,7 @@ pub struct Table {
     /// `r`, `p`, `v`, …
     pub kind: u8,
     /// Its columns, without dropped ones.
-    pub columns: Rc<[Column]>,
+    pub columns: Rc<[TableColumn]>,
 }
 
 impl Table {
@@ -104,7 +104,7 @@ impl Table {
                     let mut modifier = attribute.atttypmod;
                     let base_type =
                         pg_sys::getBaseTypeAndTypmod(attribute.atttypid, &raw mut modifier);
-                    Column {
+                    TableColumn {
                         number: attribute.attnum,
                         name: name(attribute.attname.data.as_ptr()),
                         type_oid: attribute.atttypid,
@@ -133,12 +133,12 @@ impl Table {
 }
 
 /// Whether a table that is locked has these columns, as they were.
-pub fn has_columns(oid: pg_sys::Oid, columns: &[Column]) -> bool {
+pub fn has_columns(oid: pg_sys::Oid, columns: &[TableColumn]) -> bool {
     // SAFETY: the relation is open while its descriptor is looked at.
     unsafe {
         let relation = pg_sys::relation_open(oid, pg_sys::NoLock as i32);
         let now = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
-        let is_same = |column: &Column| {
+        let is_same = |column: &TableColumn| {
             now.get(column.number as usize - 1).is_some_and(|attribute| {
                 !attribute.attisdropped
                     && attribute.atttypid == column.type_oid
