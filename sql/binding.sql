@@ -45,6 +45,32 @@ $$;
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
+-- The indexes that reading a described graph is fast with, and the commands that create them. An absent column is
+-- NULL in the description; what needs one is not wanted.
+CREATE FUNCTION graph_kernel.wanted_indexes(graph jsonb)
+RETURNS TABLE (name text, found boolean, what text, command text)
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT v.name, graph_kernel.has_index(v.rel, v.columns[1], v.is_unique),
+           format('index on %s (%I)', v.rel, v.columns[1]), i.command
+    FROM (SELECT (graph #>> '{turns,oid}')::oid::regclass, graph #> '{turns,columns}',
+                 (graph #>> '{edges,oid}')::oid::regclass, graph #> '{edges,columns}') AS g (turns, t, edges, e)
+    CROSS JOIN LATERAL (VALUES
+        ('index_turn_id', g.turns, ARRAY[g.t ->> 'id'], true,
+         rtrim(graph_kernel.unique_index_command(g.turns, g.t ->> 'id'), ';')
+         || CASE WHEN g.t ->> 'phase' IS NULL OR g.t ->> 'salience' IS NULL THEN ';'
+                 ELSE format(' INCLUDE (%I, %I);', g.t ->> 'phase', g.t ->> 'salience') END),
+        ('index_edge_parent', g.edges, ARRAY[g.e ->> 'parent', g.e ->> 'child', g.e ->> 'edge_type'], false, NULL),
+        ('index_edge_child', g.edges, ARRAY[g.e ->> 'child', g.e ->> 'parent', g.e ->> 'edge_type'], false, NULL),
+        ('index_session', g.turns, ARRAY[g.t ->> 'session_id', g.t ->> 'created_at'], false, NULL)
+    ) AS v (name, rel, columns, is_unique, command)
+    CROSS JOIN LATERAL (SELECT coalesce(v.command, format('CREATE INDEX ON %s (%s);', v.rel,
+        (SELECT string_agg(quote_ident(k.name), ', ' ORDER BY k.position)
+         FROM unnest(v.columns) WITH ORDINALITY AS k (name, position) WHERE k.name IS NOT NULL)))) AS i (command)
+    WHERE v.columns[1] IS NOT NULL AND NOT (v.name = 'index_session' AND v.columns[2] IS NULL);
+END;
+
 -- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
 -- while DROP EXTENSION waits.
 CREATE FUNCTION graph_kernel.bind_tables_internal(turns regclass, edges regclass, columns jsonb) RETURNS uuid
@@ -55,6 +81,7 @@ AS $$
 DECLARE
     described jsonb;
     bound uuid;
+    missing record;
 BEGIN
     IF turns IS NULL OR edges IS NULL THEN
         RAISE EXCEPTION 'turns and edges must not be null'
@@ -68,6 +95,13 @@ BEGIN
                   HINT = graph_kernel.unique_index_command(turns,
                                                            described #>> '{turns,columns,id}');
     END IF;
+    -- Without these every probe of a slice reads the whole table.
+    FOR missing IN
+        SELECT i.what, i.command FROM graph_kernel.wanted_indexes(described) AS i
+        WHERE NOT i.found AND i.name IN ('index_edge_parent', 'index_edge_child')
+    LOOP
+        RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
+    END LOOP;
     INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
     VALUES (bind_tables_internal.turns, bind_tables_internal.edges, bind_tables_internal.columns)
     ON CONFLICT (single) DO UPDATE SET

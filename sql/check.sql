@@ -49,23 +49,9 @@ BEGIN
     RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
         format('turns: %s, edges: %s', turns, edges), NULL::text;
 
-    -- Indexes: without them every probe of a slice reads a whole table.
     RETURN QUERY
-    SELECT i.name, h.found, NULL::bigint, format('index on %s (%I)', i.rel, i.col),
-           CASE WHEN NOT h.found THEN i.command END
-    FROM (VALUES
-        ('index_turn_id', turns, c ->> 'id', true,
-         rtrim(graph_kernel.unique_index_command(turns, c ->> 'id'), ';')
-         || CASE WHEN '' IN (c ->> 'phase', c ->> 'salience') THEN ';'
-                 ELSE format(' INCLUDE (%I, %I);', c ->> 'phase', c ->> 'salience') END),
-        ('index_edge_parent', edges, c ->> 'parent', false,
-         format('CREATE INDEX ON %s (%I, %I%s);', edges, c ->> 'parent', c ->> 'child',
-                ', ' || quote_ident(nullif(c ->> 'edge_type', '')))),
-        ('index_edge_child', edges, c ->> 'child', false,
-         format('CREATE INDEX ON %s (%I, %I%s);', edges, c ->> 'child', c ->> 'parent',
-                ', ' || quote_ident(nullif(c ->> 'edge_type', ''))))
-    ) AS i (name, rel, col, is_unique, command)
-    CROSS JOIN LATERAL graph_kernel.has_index(i.rel, i.col, i.is_unique) AS h (found);
+    SELECT i.name, i.found, NULL::bigint, i.what, CASE WHEN NOT i.found THEN i.command END
+    FROM graph_kernel.wanted_indexes(graph) AS i;
 
     -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
     RETURN QUERY
@@ -82,6 +68,7 @@ BEGIN
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         JOIN pg_language AS l ON l.oid = p.prolang
         WHERE pol.polrelid IN (turns, edges) AND l.lanname NOT IN ('internal', 'c')
+          AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
 
@@ -158,24 +145,28 @@ BEGIN
              format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice)),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
-            ('unknown_edge_types', 'edge_type', 'edges read as default: NULL or unknown type',
+            ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',
              format('SELECT %1$s, count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
-            ('unknown_phases', 'phase', 'turns read as exploration: NULL or unknown phase',
+            ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
-            ('unknown_roles', 'role', 'turns read as user: NULL or unknown role',
+            ('unknown_roles', 'role', 'turns read as user: unknown role',
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
-            ('odd_saliences', 'salience', 'turns whose salience is NULL, NaN or outside 0 to 1',
-             format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS NOT TRUE;'
+            ('odd_saliences', 'salience', 'turns whose salience is NaN or outside 0 to 1',
+             format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS FALSE;'
                     ' -- Read as 0.5, 0 or 1; correct those that mean something else.',
                     x ->> 'id', x ->> 'salience', t)),
-            ('missing_content_hashes', 'content_hash', 'turns without a content hash (64 lower-case hex digits)',
-             format('SELECT %s AS id FROM %s AS t WHERE (%s ~ ''^[0-9a-f]{64}$'') IS NOT TRUE;',
-                    x ->> 'id', t, x ->> 'content_hash')
-             || CASE WHEN c ->> 'content_text' <> '' THEN
-                     ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
+            ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
+             format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s !~ ''^[0-9a-f]{64}$'';',
+                    x ->> 'id', x ->> 'content_hash', t)),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s <> graph_kernel.content_hash(%4$s);',
-                    x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text'))
+                    x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
+            -- What may be absent has no command: it is only counted.
+            ('edges_without_type', 'edge_type', 'edges without a type, read as default', NULL),
+            ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),
+            ('turns_without_role', 'role', 'turns without a role, read as user', NULL),
+            ('turns_without_salience', 'salience', 'turns without a salience, read as 0.5', NULL),
+            ('turns_without_content_hash', 'content_hash', 'turns without a content hash: edits of them are not seen', NULL)
         ) AS v (name, needs, what, command)
     LOOP
         check_name := listed.name;
@@ -189,7 +180,7 @@ BEGIN
         ELSE
             BEGIN
                 count := graph_kernel.count_found(listed.name);
-                ok := count = 0;
+                ok := count = 0 OR listed.command IS NULL;
                 -- A command that counts on rows this role does not see could do harm.
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
             EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function

@@ -17,7 +17,7 @@ ALTER FUNCTION graph_filter_admissible(json, uuid[])
     SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_replay(json, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
-ALTER FUNCTION graph_check() COST 10000000 ROWS 18;
+ALTER FUNCTION graph_check() COST 10000000 ROWS 24;
 ALTER FUNCTION graph_slice_explain(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 512;
 ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
@@ -144,6 +144,8 @@ COMMENT ON FUNCTION graph_kernel.unbind_tables() IS
     'makes public.memory_turns and public.memory_turn_edges the graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column';
+COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
+    'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb) IS
     'checks two tables for use as a graph and says which columns hold what';
 COMMENT ON FUNCTION graph_kernel.describe_graph() IS

@@ -1,6 +1,7 @@
 -- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph. A role that
 -- nobody can log in as reads the tables; functions in schema api run with its rights, and these are all
--- that is exposed over HTTP. Run it as a superuser after supabase.sql; it may be run again.
+-- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
+-- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again.
 
 BEGIN;
 SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
@@ -8,6 +9,13 @@ SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace
 
 DO $$
 BEGIN
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        RAISE EXCEPTION 'mediated.sql needs a superuser' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF to_regrole('anon') IS NULL OR to_regrole('authenticated') IS NULL THEN
+        RAISE EXCEPTION 'there are no roles anon and authenticated'
+            USING ERRCODE = 'undefined_object', HINT = 'Run sql/roles/supabase.sql first.';
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'graph_reader') THEN
         CREATE ROLE graph_reader NOLOGIN;
     END IF;

@@ -1,6 +1,7 @@
 -- Rights on the graph for the roles that Supabase has, and row security by the user in the request's JWT.
 -- Run it as the owner of the tables, after CREATE EXTENSION graph_kernel and graph_kernel.create_tables();
--- it may be run again. docs/postgrest.md says what each role may call then.
+-- it may be run again. It ends in an error, and changes nothing, where its role may not grant what is needed.
+-- docs/postgrest.md says what each role may call then.
 
 BEGIN;
 SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
@@ -26,13 +27,6 @@ BEGIN
 END
 $$;
 
-DO $$
-BEGIN
-    EXECUTE format('GRANT USAGE ON SCHEMA %s TO anon, authenticated, service_role',
-                   (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel'));
-END
-$$;
-
 -- Default privileges in public give everything to everybody.
 REVOKE ALL ON memory_turns, memory_turn_edges FROM anon, authenticated;
 GRANT SELECT, INSERT ON memory_turns, memory_turn_edges TO authenticated;
@@ -54,5 +48,32 @@ CREATE POLICY own_edges ON memory_turn_edges USING (
     EXISTS (SELECT FROM memory_turns AS t WHERE t.id = parent_turn_id)
     AND EXISTS (SELECT FROM memory_turns AS t WHERE t.id = child_turn_id));
 
-GRANT EXECUTE ON FUNCTION graph_kernel.register_policy TO service_role;
+-- A GRANT by a role without the right to it only warns, so what must hold is looked at.
+DO $$
+DECLARE
+    home regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'graph_kernel');
+    user_of name;
+BEGIN
+    FOREACH user_of IN ARRAY '{anon,authenticated,service_role}'::name[] LOOP
+        IF NOT has_schema_privilege(user_of, home, 'USAGE') THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', home, user_of);
+        END IF;
+        IF NOT has_schema_privilege(user_of, home, 'USAGE') THEN
+            RAISE EXCEPTION 'role % cannot be given the functions in schema %', user_of, home
+                USING ERRCODE = 'insufficient_privilege',
+                      HINT = format('Let the owner of the schema run: GRANT USAGE ON SCHEMA %s TO anon, authenticated, '
+                                    'service_role;', home);
+        END IF;
+    END LOOP;
+    IF NOT has_function_privilege('service_role', 'graph_kernel.register_policy(slice_policy, text)', 'EXECUTE') THEN
+        GRANT EXECUTE ON FUNCTION graph_kernel.register_policy TO service_role;
+    END IF;
+    IF NOT has_function_privilege('service_role', 'graph_kernel.register_policy(slice_policy, text)', 'EXECUTE') THEN
+        RAISE EXCEPTION 'role service_role cannot be given graph_kernel.register_policy'
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = 'Let the owner of the extension run: GRANT EXECUTE ON FUNCTION '
+                         'graph_kernel.register_policy TO service_role;';
+    END IF;
+END
+$$;
 COMMIT;

@@ -83,7 +83,7 @@ pub fn with_policy_hint<T>(row_security: bool, read: impl FnOnce() -> T) -> T {
                 .hint(
                     "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
                          security policy needs its own (ALTER FUNCTION … SET search_path = …); \
-                         graph_check() names them.",
+                         graph_check() names them to their owner.",
                 )
                 .raise(),
                 _ => error.rethrow(),

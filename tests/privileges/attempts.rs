@@ -274,6 +274,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.verify_token('', '', NULL, '', '', '', '')"),
     ),
     (
+        "graph_kernel.wanted_indexes(jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.wanted_indexes('{}')"),
+    ),
+    (
         "graph_kernel.write_trace(oid,jsonb)",
         Some(
             "SELECT graph_kernel.write_trace('retrieval_traces'::regclass, provenance) FROM graph_search_global('{1}')",

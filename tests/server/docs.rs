@@ -36,6 +36,7 @@ const INTERNAL: &[&str] = &[
     "graph_slice_support",
     "guard_table",
     "has_index",
+    "wanted_indexes",
     "is_kid",
     "list_keys",
     "make_trace_table",

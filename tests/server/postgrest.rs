@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use common::Server;
@@ -62,6 +62,10 @@ impl Answer {
     }
 }
 
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/roles").join(name)
+}
+
 impl Api {
     fn start(name: &str) -> Self {
         // Roles are the cluster's: two of these at once would make them twice.
@@ -95,11 +99,10 @@ impl Api {
     }
 
     fn run_script(&self, name: &str) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/roles").join(name);
         run(program("psql")
             .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.database.name])
             .arg("--file")
-            .arg(script));
+            .arg(script(name)));
     }
 
     fn authenticator(&self) -> Client {
@@ -279,6 +282,38 @@ fn anchored(anchor: &str) -> Value {
 fn turn_ids(answer: &Answer) -> Vec<&str> {
     let ids = answer.body["slice"]["turn_ids"].as_array().unwrap_or_else(|| panic!("{answer:?}"));
     ids.iter().map(|id| id.as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_role_that_cannot_grant_the_functions_gets_an_error_and_changes_nothing() {
+    let _roles_exist = Api::start("grants");
+    let database = Database::empty("postgrest_refused");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE SCHEMA extensions;
+             CREATE EXTENSION graph_kernel WITH SCHEMA extensions;
+             SELECT graph_kernel.create_tables();
+             CREATE ROLE tables_owner LOGIN;
+             GRANT CREATE ON SCHEMA public TO tables_owner;
+             GRANT USAGE ON SCHEMA extensions TO tables_owner;
+             ALTER TABLE memory_turns OWNER TO tables_owner;
+             ALTER TABLE memory_turn_edges OWNER TO tables_owner",
+        )
+        .unwrap();
+    let output = program("psql")
+        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--username=tables_owner"])
+        .args(["--dbname", &database.name, "--file"])
+        .arg(script("supabase.sql"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{errors}");
+    assert!(errors.contains("cannot be given the functions in schema extensions"), "{errors}");
+    assert!(errors.contains("GRANT USAGE ON SCHEMA extensions TO anon"), "{errors}");
+    let changed = "SELECT relrowsecurity FROM pg_class WHERE oid = 'memory_turns'::regclass";
+    assert!(!client.query_one(changed, &[]).unwrap().get::<_, bool>(0));
+    client.batch_execute("DROP OWNED BY tables_owner CASCADE; DROP ROLE tables_owner").unwrap();
 }
 
 #[test]

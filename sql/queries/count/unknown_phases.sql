@@ -1,5 +1,5 @@
--- Turns whose phase is NULL or unknown.
+-- Turns whose phase is not a known one.
 SELECT pg_catalog.count(*)
 FROM {turns} AS t
 WHERE (pg_catalog.lower({t.phase}) OPERATOR(pg_catalog.=)
-       ANY (ARRAY['exploration', 'debugging', 'planning', 'consolidation', 'synthesis']::pg_catalog.text[])) IS NOT TRUE
+       ANY (ARRAY['exploration', 'debugging', 'planning', 'consolidation', 'synthesis']::pg_catalog.text[])) IS FALSE

@@ -125,7 +125,7 @@ const EDGE_PAIRS_QUERY: Template = Template::new(
 );
 
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 10] = [
+const COUNTS: [(&str, &str); 15] = [
     ("turns", include_str!("../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../sql/queries/count/dangling_edges.sql")),
@@ -135,10 +135,21 @@ const COUNTS: [(&str, &str); 10] = [
     ("unknown_roles", include_str!("../../../sql/queries/count/unknown_roles.sql")),
     ("odd_saliences", include_str!("../../../sql/queries/count/odd_saliences.sql")),
     (
-        "missing_content_hashes",
-        include_str!("../../../sql/queries/count/missing_content_hashes.sql"),
+        "malformed_content_hashes",
+        include_str!("../../../sql/queries/count/malformed_content_hashes.sql"),
     ),
     ("stale_content_hashes", include_str!("../../../sql/queries/count/stale_content_hashes.sql")),
+    ("edges_without_type", include_str!("../../../sql/queries/count/edges_without_type.sql")),
+    ("turns_without_phase", include_str!("../../../sql/queries/count/turns_without_phase.sql")),
+    ("turns_without_role", include_str!("../../../sql/queries/count/turns_without_role.sql")),
+    (
+        "turns_without_salience",
+        include_str!("../../../sql/queries/count/turns_without_salience.sql"),
+    ),
+    (
+        "turns_without_content_hash",
+        include_str!("../../../sql/queries/count/turns_without_content_hash.sql"),
+    ),
 ];
 
 /// The statements that read a graph, with its names filled in.

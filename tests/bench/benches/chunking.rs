@@ -9,7 +9,7 @@ use kernel::chunking::policy::ChunkingPolicy;
 
 /// Chunks this many events, a command for every four outputs, and keeps no chunk.
 fn chunk(texts: &[String], events: i64) {
-    let mut chunker = Chunker::new(ChunkingPolicy::default());
+    let mut chunker = Chunker::new(ChunkingPolicy::default(), || {});
     for (ordinal, text) in (0..events).zip(texts.iter().cycle()) {
         let is_command = ordinal % 5 == 0;
         chunker.push(&RecorderEvent {

@@ -50,6 +50,7 @@ CREATE UNIQUE INDEX ON elsewhere.bare (id, session_id);
 CREATE UNIQUE INDEX ON elsewhere.bare ((id::text));
 CREATE UNIQUE INDEX ON elsewhere.bare (session_id) INCLUDE (id);
 SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$);
+SET client_min_messages = warning; -- the notices above, from here on
 SELECT hint AS command FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$) \gset
 :command
 SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$);

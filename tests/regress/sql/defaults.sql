@@ -1,4 +1,5 @@
 -- Promise: rows never raise; every NULL and odd value takes its documented default.
+SET client_min_messages = warning; -- no notices of missing indexes
 CREATE SCHEMA odd;
 CREATE TABLE odd.turns (LIKE public.memory_turns);
 ALTER TABLE odd.turns ALTER created_at DROP DEFAULT, ALTER trajectory_complexity TYPE double precision,

@@ -1,4 +1,5 @@
 -- Promise: both published dialects, other types of the same meaning and any names through a mapping give one slice.
+SET client_min_messages = warning; -- no notices of missing indexes
 CREATE SCHEMA dialect;
 CREATE FUNCTION pg_temp.try(turns regclass, edges regclass, columns jsonb DEFAULT NULL)
 RETURNS TABLE (slice_id text, snapshot text, same_turns boolean) LANGUAGE plpgsql AS $$

@@ -30,8 +30,9 @@ SELECT name, registered_by FROM ext.graph_policies ORDER BY name COLLATE "C";
 SELECT ext.graph_api_slice('{"anchor_turn_id": "00000000-0000-0000-0000-000000000001", "policy_ref": {"policy_id": "slice_policy_v1", "params_hash": "02005444cae1117d"}}') #>> '{slice,slice_id}' AS slice_id;
 SELECT ext.graph_api_register_policy('{"policy": {"max_nodes": 3}}'), ext.graph_api_health() ->> 'status' AS status;
 -- Hints run as they are, wherever the extension is.
-SELECT hint FROM ext.graph_check() WHERE check_name = 'missing_content_hashes';
-SELECT hint AS command FROM ext.graph_check() WHERE check_name = 'missing_content_hashes' \gset
+UPDATE memory_turns SET content_hash = 'none';
+SELECT hint FROM ext.graph_check() WHERE check_name = 'malformed_content_hashes';
+SELECT hint AS command FROM ext.graph_check() WHERE check_name = 'malformed_content_hashes' \gset
 :command
 -- So do the trigger, the backfill and the audit.
 SET client_min_messages = warning;

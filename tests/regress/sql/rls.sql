@@ -110,7 +110,7 @@ SET ROLE regress_bob;
 SET search_path = seen, public;
 SELECT count(*) FROM memory_turns;
 SELECT * FROM test_error('SELECT graph_slice(turn(2))');
--- graph_check says so to the role that meets it, and to the owner; following the hint mends it.
+-- graph_check says so to who can alter the function; following the hint mends it.
 SELECT check_name, ok, count, hint FROM graph_check() WHERE check_name = 'policy_search_path';
 RESET search_path;
 RESET ROLE;

@@ -1,4 +1,5 @@
 -- Promise: nobody's temp tables, operators, functions, casts, types or names change a slice or run in it.
+SET client_min_messages = warning; -- no notices of missing indexes
 CREATE ROLE regress_mallory;
 CREATE SCHEMA evil AUTHORIZATION regress_mallory;
 GRANT SELECT ON memory_turns, memory_turn_edges TO regress_mallory;

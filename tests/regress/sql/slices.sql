@@ -1,4 +1,5 @@
 -- Promise: slices of hand-worked graphs are those of SlicePolicy v1, to the byte.
+SET client_min_messages = warning; -- no notices of missing indexes
 \a
 \t
 -- The whole export up to its tokens, and its keys.

@@ -1,5 +1,0 @@
--- Turns without a content hash.
-SELECT pg_catalog.count(*)
-FROM {turns} AS t
-WHERE ({t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text
-       AND pg_catalog.length({t.content_hash}) OPERATOR(pg_catalog.=) 64) IS NOT TRUE
