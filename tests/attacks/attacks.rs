@@ -4,7 +4,7 @@
 #[path = "../server/common/mod.rs"]
 mod common;
 
-mod world;
+mod setup;
 
 mod domains;
 mod foreign;

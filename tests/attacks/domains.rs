@@ -1,14 +1,14 @@
 //! Columns whose type is a domain of the owner's: no function of the owner's is found by it, and they read as their
 //! base types do.
 
-use crate::world::{GRAPH_CALLS, LOG_CALLS, World, assert_none, attempt};
+use crate::setup::{GRAPH_CALLS, LOG_CALLS, Setup, assert_none, attempt};
 
 /// What somebody may make to catch a name that is looked up by a column's type.
 fn overloads(domain: &str) -> String {
     let function = |schema: &str, name: &str, arguments: &str, result: &str, value: &str| {
         format!(
             "CREATE FUNCTION {schema}.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql AS
-                 $$ BEGIN PERFORM trap.f(); RETURN {value}; END $$;
+                 $$ BEGIN PERFORM planted.f(); RETURN {value}; END $$;
              GRANT EXECUTE ON FUNCTION {schema}.{name}({arguments}) TO PUBLIC;"
         )
     };
@@ -47,10 +47,10 @@ const COLUMNS: [(&str, &str, &str); 13] = [
 ];
 
 /// A role that is no owner of the extension, but may make objects where the extension is, as in PostgreSQL 14.
-fn world(name: &str) -> World {
-    let world = World::new(name);
-    world.admin().batch_execute("GRANT CREATE ON SCHEMA public TO attack_owner").unwrap();
-    world
+fn setup(name: &str) -> Setup {
+    let setup = Setup::new(name);
+    setup.admin().batch_execute("GRANT CREATE ON SCHEMA public TO attack_owner").unwrap();
+    setup
 }
 
 fn all_calls() -> Vec<&'static str> {
@@ -62,13 +62,13 @@ fn all_calls() -> Vec<&'static str> {
 fn a_domain_over_any_type_runs_nothing_of_its_owners() {
     let mut faults = Vec::new();
     let mut answers = Vec::new();
-    let mut plain = World::new("domains_plain");
+    let mut plain = Setup::new("domains_plain");
     for call in all_calls() {
         answers.push(attempt(&mut plain.admin(), call).answer(call).expect(call));
     }
     for (table, column, base) in COLUMNS {
-        let mut world = world(&format!("domains_{table}_{column}"));
-        let mut owner = world.owner();
+        let mut setup = setup(&format!("domains_{table}_{column}"));
+        let mut owner = setup.owner();
         owner
             .batch_execute(&format!(
                 "CREATE DOMAIN public.ours AS {base};
@@ -78,17 +78,17 @@ fn a_domain_over_any_type_runs_nothing_of_its_owners() {
             ))
             .unwrap();
         for (call, rows) in all_calls().into_iter().zip(&answers) {
-            let outcome = attempt(&mut world.admin(), call);
+            let outcome = attempt(&mut setup.admin(), call);
             // A domain reads as its base type does: an error is no answer.
-            let fault = (outcome != crate::world::Outcome::Answer(rows.clone()))
+            let fault = (outcome != crate::setup::Outcome::Answer(rows.clone()))
                 .then(|| format!("answered {outcome:.200?}, not {rows:.200?}"));
             faults.extend(fault.map(|fault| format!("{column} {base}: {call}: {fault}")));
-            if world.has_caught() {
+            if setup.has_caught() {
                 faults.push(format!("{column} {base}: {call}: runs the owner's function"));
-                owner.batch_execute("SELECT setval('trap.caught', 1, false)").unwrap();
+                owner.batch_execute("SELECT setval('planted.caught', 1, false)").unwrap();
             }
         }
-        world.assert_sound();
+        setup.assert_sound();
     }
     assert_none(&faults);
     plain.assert_sound();
@@ -102,9 +102,9 @@ fn a_domain_over_uuid() {
         ("edges", "parent_turn_id", "PRIMARY KEY (parent_turn_id, child_turn_id)"),
         ("edges", "child_turn_id", "PRIMARY KEY (parent_turn_id, child_turn_id)"),
     ] {
-        let mut world = world(&format!("domains_uuid_{column}"));
-        let mut owner = world.owner();
-        let mut admin = world.admin();
+        let mut setup = setup(&format!("domains_uuid_{column}"));
+        let mut owner = setup.owner();
+        let mut admin = setup.admin();
         let call = "SELECT s -> 'turns', s -> 'edges' FROM graph_slice(turn(5)) AS s";
         let rows = attempt(&mut admin, call).answer(call).expect(call);
         owner
@@ -122,13 +122,13 @@ fn a_domain_over_uuid() {
             if table == "turns" { "'b2.plain', 'b2.edges'" } else { "'b2.turns', 'b2.plain'" };
         let bind = format!("SELECT graph_kernel.bind_tables({tables})");
         if attempt(&mut admin, &bind).answer(&bind).is_some() {
-            assert_eq!(attempt(&mut world.admin(), call).answer(call), Some(rows), "{column}");
+            assert_eq!(attempt(&mut setup.admin(), call).answer(call), Some(rows), "{column}");
             for call in GRAPH_CALLS {
-                attempt(&mut world.admin(), call).answer(call);
+                attempt(&mut setup.admin(), call).answer(call);
             }
         }
-        assert!(!world.has_caught(), "{column}");
-        world.assert_sound();
+        assert!(!setup.has_caught(), "{column}");
+        setup.assert_sound();
     }
 }
 
@@ -140,10 +140,10 @@ fn a_domain_over_an_enum_or_varchar_slices() {
         ("domain", "public.inner_domain", "CREATE DOMAIN public.inner_domain AS varchar(20);"),
         ("checked", "text CHECK (length(VALUE) < 20)", ""),
     ] {
-        let mut world = world(&format!("domains_role_{name}"));
+        let mut setup = setup(&format!("domains_role_{name}"));
         let call = "SELECT s -> 'turns', s -> 'edges' FROM graph_slice(turn(5)) AS s";
-        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
-        let mut owner = world.owner();
+        let rows = attempt(&mut setup.admin(), call).answer(call).expect(call);
+        let mut owner = setup.owner();
         owner
             .batch_execute(&format!(
                 "{made} CREATE DOMAIN public.ours AS {base};
@@ -153,39 +153,39 @@ fn a_domain_over_an_enum_or_varchar_slices() {
             ))
             .unwrap();
         let bind = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')";
-        attempt(&mut world.admin(), bind).answer(bind).expect(bind);
+        attempt(&mut setup.admin(), bind).answer(bind).expect(bind);
         for call in GRAPH_CALLS {
             assert!(
-                attempt(&mut world.admin(), call).answer(call).is_some(),
+                attempt(&mut setup.admin(), call).answer(call).is_some(),
                 "{name}: {call} is refused"
             );
         }
-        assert_eq!(attempt(&mut world.admin(), call).answer(call), Some(rows), "{name}");
-        assert!(!world.has_caught(), "{name}");
-        world.assert_sound();
+        assert_eq!(attempt(&mut setup.admin(), call).answer(call), Some(rows), "{name}");
+        assert!(!setup.has_caught(), "{name}");
+        setup.assert_sound();
     }
 }
 
 /// Casts of an enum, and of a base type to the domain, are the owner's as well.
 #[test]
 fn a_cast_of_an_enum_is_not_run() {
-    let mut world = world("domains_cast");
-    world
+    let mut setup = setup("domains_cast");
+    setup
         .owner()
         .batch_execute(
             "CREATE TYPE public.speaker AS ENUM ('user', 'tool');
              CREATE DOMAIN public.ours AS public.speaker;
-             CREATE FUNCTION trap.speaker_text(public.speaker) RETURNS text LANGUAGE plpgsql AS
-                 $$ BEGIN PERFORM trap.f(); RETURN 'system'; END $$;
-             CREATE CAST (public.speaker AS text) WITH FUNCTION trap.speaker_text AS IMPLICIT;
+             CREATE FUNCTION planted.speaker_text(public.speaker) RETURNS text LANGUAGE plpgsql AS
+                 $$ BEGIN PERFORM planted.f(); RETURN 'system'; END $$;
+             CREATE CAST (public.speaker AS text) WITH FUNCTION planted.speaker_text AS IMPLICIT;
              ALTER TABLE b2.turns ALTER COLUMN role TYPE public.ours USING 'tool'",
         )
         .unwrap();
     for call in GRAPH_CALLS {
-        attempt(&mut world.admin(), call).answer(call);
+        attempt(&mut setup.admin(), call).answer(call);
     }
-    assert!(!world.has_caught(), "the cast's function ran");
+    assert!(!setup.has_caught(), "the cast's function ran");
     let call = "SELECT DISTINCT t ->> 'role' FROM json_array_elements(graph_slice(turn(5)) -> 'turns') AS t";
-    assert_eq!(attempt(&mut world.admin(), call).answer(call), Some(vec!["tool".to_owned()]));
-    world.assert_sound();
+    assert_eq!(attempt(&mut setup.admin(), call).answer(call), Some(vec!["tool".to_owned()]));
+    setup.assert_sound();
 }

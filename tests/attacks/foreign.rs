@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::common::process::backend_pid;
 use crate::common::variable;
-use crate::world::{Outcome, World, attempt};
+use crate::setup::{Outcome, Setup, attempt};
 
 /// Graph tables with room for another partition, and one that is a file.
-fn world(name: &str) -> Option<World> {
-    let world = World::new(&format!("foreign_{name}"));
-    let mut admin = world.admin();
+fn setup(name: &str) -> Option<Setup> {
+    let setup = Setup::new(&format!("foreign_{name}"));
+    let mut admin = setup.admin();
     if let Err(error) = admin.batch_execute("CREATE EXTENSION file_fdw") {
         crate::common::tell(&format!("SKIPPED: attacks: no file_fdw: {error}"));
         return None;
@@ -54,7 +54,7 @@ fn world(name: &str) -> Option<World> {
         ))
         .unwrap();
     // A unique index cannot be on a foreign partition: such a table is bound before.
-    Some(world)
+    Some(setup)
 }
 
 fn write(file: &str, text: &str) {
@@ -77,16 +77,16 @@ const CALLS: [&str; 5] = [
 
 #[test]
 fn a_partition_attached_after_binding_is_refused() {
-    let Some(mut world) = world("bound") else { return };
+    let Some(mut setup) = setup("bound") else { return };
     for attach in ATTACH {
-        let mut known = world.admin();
+        let mut known = setup.admin();
         for call in CALLS {
             attempt(&mut known, call).answer(call).expect(call);
         }
-        let mut admin = world.admin();
+        let mut admin = setup.admin();
         admin.batch_execute(attach).unwrap();
         for call in CALLS {
-            for client in [&mut known, &mut world.admin()] {
+            for client in [&mut known, &mut setup.admin()] {
                 assert_eq!(attempt(client, call), Outcome::Refused("42809".into()), "{call}");
             }
         }
@@ -94,32 +94,32 @@ fn a_partition_attached_after_binding_is_refused() {
         admin.batch_execute(&detach).unwrap();
         attempt(&mut known, CALLS[0]).answer(CALLS[0]).expect("it is as before");
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// The call waits for a partition that somebody has locked, and meanwhile there is another.
 #[test]
 fn a_partition_attached_in_the_middle_of_a_call_is_not_read() {
-    let Some(mut world) = world("middle") else { return };
+    let Some(mut setup) = setup("middle") else { return };
     let mut faults = Vec::new();
     for attach in ATTACH {
         for call in CALLS {
             for warm in [false, true] {
                 for partition in ["many_turns_s", "many_edges_s"] {
-                    let mut victim = world.admin();
-                    let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
+                    let mut caller = setup.admin();
+                    let rows = attempt(&mut setup.admin(), call).answer(call).expect(call);
                     if warm {
-                        attempt(&mut victim, call).answer(call);
+                        attempt(&mut caller, call).answer(call);
                     }
-                    let pid = backend_pid(&mut victim);
-                    let mut locker = world.admin();
+                    let pid = backend_pid(&mut caller);
+                    let mut locker = setup.admin();
                     locker
                         .batch_execute(&format!("BEGIN; LOCK TABLE ONLY b2.{partition}"))
                         .unwrap();
-                    let running = thread::spawn(move || attempt(&mut victim, call));
+                    let running = thread::spawn(move || attempt(&mut caller, call));
                     let waits =
                         "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
-                    let mut admin = world.admin();
+                    let mut admin = setup.admin();
                     let give_up = Instant::now() + Duration::from_secs(5);
                     while !running.is_finished()
                         && !admin.query_one(waits, &[&pid]).unwrap().get::<_, bool>(0)
@@ -140,15 +140,15 @@ fn a_partition_attached_in_the_middle_of_a_call_is_not_read() {
             }
         }
     }
-    crate::world::assert_none(&faults);
-    world.assert_sound();
+    crate::setup::assert_none(&faults);
+    setup.assert_sound();
 }
 
 /// A log without its key on the parent, which a foreign partition could not have.
 #[test]
 fn a_foreign_partition_of_the_log_is_refused() {
-    let Some(mut world) = world("log") else { return };
-    let mut admin = world.admin();
+    let Some(mut setup) = setup("log") else { return };
+    let mut admin = setup.admin();
     admin.batch_execute("SELECT graph_kernel.bind_recorder_table('b2.many_events')").unwrap();
     let calls = ["SELECT recorder_chunks()", "SELECT recorder_chunks_since(0, 3)"];
     for call in calls {
@@ -163,5 +163,5 @@ fn a_foreign_partition_of_the_log_is_refused() {
     for call in calls {
         assert_eq!(attempt(&mut admin, call), Outcome::Refused("42809".into()), "{call}");
     }
-    world.assert_sound();
+    setup.assert_sound();
 }

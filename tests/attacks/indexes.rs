@@ -3,17 +3,17 @@
 
 use postgres::Client;
 
-use crate::world::{OWNER, World, status, turn_count};
+use crate::setup::{OWNER, Setup, status, turn_count};
 
 /// A function that says what a setting says.
 const FUNCTIONS: &str = "
-    CREATE FUNCTION trap.shown() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-        $$ BEGIN RETURN coalesce(current_setting('trap.shown', true), 'off') = 'on'; END $$;
-    CREATE FUNCTION trap.shown(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT trap.shown()';
-    CREATE FUNCTION trap.shown(uuid) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-        $$ BEGIN RETURN trap.shown(); END $$;
-    CREATE OPERATOR trap.! (RIGHTARG = int, FUNCTION = trap.shown);
-    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA trap TO PUBLIC;";
+    CREATE FUNCTION planted.shown() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN RETURN coalesce(current_setting('planted.shown', true), 'off') = 'on'; END $$;
+    CREATE FUNCTION planted.shown(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT planted.shown()';
+    CREATE FUNCTION planted.shown(uuid) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN RETURN planted.shown(); END $$;
+    CREATE OPERATOR planted.! (RIGHTARG = int, FUNCTION = planted.shown);
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA planted TO PUBLIC;";
 
 /// A graph of plain tables, as planners like indexes of small ones less.
 const PLAIN: &str = "
@@ -36,54 +36,54 @@ struct Lie {
 const LIES: [Lie; 8] = [
     Lie {
         name: "edges_predicate",
-        made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
-                   WHERE trap.shown();
-               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE trap.shown()",
-        set: "SET trap.shown = on",
+        made: "CREATE INDEX misleading ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
+                   WHERE planted.shown();
+               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE planted.shown()",
+        set: "SET planted.shown = on",
     },
     Lie {
         name: "edges_predicate_argument",
-        made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
-                   WHERE trap.shown(1);
-               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE trap.shown(1)",
-        set: "SET trap.shown = on",
+        made: "CREATE INDEX misleading ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
+                   WHERE planted.shown(1);
+               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE planted.shown(1)",
+        set: "SET planted.shown = on",
     },
     Lie {
         name: "operator",
-        made: "CREATE INDEX liar ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
-                   WHERE OPERATOR(trap.!) 1;
-               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE OPERATOR(trap.!) 1",
-        set: "SET trap.shown = on",
+        made: "CREATE INDEX misleading ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
+                   WHERE OPERATOR(planted.!) 1;
+               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE OPERATOR(planted.!) 1",
+        set: "SET planted.shown = on",
     },
     Lie {
         name: "turns_predicate",
-        made: "CREATE UNIQUE INDEX liar ON b2.plain_turns (id) WHERE trap.shown() OR id = turn(500)",
-        set: "SET trap.shown = on; SET enable_indexonlyscan = off",
+        made: "CREATE UNIQUE INDEX misleading ON b2.plain_turns (id) WHERE planted.shown() OR id = turn(500)",
+        set: "SET planted.shown = on; SET enable_indexonlyscan = off",
     },
     Lie {
         name: "constraint",
-        made: "SET trap.shown = on;
-               ALTER TABLE b2.plain_edges ADD CONSTRAINT liar CHECK (trap.shown() OR parent_turn_id IS NULL)",
-        set: "SET trap.shown = off; SET constraint_exclusion = on",
+        made: "SET planted.shown = on;
+               ALTER TABLE b2.plain_edges ADD CONSTRAINT misleading CHECK (planted.shown() OR parent_turn_id IS NULL)",
+        set: "SET planted.shown = off; SET constraint_exclusion = on",
     },
     Lie {
         name: "constraint_not_valid",
         made: "ALTER TABLE b2.plain_edges
-                   ADD CONSTRAINT liar CHECK (trap.shown() OR parent_turn_id IS NULL) NOT VALID",
+                   ADD CONSTRAINT misleading CHECK (planted.shown() OR parent_turn_id IS NULL) NOT VALID",
         set: "SET constraint_exclusion = on",
     },
     // The function of an expression may be called, but must not decide what is read.
     Lie {
         name: "expression",
-        made: "CREATE INDEX liar ON b2.plain_edges (trap.shown(1), child_turn_id);
-               CREATE INDEX liar2 ON b2.plain_edges (child_turn_id, trap.shown(parent_turn_id))",
-        set: "SET trap.shown = on",
+        made: "CREATE INDEX misleading ON b2.plain_edges (planted.shown(1), child_turn_id);
+               CREATE INDEX liar2 ON b2.plain_edges (child_turn_id, planted.shown(parent_turn_id))",
+        set: "SET planted.shown = on",
     },
     Lie {
         name: "statistics",
-        made: "CREATE STATISTICS b2.liar ON (trap.shown(1)), (trap.shown(parent_turn_id)) FROM b2.plain_edges;
+        made: "CREATE STATISTICS b2.misleading ON (planted.shown(1)), (planted.shown(parent_turn_id)) FROM b2.plain_edges;
                ANALYZE b2.plain_edges",
-        set: "SET trap.shown = on",
+        set: "SET planted.shown = on",
     },
 ];
 
@@ -98,43 +98,43 @@ fn check(client: &mut Client, name: &str) {
         Err(error) => {
             let error = error.as_db_error().unwrap_or_else(|| panic!("{name}: {error}"));
             assert!(!error.code().code().starts_with("XX"), "{name}: {error:?}");
-            assert!(error.message().contains("liar"), "{name}: names it: {error:?}");
+            assert!(error.message().contains("misleading"), "{name}: names it: {error:?}");
             assert!(error.detail().is_some() && error.hint().is_some(), "{name}: {error:?}");
         }
     }
 }
 
 fn lie(lie: &Lie) {
-    let mut world = World::new(&format!("indexes_{}", lie.name));
-    let mut owner = world.owner();
+    let mut setup = Setup::new(&format!("indexes_{}", lie.name));
+    let mut owner = setup.owner();
     owner.batch_execute("SET search_path = pg_catalog, public").unwrap();
     owner.batch_execute(&format!("{FUNCTIONS} {PLAIN}")).unwrap();
     let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')";
-    world.admin().batch_execute(bind).unwrap();
-    let export = crate::world::text(&mut world.owner(), SLICE);
+    setup.admin().batch_execute(bind).unwrap();
+    let export = crate::setup::text(&mut setup.owner(), SLICE);
     assert_eq!((turn_count(&export), status(&export).as_str()), (21, "attested"));
 
     // A session that knows the tables already, and new ones.
-    let mut known = world.owner();
-    crate::world::text(&mut known, SLICE);
+    let mut known = setup.owner();
+    crate::setup::text(&mut known, SLICE);
     owner.batch_execute(lie.made).unwrap();
     known.batch_execute(lie.set).unwrap();
     check(&mut known, lie.name);
     for role in [OWNER, "attack_reader", "postgres"] {
-        let mut client = world.connect(role);
+        let mut client = setup.connect(role);
         client.batch_execute(lie.set).unwrap();
         check(&mut client, lie.name);
         // The graph itself is as whole.
         let snapshot = "SELECT graph_snapshot()";
         let hashes = [lie.set, "RESET ALL"].map(|set| {
             client.batch_execute(set).unwrap();
-            crate::world::attempt(&mut client, snapshot).answer(snapshot)
+            crate::setup::attempt(&mut client, snapshot).answer(snapshot)
         });
         assert!(hashes[0].is_none() || hashes[0] == hashes[1], "{}: {hashes:?}", lie.name);
     }
     // Bound anew it is seen at once, or slices are whole.
-    crate::world::attempt(&mut world.admin(), bind).answer(bind);
-    world.assert_sound();
+    crate::setup::attempt(&mut setup.admin(), bind).answer(bind);
+    setup.assert_sound();
 }
 
 macro_rules! lies {
@@ -154,8 +154,8 @@ lies! {
 
 #[test]
 fn an_index_of_a_partition_alone() {
-    let mut world = World::new("indexes_partition");
-    let mut owner = world.owner();
+    let mut setup = Setup::new("indexes_partition");
+    let mut owner = setup.owner();
     owner
         .batch_execute(&format!(
             "SET search_path = pg_catalog, public; {FUNCTIONS}
@@ -164,16 +164,16 @@ fn an_index_of_a_partition_alone() {
              ANALYZE b2.turns, b2.edges"
         ))
         .unwrap();
-    let before = crate::world::text(&mut owner, SLICE);
+    let before = crate::setup::text(&mut owner, SLICE);
     assert_eq!(turn_count(&before), 21);
     owner
         .batch_execute(
-            "CREATE INDEX liar ON b2.edges_1 (child_turn_id) INCLUDE (parent_turn_id, edge_type) WHERE trap.shown(1);
-             CREATE INDEX liar2 ON b2.edges_1 (parent_turn_id) INCLUDE (child_turn_id) WHERE trap.shown(1)",
+            "CREATE INDEX misleading ON b2.edges_1 (child_turn_id) INCLUDE (parent_turn_id, edge_type) WHERE planted.shown(1);
+             CREATE INDEX liar2 ON b2.edges_1 (parent_turn_id) INCLUDE (child_turn_id) WHERE planted.shown(1)",
         )
         .unwrap();
-    let mut client = world.owner();
-    client.batch_execute("SET trap.shown = on").unwrap();
+    let mut client = setup.owner();
+    client.batch_execute("SET planted.shown = on").unwrap();
     check(&mut client, "partition");
-    world.assert_sound();
+    setup.assert_sound();
 }

@@ -2,10 +2,10 @@
 
 use postgres::error::DbError;
 
-use crate::world::{Outcome, World, attempt};
+use crate::setup::{Outcome, Setup, attempt};
 
-fn error(world: &World, statement: &str) -> DbError {
-    let error = world.admin().batch_execute(statement).expect_err(statement);
+fn error(setup: &Setup, statement: &str) -> DbError {
+    let error = setup.admin().batch_execute(statement).expect_err(statement);
     error.as_db_error().unwrap_or_else(|| panic!("{statement}: {error}")).clone()
 }
 
@@ -35,13 +35,13 @@ fn is_stable_word(error: &DbError) -> bool {
 
 #[test]
 fn a_mapping_that_rust_cannot_read() {
-    let world = World::new("messages_mapping");
+    let setup = Setup::new("messages_mapping");
     for mapping in mappings() {
         for call in [
             format!("SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges', '{mapping}')"),
             format!("SELECT graph_kernel.bind_recorder_table('b2.events', '{mapping}')"),
         ] {
-            let error = error(&world, &call);
+            let error = error(&setup, &call);
             // 54: too deep.
             let code = error.code().code();
             assert!(code == "22023" || code.starts_with("54"), "{call:.120}: {error:?}");
@@ -50,15 +50,15 @@ fn a_mapping_that_rust_cannot_read() {
     }
     // Nothing of it was kept.
     let slice = "SELECT graph_slice(turn(5)) ->> 'slice_id'";
-    attempt(&mut world.admin(), slice).answer(slice).expect("a slice");
+    attempt(&mut setup.admin(), slice).answer(slice).expect("a slice");
 }
 
 /// What the extension's owner writes into the table itself, as a restore does.
 #[test]
 fn a_binding_that_rust_cannot_read() {
-    let mut world = World::new("messages_binding");
+    let mut setup = Setup::new("messages_binding");
     for mapping in mappings() {
-        let mut admin = world.admin();
+        let mut admin = setup.admin();
         admin.batch_execute("BEGIN").unwrap();
         for (write, calls) in [
             (
@@ -95,14 +95,14 @@ fn a_binding_that_rust_cannot_read() {
             admin.batch_execute("ROLLBACK TO w").unwrap();
         }
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// Trigger functions and what only the extension calls.
 #[test]
 fn what_cannot_be_called_says_so() {
-    let mut world = World::new("messages_called");
-    let mut admin = world.admin();
+    let mut setup = Setup::new("messages_called");
+    let mut admin = setup.admin();
     for call in [
         "SELECT graph_kernel.announce_change()",
         "SELECT graph_kernel.guard_table()",
@@ -120,7 +120,7 @@ fn what_cannot_be_called_says_so() {
         attempt(&mut admin, call).answer(call);
     }
     let by_hand = "SELECT graph_kernel.announce_change()";
-    let error = error(&world, by_hand);
+    let error = error(&setup, by_hand);
     assert!(is_stable_word(&error) || error.code().code() == "0A000", "{error:?}");
-    world.assert_sound();
+    setup.assert_sound();
 }

@@ -2,7 +2,7 @@
 
 use postgres::Client;
 
-use crate::world::{GRAPH_CALLS, LOG_CALLS, Outcome, POLICIES, World, assert_none, attempt};
+use crate::setup::{GRAPH_CALLS, LOG_CALLS, Outcome, POLICIES, Setup, assert_none, attempt};
 
 /// At which of the policies' calls it acts.
 const MOMENTS: [u32; 5] = [1, 2, 4, 9, 20];
@@ -24,41 +24,51 @@ fn replace(table: &str, column: &str, definition: &str) -> String {
 }
 
 /// Whatever is done at whatever moment of a call: it answers as if nothing was done, or with an error.
-fn do_at_all_moments(name: &str, calls: &[&str], deeds: &[String]) {
-    let mut world = World::new(name);
-    let mut owner = world.owner();
+fn do_at_all_moments(name: &str, calls: &[&str], actions: &[String]) {
+    let mut setup = Setup::new(name);
+    let mut owner = setup.owner();
     owner.batch_execute(POLICIES).unwrap();
     let mut faults = Vec::new();
     let answers: Vec<_> = calls
         .iter()
-        .map(|call| match attempt(&mut world.reader(), call) {
+        .map(|call| match attempt(&mut setup.reader(), call) {
             Outcome::Answer(rows) => rows,
             other => panic!("{call}: {other:?}"),
         })
         .collect();
     for (call, rows) in calls.iter().zip(&answers) {
-        for deed in deeds {
-            let (mut admin, mut reader) = (world.admin(), world.reader());
+        for action in actions {
+            let (mut admin, mut reader) = (setup.admin(), setup.reader());
             for moment in MOMENTS {
-                prepare(&mut admin, moment, deed);
+                prepare(&mut admin, moment, action);
                 reader.batch_execute("BEGIN").unwrap();
                 if let Some(fault) = attempt(&mut reader, call).fault(call, rows) {
-                    faults.push(format!("{call}\n  with {deed} at {moment}: {fault}"));
+                    faults.push(format!("{call}\n  with {action} at {moment}: {fault}"));
                     break;
                 }
                 reader.batch_execute("ROLLBACK").unwrap();
+                // Later moments may lie behind the call's end.
+                if moment == MOMENTS[0] && policy_calls(&mut admin) == 0 {
+                    faults.push(format!("{call}\n  with {action}: no policy was called"));
+                }
             }
         }
     }
     assert_none(&faults);
-    world.assert_sound();
+    setup.assert_sound();
 }
 
-/// Has a deed done at a moment of the next call.
-fn prepare(admin: &mut Client, moment: u32, deed: &str) {
+/// How often the policies' function was called since [`prepare`].
+fn policy_calls(admin: &mut Client) -> i64 {
+    let calls = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM planted.calls";
+    admin.query_one(calls, &[]).unwrap().get(0)
+}
+
+/// Has an action done at a moment of the next call.
+fn prepare(admin: &mut Client, moment: u32, action: &str) {
     let prepare = format!(
-        "DELETE FROM trap.deeds; INSERT INTO trap.deeds VALUES ({moment}, $deed${deed}$deed$);
-         SELECT setval('trap.calls', 1, false)"
+        "DELETE FROM planted.actions; INSERT INTO planted.actions VALUES ({moment}, $action${action}$action$);
+         SELECT setval('planted.calls', 1, false)"
     );
     admin.batch_execute(&prepare).unwrap();
 }
@@ -66,47 +76,47 @@ fn prepare(admin: &mut Client, moment: u32, deed: &str) {
 #[test]
 fn a_bigint_in_the_place_of_a_turns_column() {
     let columns = ["id", "session_id", "role", "trajectory_phase", "content_text", "content_hash"];
-    let deeds = columns.map(|column| take_place("turns", column, "number"));
-    do_at_all_moments("turns_bigint", &GRAPH_CALLS, &deeds);
+    let actions = columns.map(|column| take_place("turns", column, "number"));
+    do_at_all_moments("turns_bigint", &GRAPH_CALLS, &actions);
 }
 
 #[test]
 fn other_types_in_the_place_of_a_turns_column() {
-    let deeds = [
+    let actions = [
         take_place("turns", "created_at", "words"),
         take_place("turns", "salience_score", "words"),
         take_place("turns", "embedding", "bytes"),
         take_place("turns", "embedding", "number"),
         take_place("turns", "content_text", "embedding"),
     ];
-    do_at_all_moments("turns_others", &GRAPH_CALLS, &deeds);
+    do_at_all_moments("turns_others", &GRAPH_CALLS, &actions);
 }
 
 #[test]
 fn other_types_in_the_place_of_an_edges_column() {
-    let deeds = [
+    let actions = [
         take_place("edges", "parent_turn_id", "number"),
         take_place("edges", "child_turn_id", "words"),
         take_place("edges", "edge_type", "number"),
     ];
-    do_at_all_moments("edges", &GRAPH_CALLS, &deeds);
+    do_at_all_moments("edges", &GRAPH_CALLS, &actions);
 }
 
 #[test]
 fn other_types_in_the_place_of_an_events_column() {
-    let deeds = [
+    let actions = [
         take_place("events", "event_id", "number"),
         take_place("events", "text", "number"),
         take_place("events", "session_id", "number"),
         take_place("events", "segment_id", "words"),
         take_place("events", "pane_id", "words"),
     ];
-    do_at_all_moments("events", &LOG_CALLS, &deeds);
+    do_at_all_moments("events", &LOG_CALLS, &actions);
 }
 
 #[test]
 fn a_new_column_with_a_constant_default_in_the_place_of_another() {
-    let deeds = [
+    let actions = [
         replace("turns", "session_id", "bigint DEFAULT 8"),
         replace("turns", "content_text", "bigint DEFAULT 8"),
         replace("edges", "child_turn_id", "bigint DEFAULT 8"),
@@ -114,7 +124,7 @@ fn a_new_column_with_a_constant_default_in_the_place_of_another() {
         "ALTER TABLE b2.edges DROP COLUMN edge_type, ADD COLUMN edge_type bigint DEFAULT 8"
             .to_owned(),
     ];
-    do_at_all_moments("added", &GRAPH_CALLS, &deeds);
+    do_at_all_moments("added", &GRAPH_CALLS, &actions);
 }
 
 /// A schema made like another, with rows of its own.
@@ -153,46 +163,46 @@ fn tables_that_swap_their_names() {
     });
     let forged = forged.replace("b3.", "b2.");
     let calls: Vec<&str> = GRAPH_CALLS.into_iter().chain(LOG_CALLS).collect();
-    let deeds = ["turns", "edges", "events"].map(|table| format!("{forged}; {}", rename(table)));
-    do_at_all_moments("tables", &calls, &deeds);
+    let actions = ["turns", "edges", "events"].map(|table| format!("{forged}; {}", rename(table)));
+    do_at_all_moments("tables", &calls, &actions);
 }
 
 #[test]
 fn a_function_that_acts_when_a_statement_is_planned() {
-    let mut world = World::new("planning");
+    let mut setup = Setup::new("planning");
     // An index predicate's function is called by the planner, where its arguments are constants.
     let indexes = "
-        CREATE FUNCTION trap.plain(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+        CREATE FUNCTION planted.plain(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
             SET search_path = pg_catalog, pg_temp AS
-            $$ BEGIN PERFORM trap.act(); RETURN false; END $$;
-        CREATE INDEX ON b2.turns (role) WHERE trap.plain(1);
-        CREATE INDEX ON b2.edges (words) WHERE trap.plain(1);
-        CREATE INDEX ON b2.events (words) WHERE trap.plain(1);";
-    world.owner().batch_execute(indexes).unwrap();
+            $$ BEGIN PERFORM planted.act(); RETURN false; END $$;
+        CREATE INDEX ON b2.turns (role) WHERE planted.plain(1);
+        CREATE INDEX ON b2.edges (words) WHERE planted.plain(1);
+        CREATE INDEX ON b2.events (words) WHERE planted.plain(1);";
+    setup.owner().batch_execute(indexes).unwrap();
     let turns = ["id", "session_id", "trajectory_phase", "content_text"];
-    let deeds = turns
+    let actions = turns
         .map(|column| take_place("turns", column, "number"))
         .into_iter()
         .chain([take_place("edges", "parent_turn_id", "number")])
         .chain(["event_id", "text"].map(|column| take_place("events", column, "number")));
     let mut faults = Vec::new();
-    for deed in deeds {
-        let is_log = deed.contains("b2.events");
+    for action in actions {
+        let is_log = action.contains("b2.events");
         let calls = if is_log { LOG_CALLS.as_slice() } else { GRAPH_CALLS.as_slice() };
         for call in calls {
-            let mut admin = world.admin();
+            let mut admin = setup.admin();
             for moment in [1, 2, 3, 5] {
-                prepare(&mut admin, moment, &deed);
+                prepare(&mut admin, moment, &action);
                 // What the planner found is kept by a session: each begins anew.
-                let mut reader = world.reader();
+                let mut reader = setup.reader();
                 reader.batch_execute("BEGIN").unwrap();
                 if let Outcome::Unsafe(error) = attempt(&mut reader, call) {
-                    faults.push(format!("{call}\n  with {deed} at {moment}: {error}"));
+                    faults.push(format!("{call}\n  with {action} at {moment}: {error}"));
                     break;
                 }
             }
         }
     }
     assert_none(&faults);
-    world.assert_sound();
+    setup.assert_sound();
 }

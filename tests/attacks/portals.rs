@@ -2,7 +2,7 @@
 
 use postgres::Client;
 
-use crate::world::{LOG_CALLS, Outcome, World, assert_none, attempt};
+use crate::setup::{LOG_CALLS, Outcome, Setup, assert_none, attempt};
 
 /// Set-returning functions, asked for a row at a time.
 const CALLS: [&str; 8] = [
@@ -44,11 +44,11 @@ fn within(client: &mut Client, statement: &str) -> Outcome {
 
 /// Does something after the first row of each call: the other rows come as they would have.
 fn between_rows(name: &str, acts: &[&dyn Fn(&mut Client)]) {
-    let mut world = World::new(name);
+    let mut setup = Setup::new(name);
     let mut faults = Vec::new();
     for call in CALLS {
         for (number, act) in acts.iter().enumerate() {
-            let mut client = world.admin();
+            let mut client = setup.admin();
             let rows = attempt(&mut client, call).answer(call).expect(call);
             let cursor = format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH 1 FROM c");
             client.batch_execute(&cursor).unwrap();
@@ -60,7 +60,7 @@ fn between_rows(name: &str, acts: &[&dyn Fn(&mut Client)]) {
         }
     }
     assert_none(&faults);
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 #[test]
@@ -125,12 +125,12 @@ fn a_portal_with_columns_of_other_types_in_the_place_of_ours() {
 /// What rows are read with belongs to the savepoint under which the first was asked for, the cursor does not.
 #[test]
 fn a_row_asked_for_under_a_savepoint_that_is_rolled_back() {
-    let mut world = World::new("portals_savepoint");
+    let mut setup = Setup::new("portals_savepoint");
     let mut faults = Vec::new();
     for call in CALLS {
         for opened_before in [false, true] {
             for replaced in [false, true] {
-                let mut client = world.admin();
+                let mut client = setup.admin();
                 let rows = attempt(&mut client, call).answer(call).expect(call);
                 client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}")).unwrap();
                 let first = if opened_before { "FETCH 1 FROM c;" } else { "" };
@@ -152,16 +152,16 @@ fn a_row_asked_for_under_a_savepoint_that_is_rolled_back() {
         }
     }
     assert_none(&faults);
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 #[test]
 fn a_portal_closed_while_it_runs() {
-    let mut world = World::new("portals_active");
-    world
+    let mut setup = Setup::new("portals_active");
+    setup
         .owner()
         .batch_execute(
-            r#"CREATE FUNCTION trap.closes() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$ BEGIN
+            r#"CREATE FUNCTION planted.closes() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$ BEGIN
                    FOR n IN 1..20 LOOP
                        BEGIN
                            EXECUTE format('CLOSE %I', '<unnamed portal ' || n || '>');
@@ -169,15 +169,15 @@ fn a_portal_closed_while_it_runs() {
                    END LOOP;
                    RETURN true;
                END $$;
-               CREATE POLICY closes ON b2.events USING (trap.closes());
+               CREATE POLICY closes ON b2.events USING (planted.closes());
                ALTER TABLE b2.events ENABLE ROW LEVEL SECURITY;
-               CREATE POLICY closes ON b2.turns USING (trap.closes());
+               CREATE POLICY closes ON b2.turns USING (planted.closes());
                ALTER TABLE b2.turns ENABLE ROW LEVEL SECURITY"#,
         )
         .unwrap();
     for call in LOG_CALLS.into_iter().chain(CALLS) {
-        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
-        let mut reader = world.reader();
+        let rows = attempt(&mut setup.admin(), call).answer(call).expect(call);
+        let mut reader = setup.reader();
         let cursor = format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH ALL FROM c");
         for statement in [call, &cursor] {
             let outcome = attempt(&mut reader, statement);
@@ -186,13 +186,13 @@ fn a_portal_closed_while_it_runs() {
             assert_eq!(outcome.fault(call, &rows), None, "{statement}");
         }
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 #[test]
 fn leaving_rows_unread_closes_nothing_of_the_callers() {
-    let mut world = World::new("portals_dropped");
-    let mut client = world.admin();
+    let mut setup = Setup::new("portals_dropped");
+    let mut client = setup.admin();
     for call in CALLS {
         client
             .batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {call}; FETCH 1 FROM c"))
@@ -205,7 +205,7 @@ fn leaving_rows_unread_closes_nothing_of_the_callers() {
         assert_eq!(attempt(&mut client, held), before, "{call}");
         client.batch_execute("COMMIT").unwrap();
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// How a cursor is got rid of whose query has failed.
@@ -213,15 +213,15 @@ const ENDS: [&str; 4] = ["CLOSE c; COMMIT", "COMMIT", "ROLLBACK", ""];
 
 #[test]
 fn a_query_that_failed_leaves_nothing_to_be_ended() {
-    let world = World::new("portals_failed");
+    let setup = Setup::new("portals_failed");
     let mut faults = Vec::new();
     for call in CALLS {
-        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
+        let rows = attempt(&mut setup.admin(), call).answer(call).expect(call);
         // It fails at its third row, in what stands above the function, below a savepoint.
         let failing =
             format!("SELECT 10 / (3 - nextval('asked')), s.* FROM ({call} OFFSET 0) AS s");
         for end in ENDS {
-            let mut client = world.admin();
+            let mut client = setup.admin();
             client
                 .batch_execute(&format!(
                     "CREATE TEMP SEQUENCE asked; BEGIN; DECLARE c CURSOR FOR {failing}; FETCH 1 FROM c"
@@ -255,7 +255,7 @@ fn a_query_that_failed_leaves_nothing_to_be_ended() {
                  END LOOP;
              END $$"
         );
-        let mut client = world.admin();
+        let mut client = setup.admin();
         let looped = attempt(&mut client, &block);
         let again = attempt(&mut client, call);
         if !matches!(looped, Outcome::Answer(_)) || again != Outcome::Answer(rows) {
@@ -263,6 +263,6 @@ fn a_query_that_failed_leaves_nothing_to_be_ended() {
         }
     }
     assert_none(&faults);
-    let mut world = world;
-    world.assert_sound();
+    let mut setup = setup;
+    setup.assert_sound();
 }

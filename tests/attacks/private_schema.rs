@@ -1,7 +1,7 @@
 //! A plain role that owns the extension drops it in the middle of a call and puts a schema of its own in the place
 //! of the private one.
 
-use crate::world::{OWNER, Outcome, World, attempt};
+use crate::setup::{OWNER, Outcome, Setup, attempt};
 
 /// The owner's extension, graph and log.
 const SETUP: &str = "
@@ -109,14 +109,14 @@ fn calls_before_and_after() -> Vec<String> {
 
 /// Makes the swap within a call.
 fn swap_in(name: &str, swaps: &[String], calls: &[String]) {
-    let mut world = World::empty(name);
-    let mut admin = world.admin();
+    let mut setup = Setup::empty(name);
+    let mut admin = setup.admin();
     admin.batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {OWNER}")).unwrap();
-    world.owner().batch_execute(SETUP).unwrap();
+    setup.owner().batch_execute(SETUP).unwrap();
     let mut faults = Vec::new();
     for call in calls {
         for swap in swaps {
-            let mut owner = world.owner();
+            let mut owner = setup.owner();
             let begin = "SET search_path = own; SET client_min_messages = warning; BEGIN";
             owner.batch_execute(begin).unwrap();
             owner.execute("INSERT INTO swaps VALUES ($1)", &[swap]).unwrap();
@@ -128,8 +128,8 @@ fn swap_in(name: &str, swaps: &[String], calls: &[String]) {
             }
         }
     }
-    crate::world::assert_none(&faults);
-    world.assert_sound();
+    crate::setup::assert_none(&faults);
+    setup.assert_sound();
 }
 
 #[test]
@@ -175,18 +175,18 @@ fn the_extension_of_another_session_is_dropped() {
     for (number, swap) in
         [with_known_key, schema_with(SHAPES[0]), schema_with(SHAPES[6])].iter().enumerate()
     {
-        let mut world = World::empty(&format!("private_session_{number}"));
-        world.admin().batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {OWNER}")).unwrap();
-        let mut owner = world.owner();
+        let mut setup = Setup::empty(&format!("private_session_{number}"));
+        setup.admin().batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {OWNER}")).unwrap();
+        let mut owner = setup.owner();
         owner.batch_execute(SETUP).unwrap();
         owner.batch_execute("SELECT pg_advisory_lock(16)").unwrap();
-        let mut victim = world.admin();
-        let pid = crate::common::process::backend_pid(&mut victim);
+        let mut caller = setup.admin();
+        let pid = crate::common::process::backend_pid(&mut caller);
         let running = std::thread::spawn(move || {
             let call =
                 "SET search_path = own; SELECT graph_slice(turn(3))::text, CASE WHEN n = 1 THEN
                 pg_advisory_xact_lock_shared(16) END FROM generate_series(1, 2) AS n";
-            attempt(&mut victim, call)
+            attempt(&mut caller, call)
         });
         let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
         while !running.is_finished() && !owner.query_one(waits, &[&pid]).unwrap().get::<_, bool>(0)
@@ -203,8 +203,8 @@ fn the_extension_of_another_session_is_dropped() {
             other => faults.push(format!("{swap} ({swapped:?}): {other:.600?}")),
         }
         if faults.is_empty() {
-            world.assert_sound();
+            setup.assert_sound();
         }
     }
-    crate::world::assert_none(&faults);
+    crate::setup::assert_none(&faults);
 }

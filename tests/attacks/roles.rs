@@ -2,16 +2,16 @@
 
 use postgres::Client;
 
-use crate::world::{Outcome, POLICIES, World, attempt, create_role, role, status, text};
+use crate::setup::{Outcome, POLICIES, Setup, attempt, create_role, role, status, text};
 
 const SLICE: &str = "SELECT graph_slice(turn(5))::text";
 
 /// Roles of a test's own: `promoter`, and `sneaky`, whom `creator` may rename, as CREATEROLE does in PostgreSQL 15.
-fn world(name: &str) -> World {
-    let world = World::new(&format!("roles_{name}"));
+fn setup(name: &str) -> Setup {
+    let setup = Setup::new(&format!("roles_{name}"));
     let [promoter, sneaky, creator] = names(name);
     let create: String = [&promoter, &sneaky, &creator].map(|role| create_role(role)).concat();
-    world
+    setup
         .admin()
         .batch_execute(&format!(
             "{create}
@@ -20,7 +20,7 @@ fn world(name: &str) -> World {
              GRANT SELECT ON b2.turns, b2.edges TO {promoter}, {sneaky}"
         ))
         .unwrap();
-    world
+    setup
 }
 
 fn names(name: &str) -> [String; 3] {
@@ -43,9 +43,9 @@ fn assert_unattested(client: &mut Client, what: &str) {
 
 #[test]
 fn a_borrowed_name_is_not_attested() {
-    let mut world = world("borrowed");
+    let mut setup = setup("borrowed");
     let [promoter, sneaky, creator] = names("borrowed");
-    let mut client = world.connect(&creator);
+    let mut client = setup.connect(&creator);
     let rename = format!(
         "ALTER ROLE {promoter} RENAME TO attack_tmp_borrowed; ALTER ROLE {sneaky} RENAME TO {promoter};"
     );
@@ -79,14 +79,14 @@ fn a_borrowed_name_is_not_attested() {
     client.batch_execute(&format!("SET ROLE {sneaky}")).unwrap();
     let export = text(&mut client, SLICE);
     assert_eq!((role(&export), status(&export).as_str()), (sneaky, "attested"));
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 #[test]
 fn what_makes_a_role_what_it_is_is_not_attested_before_it_is_committed() {
-    let mut world = world("changed");
+    let mut setup = setup("changed");
     let [promoter, sneaky, creator] = names("changed");
-    let mut admin = world.admin();
+    let mut admin = setup.admin();
     for (by, change) in [
         (&creator, format!("GRANT {promoter} TO {sneaky}")),
         (&creator, format!("REVOKE {promoter} FROM {creator}; GRANT {promoter} TO {sneaky}")),
@@ -97,7 +97,7 @@ fn what_makes_a_role_what_it_is_is_not_attested_before_it_is_committed() {
             ),
         ),
     ] {
-        let mut client = world.connect(by);
+        let mut client = setup.connect(by);
         client.batch_execute(&format!("BEGIN; {change}; SET LOCAL ROLE {sneaky}")).unwrap();
         assert_unattested(&mut client, &change);
         client.batch_execute("ROLLBACK").unwrap();
@@ -112,33 +112,33 @@ fn what_makes_a_role_what_it_is_is_not_attested_before_it_is_committed() {
         assert_unattested(&mut admin, &change);
         admin.batch_execute("ROLLBACK").unwrap();
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// Row security that sets the role while turns are read.
 const SETS_ROLE: &str = "
-    CREATE FUNCTION trap.sets_role() RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
+    CREATE FUNCTION planted.sets_role() RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
     DECLARE
-        now_at bigint := nextval('trap.calls');
+        now_at bigint := nextval('planted.calls');
     BEGIN
-        IF now_at = current_setting('trap.moment')::bigint THEN
+        IF now_at = current_setting('planted.moment')::bigint THEN
             PERFORM set_config('role', 'attack_other', false);
-        ELSIF now_at > current_setting('trap.moment')::bigint AND current_setting('trap.back') = 'on' THEN
+        ELSIF now_at > current_setting('planted.moment')::bigint AND current_setting('planted.back') = 'on' THEN
             PERFORM set_config('role', 'attack_reader', false);
         END IF;
         RETURN true;
     END $$;
-    GRANT USAGE ON SEQUENCE trap.calls TO PUBLIC;
-    CREATE POLICY sets_role ON b2.turns USING (trap.sets_role());
-    CREATE POLICY sets_role ON b2.edges USING (trap.sets_role());
+    GRANT USAGE ON SEQUENCE planted.calls TO PUBLIC;
+    CREATE POLICY sets_role ON b2.turns USING (planted.sets_role());
+    CREATE POLICY sets_role ON b2.edges USING (planted.sets_role());
     ALTER TABLE b2.turns ENABLE ROW LEVEL SECURITY;
     ALTER TABLE b2.edges ENABLE ROW LEVEL SECURITY;";
 
 #[test]
 fn a_role_set_in_the_middle_signs_nothing() {
-    let mut world = World::new("roles_middle");
-    world.owner().batch_execute(SETS_ROLE).unwrap();
-    let mut admin = world.admin();
+    let mut setup = Setup::new("roles_middle");
+    setup.owner().batch_execute(SETS_ROLE).unwrap();
+    let mut admin = setup.admin();
     let mut refused = 0;
     for back in ["on", "off"] {
         for moment in [1, 2, 5, 10, 20, 40, 80] {
@@ -149,11 +149,13 @@ fn a_role_set_in_the_middle_signs_nothing() {
                      SELECT s ->> 'slice_id' AS slice_id, s #>> '{attestation,role}' AS role
                      FROM graph_slice(turn(5)) AS s) AS s",
             ] {
-                let mut reader = world.reader();
+                let mut reader = setup.reader();
                 reader
-                    .batch_execute(&format!("SET trap.moment = {moment}; SET trap.back = {back};"))
+                    .batch_execute(&format!(
+                        "SET planted.moment = {moment}; SET planted.back = {back};"
+                    ))
                     .unwrap();
-                admin.batch_execute("SELECT setval('trap.calls', 1, false)").unwrap();
+                admin.batch_execute("SELECT setval('planted.calls', 1, false)").unwrap();
                 match attempt(&mut reader, call) {
                     // Refused as a whole, or signed as who asked.
                     Outcome::Refused(code) => {
@@ -174,26 +176,26 @@ fn a_role_set_in_the_middle_signs_nothing() {
         }
     }
     assert!(refused > 0, "the role was set within a call");
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// The same in the functions that sign nothing: they do not go on under another role.
 #[test]
 fn a_role_set_in_the_middle_reads_nothing_more() {
-    let mut world = World::new("roles_reads");
-    world.owner().batch_execute(POLICIES).unwrap();
-    world
+    let mut setup = Setup::new("roles_reads");
+    setup.owner().batch_execute(POLICIES).unwrap();
+    setup
         .owner()
         .batch_execute(
-            "CREATE FUNCTION trap.other() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN
-                 IF current_user = 'attack_other' THEN PERFORM pg_catalog.nextval('trap.caught'); END IF;
+            "CREATE FUNCTION planted.other() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+                 IF current_user = 'attack_other' THEN PERFORM pg_catalog.nextval('planted.caught'); END IF;
                  RETURN true;
              END $$;
-             CREATE FUNCTION trap.leaves() RETURNS boolean LANGUAGE plpgsql VOLATILE AS
+             CREATE FUNCTION planted.leaves() RETURNS boolean LANGUAGE plpgsql VOLATILE AS
                  $$ BEGIN PERFORM set_config('role', 'attack_other', false); RETURN true; END $$;
              DROP POLICY act ON b2.turns; DROP POLICY act ON b2.edges;
-             CREATE POLICY leaves ON b2.turns USING (trap.leaves());
-             CREATE POLICY other ON b2.edges USING (trap.other())",
+             CREATE POLICY leaves ON b2.turns USING (planted.leaves());
+             CREATE POLICY other ON b2.edges USING (planted.other())",
         )
         .unwrap();
     for call in [
@@ -203,8 +205,8 @@ fn a_role_set_in_the_middle_reads_nothing_more() {
         "SELECT * FROM graph_slice_explain(turn(5))",
         "SELECT * FROM graph_search_slice('{1,2}', turn(5))",
     ] {
-        attempt(&mut world.reader(), call).answer(call);
-        assert!(!world.has_caught(), "{call}");
+        attempt(&mut setup.reader(), call).answer(call);
+        assert!(!setup.has_caught(), "{call}");
     }
-    world.assert_sound();
+    setup.assert_sound();
 }

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use postgres::Client;
 
 use crate::common::process::backend_pid;
-use crate::world::{GRAPH_CALLS, LOG_CALLS, Outcome, World, attempt};
+use crate::setup::{GRAPH_CALLS, LOG_CALLS, Outcome, Setup, attempt};
 
 const RENAME: &str = "ALTER SCHEMA b2 RENAME TO b3; CREATE SCHEMA b2;";
 
 /// Views in the tables' place, which call the owner's function as whoever reads them.
 const VIEWS: &str = "
-    CREATE VIEW b2.turns AS SELECT * FROM b3.turns WHERE trap.f();
-    CREATE VIEW b2.edges AS SELECT * FROM b3.edges WHERE trap.f();
-    CREATE VIEW b2.events AS SELECT * FROM b3.events WHERE trap.f();";
+    CREATE VIEW b2.turns AS SELECT * FROM b3.turns WHERE planted.f();
+    CREATE VIEW b2.edges AS SELECT * FROM b3.edges WHERE planted.f();
+    CREATE VIEW b2.events AS SELECT * FROM b3.events WHERE planted.f();";
 
 /// Tables with other rows in their place.
 const TABLES: &str = "
@@ -47,15 +47,15 @@ const UNDO: &str = "SET client_min_messages = warning;
 /// Runs a call that is stopped at a partition, while something is done.
 fn stopped_at(
     partition: &str,
-    mut victim: Client,
+    mut caller: Client,
     call: &str,
     owner: &mut Client,
-    deed: &str,
+    action: &str,
 ) -> Outcome {
-    let pid = backend_pid(&mut victim);
+    let pid = backend_pid(&mut caller);
     owner.batch_execute(&format!("BEGIN; LOCK TABLE b2.{partition}")).unwrap();
     let call = call.to_owned();
-    let running = thread::spawn(move || attempt(&mut victim, &call));
+    let running = thread::spawn(move || attempt(&mut caller, &call));
     let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
     let give_up = Instant::now() + Duration::from_secs(5);
     while !running.is_finished() && !owner.query_one(waits, &[&pid]).unwrap().get::<_, bool>(0) {
@@ -63,44 +63,44 @@ fn stopped_at(
         thread::sleep(Duration::from_millis(2));
     }
     // Committed with the lock's end.
-    owner.batch_execute(&format!("{deed}; COMMIT")).unwrap();
+    owner.batch_execute(&format!("{action}; COMMIT")).unwrap();
     running.join().unwrap()
 }
 
 /// Does it in all calls, at all places where they can be stopped.
 fn rename_under_all_calls(name: &str, replacement: &str) {
-    let mut world = World::new(name);
-    let mut owner = world.owner();
+    let mut setup = Setup::new(name);
+    let mut owner = setup.owner();
     let mut faults = Vec::new();
     let graph_calls = GRAPH_CALLS.iter().map(|call| (*call, ["turns_1", "edges_1"].as_slice()));
     let log_calls = LOG_CALLS.iter().map(|call| (*call, ["events_1"].as_slice()));
     for (call, partitions) in graph_calls.chain(log_calls) {
-        let rows = attempt(&mut world.admin(), call).answer(call).expect(call);
+        let rows = attempt(&mut setup.admin(), call).answer(call).expect(call);
         for partition in partitions {
             for warm in [false, true] {
-                let mut victim = world.admin();
+                let mut caller = setup.admin();
                 if warm {
-                    attempt(&mut victim, call).answer(call);
+                    attempt(&mut caller, call).answer(call);
                 }
-                let deed = format!("{RENAME} {replacement}");
-                let outcome = stopped_at(partition, victim, call, &mut owner, &deed);
+                let action = format!("{RENAME} {replacement}");
+                let outcome = stopped_at(partition, caller, call, &mut owner, &action);
                 let warmth = if warm { "known" } else { "new" };
-                if world.has_caught() {
+                if setup.has_caught() {
                     faults.push(format!(
                         "{call}\n  at {partition}, tables {warmth}: runs the owner's function"
                     ));
-                    owner.batch_execute("SELECT setval('trap.caught', 1, false)").unwrap();
+                    owner.batch_execute("SELECT setval('planted.caught', 1, false)").unwrap();
                 }
                 if let Some(fault) = outcome.fault(call, &rows) {
                     faults.push(format!("{call}\n  at {partition}, tables {warmth}: {fault}"));
                 }
-                owner = world.owner();
+                owner = setup.owner();
                 owner.batch_execute(UNDO).unwrap();
             }
         }
     }
-    crate::world::assert_none(&faults);
-    world.assert_sound();
+    crate::setup::assert_none(&faults);
+    setup.assert_sound();
 }
 
 #[test]
@@ -122,18 +122,18 @@ fn tables_of_other_types_in_the_place_of_the_tables() {
 fn backfill_writes_no_other_table_and_runs_no_view() {
     for (name, replacement) in [("views", VIEWS), ("tables", TABLES)] {
         for batch in [1, 1000] {
-            let mut world = World::new(&format!("schemas_backfill_{name}"));
-            let mut owner = world.owner();
+            let mut setup = Setup::new(&format!("schemas_backfill_{name}"));
+            let mut owner = setup.owner();
             let call = format!("CALL graph_kernel.backfill_content_hashes({batch})");
-            let deed = format!("{RENAME} {replacement}");
-            stopped_at("turns_1", world.admin(), &call, &mut owner, &deed).answer(&call);
-            assert!(!world.has_caught(), "{name}");
+            let action = format!("{RENAME} {replacement}");
+            stopped_at("turns_1", setup.admin(), &call, &mut owner, &action).answer(&call);
+            assert!(!setup.has_caught(), "{name}");
             if name == "tables" {
                 let written = "SELECT count(content_hash) FROM b2.turns";
                 let written: i64 = owner.query_one(written, &[]).unwrap().get(0);
                 assert_eq!(written, 0, "hashes of a table that is not bound");
             }
-            world.assert_sound();
+            setup.assert_sound();
         }
     }
 }
@@ -141,28 +141,28 @@ fn backfill_writes_no_other_table_and_runs_no_view() {
 /// Binding looks at the tables too, with the rights of the extension's owner.
 #[test]
 fn binding_binds_what_it_was_given() {
-    let mut world = World::new("schemas_bind");
-    let mut owner = world.owner();
+    let mut setup = Setup::new("schemas_bind");
+    let mut owner = setup.owner();
     for (call, partition) in [
         ("SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')", "turns_1"),
         ("SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges')", "edges_1"),
         ("SELECT graph_kernel.bind_recorder_table('b2.events')", "events_1"),
     ] {
-        let deed = format!("{RENAME} {VIEWS}");
-        stopped_at(partition, world.admin(), call, &mut owner, &deed).answer(call);
-        assert!(!world.has_caught(), "{call}");
+        let action = format!("{RENAME} {VIEWS}");
+        stopped_at(partition, setup.admin(), call, &mut owner, &action).answer(call);
+        assert!(!setup.has_caught(), "{call}");
         let slice = "SELECT graph_slice(turn(5)) ->> 'slice_id'";
-        attempt(&mut world.admin(), slice).answer(slice).expect("the bound tables are there");
+        attempt(&mut setup.admin(), slice).answer(slice).expect("the bound tables are there");
         owner.batch_execute(UNDO).unwrap();
     }
-    world.assert_sound();
+    setup.assert_sound();
 }
 
 /// The same without a lock: the owner goes back and forth while a superuser reads on.
 #[test]
 fn a_race_of_names() {
-    let mut world = World::new("schemas_race");
-    let mut owner = world.owner();
+    let mut setup = Setup::new("schemas_race");
+    let mut owner = setup.owner();
     owner
         .batch_execute(
             "INSERT INTO b2.turns (id, session_id, content_text, embedding)
@@ -182,7 +182,7 @@ fn a_race_of_names() {
         }
         rounds
     });
-    let mut victim = world.admin();
+    let mut caller = setup.admin();
     let mut snapshots = std::collections::BTreeSet::new();
     while Instant::now() < end {
         for call in [
@@ -192,7 +192,7 @@ fn a_race_of_names() {
             "SELECT turn_id FROM graph_search_slice('{1,2}', turn(5))",
             "SELECT * FROM graph_anchors_recent(3)",
         ] {
-            let rows = attempt(&mut victim, call).answer(call);
+            let rows = attempt(&mut caller, call).answer(call);
             if call.contains("graph_snapshot") {
                 snapshots.extend(rows);
             }
@@ -200,6 +200,6 @@ fn a_race_of_names() {
     }
     assert!(renaming.join().unwrap() > 5, "some rounds were run");
     assert!(snapshots.len() <= 1, "the graph did not change: {snapshots:?}");
-    assert!(!world.has_caught(), "a superuser has run the owner's function");
-    world.assert_sound();
+    assert!(!setup.has_caught(), "a superuser has run the owner's function");
+    setup.assert_sound();
 }

@@ -189,15 +189,15 @@ const TABLES: &str = "
     CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
         EXECUTE FUNCTION graph_kernel.content_hash_trigger()";
 
-/// The owner's own schema in the place of the extension's, full of traps of the same names.
-const TRAPS: &str = r#"
+/// The owner's own schema in the place of the extension's, full of planted functions of the same names.
+const PLANTED_FUNCTIONS: &str = r#"
     ALTER SCHEMA cs RENAME TO cs_old;
     CREATE SCHEMA cs;
     GRANT USAGE ON SCHEMA cs, cs_old TO PUBLIC;
-    CREATE FUNCTION cs.trap() RETURNS text LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+    CREATE FUNCTION cs.planted() RETURNS text LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION cs.trap_of(cs_old.slice_policy, cs_old.slice_policy) RETURNS boolean LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE OPERATOR cs.= (LEFTARG = cs_old.slice_policy, RIGHTARG = cs_old.slice_policy, FUNCTION = cs.trap_of);
     CREATE OPERATOR cs.<> (LEFTARG = cs_old.slice_policy, RIGHTARG = cs_old.slice_policy, FUNCTION = cs.trap_of);
     DO $do$
@@ -212,15 +212,15 @@ const TRAPS: &str = r#"
                    AND p.prorettype <> 'cstring'::regtype
         LOOP
             EXECUTE format('CREATE FUNCTION cs.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', f.proname, f.arguments,
-                           f.result, 'BEGIN RAISE EXCEPTION ''the trap runs as %'', current_user; END');
+                           f.result, 'BEGIN RAISE EXCEPTION ''the planted function runs as %'', current_user; END');
         END LOOP;
     END
     $do$;
-    CREATE DOMAIN cs.slice_policy AS text CHECK (cs.trap() IS NULL);
-    CREATE DOMAIN cs.chunking_policy AS text CHECK (cs.trap() IS NULL);
-    CREATE DOMAIN cs.recorder_chunk AS text CHECK (cs.trap() IS NULL);
+    CREATE DOMAIN cs.slice_policy AS text CHECK (cs.planted() IS NULL);
+    CREATE DOMAIN cs.chunking_policy AS text CHECK (cs.planted() IS NULL);
+    CREATE DOMAIN cs.recorder_chunk AS text CHECK (cs.planted() IS NULL);
     CREATE VIEW cs.graph_policies AS
-        SELECT cs.trap() AS name, p.policy_id, p.params_hash, p.policy, p.registered_by, p.registered_at
+        SELECT cs.planted() AS name, p.policy_id, p.params_hash, p.policy, p.registered_by, p.registered_at
         FROM cs_old.graph_policies AS p"#;
 
 #[test]
@@ -228,7 +228,7 @@ fn who_takes_the_schemas_name_gets_no_code_run() {
     let database = owned("names_taken");
     let mut superuser = database.connect();
     superuser.batch_execute(&format!("SET search_path = cs, public; {TABLES}")).unwrap();
-    owner(&database).batch_execute(TRAPS).unwrap();
+    owner(&database).batch_execute(PLANTED_FUNCTIONS).unwrap();
     let statements = CALLS.iter().filter_map(|(_, call)| *call).chain([
         "SELECT graph_policy('default')",
         "SELECT graph_policy_register('focused')",
@@ -247,14 +247,14 @@ fn who_takes_the_schemas_name_gets_no_code_run() {
             let mut transaction = client.transaction().unwrap();
             if let Err(error) = transaction.batch_execute(statement) {
                 let message = error.as_db_error().unwrap().message().to_owned();
-                if message.contains("trap") {
+                if message.contains("planted") {
                     caught.push(format!("{role}: {statement}: {message}"));
                 }
             }
         }
         if let Err(error) = client.batch_execute("CALL graph_kernel.backfill_content_hashes()") {
             let message = error.as_db_error().unwrap().message().to_owned();
-            if message.contains("trap") {
+            if message.contains("planted") {
                 caught.push(format!("{role}: backfill_content_hashes: {message}"));
             }
         }
@@ -272,13 +272,13 @@ const OWN_SCHEMA: &str = "
     GRANT ALL ON SCHEMA graph_kernel TO PUBLIC;
     GRANT ALL ON ALL TABLES IN SCHEMA graph_kernel TO PUBLIC;
     CREATE FUNCTION graph_kernel.list_keys() RETURNS TABLE (kid text, state text) LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION graph_kernel.content_page(oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
-        LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION graph_kernel.rehash_turn(oid, uuid) RETURNS bigint LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;";
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;";
 
 /// Waits until as many sessions as said wait for a lock.
 fn until_waiting(client: &mut Client, sessions: i64) {
@@ -305,7 +305,7 @@ fn who_drops_the_extension_gets_no_code_run_with_its_rights() {
     dropping.batch_execute("COMMIT").unwrap();
     let error = call.join().unwrap().unwrap_err();
     let message = error.as_db_error().unwrap().message().to_owned();
-    assert!(!message.contains("trap"), "{message}");
+    assert!(!message.contains("planted"), "{message}");
 }
 
 #[test]
@@ -333,20 +333,20 @@ fn who_drops_the_extension_gets_no_code_run_by_a_backfill() {
     // It may have been done with both turns before the extension was dropped.
     if let Err(error) = call.join().unwrap() {
         let message = error.as_db_error().unwrap().message().to_owned();
-        assert!(!message.contains("trap"), "{message}");
+        assert!(!message.contains("planted"), "{message}");
     }
 }
 
-/// A type of the owner's with casts that are traps.
+/// A type of the owner's with casts that are planted functions.
 const TYPES: &str = "
     SET search_path = open;
     CREATE TYPE kind AS ENUM ('{}', '{00000000-0000-4000-8000-000000000001}', 'x');
     CREATE FUNCTION to_json(kind) RETURNS json LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION to_ids(kind) RETURNS uuid[] LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION to_words(kind) RETURNS text LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the trap runs as %', current_user; END $$;
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE CAST (kind AS json) WITH FUNCTION to_json(kind) AS IMPLICIT;
     CREATE CAST (kind AS uuid[]) WITH FUNCTION to_ids(kind) AS IMPLICIT;
     CREATE CAST (kind AS text) WITH FUNCTION to_words(kind) AS IMPLICIT";

@@ -9,7 +9,7 @@ mod roles;
 mod table;
 
 use attempts::{Attempt, CALLS, calls_of, on_relations};
-use roles::{ROLES, World};
+use roles::{ROLES, Setup};
 use table::Table;
 
 /// The extension's objects of a catalog, as text.
@@ -21,8 +21,8 @@ const MEMBERS: &str = "
     WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
       AND x.extname = 'graph_kernel' AND d.classid = $1::text::regclass";
 
-fn members(world: &World, catalog: &str) -> Vec<String> {
-    let rows = world.superuser().query(MEMBERS, &[&catalog]).unwrap();
+fn members(setup: &Setup, catalog: &str) -> Vec<String> {
+    let rows = setup.superuser().query(MEMBERS, &[&catalog]).unwrap();
     let mut names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     names.sort_unstable();
     names
@@ -30,27 +30,27 @@ fn members(world: &World, catalog: &str) -> Vec<String> {
 
 #[test]
 fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
-    let world = World::create("matrix");
+    let setup = Setup::create("matrix");
     let mut table = Table::new(ROLES.map(|(name, _)| name));
     table.section("schema: U usage, C create");
-    for schema in members(&world, "pg_namespace") {
-        table.row(&schema, ROLES.map(|(role, _)| world.rights_on_schema(role, &schema)));
+    for schema in members(&setup, "pg_namespace") {
+        table.row(&schema, ROLES.map(|(role, _)| setup.rights_on_schema(role, &schema)));
     }
     table.section(
         "functions: yes; no (not executable); graph (executable, but the graph is not readable, or what \
          it calls not executable); may (executable, not callable in a query)",
     );
-    for function in members(&world, "pg_proc") {
+    for function in members(&setup, "pg_proc") {
         let call = calls_of(&function);
-        table.row(&function, ROLES.map(|(role, _)| world.call(role, &function, call)));
+        table.row(&function, ROLES.map(|(role, _)| setup.call(role, &function, call)));
     }
     table.section(
         "relations: ok, rows (some), none (allowed, no row); - (no right); guarded (refused \
          in spite of the right, by row security or a trigger)",
     );
-    for relation in members(&world, "pg_class") {
+    for relation in members(&setup, "pg_class") {
         for Attempt { name, right, statement } in on_relations(&relation) {
-            let cells = ROLES.map(|(role, _)| world.attempt(role, &relation, right, &statement));
+            let cells = ROLES.map(|(role, _)| setup.attempt(role, &relation, right, &statement));
             table.row(&format!("{relation} {name}"), cells);
         }
     }
@@ -60,41 +60,41 @@ fn everyone_can_do_what_the_matrix_says_and_nothing_else() {
 
 #[test]
 fn every_function_is_tried() {
-    let world = World::create("functions");
-    let functions = members(&world, "pg_proc");
+    let setup = Setup::create("functions");
+    let functions = members(&setup, "pg_proc");
     let tried: Vec<&str> = CALLS.iter().map(|(function, _)| *function).collect();
     assert_eq!(functions, tried);
 }
 
 #[test]
 fn statistics_hold_no_root() {
-    let world = World::create("statistics");
-    world.superuser().batch_execute("SELECT graph_kernel.rotate_key(); ANALYZE").unwrap();
-    world.connect("db_owner").batch_execute("ANALYZE graph_kernel.root_keys").unwrap();
+    let setup = Setup::create("statistics");
+    setup.superuser().batch_execute("SELECT graph_kernel.rotate_key(); ANALYZE").unwrap();
+    setup.connect("db_owner").batch_execute("ANALYZE graph_kernel.root_keys").unwrap();
     let stored = "SELECT count(*) FROM pg_statistic
                   WHERE starelid = 'graph_kernel.root_keys'::regclass AND staattnum = 2";
-    let row = world.connect("read_all").query_one(stored, &[]).unwrap();
+    let row = setup.connect("read_all").query_one(stored, &[]).unwrap();
     assert_eq!(row.get::<_, i64>(0), 0);
 }
 
 #[test]
 fn no_function_takes_or_gives_bytes() {
-    let world = World::create("bytes");
+    let setup = Setup::create("bytes");
     let functions = "
         SELECT coalesce(string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.proname), '')
         FROM pg_proc AS p JOIN pg_depend AS d ON d.objid = p.oid AND d.deptype = 'e'
         JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
         WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
-    let row = world.superuser().query_one(functions, &[]).unwrap();
+    let row = setup.superuser().query_one(functions, &[]).unwrap();
     let sending = "chunking_policy_send(chunking_policy), slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }
 
 #[test]
 fn the_extensions_owner_hands_administration_on() {
-    let world = World::create("grants");
-    let mut owner = world.connect("ext_owner");
-    let mut plain = world.connect("plain");
+    let setup = Setup::create("grants");
+    let mut owner = setup.connect("ext_owner");
+    let mut plain = setup.connect("plain");
     let administration = [
         "graph_kernel.rotate_key(boolean)",
         "graph_kernel.revoke_key(text)",
@@ -107,9 +107,9 @@ fn the_extensions_owner_hands_administration_on() {
     ];
     for function in administration {
         let grant = format!("GRANT EXECUTE ON FUNCTION {function} TO plain");
-        owner.batch_execute(&world.named(&grant)).unwrap();
+        owner.batch_execute(&setup.named(&grant)).unwrap();
     }
-    owner.batch_execute(&world.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
+    owner.batch_execute(&setup.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
     for statement in [
         "SELECT graph_kernel.rotate_key(true)",
         "SELECT graph_kernel.revoke_key('7-0123456789abcdef')",
@@ -131,6 +131,6 @@ fn the_extensions_owner_hands_administration_on() {
         "rotate_key_internal(boolean)",
     ] {
         let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
-        assert!(owner.batch_execute(&world.named(&grant)).is_err(), "{function}");
+        assert!(owner.batch_execute(&setup.named(&grant)).is_err(), "{function}");
     }
 }

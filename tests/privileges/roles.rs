@@ -30,37 +30,37 @@ pub const ROLES: [(&str, &str); 13] = [
 
 /// A database with the extension, tables of a graph, two keys, one of them revoked,
 /// an event, and bindings.
-pub struct World {
+pub struct Setup {
     database: Database,
     /// A connection of each role that has tried something.
     clients: RefCell<HashMap<String, Client>>,
 }
 
-impl World {
+impl Setup {
     pub fn create(name: &str) -> Self {
         let database = Database::empty(&format!("privileges_{name}"));
-        let world = World { database, clients: RefCell::default() };
-        let mut superuser = world.database.connect();
+        let setup = Setup { database, clients: RefCell::default() };
+        let mut superuser = setup.database.connect();
         for (role, attributes) in ROLES {
             superuser
-                .batch_execute(&world.named(&format!(
+                .batch_execute(&setup.named(&format!(
                     "DO $$ BEGIN CREATE ROLE {role} LOGIN {attributes};
                      EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
                 )))
                 .unwrap();
         }
-        let database = &world.database.name;
+        let database = &setup.database.name;
         superuser
-            .batch_execute(&world.named(&format!(
+            .batch_execute(&setup.named(&format!(
                 "ALTER DATABASE {database} OWNER TO db_owner;
                  GRANT CREATE ON DATABASE {database} TO ext_owner;
                  CREATE SCHEMA open;
                  GRANT ALL ON SCHEMA open TO PUBLIC"
             )))
             .unwrap();
-        world.connect("ext_owner").batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+        setup.connect("ext_owner").batch_execute("CREATE EXTENSION graph_kernel").unwrap();
         superuser
-            .batch_execute(&world.named(
+            .batch_execute(&setup.named(
                 "SELECT graph_kernel.create_tables();
                  INSERT INTO memory_turns (id) VALUES ('00000000-0000-4000-8000-000000000001');
                  ALTER TABLE memory_turns OWNER TO table_owner;
@@ -81,7 +81,7 @@ impl World {
                  SELECT graph_policy_register('{\"max_nodes\": 2}', 'two')",
             ))
             .unwrap();
-        world
+        setup
     }
 
     /// A statement with the names that the roles have in the server.

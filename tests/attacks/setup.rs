@@ -65,26 +65,26 @@ const TABLES: &str = "
 const MEMBER: &str = "SET client_min_messages = warning; GRANT attack_other TO attack_reader;";
 
 /// What the owner has prepared. `caught` is a sequence, as that is not rolled back.
-const TRAP: &str = "
-    CREATE SCHEMA trap;
-    GRANT USAGE ON SCHEMA trap TO PUBLIC;
-    CREATE SEQUENCE trap.caught;
-    GRANT USAGE ON SEQUENCE trap.caught TO PUBLIC;
-    CREATE FUNCTION trap.f() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-        IF current_user <> 'attack_owner' THEN PERFORM pg_catalog.nextval('trap.caught'); END IF;
+const PLANTED: &str = "
+    CREATE SCHEMA planted;
+    GRANT USAGE ON SCHEMA planted TO PUBLIC;
+    CREATE SEQUENCE planted.caught;
+    GRANT USAGE ON SEQUENCE planted.caught TO PUBLIC;
+    CREATE FUNCTION planted.f() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+        IF current_user <> 'attack_owner' THEN PERFORM pg_catalog.nextval('planted.caught'); END IF;
         RETURN true;
     END $$;
     -- Does what the owner wants done at the n-th call.
-    CREATE TABLE trap.deeds (moment bigint, statement text);
-    CREATE SEQUENCE trap.calls;
-    CREATE FUNCTION trap.act() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    CREATE TABLE planted.actions (moment bigint, statement text);
+    CREATE SEQUENCE planted.calls;
+    CREATE FUNCTION planted.act() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
         SET search_path = pg_catalog, pg_temp AS $$
     DECLARE
-        now_at bigint := nextval('trap.calls');
-        deed text;
+        now_at bigint := nextval('planted.calls');
+        action text;
     BEGIN
-        FOR deed IN DELETE FROM trap.deeds WHERE moment <= now_at RETURNING statement LOOP
-            EXECUTE deed;
+        FOR action IN DELETE FROM planted.actions WHERE moment <= now_at RETURNING statement LOOP
+            EXECUTE action;
         END LOOP;
         RETURN true;
     END $$;";
@@ -95,16 +95,16 @@ const OWNED: &str = "
     ALTER TABLE b2.edges OWNER TO attack_owner; ALTER TABLE b2.edges_1 OWNER TO attack_owner;
     ALTER TABLE b2.events OWNER TO attack_owner; ALTER TABLE b2.events_1 OWNER TO attack_owner;
     GRANT SELECT ON b2.turns, b2.edges, b2.events TO attack_reader, attack_other;
-    ALTER SCHEMA trap OWNER TO attack_owner;
-    ALTER SEQUENCE trap.caught OWNER TO attack_owner; ALTER SEQUENCE trap.calls OWNER TO attack_owner;
-    ALTER TABLE trap.deeds OWNER TO attack_owner;
-    ALTER FUNCTION trap.f() OWNER TO attack_owner; ALTER FUNCTION trap.act() OWNER TO attack_owner;";
+    ALTER SCHEMA planted OWNER TO attack_owner;
+    ALTER SEQUENCE planted.caught OWNER TO attack_owner; ALTER SEQUENCE planted.calls OWNER TO attack_owner;
+    ALTER TABLE planted.actions OWNER TO attack_owner;
+    ALTER FUNCTION planted.f() OWNER TO attack_owner; ALTER FUNCTION planted.act() OWNER TO attack_owner;";
 
 /// Row security that calls the owner's function for every row.
 pub const POLICIES: &str = "
-    CREATE POLICY act ON b2.turns USING (trap.act());
-    CREATE POLICY act ON b2.edges USING (trap.act());
-    CREATE POLICY act ON b2.events USING (trap.act());
+    CREATE POLICY act ON b2.turns USING (planted.act());
+    CREATE POLICY act ON b2.edges USING (planted.act());
+    CREATE POLICY act ON b2.events USING (planted.act());
     ALTER TABLE b2.turns ENABLE ROW LEVEL SECURITY;
     ALTER TABLE b2.edges ENABLE ROW LEVEL SECURITY;
     ALTER TABLE b2.events ENABLE ROW LEVEL SECURITY;";
@@ -204,7 +204,7 @@ fn row_text(message: &SimpleQueryMessage) -> Option<String> {
 }
 
 /// A database of a test's own.
-pub struct World {
+pub struct Setup {
     pub database: Database,
     /// Ends with the server.
     witness: Client,
@@ -220,7 +220,7 @@ fn template() -> &'static Database {
         }
         admin
             .batch_execute(&format!(
-                "{MEMBER} CREATE EXTENSION graph_kernel; {TABLES} {TRAP} {OWNED}"
+                "{MEMBER} CREATE EXTENSION graph_kernel; {TABLES} {PLANTED} {OWNED}"
             ))
             .unwrap();
         database
@@ -234,12 +234,12 @@ pub fn create_role(role: &str) -> String {
     )
 }
 
-impl World {
+impl Setup {
     pub fn new(name: &str) -> Self {
         Self::with(template().copy(&format!("attack_{name}")))
     }
 
-    /// Without the extension, the tables and the trap.
+    /// Without the extension, the tables and the planted functions.
     pub fn empty(name: &str) -> Self {
         template();
         Self::with(Database::empty(&format!("attack_{name}")))
@@ -249,7 +249,7 @@ impl World {
         let mut admin = database.connect();
         let grant = format!("GRANT CREATE ON DATABASE {} TO {OWNER}", database.name);
         admin.batch_execute(&grant).unwrap();
-        World { database, witness: admin }
+        Setup { database, witness: admin }
     }
 
     /// A connection. A server that has just crashed is waited for, so that a test finds all that crash it.
@@ -285,7 +285,7 @@ impl World {
 
     /// Whether the owner's function has run with somebody else's rights.
     pub fn has_caught(&self) -> bool {
-        let caught = "SELECT is_called FROM trap.caught";
+        let caught = "SELECT is_called FROM planted.caught";
         self.admin().query_one(caught, &[]).unwrap().get(0)
     }
 
