@@ -9,7 +9,7 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 10
     SET search_path = pg_catalog, pg_temp;
 
--- Raises what slice_summaries reports.
+-- Raises the error that slice_summaries reports.
 CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -28,9 +28,9 @@ BEGIN
 END
 $$;
 
--- A misspelt key would be left out silently, and a policy_ref left out is the default policy. Parsing takes
--- a multiple of a request's size in memory, so a long one is not parsed. Not IMMUTABLE: a planner that
--- knows the request would call it before its turn.
+-- A misspelt key would be ignored silently, and without a policy_ref the default policy is taken. Parsing takes
+-- a multiple of a request's size in memory, so a long one is not parsed. Not IMMUTABLE: the planner would
+-- call it early for a constant request.
 CREATE FUNCTION graph_kernel.check_request(request json, required text[], optional text[]) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -132,7 +132,7 @@ BEGIN
 END
 $$;
 
--- What is wrong for every anchor is an error of the batch.
+-- An error that concerns every anchor is an error of the batch.
 CREATE FUNCTION @extschema@.graph_api_slice_batch(json) RETURNS json
 LANGUAGE sql STABLE PARALLEL RESTRICTED COST 100000
 SET search_path = pg_catalog, pg_temp
@@ -221,7 +221,7 @@ CREATE FUNCTION @extschema@.graph_api_health() RETURNS json
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    -- No anchor: what would be wrong for every one.
+    -- No anchor: an error that would concern every one.
     SELECT graph_kernel.raise_api_error(s.error_code, s.error)
     FROM graph_kernel.slice_summaries('{}', 'default'::@extschema@.slice_policy) AS s;
     SELECT format('{"status":"healthy","version":%s,"schema_version":"1.0.0","policy_count":%s,'

@@ -2,7 +2,7 @@
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- Raises an error of a search as the status it means.
+-- Raises an error of a search with the SQLSTATE of its HTTP status.
 CREATE FUNCTION graph_kernel.raise_search_error(state text, message text, detail text, hint text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp

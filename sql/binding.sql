@@ -11,8 +11,8 @@ CREATE FUNCTION graph_kernel.turns_in_cycles() RETURNS bigint
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 
--- Whether an index finds rows by this column. On a partitioned table a unique index holds the
--- partition key too; an id met twice is found when slicing.
+-- Whether an index finds rows by this column. On a partitioned table a unique index contains the partition key too;
+-- a duplicate id is found when slicing.
 CREATE FUNCTION graph_kernel.has_index(table_id regclass, column_name text, is_unique boolean)
 RETURNS boolean
 LANGUAGE sql STABLE STRICT
@@ -30,7 +30,7 @@ AS $$
     )
 $$;
 
--- The command for a missing unique index; on a partitioned table it has to hold the partition key.
+-- The command that creates the unique index; on a partitioned table it must contain the partition key.
 CREATE FUNCTION graph_kernel.unique_index_command(table_id regclass, column_name text) RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -45,8 +45,8 @@ $$;
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- The indexes that reading a described graph is fast with, and the commands that create them. An absent column is
--- NULL in the description; what needs one is not wanted.
+-- The indexes that a described graph is read by, whether they exist, and the commands that create them. An index on
+-- an absent column, which is null in the description, is not wanted.
 CREATE FUNCTION graph_kernel.wanted_indexes(graph jsonb)
 RETURNS TABLE (name text, found boolean, what text, command text)
 LANGUAGE sql STABLE STRICT
@@ -71,8 +71,8 @@ BEGIN ATOMIC
     WHERE v.columns[1] IS NOT NULL AND NOT (v.name = 'index_session' AND v.columns[2] IS NULL);
 END;
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
--- while DROP EXTENSION waits.
+-- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
+-- DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.bind_tables_internal(turns regclass, edges regclass, columns jsonb) RETURNS uuid
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -105,7 +105,7 @@ BEGIN
     INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
     VALUES (bind_tables_internal.turns, bind_tables_internal.edges, bind_tables_internal.columns)
     ON CONFLICT (single) DO UPDATE SET
-        -- Anything else bound is another graph: its tokens are told apart.
+        -- Other tables or columns are another graph, with another name in its tokens.
         graph = CASE WHEN (b.turns, b.edges) = (excluded.turns, excluded.edges)
                           AND b.columns IS NOT DISTINCT FROM excluded.columns
                      THEN b.graph ELSE excluded.graph END,

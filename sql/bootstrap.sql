@@ -1,12 +1,12 @@
--- Runs first: what has no home in Rust. Objects for users go to the extension's schema, which is
--- in front of the search_path here; admin objects to the private schema.
+-- Runs first. Objects for users go to the extension's schema, which is first in the search_path here; objects for
+-- administration go to the private schema.
 --
--- The extension's schema belongs to whoever installs, who may rename it and make another of its name. So
--- no body that is parsed when it runs names it; bodies and views parsed at creation do, by OID. The private
--- schema's name is nobody's to take while the extension is there; but its owner, who need be no superuser,
--- may drop it. A function parsed when it runs names the private schema only where DROP EXTENSION waits:
--- called by one that was parsed at creation and has locked a private table, or as a trigger. What runs
--- with its owner's rights was parsed at creation.
+-- The schema that the extension is installed into belongs to its installer, who may rename it and create another of its
+-- name. So no body that is parsed at run time names it; bodies and views that are parsed at creation do, by OID. Nobody
+-- can take the private schema's name while the extension exists, but the extension's owner, who need not be a
+-- superuser, may drop it. A function that is parsed at run time names the private schema only while DROP EXTENSION has
+-- to wait: called by one that was parsed at creation and has locked a private table, or as a trigger. Every function
+-- with its owner's rights (SECURITY DEFINER) was parsed at creation.
 
 DO $$
 BEGIN
@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 
--- Not IF NOT EXISTS: a schema somebody else made beforehand would be theirs to fill.
+-- Not IF NOT EXISTS: the owner of a schema created beforehand could put objects into it.
 CREATE SCHEMA graph_kernel;
 COMMENT ON SCHEMA graph_kernel IS 'graph_kernel: administration';
 
@@ -39,9 +39,9 @@ COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges';
 COMMENT ON COLUMN graph_kernel.binding.columns IS 'names of columns that are not recognised';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding', '');
 
--- Roots of the keys, one an epoch. Nobody is granted anything, no policy shows a row, no dump holds
--- it; only the library reads it. No index, and so no way in but its own insert, which logical
--- decoding does not see.
+-- Roots of the keys, one an epoch. No role has privileges on the table, no row security policy shows a row, and it is
+-- in no dump; only the library reads it. It has no index, so that the library can insert rows which logical decoding
+-- does not see.
 CREATE TABLE graph_kernel.root_keys (
     epoch integer NOT NULL,
     root bytea,
@@ -56,7 +56,7 @@ COMMENT ON COLUMN graph_kernel.root_keys.root IS
     '32 random bytes; NULL when the epoch began with a key file';
 COMMENT ON COLUMN graph_kernel.root_keys.created_at IS 'when the epoch began';
 
--- Kept in dumps: it can only deny.
+-- In dumps: a revocation can only deny.
 CREATE TABLE graph_kernel.revoked_keys (
     kid text PRIMARY KEY,
     revoked_at timestamptz NOT NULL DEFAULT pg_catalog.now()
@@ -70,8 +70,8 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- verifies and what a registered name means. Only their owner changes them, through the functions; the
 -- extension's owner may add rows, as a restore does. A binding restored that way is a graph of its own:
 -- with a shared key file a known name would let slices of one database pass in another. A registered
--- policy is changed by nobody, and added by whoever may execute register_policy, under his own name; a name
--- is given to what is registered, so that the index on fingerprints stands for named policies too.
+-- policy is never changed. Every role that may execute register_policy may add one, under its own name; a name
+-- is given only to a registered policy, so that the unique index on fingerprints covers named policies too.
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -80,7 +80,7 @@ DECLARE
     table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
     extension_owner oid := (SELECT x.extowner FROM pg_extension AS x WHERE x.extname = 'graph_kernel');
 BEGIN
-    -- No statement writes roots, a subscription's copy neither: the library inserts past triggers.
+    -- No statement writes roots, not even a subscription: the library inserts without triggers.
     IF TG_TABLE_NAME <> 'root_keys' AND (TG_TABLE_NAME <> 'policies' OR TG_OP = 'INSERT')
        AND pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
@@ -115,13 +115,13 @@ CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
-COMMENT ON TRIGGER guard ON graph_kernel.root_keys IS 'nobody plants a key';
+COMMENT ON TRIGGER guard ON graph_kernel.root_keys IS 'no key is inserted from outside';
 COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change the binding';
-COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation is for good';
+COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation cannot be undone';
 
--- Each backend keeps what it read of these tables until it hears of a change, whoever made it: a restore and a
--- subscription's copy too. TRUNCATE changes the catalog, which says so itself, as the library does of the roots that it
--- inserts past triggers.
+-- Each backend caches the rows of these tables until an invalidation arrives, also of changes by a restore or a
+-- subscription. TRUNCATE sends its own invalidation; the library sends one for the roots that it inserts without
+-- triggers.
 CREATE FUNCTION graph_kernel.announce_change() RETURNS trigger
     AS 'MODULE_PATHNAME', 'announce_change_wrapper' LANGUAGE c;
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.binding
@@ -188,7 +188,7 @@ CREATE OPERATOR CLASS @extschema@.slice_policy_ops
     FUNCTION 1 @extschema@.slice_policy_hash(@extschema@.slice_policy),
     FUNCTION 2 @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint);
 
--- Implicit from jsonb only: from json it would lend our = to users' json columns.
+-- Implicit from jsonb only: from json it would make = of slice_policy apply to users' json columns.
 CREATE CAST (jsonb AS @extschema@.slice_policy) WITH INOUT AS IMPLICIT;
 CREATE CAST (json AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (text AS @extschema@.slice_policy) WITH INOUT;

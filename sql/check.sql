@@ -1,5 +1,5 @@
--- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes
--- turns, and none deletes an edge: what may have to go is shown. Called while DROP EXTENSION waits.
+-- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
+-- deletes rows: it selects those that may have to be changed. Called while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.check_graph() RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
@@ -33,7 +33,7 @@ BEGIN
     e := graph #>> '{edges,from}';
     turns := (graph #>> '{turns,oid}')::oid;
     edges := (graph #>> '{edges,oid}')::oid;
-    -- An absent column is '' where a statement names it, and such a statement is not run.
+    -- An absent column is '' here: a statement that names it is not run.
     c := (SELECT jsonb_object_agg(k.key, coalesce(k.value, ''))
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
     x := (graph #> '{turns,expressions}') || (graph #> '{edges,expressions}');
@@ -53,7 +53,7 @@ BEGIN
     SELECT i.name, i.found, NULL::bigint, i.what, CASE WHEN NOT i.found THEN i.command END
     FROM graph_kernel.wanted_indexes(graph) AS i;
 
-    -- Slices run with a fixed search_path: a policy's function that relies on the caller's breaks.
+    -- Slices run with a fixed search_path: a policy's function that depends on the caller's fails.
     RETURN QUERY
     SELECT 'policy_search_path', count(*) = 0, count(*),
            'functions of row security policies without a search_path of their own',
@@ -72,7 +72,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
 
-    -- As ENABLE TRIGGER leaves them, what a subscription writes is not announced.
+    -- With plain ENABLE TRIGGER the rows that a subscription writes would not be announced.
     RETURN QUERY
     SELECT 'announced_changes', count(*) = 0, count(*),
            'private tables whose changes are not always announced',
@@ -81,7 +81,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS g
                       WHERE g.tgrelid = p.rel AND g.tgname = 'announce' AND g.tgenabled = 'A');
 
-    -- Whoever plans a query on a table runs them, on constants already: an index expression, an index predicate,
+    -- Planning a query on a table already runs these functions on constants: in an index expression, an index predicate,
     -- expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
     RETURN QUERY
     SELECT 'user_functions', count(*) = 0, count(*),
@@ -111,7 +111,7 @@ BEGIN
                             AND y.extname = 'graph_kernel')
     ) AS u;
 
-    -- Triggers are not inherited, but by partitions.
+    -- Only partitions inherit triggers.
     RETURN QUERY
     WITH RECURSIVE descendant (trigger, child) AS (
         SELECT g.oid, h.inhrelid
@@ -161,7 +161,7 @@ BEGIN
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s <> graph_kernel.content_hash(%4$s);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
-            -- What may be absent has no command: it is only counted.
+            -- Values that may be absent are only counted.
             ('edges_without_type', 'edge_type', 'edges without a type, read as default', NULL),
             ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),
             ('turns_without_role', 'role', 'turns without a role, read as user', NULL),
@@ -181,7 +181,7 @@ BEGIN
             BEGIN
                 count := graph_kernel.count_found(listed.name);
                 ok := count = 0 OR listed.command IS NULL;
-                -- A command that counts on rows this role does not see could do harm.
+                -- A command based on rows that this role cannot see could do harm.
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
             EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
                         OR undefined_object OR insufficient_privilege THEN

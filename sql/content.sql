@@ -1,6 +1,6 @@
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- graph_content_hash, by a name that nobody can put another function behind.
+-- graph_content_hash, under a name that no other function can take.
 CREATE FUNCTION graph_kernel.content_hash(content text) RETURNS text
     AS 'MODULE_PATHNAME', 'graph_content_hash_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
@@ -66,10 +66,10 @@ END
 $$;
 
 -- COMMIT forbids a SET clause, so all names and operators say their schema. COMMIT also gives up the lock that
--- makes DROP EXTENSION wait, so each transaction takes it: it locks what is called binding, and goes on if that is
--- the extension's. Each page is a range of ids, looked at first and locked where it has to be written: the
--- procedure never waits for a row while it holds another, so it ends no writer in a deadlock. What a row gets is
--- computed from the row as it is when it is written, so no writer's change is lost.
+-- makes DROP EXTENSION wait, so each transaction takes it: it locks the table named binding, and goes on if that is
+-- the extension's. Each page is a range of ids, read first; only rows that have to be written are locked. The
+-- procedure never waits for a row while it holds another, so it causes no deadlock. A hash is computed from the row
+-- as it is when it is written, so no writer's change is lost.
 CREATE PROCEDURE graph_kernel.backfill_content_hashes(batch integer DEFAULT 10000)
 LANGUAGE plpgsql
 AS $$
@@ -122,7 +122,7 @@ BEGIN
             total := graph_kernel.count_found('turns');
         END IF;
 
-        -- What other transactions held is waited for at the end, one row in a transaction.
+        -- Rows that other transactions held are waited for at the end, one row in a transaction.
         IF NOT has_more THEN
             waited := waited OPERATOR(pg_catalog.+) 1;
             written := written OPERATOR(pg_catalog.+) graph_kernel.rehash_turn(turns_table, waiting[waited]);

@@ -1,4 +1,4 @@
--- Invoker's rights: the tables belong to whoever asks for them, not to the extension.
+-- Invoker's rights: the tables belong to the caller, not to the extension.
 CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public') RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -8,7 +8,7 @@ BEGIN
         RAISE EXCEPTION 'schema must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
     END IF;
-    -- The primary key carries what scores a turn, so that scoring reads the index alone.
+    -- The primary key includes the columns that score a turn, so that scoring reads the index alone.
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.memory_turns (
             id uuid NOT NULL,

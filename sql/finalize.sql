@@ -1,4 +1,4 @@
--- Runs last: what pgrx does not write. Fixed search_path, costs, estimates, comments, rights.
+-- Runs last: the properties that pgrx does not write. Fixed search_path, costs, estimates, comments, rights.
 
 ALTER FUNCTION graph_slice(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000;
@@ -300,8 +300,8 @@ COMMENT ON FUNCTION graph_kernel.raise_search_error(text, text, text, text) IS
     'raises an error of a search with the HTTP status it means';
 COMMENT ON FUNCTION graph_kernel.requested_embedding(json) IS 'the embedding in a request';
 
--- Administration belongs to the extension's owner, who may grant it on. What default privileges
--- gave to others is taken away first: also from the tables.
+-- Administration belongs to the extension's owner, who may grant it on. Privileges that
+-- default privileges gave to other roles are revoked first, also on the tables.
 DO $$
 DECLARE
     owner name := (SELECT r.rolname FROM pg_catalog.pg_extension AS x
@@ -375,5 +375,5 @@ END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
 GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, @extschema@.graph_policies TO PUBLIC;
--- Registering is done with the caller's rights: the table's trigger asks for EXECUTE on register_policy.
+-- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

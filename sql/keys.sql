@@ -10,8 +10,8 @@ CREATE FUNCTION graph_kernel.is_kid(kid text) RETURNS boolean
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- Definer's rights: the tables are nobody's; who may call these is a matter of EXECUTE. Parsed now, and
--- what they call is called while DROP EXTENSION waits; EXECUTE on that is nobody's.
+-- Definer's rights: no role has privileges on the tables; EXECUTE decides who may call these. They are parsed now, and
+-- call functions that no role may execute while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.epoch_times() RETURNS TABLE (epoch integer, created_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 4
 SET search_path = pg_catalog, pg_temp
@@ -33,7 +33,7 @@ DECLARE
     old_kid text;
     new_kid text;
 BEGIN
-    -- One rotation after the other, so that each sees the key the one before it made.
+    -- One rotation at a time, so that each sees the key of the one before it.
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
     SELECT k.kid INTO old_kid FROM graph_kernel.list_keys() AS k WHERE k.state = 'active';
     new_kid := graph_kernel.add_epoch();

@@ -6,7 +6,7 @@ CREATE FUNCTION graph_kernel.registry_fingerprint(params_hashes text[]) RETURNS 
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp;
 
 -- A row without a name for each policy, one more for each of its names. The presets have none, so that a
--- restored dump meets nothing that is there already. A name is never what a hash looks like.
+-- restored dump meets nothing that is there already. A name never has the form of a hash.
 CREATE TABLE graph_kernel.policies (
     name text UNIQUE CHECK (
         name OPERATOR(pg_catalog.~) '^(?![0-9a-f]{16}$).{1,255}$'
@@ -65,7 +65,7 @@ COMMENT ON COLUMN @extschema@.graph_policies.registered_at IS 'when it was regis
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- Raises what is wrong with a policy to be registered, or with what is there already.
+-- Raises an error for a policy that cannot be registered, or for a row that is already there.
 CREATE FUNCTION graph_kernel.raise_policy_error(error text, about text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -92,7 +92,7 @@ BEGIN
 END
 $$;
 
--- The table's trigger decides who may.
+-- The table's trigger checks the right to register.
 CREATE FUNCTION graph_kernel.add_policy(policy @extschema@.slice_policy, name text) RETURNS void
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -101,8 +101,8 @@ BEGIN ATOMIC
     ON CONFLICT DO NOTHING;
 END;
 
--- Who may execute this may register. Invoker's rights: the caller's name goes into the table. Writes nothing
--- when all is there already; each statement sees what the ones before it have waited for.
+-- EXECUTE on this is the right to register. Invoker's rights: the caller's name goes into the table. Writes nothing
+-- when the policy and the name are there already; each statement sees what those before it have waited for.
 CREATE FUNCTION graph_kernel.register_policy(policy @extschema@.slice_policy, name text)
 RETURNS TABLE (policy_id text, params_hash text)
 LANGUAGE sql VOLATILE ROWS 1

@@ -1,5 +1,5 @@
 -- "No token, no promotion" as a constraint. AFTER, so that no other trigger can change the row
--- behind it. Arguments: the slice column, the turns column, and whose slices are trusted: no_rls
+-- after the check. Arguments: the slice column, the turns column, and whose slices are trusted: no_rls
 -- (the default: slices taken without row security) or roles=a,b.
 CREATE FUNCTION graph_kernel.check_promotion(slice json, turns uuid[])
 RETURNS TABLE (valid boolean, reason text, role text, rls boolean, outside boolean)

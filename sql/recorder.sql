@@ -173,8 +173,8 @@ CREATE FUNCTION graph_kernel.recorder_chunks(
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
 
--- Compares what both sides have: a stored table need not keep every column, nor name the pane. Of types
--- that are not the server's own, a cast or an operator could be somebody's. Called while DROP EXTENSION waits.
+-- Compares the columns that both sides have: a stored table need not have every column, nor the pane. A type that is
+-- not the server's own could have a cast or an operator of a user. Called while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.verify_chunks(
     chunks regclass,
     policy @extschema@.chunking_policy,
@@ -256,7 +256,7 @@ BEGIN ATOMIC
     SELECT v.chunk_id, v.status FROM graph_kernel.verify_chunks($1, $2, $3) AS v;
 END;
 
--- Invoker's rights: the table belongs to whoever asks for it, not to the extension.
+-- Invoker's rights: the table belongs to the caller, not to the extension.
 CREATE FUNCTION graph_kernel.create_recorder_tables(schema name DEFAULT 'public') RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -286,8 +286,8 @@ BEGIN
 END
 $$;
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
--- while DROP EXTENSION waits.
+-- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
+-- DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.bind_recorder_table_internal(events regclass, columns jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp

@@ -27,8 +27,8 @@ COMMENT ON TRIGGER guard ON graph_kernel.trace_binding IS 'only the functions ch
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- Definer's rights: the binding row is the extension's; who may call this is a matter of EXECUTE. It is called
--- while DROP EXTENSION waits.
+-- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
+-- DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.bind_traces_internal(traces regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -68,7 +68,7 @@ BEGIN ATOMIC
     SELECT graph_kernel.bind_traces_internal($1);
 END;
 
--- Invoker's rights: the table belongs to whoever asks for it. Binding it takes the right to bind.
+-- Invoker's rights: the table belongs to the caller. Binding it takes EXECUTE on bind_traces.
 CREATE FUNCTION graph_kernel.make_trace_table(schema name) RETURNS regclass
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -106,7 +106,7 @@ BEGIN ATOMIC
     SELECT graph_kernel.bind_traces(graph_kernel.make_trace_table($1));
 END;
 
--- Invoker's rights: who may trace is who may insert into the bound table.
+-- Invoker's rights: a caller needs INSERT on the bound table.
 CREATE FUNCTION graph_kernel.write_trace(traces oid, provenance jsonb) RETURNS uuid
     AS 'MODULE_PATHNAME', 'write_trace_wrapper'
     LANGUAGE c VOLATILE COST 1000 SET search_path = pg_catalog, pg_temp;

@@ -1,6 +1,6 @@
 -- $1 uuid[]: the existing children of each turn, once for each edge, with what scores them.
--- The equality is said thrice: alone it is estimated by the average, which a hub makes so large
--- that any index looks as good as the right one. A range with a parameter has a small estimate.
+-- The equality is stated three times: alone it is estimated by the average, which a hub makes so
+-- large that any index looks as good as the right one. A range with a parameter has a small estimate.
 SELECT k.position, t.id, t.phase, t.salience
 FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- $1 uuid[]: what these turns say.
+-- $1 uuid[]: the contents of these turns.
 SELECT t.id, t.content
 FROM pg_catalog.unnest($1) AS k(id)
 CROSS JOIN LATERAL (

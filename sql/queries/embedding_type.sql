@@ -1,6 +1,6 @@
--- $1 text: the OID of a type of pgvector's; $2 text: the name of an operator. Their names for statements,
--- the operator NULL where pgvector has none of that name. An operator of a user's would run with the
--- rights of whoever searches: only one beside the type, of its extension and written in C, is taken.
+-- $1 text: the OID of a type of pgvector; $2 text: the name of an operator. Their names for statements,
+-- the operator NULL where pgvector has none of that name. An operator of a user would run with the rights
+-- of the role that searches: only one in the type's schema, of its extension and written in C, is taken.
 SELECT pg_catalog.format('%I.%I', n.nspname, y.typname),
        (SELECT pg_catalog.format('OPERATOR(%I.%s)', n.nspname, o.oprname)
         FROM pg_catalog.pg_operator AS o
