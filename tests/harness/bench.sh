@@ -31,6 +31,8 @@ if [[ $scale == short ]]; then
   export CARGO_PROFILE_DEV_DEBUG=0
 fi
 cargo run --quiet --profile "$profile" --manifest-path tests/bench/Cargo.toml -- "$results" "$scale"
-if [[ $scale != short ]]; then
+if [[ $scale == short ]]; then
+  cargo bench --quiet --no-run --profile dev --manifest-path tests/bench/Cargo.toml
+else
   cargo bench --quiet --manifest-path tests/bench/Cargo.toml
 fi
