@@ -8,8 +8,8 @@ use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, Ranking, result_hash};
-use kernel::retrieval::search::{Answer, Found};
-use kernel::retrieval::similarity::Query;
+use kernel::retrieval::search::{Answer, SearchResult};
+use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
 use kernel::trust::keys::EpochKeys;
 use pgrx::prelude::*;
@@ -165,7 +165,7 @@ pub struct Asked {
 /// What somebody asks, of a graph's embeddings.
 struct Search {
     asked: Asked,
-    query: Query,
+    query: QueryEmbedding,
     id: uuid::Uuid,
 }
 
@@ -274,9 +274,13 @@ impl Search {
         }
         let found = hits.iter().filter_map(|hit| {
             let turn = turns.remove(&hit.id)?;
-            Some(Found { turn, similarity: hit.similarity, content: contents.remove(&hit.id) })
+            Some(SearchResult {
+                turn,
+                similarity: hit.similarity,
+                content: contents.remove(&hit.id),
+            })
         });
-        Answer { found: found.collect(), provenance }
+        Answer { results: found.collect(), provenance }
     }
 }
 
@@ -294,8 +298,8 @@ fn ids(hits: &[Hit]) -> Vec<TurnId> {
 
 fn rows(answer: Answer) -> TableIterator<'static, FoundRow> {
     let provenance = answer.provenance.to_json();
-    TableIterator::new(answer.found.into_iter().enumerate().map(move |(index, found)| {
-        let Found { turn, similarity, content } = found;
+    TableIterator::new(answer.results.into_iter().enumerate().map(move |(index, found)| {
+        let SearchResult { turn, similarity, content } = found;
         (
             index as i32 + 1,
             to_sql_uuid(turn.id),

@@ -6,7 +6,7 @@ use kernel::export::parse::EXPORT_MAX_BYTES;
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
-use kernel::slicing::slicer::{self, Known, Limits, SliceError, Slicer};
+use kernel::slicing::slicer::{self, FetchedGraph, Limits, SliceError, Slicer};
 use kernel::trust::keys::{EpochKeys, Secret};
 use pgrx::Uuid;
 use pgrx::prelude::*;
@@ -156,13 +156,13 @@ pub fn ready(policy: &SlicePolicy) -> Result<(), SqlError> {
 
 /// What earlier slices of a query found, of which graph, and for whom.
 #[derive(Default)]
-pub struct Found(Option<(Rc<Graph>, Caller, Known)>);
+pub struct Found(Option<(Rc<Graph>, Caller, FetchedGraph)>);
 
 impl Found {
     /// Takes out what holds for this caller of this graph. Where row security applies nothing does: its
     /// policies may depend on anything.
-    fn take_for(&mut self, graph: &Rc<Graph>, caller: &Caller) -> Known {
-        let Some((of, by, mut known)) = self.0.take() else { return Known::default() };
+    fn take_for(&mut self, graph: &Rc<Graph>, caller: &Caller) -> FetchedGraph {
+        let Some((of, by, mut known)) = self.0.take() else { return FetchedGraph::default() };
         if !Rc::ptr_eq(&of, graph) || by != *caller || by.rls {
             known.forget();
         }
@@ -190,7 +190,7 @@ pub fn export_each<A>(
     let signer = Signer::load(&graph, &caller, policy)?;
     let mut store = PgStore::new(&graph, &caller);
     let known = found.take_for(&graph, &caller);
-    let mut slicer = Slicer::knowing(known, &mut store, policy, Limits::default());
+    let mut slicer = Slicer::reusing(known, &mut store, policy, Limits::default());
     // What is read where row security applies does not hold for the next ones.
     let next = if caller.rls { &[] } else { next };
     let ids: Vec<TurnId> =
@@ -211,7 +211,7 @@ pub fn export_each<A>(
             break;
         }
     }
-    *found = Found(Some((graph.clone(), caller, slicer.into_known())));
+    *found = Found(Some((graph.clone(), caller, slicer.into_fetched())));
     Ok(())
 }
 

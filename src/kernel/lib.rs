@@ -15,6 +15,7 @@ pub mod export;
 pub mod graph;
 pub mod insight;
 mod interrupts;
+mod named_enum;
 pub mod policy;
 pub mod retrieval;
 pub mod slicing;

@@ -134,7 +134,7 @@ fn exports_are_the_worked_ones_to_the_byte() {
 fn worked_exports_verify() {
     for case in worked() {
         let verdict = verify(&case.export, &case.ring());
-        assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.outcomes);
+        assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.checks);
         assert!(verdict.valid().is_some());
         assert_eq!(verdict.attestation().unwrap().role, "alice");
     }

@@ -3,7 +3,7 @@
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::turn::TurnId;
 use kernel::slicing::slice::SelectedTurn;
-use kernel::slicing::slicer::{Known, Limits, SliceError, Slicer, slice};
+use kernel::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer, slice};
 use proptest::prelude::*;
 
 use crate::cases;
@@ -109,17 +109,17 @@ proptest! {
         random.shuffle(&mut anchors);
         let mut store = MemoryStore::new(case.graph).shuffled(seed);
         let alone: Vec<_> = anchors.iter().map(|id| slice(&mut store, &policy, *id)).collect();
-        let mut known = Known::default();
+        let mut known = FetchedGraph::default();
         for (anchors, alone) in anchors.chunks(7).zip(alone.chunks(7)) {
             let limits = Limits { held, ..limits };
-            let mut together = Slicer::knowing(known, &mut store, &policy, limits);
+            let mut together = Slicer::reusing(known, &mut store, &policy, limits);
             for (at, (anchor, alone)) in anchors.iter().zip(alone).enumerate() {
                 match together.slice_before(*anchor, &anchors[at + 1..]) {
                     Err(SliceError::TooManyIds(most)) => prop_assert_eq!(most, held),
                     slice => prop_assert_eq!(&slice, alone),
                 }
             }
-            known = together.into_known();
+            known = together.into_fetched();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::turn::TurnId;
-use kernel::insight::explain::{Explanation, Outcome, explain, stats};
+use kernel::insight::explain::{Explanation, TurnOutcome, explain, stats};
 use kernel::insight::why::{Because, RADIUS_STEPS, Why, why};
 use kernel::slicing::observer::Via;
 use kernel::slicing::slice::Slice;
@@ -43,7 +43,7 @@ fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
 
 /// The turns of an outcome, as often as they are told.
 fn told(explanation: &Explanation, outcome: Outcome) -> Vec<TurnId> {
-    let told = explanation.touched.iter().filter(|touched| touched.outcome == outcome);
+    let told = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
     told.map(|touched| touched.rank.id).collect()
 }
 
@@ -67,7 +67,8 @@ fn check(
     let explanation = explanation.unwrap();
 
     let of_naive = naive.selected.iter().map(|t| (t.id, t.distance, (t.priority + 0.0).to_bits()));
-    let of_explanation = explanation.touched.iter().take_while(|t| t.outcome == Outcome::Selected);
+    let of_explanation =
+        explanation.turns.iter().take_while(|t| t.outcome == TurnOutcome::Selected);
     let of_explanation =
         of_explanation.map(|t| (t.rank.id, t.rank.distance, t.rank.priority().to_bits()));
     prop_assert!(of_explanation.eq(of_naive));
@@ -78,17 +79,17 @@ fn check(
         by_priority.then(a.distance.cmp(&b.distance)).then(a.id.cmp(&b.id))
     });
     let left: Vec<TurnId> = left.iter().map(|candidate| candidate.id).collect();
-    prop_assert_eq!(told(&explanation, Outcome::Frontier), left);
-    let mut cut = told(&explanation, Outcome::SiblingLimit);
+    prop_assert_eq!(told(&explanation, TurnOutcome::Frontier), left);
+    let mut cut = told(&explanation, TurnOutcome::SiblingLimit);
     cut.sort_unstable();
     let cut_by_naive = if params.max_siblings_per_node == 0 { vec![] } else { naive.cut_siblings };
     prop_assert_eq!(cut, sorted(cut_by_naive));
-    let mut missing = told(&explanation, Outcome::Missing);
+    let mut missing = told(&explanation, TurnOutcome::Missing);
     missing.sort_unstable();
     prop_assert_eq!(missing, sorted(naive.missing));
 
-    let distinct: BTreeSet<TurnId> = explanation.touched.iter().map(|t| t.rank.id).collect();
-    prop_assert_eq!(distinct.len(), explanation.touched.len());
+    let distinct: BTreeSet<TurnId> = explanation.turns.iter().map(|t| t.rank.id).collect();
+    prop_assert_eq!(distinct.len(), explanation.turns.len());
     Ok(())
 }
 
@@ -230,7 +231,7 @@ proptest! {
     fn each_turn_is_told_with_the_one_that_led_to_it(case in graphs(), params in policies(1..=64)) {
         let explanation = explained(&case, &params, Limits::default(), 0).unwrap();
         let mut orders: BTreeMap<TurnId, usize> = BTreeMap::new();
-        for (step, touched) in explanation.touched.iter().enumerate() {
+        for (step, touched) in explanation.turns.iter().enumerate() {
             let from = explanation.discovered_from(touched);
             prop_assert_eq!(from.is_none(), touched.rank.id == case.anchor);
             if let Some(from) = from {
@@ -238,7 +239,7 @@ proptest! {
                 // Only selected turns lead on.
                 prop_assert_eq!(orders.get(&from), Some(&touched.from));
             }
-            if touched.outcome == Outcome::Selected {
+            if touched.outcome == TurnOutcome::Selected {
                 orders.insert(touched.rank.id, step);
             }
             prop_assert!(!explanation.reason(step).is_empty());

@@ -8,7 +8,7 @@ use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slicer::{Known, Limits, Slicer, slice};
+use kernel::slicing::slicer::{FetchedGraph, Limits, Slicer, slice};
 use kernel::slicing::store::{GraphStore, Neighbour, ScoredTurn, Sink};
 
 struct Counting {
@@ -111,14 +111,14 @@ fn questions_of_a_slice_retaken(limits: Limits) -> usize {
     let anchors: Vec<TurnId> = chain.turns.iter().step_by(2).map(|turn| turn.id).collect();
     let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
     let policy = SlicePolicy::default();
-    let mut known = Known::default();
+    let mut known = FetchedGraph::default();
     for group in anchors.chunks(100).chain([&anchors[..1]]) {
         store.questions = 0;
-        let mut slicer = Slicer::knowing(known, &mut store, &policy, limits);
+        let mut slicer = Slicer::reusing(known, &mut store, &policy, limits);
         for (at, anchor) in group.iter().enumerate() {
             slicer.slice_before(*anchor, &group[at + 1..]).unwrap();
         }
-        known = slicer.into_known();
+        known = slicer.into_fetched();
     }
     store.questions
 }

@@ -8,33 +8,23 @@ use super::event::Offset;
 use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
+use crate::named_enum::named_enum;
 
-/// Whose text a chunk holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Text typed.
-    Ingress,
-    /// Text printed.
-    Egress,
-    /// A short command and its output.
-    MixedGlued,
-}
-
-impl Direction {
-    /// Its name in chunks and in their ids.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Ingress => "ingress",
-            Direction::Egress => "egress",
-            Direction::MixedGlued => "mixed_glued",
-        }
+named_enum! {
+    /// Whose text a chunk holds.
+    Direction {
+        /// Text typed.
+        Ingress = "ingress",
+        /// Text printed.
+        Egress = "egress",
+        /// A short command and its output.
+        MixedGlued = "mixed_glued",
     }
 }
 
 /// The beginning of a chunk's text that repeats the end of the chunk before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Overlap {
+pub struct ChunkOverlap {
     /// The id of the chunk before.
     pub from_chunk_id: String,
     /// Where the repeated text ends in the log.
@@ -77,7 +67,7 @@ pub struct Chunk {
     /// What is embedded.
     pub text: String,
     /// What the text repeats of the chunk before.
-    pub overlap: Option<Overlap>,
+    pub overlap: Option<ChunkOverlap>,
     /// Whether it is the last one of its log, or of its pane: later events may change it.
     pub is_open: bool,
 }
@@ -169,7 +159,7 @@ impl Draft {
             )
             .as_bytes(),
         );
-        let overlap = self.overlap.map(|overlap| Overlap {
+        let overlap = self.overlap.map(|overlap| ChunkOverlap {
             from_chunk_id: previous_id.unwrap_or_default().to_owned(),
             source_end_offset: overlap.source_end,
             chars: overlap.chars,

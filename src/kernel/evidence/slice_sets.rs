@@ -58,7 +58,7 @@ impl SliceSet {
 
 /// Two slices that share turns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Overlap<'a> {
+pub struct SliceOverlap<'a> {
     /// The lower slice_id.
     pub slice_a: &'a str,
     /// The higher slice_id.
@@ -292,7 +292,7 @@ impl SliceSets {
         slice: usize,
         min_jaccard: f32,
         check_interrupts: &dyn Fn(),
-    ) -> impl Iterator<Item = (usize, Overlap<'_>)> {
+    ) -> impl Iterator<Item = (usize, SliceOverlap<'_>)> {
         let interrupts = Interrupts::new(check_interrupts);
         let size = |slice: &SliceSet| (slice.end - slice.start) as usize;
         let a = &self.slices[slice];
@@ -311,7 +311,7 @@ impl SliceSets {
             let either = size(a) + size(b) - shared as usize;
             let jaccard = shared as f32 / either as f32;
             let (slice_a, slice_b) = (a.slice_id(), b.slice_id());
-            let overlap = Overlap { slice_a, slice_b, shared_turns: shared, jaccard };
+            let overlap = SliceOverlap { slice_a, slice_b, shared_turns: shared, jaccard };
             (jaccard >= min_jaccard).then_some((slice + after, overlap))
         })
     }

@@ -8,7 +8,8 @@ use crate::export::canonical::{Checked, SCHEMA_VERSION, json_hash, json_text};
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
-use crate::policy::{POLICY_ID, SlicePolicy};
+use crate::policy::SlicePolicy;
+use crate::policy::registry::PolicyRef;
 use crate::slicing::slice::Slice;
 use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
 use crate::trust::keys::{EpochKeys, Secret};
@@ -46,13 +47,14 @@ impl<'a> Export<'a> {
         let policy_params_hash = policy.params_hash();
         let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &*selected.turn).collect();
         let selection = (&turns[..], &slice.edges[..]);
-        let slice_id = slice_id(slice.anchor, selection, &policy_params_hash, check_interrupts);
+        let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &policy_params_hash };
+        let slice_id = slice_id(slice.anchor, selection, policy_ref, check_interrupts);
         let graph_snapshot_hash = graph_snapshot_hash(&turns, slice.edges.len(), check_interrupts);
         Export {
             anchor_turn_id: slice.anchor,
             turns,
             edges: &slice.edges,
-            policy_id: POLICY_ID,
+            policy_id: policy.id(),
             policy_params_hash,
             schema_version: SCHEMA_VERSION,
             slice_id,
@@ -83,8 +85,7 @@ impl<'a> Export<'a> {
         let policy_text = policy.quantized_text();
         let digest = digest(self.anchor_turn_id, selection, &policy_text, self.check_interrupts);
         let fields = self.token_fields();
-        let attestation =
-            Attestation::new(keys, circumstances, &fields, digest, policy.quantized());
+        let attestation = Attestation::new(keys, circumstances, &fields, digest, policy.clone());
         self.attestation = Some(attestation);
     }
 
@@ -112,7 +113,7 @@ impl<'a> Export<'a> {
     /// What a service answers: turns by id alone. `slice_id` can be computed from it again.
     #[must_use]
     pub fn summary_json(&self) -> String {
-        json_text(&Summary {
+        json_text(&SummaryJson {
             slice_id: &self.slice_id,
             anchor_turn_id: self.anchor_turn_id,
             turn_ids: self.turns.iter().map(|turn| turn.id).collect(),
@@ -129,7 +130,7 @@ impl<'a> Export<'a> {
 
 /// The shape of an export.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ExportJson<'a> {
     anchor_turn_id: TurnId,
     turns: Checked<'a, &'a Turn>,
     edges: Checked<'a, Edge>,
@@ -144,7 +145,7 @@ struct Document<'a> {
 
 impl Serialize for Export<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let document = Document {
+        let document = ExportJson {
             anchor_turn_id: self.anchor_turn_id,
             turns: Checked(&self.turns, self.check_interrupts),
             edges: Checked(self.edges, self.check_interrupts),
@@ -162,7 +163,7 @@ impl Serialize for Export<'_> {
 
 /// The body of a slice (retrieval integration §4.3), with its edges.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct SummaryJson<'a> {
     slice_id: &'a str,
     anchor_turn_id: TurnId,
     turn_ids: Vec<TurnId>,
@@ -179,7 +180,7 @@ struct Summary<'a> {
 pub(crate) fn slice_id(
     anchor: TurnId,
     (turns, edges): (&[&Turn], &[Edge]),
-    params_hash: &str,
+    policy: PolicyRef<'_>,
     check_interrupts: &dyn Fn(),
 ) -> String {
     // Nearly all of it is ids, which need no escapes: a serializer would look at each of their bytes.
@@ -210,7 +211,7 @@ pub(crate) fn slice_id(
     }
     json.push("],");
     // The rest of the array, from behind its own bracket.
-    json.push(&json_text(&(POLICY_ID, params_hash, SCHEMA_VERSION))[1..]);
+    json.push(&json_text(&(policy.policy_id, policy.params_hash, SCHEMA_VERSION))[1..]);
     json.hasher.update(json.text.as_bytes());
     format!("{:016x}", json.hasher.digest())
 }
@@ -309,8 +310,9 @@ mod tests {
                     edge_type: edge.edge_type.fingerprint_name(),
                 });
                 let named: Vec<FingerprintEdge> = named.collect();
-                let all = (id(3), ids, named, POLICY_ID, params_hash, SCHEMA_VERSION);
-                assert_eq!(slice_id(id(3), (&refs, edges), params_hash, &|| {}), json_hash(&all));
+                let policy = PolicyRef { policy_id: "p", params_hash };
+                let all = (id(3), ids, named, "p", params_hash, SCHEMA_VERSION);
+                assert_eq!(slice_id(id(3), (&refs, edges), policy, &|| {}), json_hash(&all));
             }
         }
     }

@@ -12,7 +12,7 @@ pub const MAX_DEPTH: u32 = 128;
 
 /// What a text may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// The longest text, in bytes.
     pub bytes: usize,
     /// The most values, counting arrays, objects and all that is in them.
@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
+pub enum JsonValue<'a> {
     /// `null`
     Null,
     /// `true`, `false`
@@ -33,9 +33,9 @@ pub enum Json<'a> {
     /// A string.
     String(Cow<'a, str>),
     /// An array.
-    Array(Vec<Json<'a>>),
+    Array(Vec<JsonValue<'a>>),
     /// An object, keys as written.
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    Object(Vec<(Cow<'a, str>, JsonValue<'a>)>),
 }
 
 /// Why a text is not read.
@@ -45,11 +45,11 @@ pub enum JsonError {
     Syntax(&'static str, usize, usize),
     /// It is nested deeper than [`MAX_DEPTH`].
     TooDeep,
-    /// It has more bytes than [`Limits::bytes`]: how many, and the limit.
+    /// It has more bytes than [`JsonLimits::bytes`]: how many, and the limit.
     TooLong(usize, usize),
-    /// It has more values than [`Limits::values`].
+    /// It has more values than [`JsonLimits::values`].
     TooManyValues(usize),
-    /// It has a string or number of more bytes than [`Limits::token_bytes`].
+    /// It has a string or number of more bytes than [`JsonLimits::token_bytes`].
     LongToken(usize),
 }
 
@@ -79,17 +79,17 @@ impl JsonError {
     }
 }
 
-impl<'a> Json<'a> {
+impl<'a> JsonValue<'a> {
     /// Reads one JSON value.
     ///
     /// # Errors
     /// See [`JsonError`].
     pub fn read(
         text: &'a str,
-        limits: Limits,
+        limits: JsonLimits,
         check_interrupts: &dyn Fn(),
     ) -> Result<Self, JsonError> {
-        let mut reader = Reader::new(text, limits, check_interrupts)?;
+        let mut reader = JsonReader::new(text, limits, check_interrupts)?;
         let json = reader.value()?;
         reader.finish()?;
         Ok(json)
@@ -97,15 +97,15 @@ impl<'a> Json<'a> {
 }
 
 /// The value as JSON text, for messages.
-impl fmt::Display for Json<'_> {
+impl fmt::Display for JsonValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Json::Null => f.write_str("null"),
-            Json::Bool(b) => write!(f, "{b}"),
-            Json::Number(number) => f.write_str(&cut(number.0)),
-            Json::String(s) => f.write_str(&shown(s)),
-            Json::Array(_) => f.write_str("an array"),
-            Json::Object(_) => f.write_str("an object"),
+            JsonValue::Null => f.write_str("null"),
+            JsonValue::Bool(b) => write!(f, "{b}"),
+            JsonValue::Number(number) => f.write_str(&cut(number.0)),
+            JsonValue::String(s) => f.write_str(&quoted(s)),
+            JsonValue::Array(_) => f.write_str("an array"),
+            JsonValue::Object(_) => f.write_str("an object"),
         }
     }
 }
@@ -115,7 +115,7 @@ const SHOWN: usize = 64;
 
 /// A text in quotes for messages, cut where it gets long.
 #[must_use]
-pub fn shown(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
@@ -247,31 +247,39 @@ impl PartialEq for Decimal<'_> {
 }
 
 /// Reads a text value by value, so that what is not wanted is never held.
-pub struct Reader<'a, 'c> {
+pub struct JsonReader<'a, 'c> {
     text: &'a str,
     at: usize,
     depth: u32,
     values_left: usize,
-    limits: Limits,
+    limits: JsonLimits,
     checked_at: usize,
     check_interrupts: &'c dyn Fn(),
 }
 
-impl<'a, 'c> Reader<'a, 'c> {
+impl<'a, 'c> JsonReader<'a, 'c> {
     /// A reader at the beginning of a text.
     ///
     /// # Errors
     /// [`JsonError::TooLong`]
     pub fn new(
         text: &'a str,
-        limits: Limits,
+        limits: JsonLimits,
         check_interrupts: &'c dyn Fn(),
     ) -> Result<Self, JsonError> {
         if text.len() > limits.bytes {
             return Err(JsonError::TooLong(text.len(), limits.bytes));
         }
         let values_left = limits.values;
-        Ok(Reader { text, at: 0, depth: 0, values_left, limits, checked_at: 0, check_interrupts })
+        Ok(JsonReader {
+            text,
+            at: 0,
+            depth: 0,
+            values_left,
+            limits,
+            checked_at: 0,
+            check_interrupts,
+        })
     }
 
     /// Whether the next value is an array.
@@ -288,31 +296,31 @@ impl<'a, 'c> Reader<'a, 'c> {
     ///
     /// # Errors
     /// See [`JsonError`].
-    pub fn value(&mut self) -> Result<Json<'a>, JsonError> {
+    pub fn value(&mut self) -> Result<JsonValue<'a>, JsonError> {
         if self.at_array() {
             let mut items = Vec::new();
             self.array(|reader| {
                 items.push(reader.value()?);
                 Ok::<_, JsonError>(())
             })?;
-            Ok(Json::Array(items))
+            Ok(JsonValue::Array(items))
         } else if self.at_object() {
             let mut entries = Vec::new();
             self.object(|reader, key| {
                 entries.push((key, reader.value()?));
                 Ok::<_, JsonError>(())
             })?;
-            Ok(Json::Object(entries))
+            Ok(JsonValue::Object(entries))
         } else {
             self.scalar()
         }
     }
 
-    /// [`Reader::value`] of no more than so many values.
+    /// [`JsonReader::value`] of no more than so many values.
     ///
     /// # Errors
     /// See [`JsonError`].
-    pub fn value_within(&mut self, values: usize) -> Result<Json<'a>, JsonError> {
+    pub fn value_within(&mut self, values: usize) -> Result<JsonValue<'a>, JsonError> {
         let left = self.values_left;
         self.values_left = left.min(values);
         let before = self.values_left;
@@ -438,20 +446,20 @@ impl<'a, 'c> Reader<'a, 'c> {
         Ok(())
     }
 
-    fn scalar(&mut self) -> Result<Json<'a>, JsonError> {
+    fn scalar(&mut self) -> Result<JsonValue<'a>, JsonError> {
         self.count()?;
         match self.peek() {
-            Some(b'"') => self.string().map(Json::String),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Json::Number),
-            Some(b'n') => self.name("null", Json::Null),
-            Some(b't') => self.name("true", Json::Bool(true)),
-            Some(b'f') => self.name("false", Json::Bool(false)),
+            Some(b'"') => self.string().map(JsonValue::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(JsonValue::Number),
+            Some(b'n') => self.name("null", JsonValue::Null),
+            Some(b't') => self.name("true", JsonValue::Bool(true)),
+            Some(b'f') => self.name("false", JsonValue::Bool(false)),
             Some(_) => Err(self.syntax("expected value")),
             None => Err(self.syntax("EOF while parsing a value")),
         }
     }
 
-    fn name(&mut self, name: &str, value: Json<'a>) -> Result<Json<'a>, JsonError> {
+    fn name(&mut self, name: &str, value: JsonValue<'a>) -> Result<JsonValue<'a>, JsonError> {
         for byte in name.bytes() {
             match self.byte() {
                 Some(found) if found == byte => self.at += 1,
@@ -651,40 +659,44 @@ impl<'a, 'c> Reader<'a, 'c> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
+    const LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
 
-    fn read(text: &str) -> Result<Json<'_>, JsonError> {
-        Json::read(text, LIMITS, &|| {})
+    fn read(text: &str) -> Result<JsonValue<'_>, JsonError> {
+        JsonValue::read(text, LIMITS, &|| {})
     }
 
     #[test]
     fn duplicates_order_and_number_spelling_survive() {
-        let Json::Object(entries) = read(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
+        let JsonValue::Object(entries) = read(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
             panic!("an object was written");
         };
         let expected = [("b", "1"), ("a", "1.0"), ("b", "1e2")];
-        let expected = expected.map(|(key, number)| (key.into(), Json::Number(Number(number))));
+        let expected =
+            expected.map(|(key, number)| (key.into(), JsonValue::Number(Number(number))));
         assert_eq!(entries, expected);
     }
 
     #[test]
     fn each_limit_is_kept() {
-        let within = |text, limits| Json::read(text, limits, &|| {}).err();
+        let within = |text, limits| JsonValue::read(text, limits, &|| {}).err();
         let text = r#"["12345",12345,[]]"#;
-        let exact = Limits { bytes: text.len(), values: 4, token_bytes: 5 };
+        let exact = JsonLimits { bytes: text.len(), values: 4, token_bytes: 5 };
         assert_eq!(within(text, exact), None);
-        let error = within(text, Limits { bytes: 17, ..exact });
+        let error = within(text, JsonLimits { bytes: 17, ..exact });
         assert_eq!(error, Some(JsonError::TooLong(18, 17)));
-        assert_eq!(within(text, Limits { values: 3, ..exact }), Some(JsonError::TooManyValues(3)));
+        assert_eq!(
+            within(text, JsonLimits { values: 3, ..exact }),
+            Some(JsonError::TooManyValues(3))
+        );
         for text in [r#""12345""#, "12345", "1.234", "123e5", r#""\u0061""#, r#"{"12345":1}"#] {
-            let error = within(text, Limits { token_bytes: 4, ..exact });
+            let error = within(text, JsonLimits { token_bytes: 4, ..exact });
             assert_eq!(error, Some(JsonError::LongToken(4)), "{text}");
         }
     }
 
     #[test]
     fn a_value_within_a_text_has_a_limit_of_its_own() {
-        let mut reader = Reader::new("[[1,2],[1,2,3],4]", LIMITS, &|| {}).unwrap();
+        let mut reader = JsonReader::new("[[1,2],[1,2,3],4]", LIMITS, &|| {}).unwrap();
         let mut sizes = Vec::new();
         let read = reader.array(|reader| {
             sizes.push(reader.value_within(3).is_ok());
@@ -700,7 +712,7 @@ mod tests {
         for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
             assert_eq!(read(&open.repeat(100_000)), Err(JsonError::TooDeep), "{open}");
         }
-        let mut reader = Reader::new("[[[[", Limits { ..LIMITS }, &|| {}).unwrap();
+        let mut reader = JsonReader::new("[[[[", JsonLimits { ..LIMITS }, &|| {}).unwrap();
         reader.depth = MAX_DEPTH - 1;
         assert_eq!(reader.skip(), Err(JsonError::TooDeep));
     }
@@ -708,7 +720,7 @@ mod tests {
     #[test]
     fn strings_are_unescaped() {
         let text = r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0000z""#;
-        assert_eq!(read(text), Ok(Json::String("a\"\\/\u{8}\u{c}\n\r\té😀\0z".into())));
+        assert_eq!(read(text), Ok(JsonValue::String("a\"\\/\u{8}\u{c}\n\r\té😀\0z".into())));
         for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0061""#, r#""\ud800\n""#] {
             assert!(matches!(read(text), Err(JsonError::Syntax(..))), "{text}");
         }

@@ -4,44 +4,33 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
+use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::slicing::observer::{Observer, Via};
-use crate::slicing::score::{Rank, priority};
+use crate::slicing::score::Rank;
 use crate::slicing::slice::Slice;
 use crate::slicing::slicer::{Limits, SliceError, slice_observed};
 use crate::slicing::store::{GraphStore, ScoredTurn};
 
-/// What became of a turn; the declaration order is the order of an explanation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// It is in the slice.
-    Selected,
-    /// It was found, and the budget was spent before its turn came.
-    Frontier,
-    /// It is a sibling beyond `max_siblings_per_node`, and was not found in another way.
-    SiblingLimit,
-    /// An edge names it, and it does not exist.
-    Missing,
-}
-
-impl Outcome {
-    /// The name in SQL.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Selected => "selected",
-            Self::Frontier => "frontier",
-            Self::SiblingLimit => "sibling_limit",
-            Self::Missing => "missing",
-        }
+named_enum! {
+    /// What became of a turn; the declaration order is the order of an explanation.
+    TurnOutcome {
+        /// It is in the slice.
+        Selected = "selected",
+        /// It was found, but the budget was used up before it was selected.
+        Frontier = "frontier",
+        /// It is a sibling beyond `max_siblings_per_node`, and was not found in another way.
+        SiblingLimit = "sibling_limit",
+        /// An edge names it, and it does not exist.
+        Missing = "missing",
     }
 }
 
 /// A turn that was touched, and its final outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Touched {
+pub struct ExplainedTurn {
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: TurnOutcome,
     /// Its place in the selection order, or where it would have stood; of a missing turn the
     /// priority says nothing.
     pub rank: Rank,
@@ -56,7 +45,7 @@ pub struct Touched {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.
-    pub touched: Vec<Touched>,
+    pub touched: Vec<ExplainedTurn>,
     selected: usize,
     max_nodes: usize,
     sibling_limit: usize,
@@ -65,28 +54,28 @@ pub struct Explanation {
 impl Explanation {
     /// The turn that led to a touched one; none led to the anchor.
     #[must_use]
-    pub fn discovered_from(&self, touched: &Touched) -> Option<TurnId> {
+    pub fn discovered_from(&self, touched: &ExplainedTurn) -> Option<TurnId> {
         (touched.via != Via::Anchor).then(|| self.touched[touched.from].rank.id)
     }
 
     /// Why the turn at this place has its outcome, in a few words.
     #[must_use]
     pub fn reason(&self, place: usize) -> String {
-        let Touched { outcome, via, from, .. } = self.touched[place];
+        let ExplainedTurn { outcome, via, from, .. } = self.touched[place];
         match outcome {
-            Outcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
-            Outcome::Selected => format!("{} of step {from}", via.name()),
-            Outcome::Frontier => format!(
+            TurnOutcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
+            TurnOutcome::Selected => format!("{} of step {from}", via.name()),
+            TurnOutcome::Frontier => format!(
                 "{} of step {from}, next in line {} when max_nodes {} was spent",
                 via.name(),
                 place - self.selected + 1,
                 self.max_nodes
             ),
-            Outcome::SiblingLimit => format!(
+            TurnOutcome::SiblingLimit => format!(
                 "sibling of step {from}, not among its best {} (max_siblings_per_node)",
                 self.sibling_limit
             ),
-            Outcome::Missing => format!("{} of step {from}, no such turn", via.name()),
+            TurnOutcome::Missing => format!("{} of step {from}, no such turn", via.name()),
         }
     }
 }
@@ -123,9 +112,11 @@ pub fn explain<S: GraphStore>(
     };
     for turn in selected {
         let found = touched.remove(&turn.id);
-        explanation.touched.extend(found.map(|t| Touched { outcome: Outcome::Selected, ..t }));
+        explanation
+            .touched
+            .extend(found.map(|t| ExplainedTurn { outcome: TurnOutcome::Selected, ..t }));
     }
-    let mut left_out: Vec<Touched> = touched.into_values().collect();
+    let mut left_out: Vec<ExplainedTurn> = touched.into_values().collect();
     left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
     explanation.touched.append(&mut left_out);
     Ok(explanation)
@@ -141,8 +132,8 @@ struct Recorder<'a> {
     policy: &'a SlicePolicy,
     /// In selection order.
     selected: Vec<Rank>,
-    /// What was discovered stands as [`Outcome::Frontier`] to the end.
-    touched: HashMap<TurnId, Touched>,
+    /// What was discovered stands as [`TurnOutcome::Frontier`] to the end.
+    touched: HashMap<TurnId, ExplainedTurn>,
     /// The parents whose children were told.
     told: HashSet<TurnId>,
     steps: usize,
@@ -183,7 +174,7 @@ impl Recorder<'_> {
     /// Notes a turn that does not exist, by the first turn that led to it.
     fn missing(&mut self, id: TurnId, via: Via, of: Rank, from: usize) {
         let rank = Rank::new(0.0, of.distance + 1, id);
-        let found = Touched { outcome: Outcome::Missing, rank, via, from };
+        let found = ExplainedTurn { outcome: TurnOutcome::Missing, rank, via, from };
         let known = self.touched.entry(id).or_insert(found);
         if from < known.from {
             *known = found;
@@ -201,7 +192,7 @@ impl Observer for Recorder<'_> {
 
     fn discovered(&mut self, rank: Rank, via: Via, _from: TurnId) {
         self.tick();
-        let found = Touched { outcome: Outcome::Frontier, rank, via, from: self.step() };
+        let found = ExplainedTurn { outcome: TurnOutcome::Frontier, rank, via, from: self.step() };
         self.touched.insert(rank.id, found);
     }
 
@@ -221,9 +212,9 @@ impl Observer for Recorder<'_> {
         let from = self.step();
         for turn in siblings {
             self.tick();
-            let priority = priority(self.policy, turn.phase, turn.salience, of.distance);
-            let rank = Rank::new(priority, of.distance, turn.id);
-            let cut = Touched { outcome: Outcome::SiblingLimit, rank, via: Via::Sibling, from };
+            let rank = Rank::of(self.policy, turn, of.distance);
+            let cut =
+                ExplainedTurn { outcome: TurnOutcome::SiblingLimit, rank, via: Via::Sibling, from };
             self.touched.entry(turn.id).or_insert(cut);
         }
     }

@@ -21,7 +21,7 @@ pub enum Because {
     /// It is the anchor.
     Anchor,
     /// It was selected.
-    Selected(Hit),
+    Selected(Discovery),
     /// The budget was spent first.
     Budget {
         /// The budget of the policy.
@@ -56,7 +56,7 @@ pub enum Because {
 
 /// How a turn was reached.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct Discovery {
     /// Its place in the selection order, the anchor being 0.
     pub order: usize,
     /// Its distance and priority.
@@ -89,7 +89,7 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anchor => f.write_str("It is the anchor, which comes first in its own slice."),
-            Self::Selected(Hit { order, rank, via, from }) => write!(
+            Self::Selected(Discovery { order, rank, via, from }) => write!(
                 f,
                 "It was selected at step {order}, found as a {} of {from} at distance {} with \
                  priority {}.",
@@ -139,10 +139,10 @@ pub fn why<S: GraphStore>(
     most_nodes: u32,
     limits: Limits,
 ) -> Result<Why, SliceError<S::Error>> {
-    let mut search_as_asked = Search::new(turn, false);
+    let mut search_as_asked = TargetObserver::new(turn, false);
     slice_observed(store, policy, anchor, limits, &mut search_as_asked)?;
     let mut search = |policy: &SlicePolicy, from: TurnId, to: TurnId| {
-        let mut search = Search::new(to, true);
+        let mut search = TargetObserver::new(to, true);
         observe(store, policy, from, limits, &mut search)?;
         Ok::<_, SliceError<S::Error>>(search)
     };
@@ -207,7 +207,7 @@ pub fn why<S: GraphStore>(
 }
 
 /// Waits for one turn to be selected, and remembers the ways.
-struct Search {
+struct TargetObserver {
     target: TurnId,
     /// Whether the expansion ends there.
     is_end: bool,
@@ -217,15 +217,15 @@ struct Search {
     hit: Option<(usize, Rank)>,
 }
 
-impl Search {
+impl TargetObserver {
     fn new(target: TurnId, is_end: bool) -> Self {
-        Search { target, is_end, found: HashMap::new(), selected: 0, hit: None }
+        TargetObserver { target, is_end, found: HashMap::new(), selected: 0, hit: None }
     }
 
-    fn hit(&self) -> Option<Hit> {
+    fn hit(&self) -> Option<Discovery> {
         let (order, rank) = self.hit?;
         let (from, via) = self.found[&self.target];
-        Some(Hit { order, rank, via, from })
+        Some(Discovery { order, rank, via, from })
     }
 
     /// From where the expansion began to the target, if it was selected.
@@ -242,7 +242,7 @@ impl Search {
     }
 }
 
-impl Observer for Search {
+impl Observer for TargetObserver {
     fn discovered(&mut self, turn: Rank, via: Via, from: TurnId) {
         self.found.insert(turn.id, (from, via));
     }

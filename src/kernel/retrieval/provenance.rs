@@ -7,20 +7,21 @@ use uuid::Uuid;
 
 use crate::export::canonical::{from_lower_hex, hex, json_text};
 use crate::export::document::Export;
-use crate::export::json::{Json, Limits};
+use crate::export::json::{JsonLimits, JsonValue};
 use crate::export::parse::{Object, ParseError, attestation, canonical_uuid, string};
 use crate::graph::turn::TurnId;
-use crate::policy::SlicePolicy;
+use crate::named_enum::named_enum;
+use crate::policy::registry::PolicyRef;
 use crate::retrieval::ranking::Filters;
-use crate::trust::attestation::{ATTESTED, Attestation, TokenFields, encode};
+use crate::trust::attestation::{Attestation, Status, TokenFields, encode};
 use crate::trust::keys::EpochKeys;
 use crate::trust::verify::KeyRing;
 
 /// The longest provenance that is read, in bytes.
 pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;
 
-const PROVENANCE_LIMITS: Limits =
-    Limits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
+const PROVENANCE_LIMITS: JsonLimits =
+    JsonLimits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
 
 /// The slice that a search was bound to.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,14 +46,12 @@ pub struct SliceInfo {
     pub admissibility_token: Option<String>,
     /// The claim that covers the whole export.
     pub attestation: Attestation,
-    /// The policy in the attestation.
-    pub policy: SlicePolicy,
 }
 
 impl SliceInfo {
     /// What an attested export says; `None` of one without an attestation.
     #[must_use]
-    pub fn new(export: &Export<'_>, policy: &SlicePolicy) -> Option<Self> {
+    pub fn new(export: &Export<'_>) -> Option<Self> {
         Some(SliceInfo {
             turn_count: export.turns.len() as u32,
             edge_count: export.edges.len() as u32,
@@ -64,7 +63,6 @@ impl SliceInfo {
             graph_snapshot_hash: export.graph_snapshot_hash.clone(),
             admissibility_token: export.admissibility_token.clone(),
             attestation: export.attestation.clone()?,
-            policy: policy.clone(),
         })
     }
 
@@ -89,9 +87,9 @@ impl SliceInfo {
         let published = |token: &str| {
             fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
         };
-        self.attestation.status == ATTESTED
+        self.attestation.status == Status::Attested
             && !ring.is_revoked(&self.attestation.kid)
-            && self.params_hash == self.policy.params_hash()
+            && self.params_hash == self.attestation.policy.params_hash()
             && self.attestation.verify(&keys, &fields, digest)
             && self.admissibility_token.as_deref().is_some_and(published)
     }
@@ -126,27 +124,26 @@ pub struct Provenance {
     pub mac: Option<String>,
 }
 
-/// The mode of a search bound to a slice.
-pub const SLICE_MODE: &str = "slice";
-/// The mode of a search over the whole graph.
-pub const GLOBAL_MODE: &str = "global";
+named_enum! {
+    /// Where a search looked.
+    Mode {
+        /// In one slice.
+        Slice = "slice",
+        /// In the whole graph.
+        Global = "global",
+    }
+}
 
 /// The first text under the MAC: no other message begins so.
 const DOMAIN: &str = "graph_kernel/retrieval/v3";
 
-#[derive(Serialize)]
-struct PolicyRef<'a> {
-    policy_id: &'a str,
-    params_hash: &'a str,
-}
-
 /// The canonical form: these keys in this order, compact.
 #[derive(Serialize)]
-struct Signed<'a> {
+struct SignedJson<'a> {
     query_id: Uuid,
     query_text: Option<&'a str>,
     timestamp: &'a str,
-    retrieval_mode: &'a str,
+    retrieval_mode: Mode,
     is_admissible: bool,
     retrieved_turn_ids: &'a [TurnId],
     turn_count: Option<u32>,
@@ -167,25 +164,25 @@ struct Signed<'a> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProvenanceJson<'a> {
     #[serde(flatten)]
-    signed: Signed<'a>,
+    signed: SignedJson<'a>,
     elapsed_ms: f64,
     mac: Option<&'a str>,
 }
 
 impl Provenance {
-    /// `slice` or `global`.
+    /// Where the search looked.
     #[must_use]
-    pub fn mode(&self) -> &'static str {
-        if self.slice.is_some() { SLICE_MODE } else { GLOBAL_MODE }
+    pub fn mode(&self) -> Mode {
+        if self.slice.is_some() { Mode::Slice } else { Mode::Global }
     }
 
     /// What the search itself says of its admissibility; [`Provenance::admissibility`] checks it.
     #[must_use]
     pub fn is_admissible(&self) -> bool {
         let slice = self.slice.as_ref();
-        let attested = slice.is_some_and(|slice| slice.attestation.status == ATTESTED);
+        let attested = slice.is_some_and(|slice| slice.attestation.status == Status::Attested);
         attested && !self.admissibility_shortfall
     }
 
@@ -215,7 +212,7 @@ impl Provenance {
             return signature;
         }
         match &self.slice {
-            None => GLOBAL_MODE,
+            None => Mode::Global.name(),
             Some(slice) if slice.attestation.graph != ring.graph() => "other_graph",
             Some(slice) if !slice.has_valid_token(ring) => "bad_token",
             Some(_) if self.admissibility_shortfall => "shortfall",
@@ -265,9 +262,9 @@ impl Provenance {
         message
     }
 
-    fn signed(&self) -> Signed<'_> {
+    fn signed(&self) -> SignedJson<'_> {
         let slice = self.slice.as_ref();
-        Signed {
+        SignedJson {
             query_id: self.query_id,
             query_text: self.query_text.as_deref(),
             timestamp: &self.timestamp,
@@ -304,11 +301,9 @@ impl Provenance {
                 text.len()
             ));
         }
-        let json = Json::read(text, PROVENANCE_LIMITS, check_interrupts)?;
+        let json = JsonValue::read(text, PROVENANCE_LIMITS, check_interrupts)?;
         let mut object = Object::new("provenance", json)?;
-        let mode = object.named("retrieval_mode", |name| {
-            [SLICE_MODE, GLOBAL_MODE].iter().find(|mode| **mode == name)
-        })?;
+        let mode = object.named("retrieval_mode", Mode::from_name)?;
         let claimed = object.boolean("is_admissible")?;
         let returned = object.count("limit_returned")?;
         let filters = {
@@ -329,7 +324,7 @@ impl Provenance {
                     .and_then(canonical_uuid)
                     .ok_or_else(|| "retrieved_turn_ids must be lower-case UUIDs".to_owned())
             })?,
-            slice: if mode == SLICE_MODE { Some(slice_info(&mut object)?) } else { None },
+            slice: if mode == Mode::Slice { Some(slice_info(&mut object)?) } else { None },
             query_embedding_hash: object.hex("query_embedding_hash", 64)?,
             result_hash: object.hex("result_hash", 64)?,
             limit_requested: object.count("limit_requested")?,
@@ -338,7 +333,7 @@ impl Provenance {
             elapsed_ms: object.number("elapsed_ms")?,
             mac: object.optional_string("mac")?,
         };
-        if mode == GLOBAL_MODE {
+        if mode == Mode::Global {
             for key in SLICE_KEYS {
                 object.null(key)?;
             }
@@ -357,7 +352,7 @@ impl Provenance {
 impl Serialize for Provenance {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (signed, mac) = (self.signed(), self.mac.as_deref());
-        Document { signed, elapsed_ms: self.elapsed_ms, mac }.serialize(serializer)
+        ProvenanceJson { signed, elapsed_ms: self.elapsed_ms, mac }.serialize(serializer)
     }
 }
 
@@ -376,7 +371,6 @@ const SLICE_KEYS: [&str; 9] = [
 
 fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
     let mut policy_ref = Object::new("policy_ref", object.take("policy_ref")?)?;
-    let (attestation, policy) = attestation(object.take("attestation")?)?;
     let info = SliceInfo {
         turn_count: object.count("turn_count")?,
         edge_count: object.count("edge_count")?,
@@ -387,8 +381,7 @@ fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
         schema_version: object.string("schema_version")?,
         graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
         admissibility_token: object.optional_hex("admissibility_token", 32)?,
-        attestation,
-        policy,
+        attestation: attestation(object.take("attestation")?)?,
     };
     policy_ref.finish()?;
     Ok(info)

@@ -1,4 +1,4 @@
-//! What is known of the graph around the anchors, fetched ahead in few batches.
+//! What is fetched of the graph around the anchors, fetched ahead in few batches.
 //!
 //! In a conversation without branches turns are read level by level towards the radius. Where there are
 //! branches, only what the best candidates need is. What was fetched decides no result: it is there when it is
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use foldhash::{HashMap, HashSet};
 
 use crate::graph::turn::{Turn, TurnId};
-use crate::slicing::known::{ChildList, Known};
+use crate::slicing::fetched::{ChildList, FetchedGraph};
 use crate::slicing::slice::SliceError;
 use crate::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
 
@@ -40,31 +40,32 @@ impl Default for Limits {
 pub(crate) struct Neighbourhood<'a, S> {
     pub(crate) store: &'a mut S,
     limits: Limits,
-    pub(crate) known: Known,
+    pub(crate) fetched: FetchedGraph,
 }
 
 impl<'a, S: GraphStore> Neighbourhood<'a, S> {
-    pub(crate) fn new(store: &'a mut S, limits: Limits, known: Known) -> Self {
-        Neighbourhood { store, limits, known }
+    pub(crate) fn new(store: &'a mut S, limits: Limits, fetched: FetchedGraph) -> Self {
+        Neighbourhood { store, limits, fetched }
     }
 
-    /// Forgets what is known when it is much: in the midst of a window, which would be read in vain, only when it
+    /// Forgets what is fetched when it is much: in the midst of a window, which would be read in vain, only when it
     /// is twice as much.
     pub(crate) fn make_room(&mut self) {
-        self.known.begin_slice();
+        self.fetched.begin_slice();
         let Limits { held, rows, .. } = self.limits;
-        let holds = |times| self.known.kept > times * (held / 10) || self.known.rows > times * rows;
-        if self.known.window.is_over() && holds(1) {
-            self.known.forget();
+        let holds =
+            |times| self.fetched.kept > times * (held / 10) || self.fetched.rows > times * rows;
+        if self.fetched.window.is_over() && holds(1) {
+            self.fetched.forget();
         } else if holds(2) {
-            self.known = Known::default();
+            self.fetched = FetchedGraph::default();
         }
     }
 
     /// The turn, or `None` where there is none.
     pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
-        Ok(self.known.scored(id))
+        Ok(self.fetched.scored(id))
     }
 
     /// Loads these turns, the nearest of which has `steps` more to the radius, and, where there are
@@ -82,7 +83,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         self.keep(seen, read)?;
         // Crowded turns are left.
         self.load_parents(&of)?;
-        let edges = of.iter().flat_map(|id| self.known.parents(*id));
+        let edges = of.iter().flat_map(|id| self.fetched.parents(*id));
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
         let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
         self.load_turns(parents, false)?;
@@ -100,10 +101,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         around: usize,
         seen: &mut HashSet<TurnId>,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let known = of.iter().copied().filter(|id| self.known.has_parents(*id));
-        let known = known.map(|id| (id, self.known.parents(id).to_vec())).collect();
+        let fetched = of.iter().copied().filter(|id| self.fetched.has_parents(*id));
+        let fetched = fetched.map(|id| (id, self.fetched.parents(id).to_vec())).collect();
         let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
-        level.append(&mut EdgesRead { parents: known, children: Vec::new() });
+        level.append(&mut EdgesRead { parents: fetched, children: Vec::new() });
         let mut read = EdgesRead::default();
         for step in 1..=steps {
             let mut parents: Vec<TurnId> = level.parent_ends().collect();
@@ -138,7 +139,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(read)
     }
 
-    /// The edges into and out of these turns, of those that are neither known nor crowded, when so many ends
+    /// The edges into and out of these turns, of those that are neither fetched nor crowded, when so many ends
     /// are held besides.
     fn read_edges(
         &mut self,
@@ -146,13 +147,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut children_of: Vec<TurnId>,
         besides: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let room = self.limits.held.saturating_sub(self.known.held() + besides);
-        parents_of.retain(|id| !self.known.has_parents(*id));
-        children_of.retain(|id| !self.known.has_children(*id));
-        let Neighbourhood { store, limits, known } = self;
+        let room = self.limits.held.saturating_sub(self.fetched.held() + besides);
+        parents_of.retain(|id| !self.fetched.has_parents(*id));
+        children_of.retain(|id| !self.fetched.has_children(*id));
+        let Neighbourhood { store, limits, fetched } = self;
         loop {
-            parents_of.retain(|id| !known.is_crowded(*id));
-            children_of.retain(|id| !known.is_crowded(*id));
+            parents_of.retain(|id| !fetched.is_crowded(*id));
+            children_of.retain(|id| !fetched.is_crowded(*id));
             if parents_of.is_empty() && children_of.is_empty() {
                 return Ok(EdgesRead::default());
             }
@@ -168,7 +169,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     if fits {
                         count += 1;
                     } else {
-                        known.keep_crowded(turn);
+                        fetched.keep_crowded(turn);
                         passed_over += 1;
                     }
                     continue_while(count <= room && passed_over <= most_passed_over)
@@ -180,8 +181,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             // To read a turn of very many edges to its end would take long.
             if passed_over <= most_passed_over {
                 let (mut parents, mut children) = (parents.lists, children.lists);
-                parents.retain(|(turn, _)| !known.is_crowded(*turn));
-                children.retain(|(turn, _)| !known.is_crowded(*turn));
+                parents.retain(|(turn, _)| !fetched.is_crowded(*turn));
+                children.retain(|(turn, _)| !fetched.is_crowded(*turn));
                 return Ok(EdgesRead { parents, children });
             }
         }
@@ -190,17 +191,17 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Looks up what was seen and the children of what was read, and keeps the edges.
     fn keep(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
         // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = read.ends() <= 3 * read.lists() && self.known.rows < self.limits.rows;
+        let whole = read.ends() <= 3 * read.lists() && self.fetched.rows < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
-        self.known.reserve_edges(read.turns());
+        self.fetched.reserve_edges(read.turns());
         for (turn, parents) in read.parents {
-            self.known.keep_parents(turn, parents);
+            self.fetched.keep_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.known.scored(*child));
+            let turns = children.iter().filter_map(|child| self.fetched.scored(*child));
             let mut turns: Vec<ScoredTurn> = turns.collect();
-            turns.append(&mut self.known.further_scores(children.into_iter()));
-            self.known.keep_children(turn, ChildList::new(turns));
+            turns.append(&mut self.fetched.further_scores(children.into_iter()));
+            self.fetched.keep_children(turn, ChildList::new(turns));
         }
         self.check_held(0)
     }
@@ -211,19 +212,19 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut ids: Vec<TurnId>,
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
-        let Neighbourhood { store, known, .. } = self;
-        known.look_up(&mut ids);
+        let Neighbourhood { store, fetched, .. } = self;
+        fetched.look_up(&mut ids);
         if ids.is_empty() {
             return Ok(());
         }
         let answered = if whole {
             store.turns(&ids, &mut |turn| {
-                known.keep_row(turn);
+                fetched.keep_row(turn);
                 ControlFlow::Continue(())
             })
         } else {
             store.scored(&ids, &mut |turn| {
-                known.keep_scored(turn);
+                fetched.keep_scored(turn);
                 ControlFlow::Continue(())
             })
         };
@@ -233,13 +234,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     /// Loads the edges into these turns.
     pub(crate) fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
         let mut of: Vec<TurnId> =
-            of.iter().copied().filter(|id| !self.known.has_parents(*id)).collect();
+            of.iter().copied().filter(|id| !self.fetched.has_parents(*id)).collect();
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.known.held());
+        let room = self.limits.held.saturating_sub(self.fetched.held());
         let mut parents = Lists::new(&of);
         let mut count = 0;
         self.store
@@ -253,7 +254,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, parents) in parents.lists {
-            self.known.keep_parents(turn, parents);
+            self.fetched.keep_parents(turn, parents);
         }
         Ok(())
     }
@@ -263,13 +264,13 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut of: Vec<TurnId>,
         siblings: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        of.retain(|id| !self.known.has_children(*id));
+        of.retain(|id| !self.fetched.has_children(*id));
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.known.held());
+        let room = self.limits.held.saturating_sub(self.fetched.held());
         // One more than a turn's siblings: the turn itself stands in its parent's list.
         let siblings = siblings.saturating_add(1).max(self.limits.wide / 2);
         let mut lists: Vec<ChildList> = Vec::new();
@@ -285,32 +286,32 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, children) in of.into_iter().zip(lists) {
-            self.known.keep_children(turn, children);
+            self.fetched.keep_children(turn, children);
         }
         Ok(())
     }
 
     /// The whole rows of these turns, in their order; the first that has several is an error.
     pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
-        let Neighbourhood { store, known, .. } = self;
+        let Neighbourhood { store, fetched, .. } = self;
         let missing: Vec<TurnId> =
-            ids.iter().copied().filter(|id| known.row(*id).is_none()).collect();
+            ids.iter().copied().filter(|id| fetched.row(*id).is_none()).collect();
         if !missing.is_empty() {
             let mut keep = |turn| {
-                known.keep_row(turn);
+                fetched.keep_row(turn);
                 ControlFlow::Continue(())
             };
             store.turns(&missing, &mut keep).map_err(SliceError::Store)?;
         }
-        if let Some(duplicate) = ids.iter().find(|id| known.is_duplicate(**id)) {
+        if let Some(duplicate) = ids.iter().find(|id| fetched.is_duplicate(**id)) {
             return Err(SliceError::DuplicateTurn(*duplicate));
         }
-        let row = |id: &TurnId| known.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
+        let row = |id: &TurnId| fetched.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.known.held() + more > self.limits.held {
+        if self.fetched.held() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())

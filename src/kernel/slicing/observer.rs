@@ -3,32 +3,21 @@
 use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
+use crate::named_enum::named_enum;
 use crate::slicing::score::Rank;
 use crate::slicing::store::ScoredTurn;
 
-/// What a turn is to the turn it was found from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
-    /// Nothing: the expansion begins at it.
-    Anchor,
-    /// Its parent.
-    Parent,
-    /// Its child.
-    Child,
-    /// A turn with a common parent.
-    Sibling,
-}
-
-impl Via {
-    /// The name in SQL.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anchor => "anchor",
-            Self::Parent => "parent",
-            Self::Child => "child",
-            Self::Sibling => "sibling",
-        }
+named_enum! {
+    /// What a turn is to the turn it was found from.
+    Via {
+        /// Nothing: the expansion begins at it.
+        Anchor = "anchor",
+        /// Its parent.
+        Parent = "parent",
+        /// Its child.
+        Child = "child",
+        /// A turn with a common parent.
+        Sibling = "sibling",
     }
 }
 

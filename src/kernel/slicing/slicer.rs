@@ -12,12 +12,12 @@ use foldhash::HashSet;
 use crate::graph::edge::Edge;
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
-pub use crate::slicing::known::Known;
-use crate::slicing::known::{Children, sibling_order};
+pub use crate::slicing::fetched::FetchedGraph;
+use crate::slicing::fetched::{Children, sibling_order};
 pub use crate::slicing::neighbourhood::Limits;
 use crate::slicing::neighbourhood::Neighbourhood;
 use crate::slicing::observer::{Observer, Via};
-use crate::slicing::score::{Rank, priority};
+use crate::slicing::score::Rank;
 pub use crate::slicing::slice::SliceError;
 use crate::slicing::slice::{SelectedTurn, Slice};
 use crate::slicing::store::{GraphStore, ScoredTurn};
@@ -48,24 +48,24 @@ pub struct Slicer<'a, S> {
 impl<'a, S: GraphStore> Slicer<'a, S> {
     /// A slicer over a store whose answers stay the same.
     pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
-        Slicer::knowing(Known::default(), store, policy, limits)
+        Slicer::reusing(FetchedGraph::default(), store, policy, limits)
     }
 
     /// A slicer that goes on with what another knew, of the same policy and limits, over a store that
     /// answers the same.
-    pub fn knowing(
-        known: Known,
+    pub fn reusing(
+        fetched: FetchedGraph,
         store: &'a mut S,
         policy: &'a SlicePolicy,
         limits: Limits,
     ) -> Self {
-        Slicer { around: Neighbourhood::new(store, limits, known), policy, limits }
+        Slicer { around: Neighbourhood::new(store, limits, fetched), policy, limits }
     }
 
     /// What it knows.
     #[must_use]
-    pub fn into_known(self) -> Known {
-        self.around.known
+    pub fn into_fetched(self) -> FetchedGraph {
+        self.around.fetched
     }
 
     /// The slice at `anchor`.
@@ -77,7 +77,7 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
     }
 
     /// The slice at `anchor`, before those at the `next` ones: what is around some of them is read together.
-    /// What was known before may be forgotten: it does not grow without end.
+    /// What was fetched before may be forgotten: it does not grow without end.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -87,13 +87,13 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         next: &[TurnId],
     ) -> Result<Slice, SliceError<S::Error>> {
         self.around.make_room();
-        if self.around.known.window.is_over() {
+        if self.around.fetched.window.is_over() {
             let anchors = std::iter::once(anchor).chain(next.iter().copied());
-            let together = self.around.known.window.begin_next(1 + next.len());
+            let together = self.around.fetched.window.begin_next(1 + next.len());
             self.read_around(anchors.take(together));
         }
         let slice = self.slice(anchor);
-        self.around.known.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
+        self.around.fetched.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
         slice
     }
 
@@ -102,12 +102,12 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             return;
         }
         let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
-        let unread = anchors.filter(|id| !self.around.known.is_loaded(*id, siblings));
+        let unread = anchors.filter(|id| !self.around.fetched.is_loaded(*id, siblings));
         let unread: Vec<TurnId> = unread.collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
         if self.around.load(unread, siblings, steps, around).is_err() {
             // It will be met again by the slice that it belongs to.
-            self.around.known = Known::default();
+            self.around.fetched = FetchedGraph::default();
         }
     }
 
@@ -122,13 +122,13 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
         );
         if !is_complete {
-            self.around.known = Known::default();
+            self.around.fetched = FetchedGraph::default();
         }
         slice
     }
 
     fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
-        self.around.known.begin_slice();
+        self.around.fetched.begin_slice();
         Expansion {
             around: &mut self.around,
             observer,
@@ -196,7 +196,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
+        if expands(self.policy) && !self.around.fetched.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
@@ -223,12 +223,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.load_neighbours(candidate)?;
         let distance = candidate.distance + 1;
 
-        let known = &self.around.known;
-        let parents = known.parents(candidate.id).iter();
-        let parents = parents.filter_map(|edge| known.scored(edge.parent));
+        let fetched = &self.around.fetched;
+        let parents = fetched.parents(candidate.id).iter();
+        let parents = parents.filter_map(|edge| fetched.scored(edge.parent));
         self.discover(self.ranks(parents, distance), Via::Parent, candidate.id)?;
 
-        match self.around.known.children(candidate.id) {
+        match self.around.fetched.children(candidate.id) {
             Children::All(turns) => {
                 let children = self.ranks(turns.iter().copied(), distance);
                 self.discover(children, Via::Child, candidate.id)?;
@@ -270,12 +270,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
 
     /// Tells the observer what expanding this turn did not discover.
     fn tell_passed_over(&mut self, expanded: Rank) {
-        for edge in self.around.known.parents(expanded.id) {
-            if self.around.known.scored(edge.parent).is_none() {
+        for edge in self.around.fetched.parents(expanded.id) {
+            if self.around.fetched.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
-                let siblings = self.around.known.children(edge.parent).in_sibling_order();
+                let siblings = self.around.fetched.children(edge.parent).in_sibling_order();
                 self.observer.siblings(edge.parent, siblings, expanded);
             }
         }
@@ -327,7 +327,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         around
             .store
             .children(&[parent], &mut |(_, turn)| {
-                let rank = rank(policy, &turn, distance);
+                let rank = Rank::of(policy, &turn, distance);
                 if bound.is_none_or(|bound| rank < bound) && !visited.contains(&rank.id) {
                     best.push(rank);
                     if best.len() >= keep + keep.max(256) {
@@ -348,9 +348,9 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         }
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
-        let known = &self.around.known;
+        let fetched = &self.around.fetched;
         found.retain(|rank| {
-            !known.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
+            !fetched.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
         });
         Ok(())
     }
@@ -363,11 +363,11 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         }
         // The best of all are among the best of each parent, beside the turn itself.
         let best = limit.saturating_add(1);
-        let known = &self.around.known;
-        let mut siblings: Vec<ScoredTurn> = known
+        let fetched = &self.around.fetched;
+        let mut siblings: Vec<ScoredTurn> = fetched
             .parents(id)
             .iter()
-            .flat_map(|edge| known.children(edge.parent).in_sibling_order().iter().take(best))
+            .flat_map(|edge| fetched.children(edge.parent).in_sibling_order().iter().take(best))
             .filter(|turn| turn.id != id)
             .copied()
             .collect();
@@ -380,7 +380,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Fetches what expanding the candidate needs, and the same for the best of the frontier.
     fn load_neighbours(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if self.around.known.is_loaded(candidate.id, siblings) {
+        if self.around.fetched.is_loaded(candidate.id, siblings) {
             return Ok(());
         }
         let most = self.limits.batch.min(self.budget_left()).max(1);
@@ -388,7 +388,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             .chain(self.frontier.iter().take(most - 1))
             .filter(|rank| rank.distance < self.policy.max_radius())
             .map(|rank| rank.id)
-            .filter(|id| !self.around.known.is_loaded(*id, siblings))
+            .filter(|id| !self.around.fetched.is_loaded(*id, siblings))
             .collect();
         let steps = self.policy.max_radius() - candidate.distance;
         self.load(batch, steps)
@@ -404,10 +404,10 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
         let within: HashSet<TurnId> = ids.iter().copied().collect();
-        let known = &self.around.known;
+        let fetched = &self.around.fetched;
         let mut edges: Vec<Edge> = ids
             .iter()
-            .flat_map(|child| known.parents(*child).iter().map(move |edge| (child, edge)))
+            .flat_map(|child| fetched.parents(*child).iter().map(move |edge| (child, edge)))
             .filter(|(_, edge)| within.contains(&edge.parent))
             .map(|(child, edge)| Edge {
                 parent: edge.parent,
@@ -441,7 +441,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     fn ranks(&self, turns: impl IntoIterator<Item = ScoredTurn>, distance: u32) -> Vec<Rank> {
         let turns = turns.into_iter().map(|turn| self.rank(&turn, distance));
         let mut ranks: Vec<Rank> = turns.collect();
-        let further = self.around.known.further_scores(ranks.iter().map(|rank| rank.id));
+        let further = self.around.fetched.further_scores(ranks.iter().map(|rank| rank.id));
         if !further.is_empty() {
             ranks.extend(further.iter().map(|turn| self.rank(turn, distance)));
             ranks.sort_unstable();
@@ -450,7 +450,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn rank(&self, turn: &ScoredTurn, distance: u32) -> Rank {
-        rank(self.policy, turn, distance)
+        Rank::of(self.policy, turn, distance)
     }
 
     fn budget_left(&self) -> usize {
@@ -458,7 +458,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.around.known.held() + self.visited.len() + more > self.limits.held {
+        if self.around.fetched.held() + self.visited.len() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
@@ -468,8 +468,4 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
 /// Whether slices have more than their anchor.
 fn expands(policy: &SlicePolicy) -> bool {
     policy.max_radius() > 0 && policy.max_nodes() > 1
-}
-
-fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
-    Rank::new(priority(policy, turn.phase, turn.salience, distance), distance, turn.id)
 }

@@ -5,15 +5,37 @@ use std::ops::ControlFlow;
 use crate::graph::edge::EdgeType;
 use crate::graph::turn::{Phase, Turn, TurnId};
 
-/// A turn with what scores it, defaults applied.
+/// What a policy reads of a turn to score it, defaults applied.
+///
+/// These are the facts that SlicePolicy v1 needs, and a store reads no other columns for them. A version that needs
+/// more says which, the store is told, and what it answers is added here as an optional part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TurnFacts {
+    /// What the turn was for.
+    pub phase: Phase,
+    /// In [0, 1].
+    pub salience: f32,
+}
+
+impl From<&Turn> for TurnFacts {
+    fn from(turn: &Turn) -> Self {
+        TurnFacts { phase: turn.phase, salience: turn.salience }
+    }
+}
+
+/// A turn with what scores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredTurn {
     /// The turn.
     pub id: TurnId,
-    /// What it was for.
-    pub phase: Phase,
-    /// In [0, 1].
-    pub salience: f32,
+    /// What scores it.
+    pub facts: TurnFacts,
+}
+
+impl From<&Turn> for ScoredTurn {
+    fn from(turn: &Turn) -> Self {
+        ScoredTurn { id: turn.id, facts: turn.into() }
+    }
 }
 
 /// One edge into a turn, seen from that turn. It dangles where the parent does not exist.

@@ -1,14 +1,15 @@
 //! Tokens: the published one (v2) and the attestation that covers the whole export (v3).
 
 use hmac::digest::Digest;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
 use crate::export::canonical::{SCHEMA_VERSION, from_lower_hex, hex, is_lower_hex};
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::Interrupts;
-use crate::policy::{POLICY_ID, QuantizedPolicy};
+use crate::named_enum::named_enum;
+use crate::policy::SlicePolicy;
 use crate::trust::keys::{EpochKeys, Secret};
 
 /// The version of the attestation.
@@ -38,7 +39,7 @@ impl TokenFields<'_> {
         is_lower_hex(self.slice_id, 16)
             && is_lower_hex(self.params_hash, 16)
             && is_lower_hex(self.graph_snapshot_hash, 16)
-            && self.policy_id == POLICY_ID
+            && SlicePolicy::IDS.contains(&self.policy_id)
             && self.schema_version == SCHEMA_VERSION
     }
 
@@ -79,6 +80,16 @@ pub struct Circumstances {
     pub uncommitted: bool,
 }
 
+named_enum! {
+    /// Whether a slice is signed.
+    Status {
+        /// It is.
+        Attested = "attested",
+        /// It is not: its own transaction had changed the graph.
+        Uncommitted = "uncommitted",
+    }
+}
+
 /// The last field of an export.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attestation {
@@ -90,22 +101,22 @@ pub struct Attestation {
     pub digest: String,
     /// The name of the graph.
     pub graph: String,
-    /// The policy with floats in millionths.
-    pub policy: QuantizedPolicy,
+    /// The policy; it is written with floats in millionths.
+    #[serde(serialize_with = "quantized")]
+    pub policy: SlicePolicy,
     /// The role whose rights applied.
     pub role: String,
     /// Whether row security applied.
     pub rls: bool,
-    /// Attested or uncommitted.
-    pub status: &'static str,
+    /// Whether the slice is signed.
+    pub status: Status,
     /// The claim, none when uncommitted.
     pub token: Option<String>,
 }
 
-/// The status of a slice that is signed.
-pub const ATTESTED: &str = "attested";
-/// The status of a slice of a graph that its own transaction had changed.
-pub const UNCOMMITTED: &str = "uncommitted";
+fn quantized<S: Serializer>(policy: &SlicePolicy, serializer: S) -> Result<S::Ok, S::Error> {
+    policy.quantized().serialize(serializer)
+}
 
 impl Attestation {
     /// The attestation of a slice.
@@ -115,7 +126,7 @@ impl Attestation {
         circumstances: Circumstances,
         fields: &TokenFields<'_>,
         digest: [u8; 32],
-        policy: QuantizedPolicy,
+        policy: SlicePolicy,
     ) -> Self {
         let Circumstances { graph, role, rls, uncommitted } = circumstances;
         let mut attestation = Attestation {
@@ -126,7 +137,7 @@ impl Attestation {
             policy,
             role,
             rls,
-            status: if uncommitted { UNCOMMITTED } else { ATTESTED },
+            status: if uncommitted { Status::Uncommitted } else { Status::Attested },
             token: None,
         };
         if !uncommitted {
@@ -157,7 +168,7 @@ impl Attestation {
         encode(&mut put, &self.graph);
         encode(&mut put, &self.role);
         put(&[u8::from(self.rls)]);
-        encode(&mut put, self.status);
+        encode(&mut put, self.status.name());
         encode(&mut put, fields.policy_id);
         encode(&mut put, fields.params_hash);
         put(fields.anchor.as_bytes());

@@ -5,8 +5,10 @@ use crate::export::document::{graph_snapshot_hash, slice_id};
 use crate::export::parse::ParsedExport;
 use crate::graph::turn::TurnId;
 use crate::interrupts::Interrupts;
-use crate::policy::{POLICY_ID, SlicePolicy};
-use crate::trust::attestation::{ATTESTATION_VERSION, ATTESTED, Attestation, TokenFields, digest};
+use crate::named_enum::named_enum;
+use crate::policy::SlicePolicy;
+use crate::policy::registry::PolicyRef;
+use crate::trust::attestation::{ATTESTATION_VERSION, Attestation, Status, TokenFields, digest};
 use crate::trust::keys::{EpochKeys, Secret};
 
 /// What a verifier knows: its graph and its keys.
@@ -23,64 +25,67 @@ pub trait KeyRing {
     fn check_interrupts(&self) {}
 }
 
-macro_rules! checks {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $reason:literal;)+) => {
-        /// What is checked, in order; the first that fails is the reason.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Check { $($(#[$doc])* $variant),+ }
-
-        impl Check {
-            /// The name of the check.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Check::$variant => $name),+ }
-            }
-
-            /// Why an export is not valid when the check fails.
-            #[must_use]
-            pub fn reason(self) -> &'static str {
-                match self { $(Check::$variant => $reason),+ }
-            }
-        }
-    };
+named_enum! {
+    /// What is checked, in order; the first that fails is the reason.
+    Check {
+        /// The text is an export, its keys exact and unique.
+        WellFormed = "well_formed",
+        /// Turns and edges ascend, without duplicates (§6.2).
+        Ordered = "ordered",
+        /// Policy, schema and attestation have versions that are known (§11).
+        Versions = "versions",
+        /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
+        Boundary = "boundary",
+        /// There is a claim at all.
+        Attested = "attested",
+        /// The fingerprint of the parameters is that of the policy.
+        ParamsHash = "params_hash",
+        /// No more turns than the policy allows (§7.2).
+        Budget = "budget",
+        /// The selection fingerprint is that of the selection (§6.3).
+        SliceId = "slice_id",
+        /// The content fingerprint is that of the turns.
+        SnapshotHash = "graph_snapshot_hash",
+        /// The digest is that of everything the export says.
+        Digest = "digest",
+        /// The key is known here.
+        KnownKey = "known_key",
+        /// The key was not revoked.
+        LiveKey = "live_key",
+        /// The slice was taken from the graph that is bound here.
+        Graph = "graph",
+        /// The attestation's token is the kernel's.
+        Token = "token",
+        /// The published token is the kernel's.
+        PublishedToken = "admissibility_token",
+    }
 }
 
-checks! {
-    /// The text is an export, its keys exact and unique.
-    WellFormed = "well_formed", "malformed";
-    /// Turns and edges ascend, without duplicates (§6.2).
-    Ordered = "ordered", "unordered";
-    /// Policy, schema and attestation have versions that are known (§11).
-    Versions = "versions", "unknown_version";
-    /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
-    Boundary = "boundary", "boundary";
-    /// There is a claim at all.
-    Attested = "attested", "unattested";
-    /// The fingerprint of the parameters is that of the policy.
-    ParamsHash = "params_hash", "params_hash_mismatch";
-    /// No more turns than the policy allows (§7.2).
-    Budget = "budget", "over_budget";
-    /// The selection fingerprint is that of the selection (§6.3).
-    SliceId = "slice_id", "slice_id_mismatch";
-    /// The content fingerprint is that of the turns.
-    SnapshotHash = "graph_snapshot_hash", "digest_mismatch";
-    /// The digest is that of everything the export says.
-    Digest = "digest", "digest_mismatch";
-    /// The key is known here.
-    KnownKey = "known_key", "unknown_key";
-    /// The key was not revoked.
-    LiveKey = "live_key", "revoked_key";
-    /// The slice was taken from the graph that is bound here.
-    Graph = "graph", "other_graph";
-    /// The attestation's token is the kernel's.
-    Token = "token", "bad_mac";
-    /// The published token is the kernel's.
-    PublishedToken = "admissibility_token", "bad_mac";
+impl Check {
+    /// Why an export is not valid when the check fails.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::WellFormed => "malformed",
+            Self::Ordered => "unordered",
+            Self::Versions => "unknown_version",
+            Self::Boundary => "boundary",
+            Self::Attested => "unattested",
+            Self::ParamsHash => "params_hash_mismatch",
+            Self::Budget => "over_budget",
+            Self::SliceId => "slice_id_mismatch",
+            Self::SnapshotHash | Self::Digest => "digest_mismatch",
+            Self::KnownKey => "unknown_key",
+            Self::LiveKey => "revoked_key",
+            Self::Graph => "other_graph",
+            Self::Token | Self::PublishedToken => "bad_mac",
+        }
+    }
 }
 
 /// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CheckResult {
     /// What was checked.
     pub check: Check,
     /// Whether it holds.
@@ -92,7 +97,7 @@ pub struct Outcome {
 /// All that is known of an export after verification.
 pub struct Verdict {
     /// Every check that could be made, in order.
-    pub outcomes: Vec<Outcome>,
+    pub checks: Vec<CheckResult>,
     /// The export, when it is one.
     pub export: Option<ParsedExport>,
 }
@@ -101,7 +106,7 @@ impl Verdict {
     /// `ok`, or why the export is not valid: a closed list.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        let failed = self.outcomes.iter().find(|outcome| !outcome.ok);
+        let failed = self.checks.iter().find(|outcome| !outcome.ok);
         failed.map_or("ok", |outcome| outcome.check.reason())
     }
 
@@ -114,11 +119,11 @@ impl Verdict {
     /// What the export says of its origin.
     #[must_use]
     pub fn attestation(&self) -> Option<&Attestation> {
-        self.export.as_ref()?.attestation.as_ref().map(|(attestation, _)| attestation)
+        self.export.as_ref()?.attestation.as_ref()
     }
 
     fn note(&mut self, check: Check, ok: bool, detail: impl Into<String>) {
-        self.outcomes.push(Outcome { check, ok, detail: detail.into() });
+        self.checks.push(CheckResult { check, ok, detail: detail.into() });
     }
 
     fn compare(&mut self, check: Check, given: &str, computed: &str) {
@@ -131,15 +136,15 @@ impl Verdict {
 /// Verifies an export. Every check is made that the export allows, also after one has failed.
 #[must_use]
 pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
-    let mut verdict = Verdict { outcomes: Vec::new(), export: None };
+    let mut verdict = Verdict { checks: Vec::new(), export: None };
     let check_interrupts = || ring.check_interrupts();
     match ParsedExport::parse(text, &check_interrupts) {
         Ok(export) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
             check_slice(&mut verdict, &export, &check_interrupts);
             match &export.attestation {
-                Some((attestation, policy)) if attestation.status == ATTESTED => {
-                    check_claim(&mut verdict, &export, attestation, policy, ring);
+                Some(attestation) if attestation.status == Status::Attested => {
+                    check_claim(&mut verdict, &export, attestation, ring);
                 }
                 Some(_) => verdict.note(
                     Check::Attested,
@@ -155,13 +160,16 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     verdict
 }
 
-/// Whether policy, schema and attestation have the versions of this kernel.
+/// Whether policy, schema and attestation have versions that are known here, and the attested policy that of the
+/// export.
 #[must_use]
 pub fn has_known_versions(export: &ParsedExport) -> bool {
-    let attestation = export.attestation.as_ref().map(|(attestation, _)| attestation.v);
-    export.policy_id == POLICY_ID
+    let is_known = |attestation: &Attestation| {
+        attestation.v == ATTESTATION_VERSION && attestation.policy.id() == export.policy_id
+    };
+    SlicePolicy::IDS.contains(&export.policy_id.as_str())
         && export.schema_version == SCHEMA_VERSION
-        && attestation.is_none_or(|v| v == ATTESTATION_VERSION)
+        && export.attestation.as_ref().is_none_or(is_known)
 }
 
 /// What can be checked without a key.
@@ -194,9 +202,9 @@ fn check_claim(
     verdict: &mut Verdict,
     export: &ParsedExport,
     attestation: &Attestation,
-    policy: &SlicePolicy,
     ring: &impl KeyRing,
 ) {
+    let policy = &attestation.policy;
     verdict.note(Check::Attested, true, format!("by {}", attestation.kid));
     verdict.compare(Check::ParamsHash, &export.params_hash, &policy.params_hash());
     let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
@@ -205,7 +213,8 @@ fn check_claim(
     let check_interrupts = || ring.check_interrupts();
     let refs = export.turn_refs();
     let all = (&refs[..], &export.edges[..]);
-    let selection = slice_id(export.anchor, all, &export.params_hash, &check_interrupts);
+    let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &export.params_hash };
+    let selection = slice_id(export.anchor, all, policy_ref, &check_interrupts);
     verdict.compare(Check::SliceId, &export.slice_id, &selection);
     let content = graph_snapshot_hash(&refs, export.edges.len(), &check_interrupts);
     verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);

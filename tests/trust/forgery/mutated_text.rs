@@ -2,7 +2,7 @@
 //! what the genuine export said.
 
 use fastrand::Rng;
-use kernel::export::json::{Json, JsonError, Limits};
+use kernel::export::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use serde_json::Value;
@@ -113,14 +113,14 @@ fn policies_hold(texts: u64, seed: u64) {
 }
 
 /// What is read, as serde_json reads it.
-fn value_of(json: Json<'_>) -> Value {
+fn value_of(json: JsonValue<'_>) -> Value {
     match json {
-        Json::Null => Value::Null,
-        Json::Bool(on) => Value::Bool(on),
-        Json::Number(number) => serde_json::from_str(number.text()).unwrap(),
-        Json::String(text) => Value::String(text.into_owned()),
-        Json::Array(items) => items.into_iter().map(value_of).collect(),
-        Json::Object(entries) => {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(on) => Value::Bool(on),
+        JsonValue::Number(number) => serde_json::from_str(number.text()).unwrap(),
+        JsonValue::String(text) => Value::String(text.into_owned()),
+        JsonValue::Array(items) => items.into_iter().map(value_of).collect(),
+        JsonValue::Object(entries) => {
             entries.into_iter().map(|(key, value)| (key.into_owned(), value_of(value))).collect()
         }
     }
@@ -128,13 +128,13 @@ fn value_of(json: Json<'_>) -> Value {
 
 #[test]
 fn texts_are_json_where_another_reader_says_so() {
-    let limits = Limits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+    let limits = JsonLimits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
     let mut random = Rng::with_seed(3);
     let genuine = r#"{"a":[1,-0.5e+3,true,null,"x\"\\\u00e9\ud83d\ude00é"],"b":{"c":{}, "d":[ ]}}"#;
     let mut valid = 0;
     for _ in 0..SOME {
         let text = broken(genuine, &mut random);
-        let read = Json::read(&text, limits, &|| ());
+        let read = JsonValue::read(&text, limits, &|| ());
         match serde_json::from_str::<Value>(&text) {
             Ok(value) => {
                 valid += 1;

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use foldhash::HashMap;
 
 use crate::graph::turn::{Phase, Turn, TurnId};
-use crate::slicing::store::{ParentEdge, ScoredTurn};
+use crate::slicing::store::{ParentEdge, ScoredTurn, TurnFacts};
 use crate::slicing::window::Window;
 
-/// What is known of a graph: true of one snapshot, for one reader, and complete enough for one policy.
+/// What is fetched of a graph: true of one snapshot, for one reader, and complete enough for one policy.
 #[derive(Default)]
-pub struct Known {
-    turns: HashMap<TurnId, KnownTurn>,
-    edges: HashMap<TurnId, KnownEdges>,
+pub struct FetchedGraph {
+    turns: HashMap<TurnId, FetchedTurn>,
+    edges: HashMap<TurnId, FetchedEdges>,
     /// Turns that were seen to be stored more than once.
     duplicates: HashMap<TurnId, Scores>,
     /// How many turns were looked up.
@@ -28,12 +28,12 @@ pub struct Known {
     pub(crate) window: Window,
 }
 
-/// What is known of a turn itself.
+/// What is fetched of a turn itself.
 #[derive(Default)]
-struct KnownTurn {
+struct FetchedTurn {
     is_looked_up: bool,
     /// What scores it, where it was looked up and is there.
-    scored: Option<(Phase, f32)>,
+    facts: Option<TurnFacts>,
     /// The whole row, where it was read.
     row: Option<Rc<Turn>>,
 }
@@ -41,22 +41,22 @@ struct KnownTurn {
 /// The highest salience that a turn has with each phase. A lower one never ranks before it.
 type Scores = [Option<f32>; Phase::ALL.len()];
 
-/// What is known of a turn's edges.
+/// What is fetched of a turn's edges.
 #[derive(Default)]
-struct KnownEdges {
+struct FetchedEdges {
     /// Whether they are not fetched with those of others.
     is_crowded: bool,
     parents: Option<Vec<ParentEdge>>,
     children: Option<Children>,
 }
 
-impl Known {
+impl FetchedGraph {
     /// Forgets everything about the graph.
     pub fn forget(&mut self) {
-        *self = Known { window: self.window.ended(), ..Known::default() };
+        *self = FetchedGraph { window: self.window.ended(), ..FetchedGraph::default() };
     }
 
-    /// Begins a slice. What is known stays: slices of one conversation overlap.
+    /// Begins a slice. What is fetched stays: slices of one conversation overlap.
     pub(crate) fn begin_slice(&mut self) {
         self.kept = self.ends + self.looked_up;
     }
@@ -66,7 +66,7 @@ impl Known {
         (self.ends + self.looked_up).saturating_sub(self.kept)
     }
 
-    /// Whether the turn is stored more than once. It is known of those whose whole rows were read.
+    /// Whether the turn is stored more than once. It is fetched of those whose whole rows were read.
     pub(crate) fn is_duplicate(&self, id: TurnId) -> bool {
         self.duplicates.contains_key(&id)
     }
@@ -102,7 +102,7 @@ impl Known {
     pub(crate) fn scored(&self, id: TurnId) -> Option<ScoredTurn> {
         let turn = &self.turns[&id];
         debug_assert!(turn.is_looked_up, "{id} is looked up");
-        turn.scored.map(|(phase, salience)| ScoredTurn { id, phase, salience })
+        turn.facts.map(|facts| ScoredTurn { id, facts })
     }
 
     /// What else scores those of these turns that are stored more than once.
@@ -114,7 +114,8 @@ impl Known {
             let scores = self.duplicates.get(&id).into_iter().flatten();
             let scores = Phase::ALL.iter().zip(scores);
             scores.filter_map(move |(phase, salience)| {
-                Some(ScoredTurn { id, phase: *phase, salience: (*salience)? })
+                let facts = TurnFacts { phase: *phase, salience: (*salience)? };
+                Some(ScoredTurn { id, facts })
             })
         };
         of.flat_map(further).collect()
@@ -147,24 +148,24 @@ impl Known {
 
     /// Keeps what scores a turn that was looked up.
     pub(crate) fn keep_scored(&mut self, turn: ScoredTurn) {
-        let scored = &mut self.turns.entry(turn.id).or_default().scored;
-        match *scored {
-            None => *scored = Some((turn.phase, turn.salience)),
+        let facts = &mut self.turns.entry(turn.id).or_default().facts;
+        match *facts {
+            None => *facts = Some(turn.facts),
             Some(_) => self.keep_duplicate(turn),
         }
     }
 
     /// Keeps a whole row, which says what scores the turn as well.
     pub(crate) fn keep_row(&mut self, turn: Turn) {
-        let scored = ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience };
-        let known = self.turns.entry(turn.id).or_default();
-        known.is_looked_up = true;
-        known.scored.get_or_insert((turn.phase, turn.salience));
+        let scored = ScoredTurn::from(&turn);
+        let fetched = self.turns.entry(turn.id).or_default();
+        fetched.is_looked_up = true;
+        fetched.facts.get_or_insert(scored.facts);
         // All rows of a turn come in one answer.
-        if known.row.is_some() {
+        if fetched.row.is_some() {
             self.keep_duplicate(scored);
         } else {
-            known.row = Some(Rc::new(turn));
+            fetched.row = Some(Rc::new(turn));
             self.rows += 1;
         }
     }
@@ -172,8 +173,8 @@ impl Known {
     /// Keeps what scores another row of a turn.
     fn keep_duplicate(&mut self, turn: ScoredTurn) {
         let scores = self.duplicates.entry(turn.id).or_default();
-        let best = &mut scores[turn.phase as usize];
-        *best = Some(best.map_or(turn.salience, |best| best.max(turn.salience)));
+        let best = &mut scores[turn.facts.phase as usize];
+        *best = Some(best.map_or(turn.facts.salience, |best| best.max(turn.facts.salience)));
     }
 
     pub(crate) fn keep_crowded(&mut self, id: TurnId) {
@@ -217,7 +218,7 @@ impl Children {
 /// Siblings come by salience, highest first, then by id. The phase decides between rows of one turn.
 pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId, Phase) {
     // Salience is in [0, 1], where the bits of a binary32 order as the numbers do.
-    (Reverse(turn.salience.to_bits()), turn.id, turn.phase)
+    (Reverse(turn.facts.salience.to_bits()), turn.id, turn.facts.phase)
 }
 
 /// A turn's children as they arrive.
@@ -253,8 +254,9 @@ impl ChildList {
             self.duplicates.clear();
         }
         // Of these only the best are kept by each phase: they are few however many there are.
-        self.duplicates.sort_unstable_by_key(|turn| (turn.id, turn.phase, sibling_order(turn)));
-        self.duplicates.dedup_by_key(|turn| (turn.id, turn.phase));
+        self.duplicates
+            .sort_unstable_by_key(|turn| (turn.id, turn.facts.phase, sibling_order(turn)));
+        self.duplicates.dedup_by_key(|turn| (turn.id, turn.facts.phase));
         held - self.turns.len() - self.duplicates.len()
     }
 
