@@ -98,7 +98,7 @@ fn again(was: &Provenance, embedding: &Array<f32>) -> Result<Provenance, SqlErro
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
     let asked = Asked::new(embedding, limit, was.filters, None)?;
     let answer = match &was.slice {
-        Some(slice) => asked.in_slice(to_sql_uuid(slice.anchor), &slice.policy),
+        Some(slice) => asked.in_slice(to_sql_uuid(slice.anchor), &slice.attestation.policy),
         None => asked.anywhere(),
     };
     answer.map(|answer| answer.provenance)

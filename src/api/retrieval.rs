@@ -11,7 +11,7 @@ use kernel::retrieval::ranking::{Filters, Hit, Ranking, result_hash};
 use kernel::retrieval::search::{Answer, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
-use kernel::trust::keys::EpochKeys;
+use kernel::trust::keys::SigningKeys;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, Uuid};
 
@@ -212,7 +212,7 @@ impl Asked {
         let contents = searcher.contents(&ids(&hits))?;
         let found = turns.iter().map(|turn| (turn.id, (*turn).clone())).collect();
         let export = taken.export(policy)?;
-        let slice = SliceInfo::new(&export, policy);
+        let slice = SliceInfo::new(&export);
         let uncommitted = export.admissibility_token.is_none();
         let keys = signing_keys(graph, uncommitted)?;
         Ok(search.answer(hits, found, contents, slice, shortfall, keys))
@@ -252,7 +252,7 @@ impl Search {
         mut contents: HashMap<TurnId, String>,
         slice: Option<SliceInfo>,
         admissibility_shortfall: bool,
-        keys: Option<Rc<EpochKeys>>,
+        keys: Option<Rc<SigningKeys>>,
     ) -> Answer {
         let Asked { limit, filters, text, begun, .. } = self.asked;
         let mut provenance = Provenance {
@@ -285,7 +285,7 @@ impl Search {
 }
 
 /// The keys that sign, unless the transaction has changed the graph itself.
-fn signing_keys(graph: &Graph, uncommitted: bool) -> Result<Option<Rc<EpochKeys>>, SqlError> {
+fn signing_keys(graph: &Graph, uncommitted: bool) -> Result<Option<Rc<SigningKeys>>, SqlError> {
     if uncommitted {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{self, FetchedGraph, Limits, SliceError, Slicer};
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{SigningKey, SigningKeys};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -221,7 +221,7 @@ struct Signer<'a> {
     caller: &'a Caller,
     policy: &'a SlicePolicy,
     keys: Keys,
-    active: Rc<EpochKeys>,
+    active: Rc<SigningKeys>,
 }
 
 impl<'a> Signer<'a> {
@@ -238,19 +238,19 @@ impl<'a> Signer<'a> {
     fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
         let circumstances = self.caller.circumstances(self.graph)?;
-        export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
+        export.attest(self.policy, &self.active, self.v2_key(), circumstances);
         Ok(export)
     }
 
     /// The export with the published token alone, where the content is not handed out as one.
     fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
-        export.sign(self.v2_secret(), &self.caller.circumstances(self.graph)?);
+        export.sign(self.v2_key(), &self.caller.circumstances(self.graph)?);
         Ok(export)
     }
 
-    fn v2_secret(&self) -> &Secret {
-        self.keys.v2_secret(&self.active)
+    fn v2_key(&self) -> &SigningKey {
+        self.keys.v2_key(&self.active)
     }
 }
 

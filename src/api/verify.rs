@@ -74,7 +74,7 @@ fn graph_verify_token(
     let keys = Keys::load(Graph::current_name()).or_raise();
     let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
     own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
-        || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token))
+        || keys.shared_v2_key().is_some_and(|key| fields.verify(&key, token))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -155,12 +155,12 @@ fn replay(
     if !has_known_versions(&export) {
         return Err(("unknown_version", None));
     }
-    if let Some((attestation, _)) = &export.attestation
+    if let Some(attestation) = &export.attestation
         && attestation.graph != Graph::current_name()
     {
         return Err(("other_graph", Some(attestation.graph.clone())));
     }
-    let attested = export.attestation.as_ref().map(|(_, policy)| policy.clone());
+    let attested = export.attestation.as_ref().map(|attestation| attestation.policy.clone());
     let policy = policy.or(attested).ok_or(("no_policy", None))?;
     if policy.params_hash() != export.params_hash {
         return Err(("params_hash_mismatch", Some(export.params_hash.clone())));

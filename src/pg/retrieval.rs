@@ -239,7 +239,7 @@ impl<'a> Searcher<'a> {
 }
 
 /// A query as pgvector reads it.
-fn vector_text(query: &Query) -> String {
+fn vector_text(query: &QueryEmbedding) -> String {
     let numbers: Vec<String> = query.values().iter().map(f32::to_string).collect();
     format!("[{}]", numbers.join(","))
 }

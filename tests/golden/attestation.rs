@@ -7,10 +7,10 @@ use kernel::export::canonical::{SCHEMA_VERSION, hex};
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::policy::{POLICY_ID, SlicePolicy};
+use kernel::policy::{SlicePolicy, v1};
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::{Circumstances, TokenFields};
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
 use kernel::trust::verify::verify;
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ impl Worked {
         ring
     }
 
-    fn keys(&self) -> EpochKeys {
+    fn keys(&self) -> SigningKeys {
         self.ring().active()
     }
 
@@ -108,7 +108,7 @@ fn derived_keys_are_the_worked_ones() {
             (keys.v3, case.keys.v3),
             (keys.retrieval, case.keys.retrieval),
         ] {
-            let expected = Secret::new(bytes(&expected));
+            let expected = SigningKey::new(Secret::new(bytes(&expected)));
             assert_eq!(key.mac(b"message"), expected.mac(b"message"));
         }
     }
@@ -166,7 +166,7 @@ impl Published {
         TokenFields {
             slice_id: &self.slice_id,
             anchor,
-            policy_id: POLICY_ID,
+            policy_id: v1::ID,
             params_hash: &self.policy_params_hash,
             graph_snapshot_hash: &self.graph_snapshot_hash,
             schema_version: SCHEMA_VERSION,
@@ -183,14 +183,14 @@ fn tokens_of_small_graphs_are_the_published_ones() {
         published: Published,
         spec_tiebreak: Published,
     }
-    let secret = Secret::new(PUBLISHED_SECRET.to_vec());
+    let key = SigningKey::new(Secret::new(PUBLISHED_SECRET.to_vec()));
     let cases: Vec<Case> = read_json_lines(&data("small-graphs.jsonl.gz"));
     assert_eq!(cases.len(), 200);
     for case in cases {
         for published in [&case.published, &case.spec_tiebreak] {
             let fields = published.fields(case.anchor);
-            assert_eq!(fields.sign(&secret), published.admissibility_token);
-            assert!(fields.verify(&secret, &published.admissibility_token));
+            assert_eq!(fields.sign(&key), published.admissibility_token);
+            assert!(fields.verify(&key.verifying_key(), &published.admissibility_token));
         }
     }
 }
@@ -222,9 +222,9 @@ const REFERENCE: [(&str, &str); 5] = [
 
 #[test]
 fn tokens_of_reference_slices_are_the_published_ones() {
-    let secret = Secret::new(PUBLISHED_SECRET.to_vec());
+    let key = SigningKey::new(Secret::new(PUBLISHED_SECRET.to_vec()));
     for (message, hmac) in REFERENCE {
-        assert!(hex(&secret.mac(message.as_bytes())).starts_with(hmac));
+        assert!(hex(&key.mac(message.as_bytes())).starts_with(hmac));
         let parts: Vec<&str> = message.split('|').collect();
         let published = Published {
             slice_id: parts[0].to_owned(),
@@ -233,6 +233,6 @@ fn tokens_of_reference_slices_are_the_published_ones() {
             admissibility_token: hmac[..32].to_owned(),
         };
         let fields = published.fields(parts[1].parse().unwrap());
-        assert_eq!(fields.sign(&secret), published.admissibility_token);
+        assert_eq!(fields.sign(&key), published.admissibility_token);
     }
 }

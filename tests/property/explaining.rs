@@ -42,9 +42,9 @@ fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
 }
 
 /// The turns of an outcome, as often as they are told.
-fn told(explanation: &Explanation, outcome: Outcome) -> Vec<TurnId> {
-    let told = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
-    told.map(|touched| touched.rank.id).collect()
+fn ids_of(explanation: &Explanation, outcome: TurnOutcome) -> Vec<TurnId> {
+    let turns = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
+    turns.map(|touched| touched.rank.id).collect()
 }
 
 fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
@@ -79,12 +79,12 @@ fn check(
         by_priority.then(a.distance.cmp(&b.distance)).then(a.id.cmp(&b.id))
     });
     let left: Vec<TurnId> = left.iter().map(|candidate| candidate.id).collect();
-    prop_assert_eq!(told(&explanation, TurnOutcome::Frontier), left);
-    let mut cut = told(&explanation, TurnOutcome::SiblingLimit);
+    prop_assert_eq!(ids_of(&explanation, TurnOutcome::Frontier), left);
+    let mut cut = ids_of(&explanation, TurnOutcome::SiblingLimit);
     cut.sort_unstable();
     let cut_by_naive = if params.max_siblings_per_node == 0 { vec![] } else { naive.cut_siblings };
     prop_assert_eq!(cut, sorted(cut_by_naive));
-    let mut missing = told(&explanation, TurnOutcome::Missing);
+    let mut missing = ids_of(&explanation, TurnOutcome::Missing);
     missing.sort_unstable();
     prop_assert_eq!(missing, sorted(naive.missing));
 

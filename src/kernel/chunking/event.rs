@@ -242,7 +242,7 @@ impl JsonEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventsError {
     /// The text is no JSON, or has more than is read.
-    JsonValue(JsonError),
+    Json(JsonError),
     /// An event is not valid.
     Event(EventError),
 }
@@ -250,7 +250,7 @@ pub enum EventsError {
 impl fmt::Display for EventsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::JsonValue(error) => write!(f, "events are {error}"),
+            Self::Json(error) => write!(f, "events are {error}"),
             Self::Event(error) => error.fmt(f),
         }
     }
@@ -260,7 +260,7 @@ impl std::error::Error for EventsError {}
 
 impl From<JsonError> for EventsError {
     fn from(error: JsonError) -> Self {
-        Self::JsonValue(error)
+        Self::Json(error)
     }
 }
 

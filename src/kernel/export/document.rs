@@ -12,7 +12,7 @@ use crate::policy::SlicePolicy;
 use crate::policy::registry::PolicyRef;
 use crate::slicing::slice::Slice;
 use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::trust::keys::{SigningKey, SigningKeys};
 
 /// A slice as it leaves the kernel; serialises to the canonical JSON.
 pub struct Export<'a> {
@@ -66,8 +66,8 @@ impl<'a> Export<'a> {
     }
 
     /// Adds the published token, unless the transaction may have changed the graph. `v2` signs it: the
-    /// epoch's own secret or a shared one.
-    pub fn sign(&mut self, v2: &Secret, circumstances: &Circumstances) {
+    /// epoch's own key or a shared one.
+    pub fn sign(&mut self, v2: &SigningKey, circumstances: &Circumstances) {
         let token = (!circumstances.uncommitted).then(|| self.token_fields().sign(v2));
         self.admissibility_token = token;
     }
@@ -76,8 +76,8 @@ impl<'a> Export<'a> {
     pub fn attest(
         &mut self,
         policy: &SlicePolicy,
-        keys: &EpochKeys,
-        v2: &Secret,
+        keys: &SigningKeys,
+        v2: &SigningKey,
         circumstances: Circumstances,
     ) {
         self.sign(v2, &circumstances);

@@ -45,7 +45,7 @@ pub struct ExplainedTurn {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.
-    pub touched: Vec<ExplainedTurn>,
+    pub turns: Vec<ExplainedTurn>,
     selected: usize,
     max_nodes: usize,
     sibling_limit: usize,
@@ -54,14 +54,14 @@ pub struct Explanation {
 impl Explanation {
     /// The turn that led to a touched one; none led to the anchor.
     #[must_use]
-    pub fn discovered_from(&self, touched: &ExplainedTurn) -> Option<TurnId> {
-        (touched.via != Via::Anchor).then(|| self.touched[touched.from].rank.id)
+    pub fn discovered_from(&self, turn: &ExplainedTurn) -> Option<TurnId> {
+        (turn.via != Via::Anchor).then(|| self.turns[turn.from].rank.id)
     }
 
     /// Why the turn at this place has its outcome, in a few words.
     #[must_use]
     pub fn reason(&self, place: usize) -> String {
-        let ExplainedTurn { outcome, via, from, .. } = self.touched[place];
+        let ExplainedTurn { outcome, via, from, .. } = self.turns[place];
         match outcome {
             TurnOutcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
             TurnOutcome::Selected => format!("{} of step {from}", via.name()),
@@ -108,17 +108,17 @@ pub fn explain<S: GraphStore>(
         selected: selected.len(),
         max_nodes: policy.max_nodes(),
         sibling_limit: policy.sibling_limit(),
-        touched: Vec::with_capacity(touched.len()),
+        turns: Vec::with_capacity(touched.len()),
     };
     for turn in selected {
         let found = touched.remove(&turn.id);
         explanation
-            .touched
+            .turns
             .extend(found.map(|t| ExplainedTurn { outcome: TurnOutcome::Selected, ..t }));
     }
     let mut left_out: Vec<ExplainedTurn> = touched.into_values().collect();
     left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
-    explanation.touched.append(&mut left_out);
+    explanation.turns.append(&mut left_out);
     Ok(explanation)
 }
 

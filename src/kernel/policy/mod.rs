@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 pub(crate) use self::text::{POLICY_LIMITS, check_length};
 pub use self::text::{POLICY_TEXT_MAX_BYTES, PolicyError};
+pub use self::v1::MAX_NODES_LIMIT;
 use crate::export::canonical::{json_hash, json_text};
 use crate::slicing::store::TurnFacts;
 

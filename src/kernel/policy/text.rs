@@ -102,7 +102,7 @@ impl SlicePolicy {
     fn from_object(json: JsonValue<'_>, form: Form) -> Result<Self, PolicyError> {
         let read = || {
             let mut keys = Keys { object: Object::new("slice policy", json)?, form };
-            keys.version(&[v1::ID])?;
+            keys.version()?;
             let parameters = v1::Parameters::take(&mut keys)?;
             keys.finish()?;
             Ok(SlicePolicy::V1(parameters))
@@ -140,10 +140,10 @@ impl<'a> Keys<'a> {
         self.object.read(key, wanted, read)
     }
 
-    fn version(&mut self, known: &[&'static str]) -> Result<(), ParseError> {
-        let wanted = known.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(" or ");
-        self.value("version", &wanted, (), |json| match json {
-            JsonValue::String(version) => known.iter().any(|id| id == version).then_some(()),
+    fn version(&mut self) -> Result<(), ParseError> {
+        let wanted = SlicePolicy::IDS.map(|id| format!("{id:?}")).join(" or ");
+        self.value("version", wanted, (), |json| match json {
+            JsonValue::String(id) => SlicePolicy::IDS.contains(&id.as_ref()).then_some(()),
             _ => None,
         })
     }

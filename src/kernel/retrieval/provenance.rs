@@ -14,8 +14,8 @@ use crate::named_enum::named_enum;
 use crate::policy::registry::PolicyRef;
 use crate::retrieval::ranking::Filters;
 use crate::trust::attestation::{Attestation, Status, TokenFields, encode};
-use crate::trust::keys::EpochKeys;
-use crate::trust::verify::KeyRing;
+use crate::trust::keys::SigningKeys;
+use crate::trust::verify::{KeyRing, has_published_token};
 
 /// The longest provenance that is read, in bytes.
 pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;
@@ -80,13 +80,12 @@ impl SliceInfo {
     /// Whether both tokens are the kernel's for these fields.
     fn has_valid_token(&self, ring: &impl KeyRing) -> bool {
         let digest = from_lower_hex(&self.attestation.digest).and_then(|d| d.try_into().ok());
-        let (Some(keys), Some(digest)) = (ring.keys(&self.attestation.kid), digest) else {
+        let (Some(keys), Some(digest)) = (ring.verifying_keys(&self.attestation.kid), digest)
+        else {
             return false;
         };
-        let (fields, shared) = (self.fields(), ring.shared_v2_secret());
-        let published = |token: &str| {
-            fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
-        };
+        let fields = self.fields();
+        let published = |token: &str| has_published_token(&fields, token, &keys, ring);
         self.attestation.status == Status::Attested
             && !ring.is_revoked(&self.attestation.kid)
             && self.params_hash == self.attestation.policy.params_hash()
@@ -187,7 +186,7 @@ impl Provenance {
     }
 
     /// Signs it.
-    pub fn sign(&mut self, keys: &EpochKeys) {
+    pub fn sign(&mut self, keys: &SigningKeys) {
         let mac = keys.retrieval.mac(&self.message(&keys.kid));
         self.mac = Some(format!("gk3r.{}.{}", keys.kid, hex(&mac)));
     }
@@ -246,7 +245,7 @@ impl Provenance {
         let (Some((kid, _)), Some(bytes)) = (parts, bytes.filter(|bytes| bytes.len() == 32)) else {
             return "bad_mac";
         };
-        let Some(keys) = ring.keys(kid) else { return "unknown_key" };
+        let Some(keys) = ring.verifying_keys(kid) else { return "unknown_key" };
         if ring.is_revoked(kid) {
             return "revoked_key";
         }

@@ -20,7 +20,7 @@ pub struct SearchResult {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The turns.
-    pub found: Vec<SearchResult>,
+    pub results: Vec<SearchResult>,
     /// How they were found.
     pub provenance: Provenance,
 }
@@ -68,7 +68,7 @@ struct SliceInfoJson<'a> {
 impl Serialize for Answer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let provenance = &self.provenance;
-        let results = self.found.iter().map(|found| ResultJson {
+        let results = self.results.iter().map(|found| ResultJson {
             turn_id: found.turn.id,
             content: found.content.as_deref(),
             role: found.turn.role,

@@ -10,7 +10,7 @@ use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::trust::keys::{SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
 
 /// The version of the attestation.
 pub const ATTESTATION_VERSION: u32 = 3;
@@ -45,16 +45,15 @@ impl TokenFields<'_> {
 
     /// The admissibility token: 32 lower-case hex digits.
     #[must_use]
-    pub fn sign(&self, secret: &Secret) -> String {
-        hex(&secret.mac(self.message().as_bytes())[..16])
+    pub fn sign(&self, key: &SigningKey) -> String {
+        hex(&key.mac(self.message().as_bytes())[..16])
     }
 
-    /// Whether this is the fields' token under the secret.
+    /// Whether this is the fields' token under the key.
     #[must_use]
-    pub fn verify(&self, secret: &Secret, token: &str) -> bool {
+    pub fn verify(&self, key: &VerifyingKey, token: &str) -> bool {
         let mac = from_lower_hex(token).filter(|mac| mac.len() == 16);
-        self.are_well_formed()
-            && mac.is_some_and(|mac| secret.verify(self.message().as_bytes(), &mac))
+        self.are_well_formed() && mac.is_some_and(|mac| key.verify(self.message().as_bytes(), &mac))
     }
 
     fn message(&self) -> String {
@@ -122,7 +121,7 @@ impl Attestation {
     /// The attestation of a slice.
     #[must_use]
     pub fn new(
-        keys: &EpochKeys,
+        keys: &SigningKeys,
         circumstances: Circumstances,
         fields: &TokenFields<'_>,
         digest: [u8; 32],
@@ -149,7 +148,7 @@ impl Attestation {
 
     /// Whether the token is this attestation's under the epoch's keys.
     #[must_use]
-    pub fn verify(&self, keys: &EpochKeys, fields: &TokenFields<'_>, digest: [u8; 32]) -> bool {
+    pub fn verify(&self, keys: &VerifyingKeys, fields: &TokenFields<'_>, digest: [u8; 32]) -> bool {
         let mac = self
             .token
             .as_deref()

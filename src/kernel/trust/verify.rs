@@ -9,18 +9,18 @@ use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::policy::registry::PolicyRef;
 use crate::trust::attestation::{ATTESTATION_VERSION, Attestation, Status, TokenFields, digest};
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::trust::keys::{VerifyingKey, VerifyingKeys};
 
-/// What a verifier knows: its graph and its keys.
+/// What a verifier knows: its graph, and keys that check signatures.
 pub trait KeyRing {
     /// The name of the graph slices are taken from here.
     fn graph(&self) -> &str;
     /// The keys that this kid names, if they are known.
-    fn keys(&self, kid: &str) -> Option<EpochKeys>;
+    fn verifying_keys(&self, kid: &str) -> Option<VerifyingKeys>;
     /// Whether the kid was revoked.
     fn is_revoked(&self, kid: &str) -> bool;
-    /// The secret shared with other verifiers of published tokens, if there is one.
-    fn shared_v2_secret(&self) -> Option<&Secret>;
+    /// The key of published tokens that is shared with other programs, if there is one.
+    fn shared_v2_key(&self) -> Option<VerifyingKey>;
     /// Called often while an export is read and hashed: a verifier that can be cancelled answers here.
     fn check_interrupts(&self) {}
 }
@@ -221,7 +221,7 @@ fn check_claim(
     let everything = digest(export.anchor, all, &policy.quantized_text(), &check_interrupts);
     verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
 
-    let keys = ring.keys(&attestation.kid);
+    let keys = ring.verifying_keys(&attestation.kid);
     verdict.note(Check::KnownKey, keys.is_some(), attestation.kid.clone());
     let revoked = ring.is_revoked(&attestation.kid);
     verdict.note(Check::LiveKey, !revoked, if revoked { "revoked" } else { "not revoked" });
@@ -236,7 +236,7 @@ fn check_tokens(
     export: &ParsedExport,
     attestation: &Attestation,
     digest: [u8; 32],
-    keys: &EpochKeys,
+    keys: &VerifyingKeys,
     ring: &impl KeyRing,
 ) {
     let fields = TokenFields {
@@ -249,9 +249,20 @@ fn check_tokens(
     };
     let signed = attestation.verify(keys, &fields, digest);
     verdict.note(Check::Token, signed, "HMAC-SHA256 over the digest and its circumstances");
-    let published = export.admissibility_token.as_deref().is_some_and(|token| {
-        let shared = ring.shared_v2_secret();
-        fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
-    });
+    let published = export
+        .admissibility_token
+        .as_deref()
+        .is_some_and(|token| has_published_token(&fields, token, keys, ring));
     verdict.note(Check::PublishedToken, published, "truncated HMAC-SHA256 over the fingerprints");
+}
+
+/// Whether the published token is that of the fields: under the epoch's key or the shared one.
+pub(crate) fn has_published_token(
+    fields: &TokenFields<'_>,
+    token: &str,
+    keys: &VerifyingKeys,
+    ring: &impl KeyRing,
+) -> bool {
+    let shared = || ring.shared_v2_key().is_some_and(|key| fields.verify(&key, token));
+    fields.verify(&keys.v2, token) || shared()
 }

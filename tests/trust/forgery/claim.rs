@@ -9,7 +9,7 @@ use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::trust::verify::verify;
 
 use crate::document::{Document, Json};
@@ -63,7 +63,7 @@ impl Claim {
     }
 
     /// The export that these keys sign.
-    pub fn signed_with(&self, keys: &EpochKeys) -> Document {
+    pub fn signed_with(&self, keys: &SigningKeys) -> Document {
         let mut export = Export::new(&self.slice, &self.policy, &|| {});
         export.attest(&self.policy, keys, &keys.v2, self.circumstances.clone());
         Document::parse(&export.to_json())
@@ -77,7 +77,7 @@ impl Claim {
     /// The best forgery without the key: hashes, fingerprints and digest are computed anew, key id
     /// and tokens are those of a genuine export.
     pub fn with_tokens_of(&self, genuine: &Document) -> Document {
-        let stranger = EpochKeys::derive(&Secret::new(vec![0xee; 32]), 1);
+        let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 1);
         let mut forged = self.signed_with(&stranger);
         for path in ["admissibility_token", "attestation.kid", "attestation.token"] {
             forged.set(path, genuine.get(path));

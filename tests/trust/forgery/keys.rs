@@ -1,7 +1,7 @@
 //! Which keys a verifier takes.
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{VerifyingKey, VerifyingKeys};
 use kernel::trust::verify::{KeyRing, verify};
 
 use crate::claim::{Claim, ring, string};
@@ -61,7 +61,7 @@ fn roots_and_epochs_give_keys_of_their_own() {
 #[test]
 fn the_three_keys_of_an_epoch_differ() {
     let keys = ring().active();
-    let macs = [&keys.v2, &keys.v3, &keys.retrieval].map(|key: &Secret| key.mac(b"message"));
+    let macs = [&keys.v2, &keys.v3, &keys.retrieval].map(|key| key.mac(b"message"));
     assert!(macs[0] != macs[1] && macs[1] != macs[2] && macs[0] != macs[2]);
 }
 
@@ -73,13 +73,14 @@ fn keys_under_another_id_do_not_verify() {
         fn graph(&self) -> &str {
             self.0.graph()
         }
-        fn keys(&self, _kid: &str) -> Option<EpochKeys> {
-            Some(EpochKeys { kid: "9-0123456789abcdef".to_owned(), ..self.0.active() })
+        fn verifying_keys(&self, _kid: &str) -> Option<VerifyingKeys> {
+            let keys = self.0.active().verifying_keys();
+            Some(VerifyingKeys { kid: "9-0123456789abcdef".to_owned(), ..keys })
         }
         fn is_revoked(&self, kid: &str) -> bool {
             self.0.is_revoked(kid)
         }
-        fn shared_v2_secret(&self) -> Option<&Secret> {
+        fn shared_v2_key(&self) -> Option<VerifyingKey> {
             None
         }
     }

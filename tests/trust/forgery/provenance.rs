@@ -4,20 +4,20 @@ use kernel::export::document::Export;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
 use kernel::trust::attestation::Circumstances;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKeys};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::claim::{Claim, id, ring};
 
-fn signed_by(claim: &Claim, keys: &EpochKeys, edit: impl FnOnce(&mut Provenance)) -> Provenance {
+fn signed_by(claim: &Claim, keys: &SigningKeys, edit: impl FnOnce(&mut Provenance)) -> Provenance {
     let mut export = Export::new(&claim.slice, &claim.policy, &|| {});
     export.attest(&claim.policy, keys, &keys.v2, claim.circumstances.clone());
     let mut provenance = Provenance {
         query_id: Uuid::from_u128(7),
         query_text: Some("why \"now\"?\n".to_owned()),
         timestamp: "2026-01-01T12:00:00.000000Z".to_owned(),
-        slice: SliceInfo::new(&export, &claim.policy),
+        slice: SliceInfo::new(&export),
         retrieved_turn_ids: vec![id(2), id(4)],
         query_embedding_hash: "ab".repeat(32),
         result_hash: "cd".repeat(32),
@@ -164,7 +164,7 @@ fn a_mac_is_bound_to_its_provenance_and_its_key() {
     lent.mac = other.mac;
     assert_eq!(lent.admissibility(&ring()), "bad_mac");
 
-    let stranger = EpochKeys::derive(&Secret::new(vec![0xee; 32]), 2);
+    let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 2);
     let forged = signed_by(&Claim::genuine(), &stranger, |_| ());
     assert_eq!(forged.admissibility(&ring()), "unknown_key");
     let mut renamed = forged;
