@@ -7,6 +7,7 @@ use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
+use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::{FetchedGraph, Limits, Slicer, slice};
 use kernel::slicing::store::{GraphStore, Neighbour, ScoredTurn, Sink};
@@ -157,4 +158,19 @@ fn a_dense_graph_is_sliced_in_few_questions() {
     let (questions, turns) = most_questions(dense);
     assert_eq!(turns, 256);
     assert!(questions <= turns, "{questions} questions");
+}
+
+#[test]
+fn why_reads_what_its_expansions_share_once() {
+    let chain = chain(2000);
+    let [anchor, turn] = [1000, 1015].map(|place: usize| chain.turns[place].id);
+    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let policy = SlicePolicy::default();
+    slice(&mut store, &policy, anchor).unwrap();
+    let of_a_slice = std::mem::take(&mut store.questions);
+    // The slice, and eight expansions around the same turns.
+    let found = why(&mut store, &policy, anchor, turn, 512, Limits::default()).unwrap();
+    assert_eq!(found.because, Because::Radius { max_radius: 10, needed: 15 });
+    let questions = store.questions;
+    assert!(questions <= 4 * of_a_slice, "{questions} questions, {of_a_slice} for a slice");
 }

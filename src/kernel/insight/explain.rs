@@ -9,7 +9,7 @@ use crate::policy::SlicePolicy;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slice::Slice;
-use crate::slicing::slicer::{Limits, SliceError, slice_observed};
+use crate::slicing::slicer::{Limits, SliceError, Slicer};
 use crate::slicing::store::{GraphStore, ScoredTurn};
 
 named_enum! {
@@ -101,7 +101,7 @@ pub fn explain<S: GraphStore>(
         steps: 0,
         tick,
     };
-    slice_observed(store, policy, anchor, whole(limits), &mut recorder)?;
+    Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut recorder)?;
     recorder.find_missing_children(store, limits)?;
     let Recorder { selected, mut touched, .. } = recorder;
     let mut explanation = Explanation {
@@ -269,7 +269,8 @@ pub fn stats<S: GraphStore>(
     limits: Limits,
 ) -> Result<Stats, SliceError<S::Error>> {
     let mut counter = Counter::default();
-    let slice = slice_observed(store, policy, anchor, whole(limits), &mut counter)?;
+    let mut slicer = Slicer::new(store, policy, whole(limits));
+    let slice = slicer.slice_observed(anchor, &mut counter)?;
     let frontier_left = counter.discovered - slice.turns.len();
     let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
     let budget_used = slice.turns.len() as f32 / policy.max_nodes() as f32;

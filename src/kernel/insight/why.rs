@@ -8,7 +8,7 @@ use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
-use crate::slicing::slicer::{Limits, SliceError, observe, slice_observed};
+use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use crate::slicing::store::GraphStore;
 
 /// How much farther than its radius a policy is tried.
@@ -139,101 +139,156 @@ pub fn why<S: GraphStore>(
     most_nodes: u32,
     limits: Limits,
 ) -> Result<Why, SliceError<S::Error>> {
-    let mut search_as_asked = TargetObserver::new(turn, false);
-    slice_observed(store, policy, anchor, limits, &mut search_as_asked)?;
-    let mut search = |policy: &SlicePolicy, from: TurnId, to: TurnId| {
-        let mut search = TargetObserver::new(to, true);
-        observe(store, policy, from, limits, &mut search)?;
-        Ok::<_, SliceError<S::Error>>(search)
-    };
-    let answer = |because, path| Ok(Why { because, path });
-
+    let mut asked = TargetObserver::new(turn, false);
+    let mut slicer = Slicer::new(store, policy, limits);
+    slicer.slice_observed(anchor, &mut asked)?;
+    let fetched = slicer.into_fetched();
     if anchor == turn {
-        return answer(Because::Anchor, Some(vec![anchor]));
+        return Ok(Why { because: Because::Anchor, path: Some(vec![anchor]) });
     }
-    if let Some(hit) = search_as_asked.hit() {
-        return answer(Because::Selected(hit), search_as_asked.path());
+    if let Some(discovery) = asked.discovery() {
+        return Ok(Why { because: Because::Selected(discovery), path: asked.path() });
     }
-    match search(&policy.with_max_nodes(1), turn, turn) {
-        Err(SliceError::AnchorNotFound(_)) => return answer(Because::NoSuchTurn, None),
+    let mut expansions = Expansions { store, fetched, limits };
+    match expansions.search(&policy.with_max_nodes(1), turn, turn) {
+        Err(SliceError::AnchorNotFound(_)) => {
+            return Ok(Why { because: Because::NoSuchTurn, path: None });
+        }
         other => other?,
     };
-
-    // In the unbounded run its place says how large a budget must be.
-    if let Some(hit) = search(&policy.with_max_nodes(most_nodes), anchor, turn)?.hit() {
-        let needed = hit.order + 1;
-        let tried = search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
-        if tried.hit().is_some() {
-            let max_nodes = policy.max_nodes();
-            return answer(Because::Budget { max_nodes, needed }, tried.path());
-        }
+    match expansions.one_change(policy, anchor, turn, most_nodes)? {
+        Some(why) => Ok(why),
+        None => expansions.connection(policy, anchor, turn, most_nodes),
     }
-    let max_radius = policy.max_radius();
-    for farther in 1..=RADIUS_STEPS {
-        let wider = policy.with_max_radius(max_radius.saturating_add(farther));
-        let tried = search(&wider, anchor, turn)?;
-        if tried.hit().is_some() {
-            let needed = wider.max_radius();
-            return answer(Because::Radius { max_radius, needed }, tried.path());
-        }
-    }
-    if policy.sibling_limit() == 0 {
-        let with_siblings = policy.with_siblings();
-        let tried = search(&with_siblings, anchor, turn)?;
-        if tried.hit().is_some() {
-            let limit = with_siblings.sibling_limit();
-            return answer(Because::Siblings { limit }, tried.path());
-        }
-    }
-
-    // Edges lead both ways, so either end can tell whether the other is within reach.
-    let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
-    let from_anchor = search(&far, anchor, turn)?;
-    if from_anchor.hit().is_some() {
-        return answer(Because::NoOneChange, from_anchor.path());
-    }
-    if from_anchor.selected < far.max_nodes() {
-        return answer(Because::NotConnected, None);
-    }
-    let from_turn = search(&far, turn, anchor)?;
-    if from_turn.hit().is_some() {
-        let path = from_turn.path().map(|path| path.into_iter().rev().collect());
-        return answer(Because::NoOneChange, path);
-    }
-    if from_turn.selected < far.max_nodes() {
-        return answer(Because::NotConnected, None);
-    }
-    answer(Because::NotFound { within: most_nodes }, None)
 }
 
-/// Waits for one turn to be selected, and remembers the ways.
+/// Expansions by several policies over one graph, each of which reuses what those before it fetched.
+struct Expansions<'a, S> {
+    store: &'a mut S,
+    fetched: FetchedGraph,
+    limits: Limits,
+}
+
+impl<S: GraphStore> Expansions<'_, S> {
+    /// Expands from one turn until another is selected.
+    fn search(
+        &mut self,
+        policy: &SlicePolicy,
+        from: TurnId,
+        to: TurnId,
+    ) -> Result<TargetObserver, SliceError<S::Error>> {
+        let mut target = TargetObserver::new(to, true);
+        let fetched = std::mem::take(&mut self.fetched);
+        let mut slicer = Slicer::reusing(fetched, self.store, policy, self.limits);
+        let expanded = slicer.observe(from, &mut target);
+        self.fetched = slicer.into_fetched();
+        expanded.map(|()| target)
+    }
+
+    /// The one change of the policy that brings the turn in, if there is one.
+    fn one_change(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+        most_nodes: u32,
+    ) -> Result<Option<Why>, SliceError<S::Error>> {
+        // In the expansion with the largest budget its place says how large a budget must be.
+        let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
+        if let Some(discovery) = largest.discovery() {
+            let needed = discovery.order + 1;
+            let tried = self.search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Budget { max_nodes: policy.max_nodes(), needed };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        let max_radius = policy.max_radius();
+        for farther in 1..=RADIUS_STEPS {
+            let wider = policy.with_max_radius(max_radius.saturating_add(farther));
+            let tried = self.search(&wider, anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Radius { max_radius, needed: wider.max_radius() };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        if policy.sibling_limit() == 0 {
+            let with_siblings = policy.with_siblings();
+            let tried = self.search(&with_siblings, anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Siblings { limit: with_siblings.sibling_limit() };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the two turns are connected at all.
+    fn connection(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+        most_nodes: u32,
+    ) -> Result<Why, SliceError<S::Error>> {
+        let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
+        // Edges are followed both ways, so an expansion from either end that comes to its end tells.
+        for (from, to) in [(anchor, turn), (turn, anchor)] {
+            let search = self.search(&far, from, to)?;
+            if let Some(mut path) = search.path() {
+                if from == turn {
+                    path.reverse();
+                }
+                return Ok(Why { because: Because::NoOneChange, path: Some(path) });
+            }
+            if search.selected < far.max_nodes() {
+                return Ok(Why { because: Because::NotConnected, path: None });
+            }
+        }
+        Ok(Why { because: Because::NotFound { within: most_nodes }, path: None })
+    }
+}
+
+/// Waits for one turn to be selected, and notes from where each turn was discovered.
 struct TargetObserver {
     target: TurnId,
-    /// Whether the expansion ends there.
-    is_end: bool,
-    found: HashMap<TurnId, (TurnId, Via)>,
+    /// Whether the expansion ends when the target is selected.
+    ends_at_target: bool,
+    discovered_from: HashMap<TurnId, (TurnId, Via)>,
+    /// How many turns were selected.
     selected: usize,
-    /// Its order and its rank.
-    hit: Option<(usize, Rank)>,
+    /// The target's place in the selection order and its rank.
+    target_place: Option<(usize, Rank)>,
 }
 
 impl TargetObserver {
-    fn new(target: TurnId, is_end: bool) -> Self {
-        TargetObserver { target, is_end, found: HashMap::new(), selected: 0, hit: None }
+    fn new(target: TurnId, ends_at_target: bool) -> Self {
+        TargetObserver {
+            target,
+            ends_at_target,
+            discovered_from: HashMap::new(),
+            selected: 0,
+            target_place: None,
+        }
     }
 
-    fn hit(&self) -> Option<Discovery> {
-        let (order, rank) = self.hit?;
-        let (from, via) = self.found[&self.target];
+    fn is_selected(&self) -> bool {
+        self.target_place.is_some()
+    }
+
+    fn discovery(&self) -> Option<Discovery> {
+        let (order, rank) = self.target_place?;
+        let (from, via) = self.discovered_from[&self.target];
         Some(Discovery { order, rank, via, from })
     }
 
-    /// From where the expansion began to the target, if it was selected.
+    /// The way from where the expansion began to the target, if it was selected.
     fn path(&self) -> Option<Vec<TurnId>> {
-        self.hit?;
+        self.target_place?;
         let mut path = vec![self.target];
         let mut turn = self.target;
-        while let Some((from, _)) = self.found.get(&turn).filter(|(_, via)| *via != Via::Anchor) {
+        let before = |turn| self.discovered_from.get(&turn).filter(|(_, via)| *via != Via::Anchor);
+        while let Some((from, _)) = before(turn) {
             turn = *from;
             path.push(turn);
         }
@@ -244,15 +299,19 @@ impl TargetObserver {
 
 impl Observer for TargetObserver {
     fn discovered(&mut self, turn: Rank, via: Via, from: TurnId) {
-        self.found.insert(turn.id, (from, via));
+        self.discovered_from.insert(turn.id, (from, via));
     }
 
     fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
         let is_target = turn.id == self.target;
         if is_target {
-            self.hit = Some((self.selected, turn));
+            self.target_place = Some((self.selected, turn));
         }
         self.selected += 1;
-        if is_target && self.is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_target && self.ends_at_target {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }

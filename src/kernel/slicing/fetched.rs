@@ -16,6 +16,8 @@ pub struct FetchedGraph {
     edges: HashMap<TurnId, FetchedEdges>,
     /// Turns that were seen to be stored more than once.
     duplicates: HashMap<TurnId, Scores>,
+    /// The fewest children that are held of a wide turn.
+    fewest_of_wide: Option<usize>,
     /// How many turns were looked up.
     looked_up: usize,
     /// How many ends of edges are held.
@@ -51,6 +53,15 @@ struct FetchedEdges {
 }
 
 impl FetchedGraph {
+    /// What is held, where it suffices for a policy that asks for so many siblings of a turn; else nothing.
+    pub(crate) fn for_siblings(mut self, siblings: usize) -> Self {
+        // The turn itself is among its parent's children.
+        if self.fewest_of_wide.is_some_and(|children| children <= siblings) {
+            self.forget();
+        }
+        self
+    }
+
     /// Forgets everything about the graph.
     pub fn forget(&mut self) {
         *self = FetchedGraph { window: self.window.ended(), ..FetchedGraph::default() };
@@ -193,6 +204,10 @@ impl FetchedGraph {
     }
 
     pub(crate) fn keep_children(&mut self, of: TurnId, children: ChildList) {
+        if let Some(siblings) = children.wide {
+            let fewest = self.fewest_of_wide.unwrap_or(siblings);
+            self.fewest_of_wide = Some(fewest.min(siblings));
+        }
         let children = children.finish(|turn| self.keep_duplicate(turn));
         self.ends += children.in_sibling_order().len();
         let before = self.edges.entry(of).or_default().children.replace(children);
@@ -225,7 +240,8 @@ pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId, Phase) 
 #[derive(Default)]
 pub(crate) struct ChildList {
     turns: Vec<ScoredTurn>,
-    wide: bool,
+    /// Where some were dropped: how many are sure to be the first in sibling order.
+    wide: Option<usize>,
     /// Further rows of the children that are stored more than once, unless it is wide.
     duplicates: Vec<ScoredTurn>,
 }
@@ -247,10 +263,10 @@ impl ChildList {
         // Children reached by several edges, or stored more than once, are no more children for that.
         self.sort();
         if self.turns.len() > siblings {
-            self.wide = true;
+            self.wide = Some(siblings);
             self.turns.truncate(siblings);
         }
-        if self.wide {
+        if self.wide.is_some() {
             self.duplicates.clear();
         }
         // Of these only the best are kept by each phase: they are few however many there are.
@@ -279,7 +295,7 @@ impl ChildList {
         if self.turns.len() > 1 {
             self.sort();
         }
-        if self.wide {
+        if self.wide.is_some() {
             return Children::Wide(self.turns);
         }
         self.duplicates.into_iter().for_each(duplicate);

@@ -51,18 +51,20 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         Slicer::reusing(FetchedGraph::default(), store, policy, limits)
     }
 
-    /// A slicer that goes on with what another knew, of the same policy and limits, over a store that
-    /// answers the same.
+    /// A slicer that reuses what another fetched from a store that answers the same, with the same limits.
+    ///
+    /// The policy may be another where it admits the same turns and edges, as all of SlicePolicy v1 do.
     pub fn reusing(
         fetched: FetchedGraph,
         store: &'a mut S,
         policy: &'a SlicePolicy,
         limits: Limits,
     ) -> Self {
+        let fetched = fetched.for_siblings(policy.sibling_limit());
         Slicer { around: Neighbourhood::new(store, limits, fetched), policy, limits }
     }
 
-    /// What it knows.
+    /// What it fetched.
     #[must_use]
     pub fn into_fetched(self) -> FetchedGraph {
         self.around.fetched
@@ -111,20 +113,45 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         }
     }
 
-    fn slice_observed<O: Observer>(
+    /// [`Slicer::slice`] that tells an observer what happens.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice_observed<O: Observer>(
         &mut self,
         anchor: TurnId,
         observer: &mut O,
     ) -> Result<Slice, SliceError<S::Error>> {
         let slice = self.expansion(observer).slice(anchor);
+        self.forget_where_incomplete(&slice);
+        slice
+    }
+
+    /// The expansion alone, without edges and rows: all it gives is what the observer is told. That a selected turn is
+    /// stored more than once is not found.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn observe<O: Observer>(
+        &mut self,
+        anchor: TurnId,
+        observer: &mut O,
+    ) -> Result<(), SliceError<S::Error>> {
+        self.around.make_room();
+        let expanded = self.expansion(observer).run(anchor);
+        self.forget_where_incomplete(&expanded);
+        expanded
+    }
+
+    /// What was fetched is not complete after an error that ended a fetch.
+    fn forget_where_incomplete<T>(&mut self, result: &Result<T, SliceError<S::Error>>) {
         let is_complete = matches!(
-            slice,
+            result,
             Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
         );
         if !is_complete {
             self.around.fetched = FetchedGraph::default();
         }
-        slice
     }
 
     fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
@@ -140,35 +167,6 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             cut_parents: HashSet::default(),
         }
     }
-}
-
-/// [`slice`] with other bounds that tells an observer what happens.
-///
-/// # Errors
-/// See [`SliceError`].
-pub fn slice_observed<S: GraphStore, O: Observer>(
-    store: &mut S,
-    policy: &SlicePolicy,
-    anchor: TurnId,
-    limits: Limits,
-    observer: &mut O,
-) -> Result<Slice, SliceError<S::Error>> {
-    Slicer::new(store, policy, limits).slice_observed(anchor, observer)
-}
-
-/// The expansion alone, without edges and rows: what there is to know the observer is told. That a selected turn is
-/// stored more than once is not found.
-///
-/// # Errors
-/// See [`SliceError`].
-pub fn observe<S: GraphStore, O: Observer>(
-    store: &mut S,
-    policy: &SlicePolicy,
-    anchor: TurnId,
-    limits: Limits,
-    observer: &mut O,
-) -> Result<(), SliceError<S::Error>> {
-    Slicer::new(store, policy, limits).expansion(observer).run(anchor)
 }
 
 struct Expansion<'a, 's, S, O> {
