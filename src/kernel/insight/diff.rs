@@ -36,7 +36,7 @@ pub enum Difference {
     EdgeNew(Edge),
 }
 
-/// A difference in what two exports say of the slice as a whole.
+/// A difference between two exports in a key of the slice as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadDifference {
     /// The key in exports; `policy.KEY` for a parameter of the attested policy.
@@ -47,8 +47,8 @@ pub struct HeadDifference {
     pub now: String,
 }
 
-/// The differences between two exports beside those of turns, edges and tokens. The parameters of
-/// the policies are compared where both exports are attested.
+/// The differences between two exports other than those of turns, edges and tokens. The parameters of the policies are
+/// compared where both exports are attested.
 #[must_use]
 pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDifference> {
     let mut pairs = vec![
@@ -89,8 +89,8 @@ fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
     entries.into_iter().flat_map(flatten).collect()
 }
 
-/// Hands over the differences between two slices, given as turns and edges in export order: turns
-/// by id, then edges.
+/// Calls `visit` with the differences between two slices, given as turns and edges in export order: turns by id, then
+/// edges.
 pub fn differences(
     was: (&[&Turn], &[Edge]),
     now: (&[&Turn], &[Edge]),
@@ -127,7 +127,7 @@ pub fn differences(
     );
 }
 
-/// Walks two ascending lists side by side.
+/// Visits the items of two ascending lists in order, equal ones together.
 fn merge<'a, T, K: Ord>(
     mut a: &'a [T],
     mut b: &'a [T],

@@ -11,18 +11,18 @@ use crate::slicing::score::Rank;
 use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use crate::slicing::store::GraphStore;
 
-/// How much farther than its radius a policy is tried.
+/// By how much a larger radius is tried.
 pub const RADIUS_STEPS: u32 = 10;
 
-/// Why a turn is in a slice or not. Every change named here was tried, alone, and brings it in, unless the slice then
-/// fails for a turn that is stored more than once.
+/// Why a turn is in a slice or not. Every change of the policy named here was tried by itself and adds the turn to the
+/// slice, unless the slice then fails for a turn that is stored more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Because {
     /// It is the anchor.
     Anchor,
     /// It was selected.
     Selected(Discovery),
-    /// The budget was spent first.
+    /// The budget was used up before it was selected.
     Budget {
         /// The budget of the policy.
         max_nodes: usize,
@@ -36,32 +36,32 @@ pub enum Because {
         /// The smallest radius that reaches it.
         needed: u32,
     },
-    /// It is found as a sibling, and siblings are off.
+    /// It would be discovered as a sibling, and siblings are off.
     Siblings {
-        /// How many siblings were allowed for it to be found.
+        /// The limit of siblings with which it is selected.
         limit: usize,
     },
-    /// There is a way to it, and no one change brings it in.
+    /// It is connected with the anchor, and no single change adds it.
     NoOneChange,
-    /// No way leads to it.
+    /// It is not connected with the anchor.
     NotConnected,
-    /// No way was found as far as was searched.
+    /// No connection was found within the number of turns searched.
     NotFound {
         /// How many turns around each end were searched.
         within: u32,
     },
-    /// It does not exist, or is hidden.
+    /// It does not exist, or row security hides it.
     NoSuchTurn,
 }
 
-/// How a turn was reached.
+/// How a turn was discovered and selected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Discovery {
     /// Its place in the selection order, the anchor being 0.
     pub order: usize,
     /// Its distance and priority.
     pub rank: Rank,
-    /// What it is to the turn it was found from.
+    /// How it is related to the turn that it was discovered from.
     pub via: Via,
     /// That turn.
     pub from: TurnId,
@@ -72,7 +72,7 @@ pub struct Discovery {
 pub struct Why {
     /// The reason.
     pub because: Because,
-    /// The way from the anchor to the turn: under the policy, or under the change that was tried.
+    /// The path from the anchor to the turn: with the policy, or with the change that was tried.
     pub path: Option<Vec<TurnId>>,
 }
 
@@ -84,7 +84,7 @@ impl Why {
     }
 }
 
-/// One sentence for people.
+/// One sentence.
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,7 +185,7 @@ impl<S: GraphStore> Expansions<'_, S> {
         expanded.map(|()| target)
     }
 
-    /// The one change of the policy that brings the turn in, if there is one.
+    /// The first single change of the policy that adds the turn, if there is one.
     fn one_change(
         &mut self,
         policy: &SlicePolicy,
@@ -193,7 +193,7 @@ impl<S: GraphStore> Expansions<'_, S> {
         turn: TurnId,
         most_nodes: u32,
     ) -> Result<Option<Why>, SliceError<S::Error>> {
-        // In the expansion with the largest budget its place says how large a budget must be.
+        // The place of the turn with the largest budget is the budget that it needs.
         let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
         if let Some(discovery) = largest.discovery() {
             let needed = discovery.order + 1;
@@ -232,7 +232,7 @@ impl<S: GraphStore> Expansions<'_, S> {
         most_nodes: u32,
     ) -> Result<Why, SliceError<S::Error>> {
         let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
-        // Edges are followed both ways, so an expansion from either end that comes to its end tells.
+        // Edges are followed in both directions, so one of the two expansions that ends below its budget answers it.
         for (from, to) in [(anchor, turn), (turn, anchor)] {
             let search = self.search(&far, from, to)?;
             if let Some(mut path) = search.path() {
@@ -282,7 +282,7 @@ impl TargetObserver {
         Some(Discovery { order, rank, via, from })
     }
 
-    /// The way from where the expansion began to the target, if it was selected.
+    /// The path from the start of the expansion to the target, if it was selected.
     fn path(&self) -> Option<Vec<TurnId>> {
         self.target_place?;
         let mut path = vec![self.target];

@@ -11,7 +11,7 @@ use crate::slicing::store::ScoredTurn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     priority_key: Reverse<u32>,
-    /// Hops from the anchor as the expansion counted them.
+    /// Hops from the anchor, as counted when it was discovered.
     pub distance: u32,
     /// The candidate.
     pub id: TurnId,
@@ -30,7 +30,7 @@ impl Rank {
         Rank { priority_key: Reverse(ordered_key(priority)), distance, id }
     }
 
-    /// The priority the rank was made from.
+    /// The priority.
     #[must_use]
     pub fn priority(&self) -> f32 {
         from_ordered_key(self.priority_key.0)
@@ -39,7 +39,7 @@ impl Rank {
 
 const SIGN: u32 = 1 << 31;
 
-/// An integer that orders as the number does: no float comparison decides a selection.
+/// An integer that is ordered as the number is: no comparison of floats decides a selection.
 fn ordered_key(value: f32) -> u32 {
     let bits = value.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }

@@ -1,8 +1,7 @@
 //! The expansion (SlicePolicy v1 §5), reading neighbours in batches.
 //!
-//! What a turn's neighbours are does not depend on the state of the expansion, so
-//! [`crate::slicing::neighbourhood`] fetches them ahead, in batches. The order of selection is that of §5.2,
-//! turn by turn.
+//! The neighbours of a turn do not depend on the state of the expansion, so [`crate::slicing::neighbourhood`] fetches
+//! them ahead, in batches. Turns are selected one by one, in the order of §5.2.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -35,10 +34,10 @@ pub fn slice<S: GraphStore>(
     Slicer::new(store, policy, Limits::default()).slice(anchor)
 }
 
-/// How many of the anchors that come next [`Slicer::slice_before`] looks at.
+/// How many of the next anchors [`Slicer::slice_before`] uses.
 pub const LOOKED_AHEAD: usize = MOST_ANCHORS - 1;
 
-/// Takes slices of one snapshot, reading what they share once.
+/// Takes slices of one snapshot. What they share is read once.
 pub struct Slicer<'a, S> {
     around: Neighbourhood<'a, S>,
     policy: &'a SlicePolicy,
@@ -46,7 +45,7 @@ pub struct Slicer<'a, S> {
 }
 
 impl<'a, S: GraphStore> Slicer<'a, S> {
-    /// A slicer over a store whose answers stay the same.
+    /// A slicer over a store that always answers the same.
     pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
         Slicer::reusing(FetchedGraph::default(), store, policy, limits)
     }
@@ -78,8 +77,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// The slice at `anchor`, before those at the `next` ones: what is around some of them is read together.
-    /// What was fetched before may be forgotten: it does not grow without end.
+    /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them are read
+    /// together. What was fetched before may be forgotten, so that memory is bounded.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -108,12 +107,12 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         let unread: Vec<TurnId> = unread.collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
         if self.around.load(unread, siblings, steps, around).is_err() {
-            // It will be met again by the slice that it belongs to.
+            // The slice that has the error will raise it.
             self.around.fetched = FetchedGraph::default();
         }
     }
 
-    /// [`Slicer::slice`] that tells an observer what happens.
+    /// [`Slicer::slice`] with an observer.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -127,8 +126,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         slice
     }
 
-    /// The expansion alone, without edges and rows: all it gives is what the observer is told. That a selected turn is
-    /// stored more than once is not found.
+    /// The expansion alone, without edges and rows; its only result are the calls of the observer. A selected turn that
+    /// is stored more than once is not noticed.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -143,7 +142,7 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         expanded
     }
 
-    /// What was fetched is not complete after an error that ended a fetch.
+    /// Forgets what was fetched after an error that may have ended a fetch before it was complete.
     fn forget_where_incomplete<T>(&mut self, result: &Result<T, SliceError<S::Error>>) {
         let is_complete = matches!(
             result,
@@ -164,7 +163,7 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             selected: Vec::new(),
             visited: HashSet::default(),
             frontier: BTreeSet::new(),
-            cut_parents: HashSet::default(),
+            parents_with_dropped: HashSet::default(),
         }
     }
 }
@@ -179,8 +178,8 @@ struct Expansion<'a, 's, S, O> {
     visited: HashSet<TurnId>,
     /// Best candidate first.
     frontier: BTreeSet<Rank>,
-    /// Expanded wide turns of which some children were cut off: those children count as visited.
-    cut_parents: HashSet<TurnId>,
+    /// Expanded wide turns, some of whose children were dropped: those children count as visited.
+    parents_with_dropped: HashSet<TurnId>,
 }
 
 impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
@@ -200,7 +199,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
         self.discover(self.ranks([anchor], 0), Via::Anchor, anchor.id)?;
         while self.selected.len() < self.policy.max_nodes() {
-            // Nothing farther than max_radius is ever put into the frontier.
+            // The frontier has no turn beyond max_radius.
             let Some(candidate) = self.frontier.pop_first() else {
                 break;
             };
@@ -209,7 +208,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             if self.observer.selected(candidate).is_break() {
                 break;
             }
-            let wanted = self.budget_left() > 0 || O::LISTENS;
+            let wanted = self.budget_left() > 0 || O::SEES_ALL;
             if candidate.distance < self.policy.max_radius() && wanted {
                 self.expand(candidate)?;
             }
@@ -237,18 +236,18 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let siblings = self.siblings(candidate.id);
         let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance)).collect();
         self.discover(siblings, Via::Sibling, candidate.id)?;
-        if O::LISTENS {
-            self.tell_passed_over(candidate);
+        if O::SEES_ALL {
+            self.report_not_discovered(candidate);
         }
 
-        // What ranks behind the whole remaining budget can never be selected.
+        // Candidates beyond the number of nodes left can never be selected.
         while self.frontier.len() > self.budget_left() {
             self.frontier.pop_last();
         }
         self.check_held(0)
     }
 
-    /// Puts turns that were not visited before into the frontier, each with its first rank.
+    /// Puts the turns that were not visited before into the frontier, each with its first rank in `found`.
     fn discover(
         &mut self,
         mut found: Vec<Rank>,
@@ -256,7 +255,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         from: TurnId,
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
-        self.drop_cut_children(&mut found)?;
+        self.remove_dropped_children(&mut found)?;
         for rank in found {
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
@@ -266,8 +265,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok(())
     }
 
-    /// Tells the observer what expanding this turn did not discover.
-    fn tell_passed_over(&mut self, expanded: Rank) {
+    /// Reports to the observer what expanding this turn did not discover.
+    fn report_not_discovered(&mut self, expanded: Rank) {
         for edge in self.around.fetched.parents(expanded.id) {
             if self.around.fetched.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
@@ -279,28 +278,28 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         }
     }
 
-    /// Discovers the best children of a wide turn and cuts off those that no budget can reach.
+    /// Discovers the best children of a wide turn, and drops those that the budget cannot reach.
     fn discover_wide(&mut self, parent: TurnId, distance: u32) -> Result<(), SliceError<S::Error>> {
         let mut keep = self.budget_left();
         loop {
             let (best, cut) = self.best_children(parent, distance, keep)?;
             let mut reachable = best.clone();
-            self.drop_cut_children(&mut reachable)?;
+            self.remove_dropped_children(&mut reachable)?;
             if cut && reachable.len() < self.budget_left() {
-                // Other wide parents hide some of the best: look further down.
+                // Some of the best had been dropped with another wide parent: more are needed.
                 keep *= 2;
                 self.check_held(2 * keep)?;
                 continue;
             }
             self.discover(reachable, Via::Child, parent)?;
             if cut {
-                self.cut_parents.insert(parent);
+                self.parents_with_dropped.insert(parent);
             }
             return Ok(());
         }
     }
 
-    /// The best `keep` children not yet visited, best first, and whether there are more.
+    /// The best `keep` children that were not visited yet, best first, and whether there are more.
     fn best_children(
         &mut self,
         parent: TurnId,
@@ -311,7 +310,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let mut best: Vec<Rank> = Vec::new();
         let mut worst_kept = None;
         let mut prune = |best: &mut Vec<Rank>| {
-            // Of the rows of one turn the best counts.
+            // Of several rows of one turn the best counts.
             best.sort_unstable_by_key(|rank| (rank.id, *rank));
             best.dedup_by_key(|rank| rank.id);
             best.sort_unstable();
@@ -339,16 +338,22 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok((best, cut))
     }
 
-    /// Takes out the children of cut parents: they count as visited.
-    fn drop_cut_children(&mut self, found: &mut Vec<Rank>) -> Result<(), SliceError<S::Error>> {
-        if self.cut_parents.is_empty() || found.is_empty() {
+    /// Removes the children of parents whose children were dropped: they count as visited.
+    fn remove_dropped_children(
+        &mut self,
+        found: &mut Vec<Rank>,
+    ) -> Result<(), SliceError<S::Error>> {
+        if self.parents_with_dropped.is_empty() || found.is_empty() {
             return Ok(());
         }
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
         let fetched = &self.around.fetched;
         found.retain(|rank| {
-            !fetched.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
+            !fetched
+                .parents(rank.id)
+                .iter()
+                .any(|edge| self.parents_with_dropped.contains(&edge.parent))
         });
         Ok(())
     }
@@ -359,7 +364,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         if limit == 0 {
             return Vec::new();
         }
-        // The best of all are among the best of each parent, beside the turn itself.
+        // The first siblings of all are among the first of each parent, which may include the turn itself.
         let best = limit.saturating_add(1);
         let fetched = &self.around.fetched;
         let mut siblings: Vec<ScoredTurn> = fetched
@@ -397,7 +402,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.around.load(turns, self.policy.sibling_limit(), steps, around)
     }
 
-    /// Every edge between selected turns, seen from its child.
+    /// Every edge between selected turns.
     fn edges(&mut self) -> Result<Vec<Edge>, SliceError<S::Error>> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
@@ -463,7 +468,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 }
 
-/// Whether slices have more than their anchor.
+/// Whether a slice can have more than its anchor.
 fn expands(policy: &SlicePolicy) -> bool {
     policy.max_radius() > 0 && policy.max_nodes() > 1
 }

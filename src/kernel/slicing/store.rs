@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use crate::graph::edge::EdgeType;
 use crate::graph::turn::{Phase, Turn, TurnId};
 
-/// What a policy reads of a turn to score it, defaults applied.
+/// What a policy reads of a turn to score it, with defaults applied.
 ///
-/// These are the facts that SlicePolicy v1 needs, and a store reads no other columns for them. A version that needs
-/// more says which, the store is told, and what it answers is added here as an optional part.
+/// SlicePolicy v1 needs these two, and a store reads no other columns to score a turn. A version that needs more (time,
+/// session, role, tokens) tells the store which, and has them here in an optional part, so that v1 reads and holds no
+/// more than now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnFacts {
     /// What the turn was for.
@@ -38,16 +39,17 @@ impl From<&Turn> for ScoredTurn {
     }
 }
 
-/// One edge into a turn, seen from that turn. It dangles where the parent does not exist.
+/// An edge into a turn. The parent may not exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParentEdge {
-    /// The edge's other end.
+    /// The other end of the edge.
     pub parent: TurnId,
     /// What the edge means.
     pub edge_type: EdgeType,
 }
 
-/// An edge, seen from the turn at one of its ends.
+/// An edge of a turn. v1 reads the type of edges into a turn only, as the edges of a slice are taken from their
+/// children.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Neighbour {
     /// The edge comes from this turn.
@@ -56,15 +58,15 @@ pub enum Neighbour {
     Child(TurnId),
 }
 
-/// Receives one row of an answer; `Break` asks for no more rows.
+/// Takes one row of an answer; `Break` ends the answer.
 pub type Sink<'a, T> = &'a mut dyn FnMut(T) -> ControlFlow<()>;
 
-/// A graph read in batches, all on one snapshot.
+/// A graph that is read in batches, all on one snapshot.
 ///
-/// Rows may come in any order. A turn stored twice is answered twice. The `usize` beside a row
-/// says which of the given ids it belongs to.
+/// Rows may come in any order. A turn that is stored twice is answered twice. The `usize` beside a row is the place of
+/// the id, among those given, that it belongs to.
 pub trait GraphStore {
-    /// What can go wrong below.
+    /// Why the store cannot answer.
     type Error;
 
     /// The existing turns of these ids.
@@ -94,7 +96,7 @@ pub trait GraphStore {
         sink: Sink<'_, (usize, ScoredTurn)>,
     ) -> Result<(), Self::Error>;
 
-    /// The ends of edges out of each turn that do not exist.
+    /// The children of each turn that edges name and that do not exist.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -110,7 +112,6 @@ pub trait GraphStore {
     /// When the store cannot answer.
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Self::Error>;
 
-    /// Called between batches and at least every 256 steps: a store that can be cancelled
-    /// answers here.
+    /// Called between batches and at least every 256 steps. A store that can be cancelled checks for it here.
     fn check_interrupts(&mut self) {}
 }
