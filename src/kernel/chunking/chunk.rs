@@ -4,7 +4,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
-use super::event::Offset;
+use super::event::{Offset, RecorderEvent};
 use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
@@ -52,7 +52,7 @@ pub struct Chunk {
     pub start_char: usize,
     /// Its last event.
     pub end: Offset,
-    /// Behind the last character used of the last event's contribution.
+    /// The end (exclusive) of the characters used of the last event's contribution.
     pub end_char: usize,
     /// Its events, in order.
     pub event_ids: Vec<String>,
@@ -86,7 +86,7 @@ pub(super) struct Draft {
     pub event_ids: Vec<String>,
     pub start_ms: i64,
     pub end_ms: i64,
-    /// The latest time of its events: `end_ms` may have stepped back.
+    /// The latest time of its events: `end_ms` may be earlier.
     pub latest_ms: i64,
     pub text: String,
     pub text_chars: usize,
@@ -129,6 +129,19 @@ impl Draft {
             _ => self.text.char_indices().rev().nth(chars - 1).map_or(0, |(start, _)| start),
         };
         &self.text[start..]
+    }
+
+    /// Adds an event with its contribution of this many characters.
+    pub fn append(&mut self, event: &RecorderEvent<'_>, contribution: &str, chars: usize) {
+        self.text.push('\n');
+        self.text.push_str(contribution);
+        self.text_chars += 1 + chars;
+        self.join_session(event.session_id);
+        self.end = event.offset;
+        self.end_char = chars;
+        self.end_ms = event.occurred_at_ms;
+        self.latest_ms = self.latest_ms.max(event.occurred_at_ms);
+        self.event_ids.push(event.event_id.to_owned());
     }
 
     /// Keeps the session only while all events have the same.

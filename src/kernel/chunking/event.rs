@@ -43,13 +43,13 @@ pub enum EventKind {
 /// An event as it is stored: anything may be absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoredEvent<'a> {
-    /// NULL is an error, as is a negative number; so for the next three.
+    /// NULL and negative numbers are errors.
     pub segment_id: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub ordinal: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub byte_offset: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub pane_id: Option<i64>,
     /// NULL is an error.
     pub event_id: Option<&'a str>,
@@ -199,7 +199,7 @@ impl<'a> RecorderEvent<'a> {
             let trimmed = contribution[line_start..].trim_end().len();
             contribution.truncate(line_start + trimmed);
             let line_end = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
-            // A line end that nothing follows ends the last line and begins no other.
+            // A line end at the end of the text does not begin another line.
             match rest.get(end + line_end..) {
                 None | Some("") => return contribution,
                 Some(next) => rest = next,
@@ -267,7 +267,7 @@ impl From<JsonError> for EventsError {
 /// The longest text of a JSON array of events, in bytes.
 pub const EVENTS_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A valid event takes a hundred bytes: no more than 320 000 of them are held.
+/// Bounds memory: a valid event takes a hundred bytes, and no more than 320 000 are held.
 const EVENTS_LIMITS: JsonLimits =
     JsonLimits { bytes: EVENTS_MAX_BYTES, values: 4_000_000, token_bytes: EVENTS_MAX_BYTES };
 
@@ -313,7 +313,7 @@ pub fn events_of_json(
     Ok(events)
 }
 
-/// The fields of an event, by which they are kept while it is read.
+/// The fields of an event, in the order in which their values are held while it is read.
 const FIELDS: [&str; 11] = [
     "segment_id",
     "ordinal",

@@ -10,7 +10,7 @@ use crate::export::json::JsonValue;
 use crate::export::parse::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
-/// The most a parameter may be: what an integer of SQL holds.
+/// The largest value of a parameter: that of an SQL integer.
 const MAX: i64 = i32::MAX as i64;
 
 /// Valid parameters of `ft.recorder.chunking.v1`, in the contract's order.

@@ -1,4 +1,4 @@
-//! Whether a slice is enough to rest something on.
+//! Whether a slice is sufficient as evidence.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 const MAX_COUNT: u32 = i32::MAX as u32;
 
-/// What is asked of a slice as evidence.
+/// What a slice needs to be sufficient.
 ///
 /// Read it from JSON with [`FromStr`]: a preset's name as a string, or an object in which missing
 /// keys take the default policy's values.

@@ -14,7 +14,7 @@ use crate::slicing::slice::Slice;
 use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
 use crate::trust::keys::{SigningKey, SigningKeys};
 
-/// A slice as it leaves the kernel; serialises to the canonical JSON.
+/// The export of a slice; serialises to the canonical JSON.
 pub struct Export<'a> {
     /// Where the slice was taken.
     pub anchor_turn_id: TurnId,
@@ -34,7 +34,7 @@ pub struct Export<'a> {
     pub graph_snapshot_hash: String,
     /// The published token, when one was issued.
     pub admissibility_token: Option<String>,
-    /// The claim that covers the whole export, when one was issued.
+    /// The attestation of the whole export, when one was issued.
     pub attestation: Option<Attestation>,
     check_interrupts: &'a dyn Fn(),
 }
@@ -103,14 +103,14 @@ impl<'a> Export<'a> {
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // A large text that grew would be copied each time, in one go.
+        // Reserved at once: a large text that grows is copied without a check for interrupts.
         let expected = 1024 + 512 * self.turns.len() + 128 * self.edges.len();
         let mut json = Vec::with_capacity(expected);
         serde_json::to_writer(&mut json, self).expect("an export always serialises");
         String::from_utf8(json).expect("JSON is UTF-8")
     }
 
-    /// What a service answers: turns by id alone. `slice_id` can be computed from it again.
+    /// The body of a response of a service: turns by id alone. `slice_id` can be computed from it.
     #[must_use]
     pub fn summary_json(&self) -> String {
         json_text(&SummaryJson {
@@ -176,14 +176,15 @@ struct SummaryJson<'a> {
     admissibility_token: Option<&'a str>,
 }
 
-/// The selection fingerprint (§6.3): of the canonical JSON of an array of all that selects.
+/// The selection fingerprint (§6.3): the hash of the canonical JSON of an array of anchor, turns, edges, policy and
+/// schema.
 pub(crate) fn slice_id(
     anchor: TurnId,
     (turns, edges): (&[&Turn], &[Edge]),
     policy: PolicyRef<'_>,
     check_interrupts: &dyn Fn(),
 ) -> String {
-    // Nearly all of it is ids, which need no escapes: a serializer would look at each of their bytes.
+    // Nearly all of it is ids, which need no escapes: a serializer would check each of their bytes.
     let expected = 40 * turns.len() + 128 * edges.len() + 128;
     let mut json = HashedText {
         text: String::with_capacity(expected.min(CHECKED_BYTES + 256)),
@@ -210,13 +211,13 @@ pub(crate) fn slice_id(
         json.advance();
     }
     json.push("],");
-    // The rest of the array, from behind its own bracket.
+    // The rest of the array, without its opening bracket.
     json.push(&json_text(&(policy.policy_id, policy.params_hash, SCHEMA_VERSION))[1..]);
     json.hasher.update(json.text.as_bytes());
     format!("{:016x}", json.hasher.digest())
 }
 
-/// A text of which only the end is held, the rest hashed.
+/// A text that is hashed as it grows: only its end is held.
 struct HashedText<'a> {
     text: String,
     hasher: Xxh64,
@@ -234,7 +235,7 @@ impl HashedText<'_> {
         self.push("\"");
     }
 
-    /// Hashes the text where there is enough of it.
+    /// Hashes the text that is held, where there is enough of it.
     fn advance(&mut self) {
         if self.text.len() >= CHECKED_BYTES {
             self.hasher.update(self.text.as_bytes());

@@ -1,5 +1,5 @@
-//! JSON from outside, read without losing what a map would lose: duplicate keys, key order and
-//! the digits of numbers. Every reading has limits, and answers to cancels.
+//! A reader of JSON from outside, which keeps duplicate keys, key order and the digits of numbers. It has limits, and
+//! can be cancelled.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::fmt;
 use crate::export::canonical::json_text;
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
 
-/// The deepest that arrays and objects are nested.
+/// The deepest nesting of arrays and objects.
 pub const MAX_DEPTH: u32 = 128;
 
-/// What a text may have.
+/// Limits of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonLimits {
     /// The longest text, in bytes.
@@ -41,7 +41,7 @@ pub enum JsonValue<'a> {
 /// Why a text is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonError {
-    /// It is no JSON: what is wrong, in which line, behind how many of its bytes.
+    /// It is not JSON: what is wrong, the line, and the bytes of the line up to there.
     Syntax(&'static str, usize, usize),
     /// It is nested deeper than [`MAX_DEPTH`].
     TooDeep,
@@ -72,7 +72,7 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 impl JsonError {
-    /// Whether the text is larger than what is read, be it JSON or not.
+    /// Whether a limit was exceeded, so that the text may be JSON or not.
     #[must_use]
     pub fn is_limit(self) -> bool {
         matches!(self, Self::TooLong(..) | Self::TooManyValues(_) | Self::LongToken(_))
@@ -113,7 +113,7 @@ impl fmt::Display for JsonValue<'_> {
 /// The most characters of a text that messages show.
 const SHOWN: usize = 64;
 
-/// A text in quotes for messages, cut where it gets long.
+/// A text in quotes for messages, shortened where it is long.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
@@ -146,7 +146,7 @@ impl<'a> Number<'a> {
         self.0.parse().ok().filter(|_| self.0 != "-0")
     }
 
-    /// The integer, however it was written: 17, 17.0 and 1.7e1 are one.
+    /// The integer, however it was written: 17, 17.0 and 1.7e1 are the same.
     #[must_use]
     pub fn integer(self) -> Option<i64> {
         self.written_integer().or_else(|| Decimal::of(self.0).integer())
@@ -158,9 +158,9 @@ impl<'a> Number<'a> {
         self.0.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// The binary32 of which this is the shortest text, or the shortest text of the same number as
-    /// a binary64: with or without an exponent and zeros at the ends, but with the same digits.
-    /// Where two shortest texts are equally near, either is.
+    /// The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64: with or
+    /// without an exponent and zeros at the ends, but with the same digits. Where two shortest texts are equally near,
+    /// both are accepted.
     #[must_use]
     pub fn binary32(self) -> Option<f32> {
         let number: f32 = self.0.parse().ok().filter(|number: &f32| number.is_finite())?;
@@ -168,7 +168,7 @@ impl<'a> Number<'a> {
         let mut left = &mut buffer[..];
         serde_json::to_writer(&mut left, &number).ok()?;
         let length = 32 - left.len();
-        // What exports say themselves.
+        // The text that exports have themselves.
         if self.0.as_bytes() == &buffer[..length] {
             return Some(number);
         }
@@ -246,7 +246,7 @@ impl PartialEq for Decimal<'_> {
     }
 }
 
-/// Reads a text value by value, so that what is not wanted is never held.
+/// Reads a text value by value, without holding values that are not needed.
 pub struct JsonReader<'a, 'c> {
     text: &'a str,
     at: usize,
@@ -316,7 +316,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         }
     }
 
-    /// [`JsonReader::value`] of no more than so many values.
+    /// [`JsonReader::value`] with a limit on the number of values in it.
     ///
     /// # Errors
     /// See [`JsonError`].
@@ -332,7 +332,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         value
     }
 
-    /// Goes past the next value.
+    /// Skips the next value.
     ///
     /// # Errors
     /// See [`JsonError`].
@@ -515,7 +515,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         }
     }
 
-    /// The string at whose quotation mark the reader is.
+    /// The string that begins here.
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
         let start = self.at;
@@ -551,7 +551,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         })
     }
 
-    /// Goes to the next byte of a string that does not stand for itself.
+    /// Skips to the next byte of a string that is special.
     fn skip_plain(&mut self, start: usize) -> Result<(), JsonError> {
         let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..=0x1f);
         loop {
@@ -569,7 +569,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         }
     }
 
-    /// The character that an escape stands for, from behind its `\`.
+    /// The character of an escape, read after its `\`.
     fn escaped(&mut self) -> Result<char, JsonError> {
         let escape = self.byte();
         let character = match escape {
@@ -622,7 +622,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.progress();
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -639,7 +639,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         }
     }
 
-    /// What is wrong with the byte here.
+    /// A syntax error at the byte here.
     fn syntax(&self, what: &'static str) -> JsonError {
         let read = &self.text.as_bytes()[..self.text.len().min(self.at + 1)];
         let interrupts = Interrupts::new(self.check_interrupts);

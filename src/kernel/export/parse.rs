@@ -1,5 +1,5 @@
-//! An export from outside, read by value: white space, key order and the spelling of numbers are
-//! free, as JavaScript and jsonb rewrite them; keys are exact and unique.
+//! A reader of exports from outside. White space, key order and the spelling of numbers are free, as JavaScript and
+//! jsonb rewrite them; every key must be there, once, and no other.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,17 +17,17 @@ use crate::trust::attestation::{Attestation, Status};
 /// The longest export that is read, in bytes.
 pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A full slice's turns and half a million edges; no text of a turn is as long as a token may be.
+/// Enough for the turns of the largest slice and half a million edges. No text of a turn is as long as a token may be.
 const EXPORT_LIMITS: JsonLimits =
     JsonLimits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
 
 /// The most values of a turn, an edge or any other entry of an export.
 const ENTRY_MAX_VALUES: usize = 64;
 
-/// An export as somebody gave it: well-formed, nothing checked.
+/// A well-formed export, in which nothing was checked.
 #[derive(Clone, Debug)]
 pub struct ParsedExport {
-    /// Where the slice says it was taken.
+    /// Where the slice was taken, as the export says.
     pub anchor: TurnId,
     /// In the order given.
     pub turns: Vec<Turn>,
@@ -49,7 +49,7 @@ pub struct ParsedExport {
     pub attestation: Option<Attestation>,
 }
 
-/// Why a text is no export: what is wrong, and where.
+/// Why a text is not an export: what is wrong, and with which key.
 pub type ParseError = String;
 
 impl From<JsonError> for ParseError {
@@ -59,7 +59,7 @@ impl From<JsonError> for ParseError {
 }
 
 impl ParsedExport {
-    /// Reads an export, entry by entry: nothing is held but what it says.
+    /// Reads an export entry by entry, without holding its JSON.
     ///
     /// # Errors
     /// A sentence that names the key.
@@ -110,8 +110,8 @@ impl ParsedExport {
         Ok(export)
     }
 
-    /// Reads an export that is whole: turns and edges in their order, the anchor and both ends of
-    /// every edge among the turns. Nothing else is checked.
+    /// Reads an export and checks that turns and edges are in order, and that the anchor and both ends of every edge
+    /// are among the turns. Nothing else is checked.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
@@ -154,7 +154,7 @@ impl ParsedExport {
     }
 }
 
-/// Reads an array's items one by one; in their place an empty array is left.
+/// Reads the items of an array one by one, and returns an empty array in its place.
 fn items<'a, T>(
     reader: &mut JsonReader<'a, '_>,
     items: &mut Vec<T>,
@@ -223,7 +223,7 @@ pub(crate) fn attestation(json: JsonValue<'_>) -> Result<Attestation, ParseError
 pub(crate) struct Object<'a> {
     /// What the object is, for messages.
     what: &'static str,
-    /// What stands in front of its keys in messages, where it is an object within the one named.
+    /// The prefix of its keys in messages, where it is nested in the object of that name.
     path: String,
     entries: Vec<(Cow<'a, str>, JsonValue<'a>)>,
 }
@@ -250,7 +250,7 @@ impl<'a> Object<'a> {
         if self.has(&key) {
             return Err(format!("{} key {} is given twice", self.what, self.quoted(&key)));
         }
-        // More than any object has; a text from outside may have millions.
+        // No object has so many keys; a text from outside may have millions.
         if self.entries.len() == ENTRY_MAX_VALUES {
             return Err(self.unknown(&key));
         }
@@ -300,7 +300,7 @@ impl<'a> Object<'a> {
         read(&json).ok_or_else(|| self.wrong(key, wanted, &json))
     }
 
-    /// An object within this one, whose keys messages name after its own.
+    /// A nested object. Messages name its keys with this key as prefix.
     pub(crate) fn nested(
         &mut self,
         key: &str,
@@ -407,7 +407,7 @@ pub(crate) fn string<'j>(json: &'j JsonValue<'_>) -> Option<&'j str> {
     }
 }
 
-/// The one spelling that exports have.
+/// A UUID in the only spelling that exports have.
 pub(crate) fn canonical_uuid(text: &str) -> Option<TurnId> {
     let id = Uuid::try_parse(text).ok()?;
     let mut buffer = Uuid::encode_buffer();

@@ -20,7 +20,7 @@ named_enum! {
 }
 
 impl EdgeType {
-    /// The name inside the bytes of a slice_id: every recorded slice_id was computed with it.
+    /// The name in the bytes that a slice_id is the hash of. Recorded slice_ids were computed with it.
     #[must_use]
     pub fn fingerprint_name(self) -> &'static str {
         match self {

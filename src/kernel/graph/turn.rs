@@ -1,7 +1,7 @@
 //! Turns, and how a stored row becomes one.
 //!
-//! Rows never raise: whatever a column holds, NULL and odd values take documented defaults, so
-//! that one bad row cannot take a conversation's memory away.
+//! A row never raises an error: NULL and odd values take documented defaults, so that one bad row does not make a
+//! conversation unusable.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ const DEFAULT_COMPLEXITY: f32 = 1.0;
 
 /// Seconds from the Unix epoch to PostgreSQL's (2000-01-01).
 const POSTGRES_EPOCH_SECONDS: i64 = 946_684_800;
-/// What the two infinities of a timestamp mean in Unix seconds: the ends of PostgreSQL's range.
+/// The two infinities of a timestamp in Unix seconds: the ends of PostgreSQL's range.
 const CREATED_AT_INFINITY: i64 = 9_224_318_015_999;
 const CREATED_AT_MINUS_INFINITY: i64 = -210_866_803_200;
 

@@ -1,6 +1,5 @@
-//! Provenance of retrieval: what was asked, inside which slice, what was found. Its MAC makes the
-//! chain of custody checkable; without it anybody could edit a global result into an admissible
-//! one.
+//! Provenance of retrieval: what was asked, in which slice, and what was found. Without its MAC anybody could edit the
+//! result of a global search into an admissible one.
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
@@ -103,7 +102,7 @@ pub struct Provenance {
     pub query_text: Option<String>,
     /// When, as ISO 8601 in UTC.
     pub timestamp: String,
-    /// The slice that bounded it; none for a global search.
+    /// The slice that was searched; none for a global search.
     pub slice: Option<SliceInfo>,
     /// What was found, the best first.
     pub retrieved_turn_ids: Vec<TurnId>,
@@ -115,7 +114,7 @@ pub struct Provenance {
     pub limit_requested: u32,
     /// Whether turns of the slice without an embedding could have filled the limit.
     pub admissibility_shortfall: bool,
-    /// What a turn had to reach.
+    /// The least similarity and salience asked for.
     pub filters: Filters,
     /// Time taken in milliseconds; not signed.
     pub elapsed_ms: f64,
@@ -133,7 +132,7 @@ named_enum! {
     }
 }
 
-/// The first text under the MAC: no other message begins so.
+/// The first text under the MAC, which separates it from other messages.
 const DOMAIN: &str = "graph_kernel/retrieval/v3";
 
 /// The canonical form: these keys in this order, compact.
@@ -185,13 +184,13 @@ impl Provenance {
         attested && !self.admissibility_shortfall
     }
 
-    /// Signs it.
+    /// Adds the MAC.
     pub fn sign(&mut self, keys: &SigningKeys) {
         let mac = keys.retrieval.mac(&self.message(&keys.kid));
         self.mac = Some(format!("gk3r.{}.{}", keys.kid, hex(&mac)));
     }
 
-    /// The canonical form, over which the MAC is taken: no elapsed time, no MAC.
+    /// The canonical form, of which the MAC is computed: without elapsed time and MAC.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         json_text(&self.signed())
@@ -203,7 +202,7 @@ impl Provenance {
         json_text(self)
     }
 
-    /// `ok`, or why what was retrieved must not be promoted: a closed list.
+    /// `ok`, or the reason why what was retrieved must not be promoted.
     #[must_use]
     pub fn admissibility(&self, ring: &impl KeyRing) -> &'static str {
         let signature = self.signature(ring);
@@ -219,7 +218,7 @@ impl Provenance {
         }
     }
 
-    /// Every value that a search made again must give again, by its key.
+    /// The values that a repeated search must give again, by key.
     #[must_use]
     pub fn replayed(&self) -> [(&'static str, String); 6] {
         let slice = |read: fn(&SliceInfo) -> &str| {
@@ -289,7 +288,7 @@ impl Provenance {
         }
     }
 
-    /// Reads a provenance by value: keys exact, those that follow from others in agreement.
+    /// Reads a provenance: every key, once, and no other; values that follow from others must agree.
     ///
     /// # Errors
     /// A sentence that names the key.
@@ -302,18 +301,8 @@ impl Provenance {
         }
         let json = JsonValue::read(text, PROVENANCE_LIMITS, check_interrupts)?;
         let mut object = Object::new("provenance", json)?;
-        let mode = object.named("retrieval_mode", Mode::from_name)?;
         let claimed = object.boolean("is_admissible")?;
         let returned = object.count("limit_returned")?;
-        let filters = {
-            let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
-            let read = Filters {
-                min_similarity: filters.optional_binary32("min_similarity")?,
-                min_salience: filters.optional_binary32("min_salience")?,
-            };
-            filters.finish()?;
-            read
-        };
         let provenance = Provenance {
             query_id: object.id("query_id")?,
             query_text: object.optional_string("query_text")?,
@@ -323,20 +312,15 @@ impl Provenance {
                     .and_then(canonical_uuid)
                     .ok_or_else(|| "retrieved_turn_ids must be lower-case UUIDs".to_owned())
             })?,
-            slice: if mode == Mode::Slice { Some(slice_info(&mut object)?) } else { None },
+            slice: take_slice_info(&mut object)?,
             query_embedding_hash: object.hex("query_embedding_hash", 64)?,
             result_hash: object.hex("result_hash", 64)?,
             limit_requested: object.count("limit_requested")?,
             admissibility_shortfall: object.boolean("admissibility_shortfall")?,
-            filters,
+            filters: take_filters(&mut object)?,
             elapsed_ms: object.number("elapsed_ms")?,
             mac: object.optional_string("mac")?,
         };
-        if mode == Mode::Global {
-            for key in SLICE_KEYS {
-                object.null(key)?;
-            }
-        }
         object.finish()?;
         if claimed != provenance.is_admissible() {
             return Err("provenance.is_admissible does not follow from the rest".to_owned());
@@ -368,9 +352,14 @@ const SLICE_KEYS: [&str; 9] = [
     "attestation",
 ];
 
-fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
+/// The slice that was searched; the keys of a global search are null.
+fn take_slice_info(object: &mut Object<'_>) -> Result<Option<SliceInfo>, ParseError> {
+    if object.named("retrieval_mode", Mode::from_name)? == Mode::Global {
+        SLICE_KEYS.into_iter().try_for_each(|key| object.null(key))?;
+        return Ok(None);
+    }
     let mut policy_ref = Object::new("policy_ref", object.take("policy_ref")?)?;
-    let info = SliceInfo {
+    let slice = SliceInfo {
         turn_count: object.count("turn_count")?,
         edge_count: object.count("edge_count")?,
         slice_id: object.hex("slice_id", 16)?,
@@ -383,7 +372,17 @@ fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
         attestation: attestation(object.take("attestation")?)?,
     };
     policy_ref.finish()?;
-    Ok(info)
+    Ok(Some(slice))
+}
+
+fn take_filters(object: &mut Object<'_>) -> Result<Filters, ParseError> {
+    let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
+    let read = Filters {
+        min_similarity: filters.optional_binary32("min_similarity")?,
+        min_salience: filters.optional_binary32("min_salience")?,
+    };
+    filters.finish()?;
+    Ok(read)
 }
 
 /// A moment, in microseconds since 1970, as ISO 8601 in UTC.

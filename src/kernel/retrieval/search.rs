@@ -12,7 +12,7 @@ pub struct SearchResult {
     pub turn: Turn,
     /// How similar it is to the query.
     pub similarity: f32,
-    /// What it says, where the table has it.
+    /// Its content, where the table has one.
     pub content: Option<String>,
 }
 

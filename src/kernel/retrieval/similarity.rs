@@ -1,4 +1,4 @@
-//! How close two embeddings are: exact, and the same bits on every machine.
+//! The similarity of two embeddings: exact, and the same bits on every machine.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum EmbeddingError {
     Dimensions(usize),
     /// An element is NULL, NaN or infinite; counted from 1.
     NotFinite(usize),
-    /// All elements are zero, so it points nowhere, and the distance is an angle.
+    /// All elements are zero, which gives no direction, and the distance is an angle.
     Zero,
 }
 
@@ -132,7 +132,7 @@ impl QueryEmbedding {
             Distance::Euclidean => 1.0 / (1.0 + differences().map(|d| d * d).sum::<f64>().sqrt()),
             Distance::Taxicab => 1.0 / (1.0 + differences().map(f64::abs).sum::<f64>()),
         };
-        // Adding zero makes −0 a 0: one value, one spelling.
+        // Adding zero turns −0 into 0, so that equal values have the same bits.
         Ok(Some((similarity as f32).clamp(f32::MIN, f32::MAX) + 0.0))
     }
 }

@@ -33,7 +33,7 @@ pub struct TokenFields<'a> {
 }
 
 impl TokenFields<'_> {
-    /// Whether every field has its form: only then can the joined text be read in one way.
+    /// Whether every field has its form. Only then is the joined text unambiguous.
     #[must_use]
     pub fn are_well_formed(&self) -> bool {
         is_lower_hex(self.slice_id, 16)
@@ -49,7 +49,7 @@ impl TokenFields<'_> {
         hex(&key.mac(self.message().as_bytes())[..16])
     }
 
-    /// Whether this is the fields' token under the key.
+    /// Whether this is the token of the fields under the key.
     #[must_use]
     pub fn verify(&self, key: &VerifyingKey, token: &str) -> bool {
         let mac = from_lower_hex(token).filter(|mac| mac.len() == 16);
@@ -66,7 +66,7 @@ impl TokenFields<'_> {
     }
 }
 
-/// Under what circumstances a slice was taken.
+/// The circumstances in which a slice was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     /// The name of the graph.
@@ -75,7 +75,7 @@ pub struct Circumstances {
     pub role: String,
     /// Whether row security applied.
     pub rls: bool,
-    /// Whether the transaction had changed the graph itself: then nothing is signed.
+    /// Whether the transaction itself had changed the graph: then nothing is signed.
     pub uncommitted: bool,
 }
 
@@ -100,7 +100,7 @@ pub struct Attestation {
     pub digest: String,
     /// The name of the graph.
     pub graph: String,
-    /// The policy; it is written with floats in millionths.
+    /// The policy, serialised with floats in millionths.
     #[serde(serialize_with = "quantized")]
     pub policy: SlicePolicy,
     /// The role whose rights applied.
@@ -146,7 +146,7 @@ impl Attestation {
         attestation
     }
 
-    /// Whether the token is this attestation's under the epoch's keys.
+    /// Whether the token is that of this attestation under the keys of the epoch.
     #[must_use]
     pub fn verify(&self, keys: &VerifyingKeys, fields: &TokenFields<'_>, digest: [u8; 32]) -> bool {
         let mac = self
@@ -179,7 +179,7 @@ impl Attestation {
     }
 }
 
-/// Everything a slice says, turns and edges in export order, under SHA-256.
+/// SHA-256 of everything an export says of a slice, with turns and edges in export order.
 #[must_use]
 pub fn digest(
     anchor: TurnId,
@@ -226,7 +226,7 @@ pub fn digest(
     hasher.finalize().into()
 }
 
-/// A text with its length in front: no two sequences of texts have the same bytes.
+/// Writes a text after its length, so that different sequences of texts have different bytes.
 pub(crate) fn encode(put: &mut impl FnMut(&[u8]), text: &str) {
     put(&(text.len() as u32).to_le_bytes());
     put(text.as_bytes());

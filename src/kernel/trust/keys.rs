@@ -1,7 +1,8 @@
 //! Keys: what is derived from the root of an epoch, and the MACs that are made and checked with it.
 //!
-//! What signs and what verifies are two types, and so is the root: a verifier can make no signature. That both hold
-//! the same bytes is a matter of HMAC. Key material is wiped when dropped, has no Debug and no way out.
+//! The root, what signs and what verifies are separate types: code that holds a verifying key cannot sign with it,
+//! although HMAC uses the same bytes for both. Key material is wiped when dropped, has no Debug, and can be read by no
+//! function.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -15,7 +16,7 @@ pub const SECRET_MIN_BYTES: usize = 32;
 
 const SALT: &[u8] = b"graph_kernel";
 
-/// The bytes that keys are made of: the root of an epoch, or a secret shared with other programs.
+/// The bytes of which keys are made: the root of an epoch, or a secret that is shared with other programs.
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
@@ -73,7 +74,7 @@ impl VerifyingKey {
     }
 }
 
-/// What signs in an epoch.
+/// The signing keys of an epoch.
 pub struct SigningKeys {
     /// Names the epoch's keys: `<epoch>-<16 hex digits>`.
     pub kid: String,
@@ -85,7 +86,7 @@ pub struct SigningKeys {
     pub retrieval: SigningKey,
 }
 
-/// What checks the signatures of an epoch.
+/// The keys that check the signatures of an epoch.
 pub struct VerifyingKeys {
     /// Names the epoch's keys.
     pub kid: String,
@@ -117,7 +118,7 @@ impl SigningKeys {
         }
     }
 
-    /// What checks the signatures of these keys.
+    /// The keys that check the signatures of these.
     #[must_use]
     pub fn verifying_keys(&self) -> VerifyingKeys {
         VerifyingKeys {
@@ -137,7 +138,7 @@ impl VerifyingKeys {
     }
 }
 
-/// The epoch a kid names, when it has a kid's form.
+/// The epoch in a kid; `None` where the text does not have the form of a kid.
 #[must_use]
 pub fn epoch_of_kid(kid: &str) -> Option<u32> {
     let (epoch, tail) = kid.split_once('-')?;

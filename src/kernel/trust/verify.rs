@@ -1,4 +1,4 @@
-//! Verification: an export taken apart and everything in it computed again.
+//! Verification of an export: everything in it that can be computed is computed again.
 
 use crate::export::canonical::{SCHEMA_VERSION, hex};
 use crate::export::document::{graph_snapshot_hash, slice_id};
@@ -11,7 +11,7 @@ use crate::policy::registry::PolicyRef;
 use crate::trust::attestation::{ATTESTATION_VERSION, Attestation, Status, TokenFields, digest};
 use crate::trust::keys::{VerifyingKey, VerifyingKeys};
 
-/// What a verifier knows: its graph, and keys that check signatures.
+/// What a verifier has: the name of its graph, and keys that check signatures.
 pub trait KeyRing {
     /// The name of the graph slices are taken from here.
     fn graph(&self) -> &str;
@@ -21,14 +21,14 @@ pub trait KeyRing {
     fn is_revoked(&self, kid: &str) -> bool;
     /// The key of published tokens that is shared with other programs, if there is one.
     fn shared_v2_key(&self) -> Option<VerifyingKey>;
-    /// Called often while an export is read and hashed: a verifier that can be cancelled answers here.
+    /// Called often while an export is read and hashed. A verifier that can be cancelled checks for it here.
     fn check_interrupts(&self) {}
 }
 
 named_enum! {
     /// What is checked, in order; the first that fails is the reason.
     Check {
-        /// The text is an export, its keys exact and unique.
+        /// The text is an export, with exactly its keys, each once.
         WellFormed = "well_formed",
         /// Turns and edges ascend, without duplicates (§6.2).
         Ordered = "ordered",
@@ -36,7 +36,7 @@ named_enum! {
         Versions = "versions",
         /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
         Boundary = "boundary",
-        /// There is a claim at all.
+        /// The export has a claim.
         Attested = "attested",
         /// The fingerprint of the parameters is that of the policy.
         ParamsHash = "params_hash",
@@ -90,20 +90,20 @@ pub struct CheckResult {
     pub check: Check,
     /// Whether it holds.
     pub ok: bool,
-    /// What was compared, for people.
+    /// What was compared.
     pub detail: String,
 }
 
-/// All that is known of an export after verification.
+/// The result of a verification.
 pub struct Verdict {
-    /// Every check that could be made, in order.
+    /// The result of every check that could be made, in order.
     pub checks: Vec<CheckResult>,
     /// The export, when it is one.
     pub export: Option<ParsedExport>,
 }
 
 impl Verdict {
-    /// `ok`, or why the export is not valid: a closed list.
+    /// `ok`, or the reason why the export is not valid, one of [`Check::reason`].
     #[must_use]
     pub fn reason(&self) -> &'static str {
         let failed = self.checks.iter().find(|outcome| !outcome.ok);
@@ -160,8 +160,8 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     verdict
 }
 
-/// Whether policy, schema and attestation have versions that are known here, and the attested policy that of the
-/// export.
+/// Whether the versions of policy, schema and attestation are known, and the attested policy has the version that the
+/// export names.
 #[must_use]
 pub fn has_known_versions(export: &ParsedExport) -> bool {
     let is_known = |attestation: &Attestation| {
@@ -172,7 +172,7 @@ pub fn has_known_versions(export: &ParsedExport) -> bool {
         && export.attestation.as_ref().is_none_or(is_known)
 }
 
-/// What can be checked without a key.
+/// Makes the checks that need no key.
 fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
     let ordered = export.is_ordered();
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
@@ -197,7 +197,7 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
 
-/// What the attestation claims.
+/// Checks what the attestation claims.
 fn check_claim(
     verdict: &mut Verdict,
     export: &ParsedExport,
