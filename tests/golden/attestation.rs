@@ -1,5 +1,5 @@
-//! Tokens and attestations: worked exports for a known root, written from the design's text, and
-//! the tokens the published crate makes with a known secret.
+//! Tokens and attestations: worked exports for a known root, computed from the specification's text, and tokens of the
+//! published crate for a known secret.
 
 use graph_kernel_tests::data::{read_json_lines, read_text};
 use graph_kernel_tests::key_ring::TestRing;
@@ -46,7 +46,7 @@ impl Worked {
         self.ring().active()
     }
 
-    /// The slice in the export, as if it had just been taken.
+    /// The slice in the export.
     fn slice(&self) -> Slice {
         let export = ParsedExport::parse(&self.export, &|| ()).unwrap();
         let selected = |turn: Turn| SelectedTurn {
@@ -63,8 +63,8 @@ impl Worked {
     }
 }
 
-/// The worked cases; each export is its text in the file without the white space, so that the
-/// order of its keys and the spelling of its numbers count.
+/// The worked cases. The text of an export is that of the file without white space, so that the order of keys and the
+/// spelling of numbers are compared.
 fn worked() -> Vec<Worked> {
     let text = without_white_space(&read_text(&data("attestation.json")));
     let mut cases: Vec<Worked> = serde_json::from_str(&text).unwrap();
@@ -102,7 +102,7 @@ fn derived_keys_are_the_worked_ones() {
     for case in worked() {
         let keys = case.keys();
         assert_eq!(keys.kid, case.keys.kid);
-        // A key has no way out but its MACs.
+        // Keys cannot be read, so their MACs are compared.
         for (key, expected) in [
             (keys.v2, case.keys.v2),
             (keys.v3, case.keys.v3),
@@ -213,7 +213,7 @@ const REFERENCE: [(&str, &str); 5] = [
         "92130a69aae04c6d|00000000-0000-0000-0000-000000000005|slice_policy_v1|34dbc9c9d1bb9fb1|a6faea3cbf82687e|1.0.0|admissibility_token_v2_hmac",
         "3d6dfe6121e05f956c79a4c8336e426e23088d750e7b745da4f269ddf8a3b08e",
     ),
-    // The turn alone, of which only the token is listed.
+    // A single turn, for which only the token is published.
     (
         "16bb6edda12803d4|00000000-0000-0000-0000-000000000001|slice_policy_v1|02005444cae1117d|43795b5103677b5e|1.0.0|admissibility_token_v2_hmac",
         "3a9f0c192a8a154a76e012b37c184b4d",

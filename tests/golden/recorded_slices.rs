@@ -61,7 +61,7 @@ fn ids_sha256(ids: impl Iterator<Item = TurnId>) -> String {
     sha256_hex(ids.join("\n").as_bytes())
 }
 
-/// Takes the slices of one graph again; `expected` is how many there are.
+/// Takes the slices of one graph again; there are `expected` of them.
 fn retake(name: &str, folder: &Path, slices: &Path, expected: usize, limits: Limits) {
     let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
     slices.retain(|slice| slice.data == name);
@@ -81,7 +81,7 @@ fn retake_shared(test: &str, name: &str) {
     retake(name, &folder, &slices, 270, Limits::default());
 }
 
-/// What an explanation says is selected is what was recorded, with the slice's own numbers.
+/// Checks that an explanation lists the recorded turns as selected, with the distances and priorities of the slice.
 fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
     let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
     slices.retain(|slice| slice.data == name);

@@ -1,4 +1,4 @@
-//! What the published crate prints, `data/reference.json` holding it as it was listed.
+//! Values printed by the published crate, which `data/reference.json` lists.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -161,7 +161,7 @@ pub fn five_turns() -> Graph {
     REFERENCE.five_turns.graph(true)
 }
 
-/// The crate's export up to the token, its capitalised names in lower case as ours are.
+/// The export of the crate up to the token, with its capitalised names in lower case.
 fn without_token(export: &str) -> String {
     let (slice, _) = export.split_once(r#","admissibility_token""#).unwrap();
     let names = Role::ALL.iter().map(|role| ("role", role.name()));
@@ -326,7 +326,7 @@ fn a_turn_alone_is_sliced_as_published() {
 
 #[test]
 fn a_summary_is_the_published_services_slice_with_edges() {
-    // The service's turns are known by their ids alone: 1 ─reply→ 2 ─reply→ 4.
+    // Of the service's turns only the ids are known: 1 ─reply→ 2 ─reply→ 4.
     let id = TurnId::from_u128;
     let nothing = StoredTurn {
         id: id(0),

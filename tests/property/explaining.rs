@@ -1,4 +1,4 @@
-//! An explanation tells of the slicer's own run, and the changes of policy it names do what it says.
+//! An explanation agrees with the slice, and the changes of policy that `why` names have the effect that it says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -31,7 +31,7 @@ fn sliced(case: &Case, params: &PolicyParams) -> Slice {
     slice(&mut MemoryStore::new(case.graph.clone()), &params.policy(), case.anchor).unwrap()
 }
 
-/// The place of a turn among those selected, where it is.
+/// The place of a turn in the selection order, if it was selected.
 fn place(case: &Case, params: &PolicyParams, turn: TurnId) -> Option<usize> {
     let selected = naive::slice(&case.graph, params, case.anchor).selected;
     selected.iter().position(|candidate| candidate.id == turn)
@@ -41,7 +41,7 @@ fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
     place(case, params, turn).is_some()
 }
 
-/// The turns of an outcome, as often as they are told.
+/// The turns with an outcome, as often as they are listed.
 fn ids_of(explanation: &Explanation, outcome: TurnOutcome) -> Vec<TurnId> {
     let turns = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
     turns.map(|touched| touched.rank.id).collect()
@@ -51,7 +51,7 @@ fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
     ids.into_iter().collect::<BTreeSet<TurnId>>().into_iter().collect()
 }
 
-/// Selected rows are those of the naive loop, and so is the rest, or both have the same duplicate.
+/// Checks that the turns with each outcome are those of the naive loop, or that both fail with the same duplicate.
 fn check(
     case: &Case,
     params: &PolicyParams,
@@ -93,7 +93,7 @@ fn check(
     Ok(())
 }
 
-/// Whether the second turn is what `via` says to the first.
+/// Whether the second turn is related to the first as `via` says.
 fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
     let edge = |parent, child| graph.edges.iter().any(|e| e.parent == parent && e.child == child);
     match via {
@@ -104,7 +104,7 @@ fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
     }
 }
 
-/// What edges connect with this turn; missing turns may connect the siblings below them, or not.
+/// The turns that edges connect with this one, through missing turns as well or not.
 fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnId> {
     let turns: BTreeSet<TurnId> = graph.turns.iter().map(|turn| turn.id).collect();
     let counts = |id: &TurnId| through_missing || turns.contains(id);
@@ -123,7 +123,7 @@ fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnI
     }
 }
 
-/// What is said holds, when budgets up to `most` are tried.
+/// Checks what `why` says, where budgets up to `most` are tried.
 fn check_why(
     case: &Case,
     params: &PolicyParams,
@@ -236,7 +236,7 @@ proptest! {
             prop_assert_eq!(from.is_none(), touched.rank.id == case.anchor);
             if let Some(from) = from {
                 prop_assert!(is_related(&case.graph, from, touched.rank.id, touched.via));
-                // Only selected turns lead on.
+                // Turns are discovered from selected ones only.
                 prop_assert_eq!(orders.get(&from), Some(&touched.from));
             }
             if touched.outcome == TurnOutcome::Selected {
@@ -301,7 +301,7 @@ proptest! {
         turn: Index,
         limits in limits(),
     ) {
-        // Beyond the last turn an id is missing.
+        // The id after the last turn does not exist.
         let turn = id(turn.index(case.graph.turns.len() + 1));
         check_why(&case, &params, turn, 10_000, limits)?;
     }

@@ -1,4 +1,4 @@
-//! How often a slice asks its store. Each question goes to an index at once.
+//! The number of calls of the store that a slice makes, each of which is a statement.
 
 use std::convert::Infallible;
 
@@ -37,7 +37,7 @@ count! {
     turns(ids: &[TurnId]) -> Turn;
 }
 
-/// A graph of this many turns; `parents` gives each turn's by its place.
+/// A graph of this many turns; `parents` gives the parents of the turn at a place.
 fn graph(turns: usize, mut parents: impl FnMut(usize, &mut Rng) -> Vec<usize>) -> Graph {
     let mut random = Rng::with_seed(11);
     let mut graph = Graph::default();
@@ -106,7 +106,7 @@ fn anchors_read_together_share_their_questions() {
     assert!(store.questions <= 60, "{} questions", store.questions);
 }
 
-/// How many questions the slice at a first anchor takes, when it was taken before a thousand others.
+/// The number of questions for the slice at a first anchor, when it is taken again after a thousand others.
 fn questions_of_a_slice_retaken(limits: Limits) -> usize {
     let chain = chain(2000);
     let anchors: Vec<TurnId> = chain.turns.iter().step_by(2).map(|turn| turn.id).collect();
@@ -134,7 +134,7 @@ fn slices_of_a_batch_are_remembered_until_they_are_many() {
 
 #[test]
 fn hubs_around_an_anchor_take_few_questions() {
-    // Forty turns of fifty children each, and one that has them all for parents.
+    // Forty turns with fifty children each, and one child of all of them.
     let hubs = graph(2041, |at, _| match at {
         0..40 => vec![],
         2040 => (0..40).collect(),

@@ -1,4 +1,4 @@
-//! Overlaps and influences of many slices against sets compared pair by pair.
+//! Overlaps and influences of many slices, checked against sets that are compared pair by pair.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a verifier knows, in memory.
+//! A key ring in memory.
 
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
 use kernel::trust::verify::KeyRing;

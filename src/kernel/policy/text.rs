@@ -101,7 +101,7 @@ impl SlicePolicy {
 
     fn from_object(json: JsonValue<'_>, form: Form) -> Result<Self, PolicyError> {
         let read = || {
-            let mut keys = Keys { object: Object::new("slice policy", json)?, form };
+            let mut keys = PolicyKeys { object: Object::new("slice policy", json)?, form };
             keys.version()?;
             let parameters = v1::Parameters::take(&mut keys)?;
             keys.finish()?;
@@ -121,12 +121,12 @@ enum Form {
 }
 
 /// The keys of a policy, taken one by one.
-pub(super) struct Keys<'a> {
+pub(super) struct PolicyKeys<'a> {
     object: Object<'a>,
     form: Form,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> PolicyKeys<'a> {
     fn value<T>(
         &mut self,
         key: &str,
@@ -200,12 +200,12 @@ impl<'a> Keys<'a> {
         &mut self,
         key: &'static str,
         wanted: impl fmt::Display,
-    ) -> Result<Option<Keys<'a>>, ParseError> {
+    ) -> Result<Option<PolicyKeys<'a>>, ParseError> {
         if self.form == Form::Input && !self.object.has(key) {
             return Ok(None);
         }
         let object = self.object.nested(key, wanted)?;
-        Ok(Some(Keys { object, form: self.form }))
+        Ok(Some(PolicyKeys { object, form: self.form }))
     }
 
     /// Refuses keys that were not taken.

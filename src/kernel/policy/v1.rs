@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::export::parse::ParseError;
 use crate::graph::turn::Phase;
 use crate::policy::quantized::Quantized;
-use crate::policy::text::Keys;
+use crate::policy::text::PolicyKeys;
 use crate::slicing::store::TurnFacts;
 
 /// The identifier of the version (§2).
@@ -135,7 +135,7 @@ impl Parameters {
     }
 
     /// Takes the parameters from the keys of a policy.
-    pub(super) fn take(keys: &mut Keys<'_>) -> Result<Self, ParseError> {
+    pub(super) fn take(keys: &mut PolicyKeys<'_>) -> Result<Self, ParseError> {
         let default = Self::default();
         let max_nodes = keys.integer("max_nodes", 1..=MAX_NODES_LIMIT, default.max_nodes)?;
         let max_radius = keys.integer("max_radius", 0..=MAX_COUNT, default.max_radius)?;
@@ -147,7 +147,7 @@ impl Parameters {
             }
             None => Ok(default.phase_weights.of(phase)),
         })?;
-        weights.map_or(Ok(()), Keys::finish)?;
+        weights.map_or(Ok(()), PolicyKeys::finish)?;
         Ok(Parameters {
             max_nodes,
             max_radius,

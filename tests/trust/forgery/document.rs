@@ -1,11 +1,10 @@
-//! An export as a tree that forgers can edit: key order, duplicate keys and the spelling of
-//! numbers are theirs to choose.
+//! An export as an editable tree, including key order, duplicate keys and the spelling of numbers.
 
 use std::fmt;
 
 use kernel::export::json::{self, JsonLimits};
 
-/// A JSON value that forgers can edit.
+/// An editable JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     Null,
@@ -78,7 +77,7 @@ impl Document {
         *self.at(&split(path)) = value.into().0;
     }
 
-    /// Takes a key out of its object or an item out of its array.
+    /// Removes a key from its object or an item from its array.
     pub fn remove(&mut self, path: &str) {
         let mut path = split(path);
         let last = path.pop().unwrap();

@@ -1,4 +1,4 @@
-//! Which keys a verifier takes.
+//! The keys that a verifier accepts.
 
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::trust::keys::{VerifyingKey, VerifyingKeys};
@@ -23,7 +23,7 @@ fn a_revoked_key_does_not_verify() {
     let mut verifier = ring();
     verifier.revoked.push(string(&export, "attestation.kid"));
     assert_eq!(verify(&export.text(), &verifier).reason(), "revoked_key");
-    // An older key is not touched.
+    // An older key still verifies.
     verifier.epochs.pop();
     let older = Claim::genuine().signed_with(&verifier.active());
     assert_eq!(verify(&older.text(), &verifier).reason(), "ok");
@@ -67,7 +67,7 @@ fn the_three_keys_of_an_epoch_differ() {
 
 #[test]
 fn keys_under_another_id_do_not_verify() {
-    /// Answers every key id with the keys that sign, under a name of their own.
+    /// Answers every key id with the active keys, under another key id.
     struct Careless(TestRing);
     impl KeyRing for Careless {
         fn graph(&self) -> &str {

@@ -1,5 +1,4 @@
-//! Texts from outside, broken at random: reading them never panics, and what still verifies says
-//! what the genuine export said.
+//! Texts with random changes: reading them never panics, and what still verifies has the values of the genuine export.
 
 use fastrand::Rng;
 use kernel::export::json::{JsonError, JsonLimits, JsonValue};
@@ -9,11 +8,11 @@ use serde_json::Value;
 
 use crate::claim::{Claim, reason_of};
 
-/// How many texts of each kind the normal run breaks, and `make test-long`.
+/// How many texts of each kind are changed in a normal run, and in `make test-long`.
 const SOME: u64 = 20_000;
 const MANY: u64 = 2_000_000;
 
-/// What breaks readers.
+/// Pieces that are likely to break a reader.
 const PIECES: [&str; 40] = [
     "",
     "{",
@@ -57,7 +56,7 @@ const PIECES: [&str; 40] = [
     "gk3.",
 ];
 
-/// A text with a few changes: pieces put in, parts cut, doubled, moved, characters replaced.
+/// A text with a few changes: pieces inserted, parts removed, doubled or moved, characters replaced.
 fn broken(text: &str, random: &mut Rng) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..random.usize(1..4) {
@@ -96,7 +95,7 @@ fn exports_hold(texts: u64, seed: u64) {
             assert_eq!(value(&text), expected, "{text}");
         }
     }
-    // White space between tokens, an escaped letter: few changes do not matter, but some.
+    // Some changes have no effect, such as white space between tokens or an escaped letter.
     assert!(valid < texts / 20, "{valid} of {texts}");
 }
 
@@ -140,7 +139,7 @@ fn texts_are_json_where_another_reader_says_so() {
                 valid += 1;
                 assert_eq!(value_of(read.unwrap()), value, "{text}");
             }
-            // JSON all the same: only no binary64 holds it.
+            // It is JSON, but beyond binary64.
             Err(error) if error.to_string().starts_with("number out of range") => {
                 assert!(!matches!(read, Err(JsonError::TooDeep)), "{text}");
             }

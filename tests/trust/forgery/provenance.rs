@@ -1,4 +1,4 @@
-//! Provenance edited into admissibility: whatever field is changed, the result is not admissible.
+//! Edited provenance: whatever field is changed, the result is not admissible.
 
 use kernel::export::document::Export;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
@@ -194,7 +194,7 @@ fn a_revoked_key_and_an_epoch_before() {
     assert_eq!(genuine().admissibility(&ring), "ok");
 }
 
-/// What the kernel itself signs and still does not let through.
+/// What the kernel signs, but does not accept for promotion.
 #[test]
 fn genuine_but_not_admissible() {
     let keys = ring().active();
@@ -214,7 +214,7 @@ fn genuine_but_not_admissible() {
     assert_eq!(reason(&signed_by(&uncommitted, &keys, |_| ()).to_json()), "bad_token");
 }
 
-/// A slice's claim cannot be put under another search, not even by the kernel's own MAC.
+/// The attestation of another slice is not accepted in a search, even if the kernel signed the search.
 #[test]
 fn the_slice_inside_must_carry_its_own_tokens() {
     let keys = ring().active();
@@ -239,7 +239,7 @@ fn the_slice_inside_must_carry_its_own_tokens() {
     }
 }
 
-/// As the reference says it, byte by byte.
+/// The bytes that the reference documents.
 #[test]
 fn the_mac_is_over_the_documented_bytes() {
     let (genuine, keys) = (genuine(), ring().active());
@@ -256,7 +256,7 @@ fn the_mac_is_over_the_documented_bytes() {
     }
 }
 
-/// The canonical form is public: anybody who has the key can check a MAC without this library.
+/// The canonical form is documented, so that who has the key can check a MAC without this library.
 #[test]
 fn the_canonical_form_is_the_documented_one() {
     let text = genuine().canonical_text();

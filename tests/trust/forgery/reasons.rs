@@ -1,4 +1,4 @@
-//! The closed list of reasons.
+//! The list of reasons.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ const CHECKS: [Check; 15] = [
     Check::PublishedToken,
 ];
 
-/// An export whose only fault is what the check looks at, and who verifies it.
+/// An export with only the fault that this check finds, and the verifier of it.
 fn failing(check: Check) -> (Document, TestRing) {
     let (mut claim, mut ring) = (Claim::genuine(), ring());
     let mut export = claim.signed();

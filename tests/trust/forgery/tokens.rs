@@ -1,4 +1,4 @@
-//! Tokens of other exports, spelled otherwise, cut and missing.
+//! Tokens of other exports, in other spellings, shortened and missing.
 
 use kernel::export::canonical::{SCHEMA_VERSION, hex};
 use kernel::policy::{SlicePolicy, v1};
@@ -192,7 +192,7 @@ fn fields_with_a_delimiter_in_them_do_not_verify() {
     (one.policy_id, one.params_hash) = ("p|q".to_owned(), "r".to_owned());
     (other.policy_id, other.params_hash) = ("p".to_owned(), "q|r".to_owned());
     let token = one.token_fields().sign(&key);
-    // Joined by `|` both read alike, so whatever signed one has signed the other.
+    // Joined by `|` both are the same text, and so have the same token.
     assert_eq!(other.token_fields().sign(&key), token);
     for fields in [one, other] {
         assert!(!fields.token_fields().verify(&key.verifying_key(), &token));
