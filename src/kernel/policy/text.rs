@@ -127,6 +127,11 @@ pub(super) struct PolicyKeys<'a> {
 }
 
 impl<'a> PolicyKeys<'a> {
+    /// Whether the key is not given and takes its default.
+    fn is_default(&self, key: &str) -> bool {
+        self.form == Form::Input && !self.object.has(key)
+    }
+
     fn value<T>(
         &mut self,
         key: &str,
@@ -134,13 +139,16 @@ impl<'a> PolicyKeys<'a> {
         default: T,
         read: impl FnOnce(&JsonValue<'a>) -> Option<T>,
     ) -> Result<T, ParseError> {
-        if self.form == Form::Input && !self.object.has(key) {
+        if self.is_default(key) {
             return Ok(default);
         }
         self.object.read(key, wanted, read)
     }
 
     fn version(&mut self) -> Result<(), ParseError> {
+        if self.is_default("version") {
+            return Ok(());
+        }
         let wanted = SlicePolicy::IDS.map(|id| format!("{id:?}")).join(" or ");
         self.value("version", wanted, (), |json| match json {
             JsonValue::String(id) => SlicePolicy::IDS.contains(&id.as_ref()).then_some(()),
@@ -201,7 +209,7 @@ impl<'a> PolicyKeys<'a> {
         key: &'static str,
         wanted: impl fmt::Display,
     ) -> Result<Option<PolicyKeys<'a>>, ParseError> {
-        if self.form == Form::Input && !self.object.has(key) {
+        if self.is_default(key) {
             return Ok(None);
         }
         let object = self.object.nested(key, wanted)?;

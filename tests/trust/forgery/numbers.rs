@@ -14,7 +14,7 @@ fn verify(key: &str, spelling: &str) -> &'static str {
     reason_of(&spelled(key, spelling))
 }
 
-/// The export's text, and the value of a key of its first turn.
+/// The value of a key of the first turn, as the export writes it.
 fn written(key: &str) -> String {
     let text = Claim::genuine().signed().text();
     let start = text.find(&format!(r#""{key}":"#)).unwrap() + key.len() + 3;
