@@ -111,20 +111,20 @@ impl fmt::Display for JsonValue<'_> {
 }
 
 /// The most characters of a text that messages show.
-const SHOWN: usize = 64;
+const QUOTED_CHARS: usize = 64;
 
 /// A text in quotes for messages, shortened where it is long.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }
 }
 
 fn cut(text: &str) -> Cow<'_, str> {
-    match text.get(..SHOWN) {
-        Some(start) if text.len() > SHOWN => Cow::Owned(format!("{start}…")),
+    match text.get(..QUOTED_CHARS) {
+        Some(start) if text.len() > QUOTED_CHARS => Cow::Owned(format!("{start}…")),
         _ => Cow::Borrowed(text),
     }
 }
@@ -355,19 +355,10 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.open(b'[')?;
-        if self.peek() != Some(b']') {
-            loop {
-                item(self)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b']') => break,
-                    Some(_) => return Err(self.syntax("expected `,` or `]`").into()),
-                    None => return Err(self.syntax("EOF while parsing a list").into()),
-                }
-                if self.peek() == Some(b']') {
-                    return Err(self.syntax("trailing comma").into());
-                }
-            }
+        let mut more = self.peek() != Some(b']');
+        while more {
+            item(self)?;
+            more = self.has_more(b']', "expected `,` or `]`", "EOF while parsing a list")?;
         }
         self.close();
         Ok(())
@@ -381,32 +372,43 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         &mut self,
         mut entry: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
     ) -> Result<(), E> {
+        const EOF: &str = "EOF while parsing an object";
         self.open(b'{')?;
-        if self.peek() != Some(b'}') {
-            loop {
-                match self.peek() {
-                    Some(b'"') => {}
-                    Some(b'}') => return Err(self.syntax("trailing comma").into()),
-                    Some(_) => return Err(self.syntax("key must be a string").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
-                let key = self.string()?;
-                match self.peek() {
-                    Some(b':') => self.at += 1,
-                    Some(_) => return Err(self.syntax("expected `:`").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
-                entry(self, key)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b'}') => break,
-                    Some(_) => return Err(self.syntax("expected `,` or `}`").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
+        let mut more = self.peek() != Some(b'}');
+        while more {
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("key must be a string", EOF).into());
             }
+            let key = self.string()?;
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected("expected `:`", EOF).into());
+            }
+            self.at += 1;
+            entry(self, key)?;
+            more = self.has_more(b'}', "expected `,` or `}`", EOF)?;
         }
         self.close();
         Ok(())
+    }
+
+    /// Whether a comma and another item follow, or the bracket that closes the list.
+    fn has_more(
+        &mut self,
+        close: u8,
+        expected: &'static str,
+        at_end: &'static str,
+    ) -> Result<bool, JsonError> {
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                if self.peek() == Some(close) {
+                    return Err(self.syntax("trailing comma"));
+                }
+                Ok(true)
+            }
+            Some(byte) if byte == close => Ok(false),
+            _ => Err(self.unexpected(expected, at_end)),
+        }
     }
 
     /// Ends the text: nothing but white space is left.
@@ -424,8 +426,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         self.count()?;
         match self.peek() {
             Some(byte) if byte == bracket => {}
-            Some(_) => return Err(self.syntax("expected value")),
-            None => return Err(self.syntax("EOF while parsing a value")),
+            _ => return Err(self.unexpected("expected value", "EOF while parsing a value")),
         }
         if self.depth == MAX_DEPTH {
             return Err(JsonError::TooDeep);
@@ -454,8 +455,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
             Some(b'n') => self.name("null", JsonValue::Null),
             Some(b't') => self.name("true", JsonValue::Bool(true)),
             Some(b'f') => self.name("false", JsonValue::Bool(false)),
-            Some(_) => Err(self.syntax("expected value")),
-            None => Err(self.syntax("EOF while parsing a value")),
+            _ => Err(self.unexpected("expected value", "EOF while parsing a value")),
         }
     }
 
@@ -463,8 +463,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         for byte in name.bytes() {
             match self.byte() {
                 Some(found) if found == byte => self.at += 1,
-                Some(_) => return Err(self.syntax("expected ident")),
-                None => return Err(self.syntax("EOF while parsing a value")),
+                _ => return Err(self.unexpected("expected ident", "EOF while parsing a value")),
             }
         }
         Ok(value)
@@ -508,11 +507,10 @@ impl<'a, 'c> JsonReader<'a, 'c> {
                 return Err(JsonError::LongToken(self.limits.token_bytes));
             }
         }
-        match (self.at > first, self.byte()) {
-            (true, _) => Ok(()),
-            (false, Some(_)) => Err(self.syntax("invalid number")),
-            (false, None) => Err(self.syntax("EOF while parsing a value")),
+        if self.at == first {
+            return Err(self.unexpected("invalid number", "EOF while parsing a value"));
         }
+        Ok(())
     }
 
     /// The string that begins here.
@@ -532,12 +530,10 @@ impl<'a, 'c> JsonReader<'a, 'c> {
                     text.push(self.escaped()?);
                     piece = self.at;
                 }
-                Some(_) => {
-                    return Err(self.syntax(
-                        "control character (\\u0000-\\u001F) found while parsing a string",
-                    ));
+                _ => {
+                    let what = "control character (\\u0000-\\u001F) found while parsing a string";
+                    return Err(self.unexpected(what, "EOF while parsing a string"));
                 }
-                None => return Err(self.syntax("EOF while parsing a string")),
             }
         }
         let last = &self.text[piece..self.at];
@@ -583,8 +579,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
                 self.at += 1;
                 return self.escaped_unit();
             }
-            Some(_) => return Err(self.syntax("invalid escape")),
-            None => return Err(self.syntax("EOF while parsing a string")),
+            _ => return Err(self.unexpected("invalid escape", "EOF while parsing a string")),
         };
         self.at += 1;
         Ok(character)
@@ -637,6 +632,11 @@ impl<'a, 'c> JsonReader<'a, 'c> {
             self.checked_at = self.at;
             (self.check_interrupts)();
         }
+    }
+
+    /// A syntax error at the byte here, or at the end of the text.
+    fn unexpected(&self, what: &'static str, at_end: &'static str) -> JsonError {
+        self.syntax(if self.byte().is_some() { what } else { at_end })
     }
 
     /// A syntax error at the byte here.
