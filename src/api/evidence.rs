@@ -1,6 +1,7 @@
 use kernel::evidence::diversity::Diversity;
 use kernel::evidence::sufficiency::{SufficiencyPolicy, Violation};
 use kernel::export::canonical::json_text;
+use kernel::policy::PolicyError;
 use pgrx::prelude::*;
 
 use super::verify::verdict;
@@ -50,11 +51,8 @@ fn diversity(slice: Option<JsonArg>) -> Result<Diversity, SqlError> {
 
 fn sufficiency_policy(policy: Option<JsonbText>) -> Result<SufficiencyPolicy, SqlError> {
     let Some(JsonbText(json)) = policy else { return Ok(SufficiencyPolicy::default()) };
-    json.parse().map_err(|error| {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("sufficiency policy is not valid: {error}"),
-        )
+    json.parse().map_err(|error: PolicyError| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
         .detail("INVALID_SUFFICIENCY_POLICY")
         .hint(
             "Give a preset ('\"default\"', '\"lenient\"', '\"strict\"') or a JSON object such as \

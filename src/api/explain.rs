@@ -1,4 +1,4 @@
-use kernel::insight::explain::{Outcome, Touched, explain, stats};
+use kernel::insight::explain::{ExplainedTurn, TurnOutcome, explain, stats};
 use kernel::insight::why::why;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::{Limits, SliceError};
@@ -38,15 +38,15 @@ fn graph_slice_explain(
             .map_err(whole_error)
     })
     .or_raise();
-    TableIterator::new((0..explanation.touched.len()).map(move |step| {
-        let touched = explanation.touched[step];
-        let Touched { outcome, rank, via, .. } = touched;
+    TableIterator::new((0..explanation.turns.len()).map(move |step| {
+        let touched = explanation.turns[step];
+        let ExplainedTurn { outcome, rank, via, .. } = touched;
         (
             step as i32,
             to_sql_uuid(rank.id),
             outcome.name(),
             rank.distance as i32,
-            (outcome != Outcome::Missing).then(|| rank.priority()),
+            (outcome != TurnOutcome::Missing).then(|| rank.priority()),
             via.name(),
             explanation.discovered_from(&touched).map(to_sql_uuid),
             explanation.reason(step),

@@ -1,8 +1,9 @@
 use std::ffi::CStr;
 
 use kernel::graph::turn::{Phase, unit_interval};
-use kernel::policy::{self, SlicePolicy};
-use kernel::slicing::score;
+use kernel::policy::registry::{self, PolicyRef};
+use kernel::policy::{SlicePolicy, v1};
+use kernel::slicing::store::TurnFacts;
 use pgrx::Internal;
 use pgrx::prelude::*;
 
@@ -35,7 +36,12 @@ fn presets() -> TableIterator<'static, (name!(name, &'static str), name!(policy,
 
 #[pg_extern(sql = false)]
 fn registry_fingerprint(params_hashes: Vec<Option<String>>) -> String {
-    policy::registry_fingerprint(params_hashes.iter().flatten().map(String::as_str))
+    registry::registry_fingerprint(
+        params_hashes
+            .iter()
+            .flatten()
+            .map(|params_hash| PolicyRef { policy_id: v1::ID, params_hash }),
+    )
 }
 
 #[pg_extern(immutable, parallel_safe)]
@@ -55,6 +61,9 @@ fn graph_priority(
         .detail("INVALID_DISTANCE")
         .raise()
     };
-    let salience = unit_interval(Some(f64::from(salience)));
-    Some(score::priority(&policy, Phase::from_stored(Some(phase)), salience, distance))
+    let turn = TurnFacts {
+        phase: Phase::from_stored(Some(phase)),
+        salience: unit_interval(Some(f64::from(salience))),
+    };
+    Some(policy.priority(&turn, distance))
 }

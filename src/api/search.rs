@@ -1,6 +1,6 @@
 use kernel::export::canonical::json_text;
 use kernel::retrieval::ranking::Filters;
-use kernel::retrieval::search::{Answer, Found};
+use kernel::retrieval::search::{Answer, SearchResult};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -121,8 +121,8 @@ pub fn question(
 
 fn rows(answer: Answer) -> TableIterator<'static, FoundRow> {
     let provenance = answer.provenance.to_json();
-    TableIterator::new(answer.found.into_iter().enumerate().map(move |(index, found)| {
-        let Found { turn, similarity, content } = found;
+    TableIterator::new(answer.results.into_iter().enumerate().map(move |(index, found)| {
+        let SearchResult { turn, similarity, content } = found;
         (
             index as i32 + 1,
             to_sql_uuid(turn.id),

@@ -40,7 +40,7 @@ fn graph_verify_slice(
     slice: Option<JsonArg>,
 ) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, String))>
 {
-    let outcomes = verdict(slice).outcomes;
+    let outcomes = verdict(slice).checks;
     TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, o.detail)))
 }
 

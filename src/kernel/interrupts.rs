@@ -1,15 +1,15 @@
-//! How long work answers to a cancel: it is given a function `check_interrupts`, which does not
-//! return when the work is to end.
+//! Long work can be cancelled: it calls a function `check_interrupts` often, which does not return when the work is to
+//! end.
 
 use std::cell::Cell;
 
-/// At least so often, in bytes read or written, interrupts are checked.
+/// Interrupts are checked at least once in this many bytes read or written.
 pub(crate) const CHECKED_BYTES: usize = 64 * 1024;
 
-/// At least so often, in items, interrupts are checked.
+/// Interrupts are checked at least once in this many items.
 const CHECKED_ITEMS: u32 = 256;
 
-/// Counts items and bytes, and checks for interrupts where there were enough of them.
+/// Counts items and bytes of work, and checks for interrupts when there were enough of them.
 pub(crate) struct Interrupts<'a> {
     check: &'a dyn Fn(),
     items: Cell<u32>,
@@ -21,7 +21,7 @@ impl<'a> Interrupts<'a> {
         Interrupts { check, items: Cell::new(0), bytes: Cell::new(0) }
     }
 
-    /// One item more was worked on.
+    /// Counts one item.
     pub(crate) fn item(&self) {
         self.items.set(self.items.get() + 1);
         if self.items.get() >= CHECKED_ITEMS {
@@ -29,7 +29,7 @@ impl<'a> Interrupts<'a> {
         }
     }
 
-    /// So many bytes more were worked on.
+    /// Counts this many bytes.
     pub(crate) fn bytes(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
         if self.bytes.get() >= CHECKED_BYTES {
@@ -48,7 +48,7 @@ impl<'a> Interrupts<'a> {
         self.pieces(text.as_bytes()).map(first_bytes).sum()
     }
 
-    /// Where a text's character of this number begins; where the text ends, if it has no such.
+    /// The byte at which a text's character of this number begins; the length of the text, if it has fewer.
     pub(crate) fn char_start(&self, text: &str, number: usize) -> usize {
         let (mut before, mut left) = (0, number);
         for piece in self.pieces(text.as_bytes()) {

@@ -6,7 +6,7 @@ use kernel::export::document::Export;
 use kernel::export::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{SigningKey, SigningKeys};
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
@@ -19,7 +19,7 @@ pub struct Signer<'a> {
     reader: &'a GraphReader,
     policy: &'a SlicePolicy,
     keys: Keys,
-    active: Rc<EpochKeys>,
+    active: Rc<SigningKeys>,
 }
 
 impl<'a> Signer<'a> {
@@ -40,7 +40,7 @@ impl<'a> Signer<'a> {
     pub fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
         let circumstances = self.reader.circumstances()?;
-        export.attest(self.policy, &self.active, self.v2_secret(), circumstances);
+        export.attest(self.policy, &self.active, self.v2_key(), circumstances);
         Ok(export)
     }
 
@@ -50,12 +50,12 @@ impl<'a> Signer<'a> {
     /// As [`Signer::export`].
     pub fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
-        export.sign(self.v2_secret(), &self.reader.circumstances()?);
+        export.sign(self.v2_key(), &self.reader.circumstances()?);
         Ok(export)
     }
 
-    fn v2_secret(&self) -> &Secret {
-        self.keys.v2_secret(&self.active)
+    fn v2_key(&self) -> &SigningKey {
+        self.keys.v2_key(&self.active)
     }
 }
 

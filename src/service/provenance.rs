@@ -42,7 +42,7 @@ pub fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Pro
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
     let question = Question::new(embedding, limit, was.filters, None)?;
     let answer = match &was.slice {
-        Some(slice) => question.in_slice(slice.anchor, &slice.policy),
+        Some(slice) => question.in_slice(slice.anchor, &slice.attestation.policy),
         None => question.in_graph(),
     };
     answer.map(|answer| answer.provenance)

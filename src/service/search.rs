@@ -9,10 +9,10 @@ use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
-use kernel::retrieval::search::{Answer, Found};
-use kernel::retrieval::similarity::Query;
+use kernel::retrieval::search::{Answer, SearchResult};
+use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
-use kernel::trust::keys::EpochKeys;
+use kernel::trust::keys::SigningKeys;
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
@@ -79,7 +79,7 @@ impl Question {
         let found = turns.iter().map(|turn| (turn.id, (*turn).clone())).collect();
         let export = taken.export()?;
         let keys = signing_keys(&taken.reader, export.admissibility_token.is_none())?;
-        let slice = SliceInfo::new(&export, policy);
+        let slice = SliceInfo::new(&export);
         self.answer(&query, &hits, found, contents, slice, shortfall, keys)
     }
 
@@ -110,13 +110,13 @@ impl Question {
     #[allow(clippy::too_many_arguments)] // the parts of a record
     fn answer(
         self,
-        query: &Query,
+        query: &QueryEmbedding,
         hits: &[Hit],
         mut turns: HashMap<TurnId, Turn>,
         mut contents: HashMap<TurnId, String>,
         slice: Option<SliceInfo>,
         admissibility_shortfall: bool,
-        keys: Option<Rc<EpochKeys>>,
+        keys: Option<Rc<SigningKeys>>,
     ) -> Result<Answer, SqlError> {
         let mut provenance = Provenance {
             query_id: random_uuid()?,
@@ -137,9 +137,13 @@ impl Question {
         }
         let found = hits.iter().filter_map(|hit| {
             let turn = turns.remove(&hit.id)?;
-            Some(Found { turn, similarity: hit.similarity, content: contents.remove(&hit.id) })
+            Some(SearchResult {
+                turn,
+                similarity: hit.similarity,
+                content: contents.remove(&hit.id),
+            })
         });
-        Ok(Answer { found: found.collect(), provenance })
+        Ok(Answer { results: found.collect(), provenance })
     }
 }
 
@@ -162,7 +166,7 @@ pub fn checked_limit(limit: i32) -> Result<u32, SqlError> {
 fn signing_keys(
     reader: &GraphReader,
     uncommitted: bool,
-) -> Result<Option<Rc<EpochKeys>>, SqlError> {
+) -> Result<Option<Rc<SigningKeys>>, SqlError> {
     if uncommitted { Ok(None) } else { reader.keys()?.active().map(Some) }
 }
 

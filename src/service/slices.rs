@@ -7,7 +7,7 @@ use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
-use kernel::slicing::slicer::{self, Known, LOOKED_AHEAD, Limits, SliceError, Slicer};
+use kernel::slicing::slicer::{self, FetchedGraph, LOOKED_AHEAD, Limits, SliceError, Slicer};
 use pgrx::PgSqlErrorCode;
 
 use super::export::{Signer, export_text};
@@ -71,13 +71,13 @@ pub fn check_ready(policy: &SlicePolicy) -> Result<(), SqlError> {
 
 /// What earlier slices of a query fetched, and how they read it.
 #[derive(Default)]
-pub struct FetchedBefore(Option<(GraphReader, Known)>);
+pub struct FetchedBefore(Option<(GraphReader, FetchedGraph)>);
 
 impl FetchedBefore {
     /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
     /// depend on anything.
-    fn take_for(&mut self, reader: &GraphReader) -> Known {
-        let Some((by, mut known)) = self.0.take() else { return Known::default() };
+    fn take_for(&mut self, reader: &GraphReader) -> FetchedGraph {
+        let Some((by, mut known)) = self.0.take() else { return FetchedGraph::default() };
         if !by.same_as(reader) || reader.row_security() {
             known.forget();
         }
@@ -103,7 +103,7 @@ pub fn export_each<A>(
     let signer = Signer::new(&reader, policy)?;
     let mut store = reader.store();
     let known = fetched.take_for(&reader);
-    let mut slicer = Slicer::knowing(known, &mut store, policy, Limits::default());
+    let mut slicer = Slicer::reusing(known, &mut store, policy, Limits::default());
     // What is read where row security applies does not hold for the next ones.
     let next = if reader.row_security() { &[] } else { next };
     let ids: Vec<TurnId> =
@@ -124,7 +124,7 @@ pub fn export_each<A>(
             break;
         }
     }
-    let known = slicer.into_known();
+    let known = slicer.into_fetched();
     *fetched = FetchedBefore(Some((reader.clone(), known)));
     Ok(())
 }

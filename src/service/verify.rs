@@ -36,7 +36,7 @@ pub fn verify_token(token: &str, fields: &TokenFields<'_>) -> Result<bool, SqlEr
     let keys = keys()?;
     let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
     Ok(own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
-        || keys.shared_v2_secret().is_some_and(|secret| fields.verify(secret, token)))
+        || keys.shared_v2_key().is_some_and(|key| fields.verify(&key, token)))
 }
 
 /// Why an export cannot be compared with the slice taken now.
@@ -99,12 +99,12 @@ fn replayable(
     if !has_known_versions(&export) {
         return Err(unreplayable("unknown_version", None));
     }
-    if let Some((attestation, _)) = &export.attestation
+    if let Some(attestation) = &export.attestation
         && attestation.graph != Graph::current_name()
     {
         return Err(unreplayable("other_graph", Some(attestation.graph.clone())));
     }
-    let attested = export.attestation.as_ref().map(|(_, policy)| policy.clone());
+    let attested = export.attestation.as_ref().map(|attestation| attestation.policy.clone());
     let policy = policy.or(attested).ok_or_else(|| unreplayable("no_policy", None))?;
     if policy.params_hash() != export.params_hash {
         return Err(unreplayable("params_hash_mismatch", Some(export.params_hash.clone())));

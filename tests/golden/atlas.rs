@@ -61,7 +61,7 @@ struct Influences {
     scores: Vec<Value>,
 }
 
-/// What our registry hashes, having params_hash as everywhere.
+/// What the registry hashes here, with the params_hash that exports have.
 #[derive(Deserialize)]
 struct Ours {
     registry_hash: String,
@@ -100,7 +100,7 @@ fn snapshot() -> GraphSnapshot {
     builder.finish()
 }
 
-/// A value as its JSON reads.
+/// A value as JSON.
 fn read_back(value: &impl Serialize) -> Value {
     serde_json::from_str(&json_text(value)).unwrap()
 }

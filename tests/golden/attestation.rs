@@ -1,5 +1,5 @@
-//! Tokens and attestations: worked exports for a known root, written from the design's text, and
-//! the tokens the published crate makes with a known secret.
+//! Tokens and attestations: worked exports for a known root, computed from the specification's text, and tokens of the
+//! published crate for a known secret.
 
 use graph_kernel_tests::data::{read_json_lines, read_text};
 use graph_kernel_tests::key_ring::TestRing;
@@ -7,10 +7,10 @@ use kernel::export::canonical::{SCHEMA_VERSION, hex};
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::policy::{POLICY_ID, SlicePolicy};
+use kernel::policy::{SlicePolicy, v1};
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::{Circumstances, TokenFields};
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
 use kernel::trust::verify::verify;
 use serde::Deserialize;
 
@@ -42,11 +42,11 @@ impl Worked {
         ring
     }
 
-    fn keys(&self) -> EpochKeys {
+    fn keys(&self) -> SigningKeys {
         self.ring().active()
     }
 
-    /// The slice in the export, as if it had just been taken.
+    /// The slice in the export.
     fn slice(&self) -> Slice {
         let export = ParsedExport::parse(&self.export, &|| ()).unwrap();
         let selected = |turn: Turn| SelectedTurn {
@@ -63,8 +63,8 @@ impl Worked {
     }
 }
 
-/// The worked cases; each export is its text in the file without the white space, so that the
-/// order of its keys and the spelling of its numbers count.
+/// The worked cases. The text of an export is that of the file without white space, so that the order of keys and the
+/// spelling of numbers are compared.
 fn worked() -> Vec<Worked> {
     let text = without_white_space(&read_text(&data("attestation.json")));
     let mut cases: Vec<Worked> = serde_json::from_str(&text).unwrap();
@@ -102,13 +102,13 @@ fn derived_keys_are_the_worked_ones() {
     for case in worked() {
         let keys = case.keys();
         assert_eq!(keys.kid, case.keys.kid);
-        // A key has no way out but its MACs.
+        // Keys cannot be read, so their MACs are compared.
         for (key, expected) in [
             (keys.v2, case.keys.v2),
             (keys.v3, case.keys.v3),
             (keys.retrieval, case.keys.retrieval),
         ] {
-            let expected = Secret::new(bytes(&expected));
+            let expected = SigningKey::new(Secret::new(bytes(&expected)));
             assert_eq!(key.mac(b"message"), expected.mac(b"message"));
         }
     }
@@ -134,7 +134,7 @@ fn exports_are_the_worked_ones_to_the_byte() {
 fn worked_exports_verify() {
     for case in worked() {
         let verdict = verify(&case.export, &case.ring());
-        assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.outcomes);
+        assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.checks);
         assert!(verdict.valid().is_some());
         assert_eq!(verdict.attestation().unwrap().role, "alice");
     }
@@ -166,7 +166,7 @@ impl Published {
         TokenFields {
             slice_id: &self.slice_id,
             anchor,
-            policy_id: POLICY_ID,
+            policy_id: v1::ID,
             params_hash: &self.policy_params_hash,
             graph_snapshot_hash: &self.graph_snapshot_hash,
             schema_version: SCHEMA_VERSION,
@@ -183,14 +183,14 @@ fn tokens_of_small_graphs_are_the_published_ones() {
         published: Published,
         spec_tiebreak: Published,
     }
-    let secret = Secret::new(PUBLISHED_SECRET.to_vec());
+    let key = SigningKey::new(Secret::new(PUBLISHED_SECRET.to_vec()));
     let cases: Vec<Case> = read_json_lines(&data("small-graphs.jsonl.gz"));
     assert_eq!(cases.len(), 200);
     for case in cases {
         for published in [&case.published, &case.spec_tiebreak] {
             let fields = published.fields(case.anchor);
-            assert_eq!(fields.sign(&secret), published.admissibility_token);
-            assert!(fields.verify(&secret, &published.admissibility_token));
+            assert_eq!(fields.sign(&key), published.admissibility_token);
+            assert!(fields.verify(&key.verifying_key(), &published.admissibility_token));
         }
     }
 }
@@ -213,7 +213,7 @@ const REFERENCE: [(&str, &str); 5] = [
         "92130a69aae04c6d|00000000-0000-0000-0000-000000000005|slice_policy_v1|34dbc9c9d1bb9fb1|a6faea3cbf82687e|1.0.0|admissibility_token_v2_hmac",
         "3d6dfe6121e05f956c79a4c8336e426e23088d750e7b745da4f269ddf8a3b08e",
     ),
-    // The turn alone, of which only the token is listed.
+    // A single turn, for which only the token is published.
     (
         "16bb6edda12803d4|00000000-0000-0000-0000-000000000001|slice_policy_v1|02005444cae1117d|43795b5103677b5e|1.0.0|admissibility_token_v2_hmac",
         "3a9f0c192a8a154a76e012b37c184b4d",
@@ -222,9 +222,9 @@ const REFERENCE: [(&str, &str); 5] = [
 
 #[test]
 fn tokens_of_reference_slices_are_the_published_ones() {
-    let secret = Secret::new(PUBLISHED_SECRET.to_vec());
+    let key = SigningKey::new(Secret::new(PUBLISHED_SECRET.to_vec()));
     for (message, hmac) in REFERENCE {
-        assert!(hex(&secret.mac(message.as_bytes())).starts_with(hmac));
+        assert!(hex(&key.mac(message.as_bytes())).starts_with(hmac));
         let parts: Vec<&str> = message.split('|').collect();
         let published = Published {
             slice_id: parts[0].to_owned(),
@@ -233,6 +233,6 @@ fn tokens_of_reference_slices_are_the_published_ones() {
             admissibility_token: hmac[..32].to_owned(),
         };
         let fields = published.fields(parts[1].parse().unwrap());
-        assert_eq!(fields.sign(&secret), published.admissibility_token);
+        assert_eq!(fields.sign(&key), published.admissibility_token);
     }
 }

@@ -1,4 +1,4 @@
-//! Graphviz itself reads a drawing as it was meant, whatever the texts of an export say.
+//! Graphviz draws the texts of an export as text, whatever they contain.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -50,7 +50,7 @@ fn drawn(text: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// The lines of text in an SVG, without its escapes.
+/// The lines of text in an SVG, unescaped.
 fn lines_of_text(svg: &str) -> Vec<String> {
     let between =
         |part: &str| part.split_once('>')?.1.split_once("</text>").map(|t| t.0.to_owned());

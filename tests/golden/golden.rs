@@ -1,4 +1,4 @@
-//! Published values: whatever the kernel computes of the same input must be these bytes.
+//! Published values: the kernel must compute the same bytes from the same input.
 
 mod atlas;
 mod attestation;
@@ -11,7 +11,7 @@ mod sufficiency;
 
 use std::path::{Path, PathBuf};
 
-/// A committed file.
+/// The path of a file of the repository.
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data").join(name)
 }

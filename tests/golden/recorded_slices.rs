@@ -9,7 +9,7 @@ use graph_kernel_tests::shared::shared_or_skip;
 use kernel::export::document::Export;
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
-use kernel::insight::explain::{Outcome, explain};
+use kernel::insight::explain::{TurnOutcome, explain};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, Slicer, slice};
@@ -61,7 +61,7 @@ fn ids_sha256(ids: impl Iterator<Item = TurnId>) -> String {
     sha256_hex(ids.join("\n").as_bytes())
 }
 
-/// Takes the slices of one graph again; `expected` is how many there are.
+/// Takes the slices of one graph again; there are `expected` of them.
 fn retake(name: &str, folder: &Path, slices: &Path, expected: usize, limits: Limits) {
     let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
     slices.retain(|slice| slice.data == name);
@@ -81,7 +81,7 @@ fn retake_shared(test: &str, name: &str) {
     retake(name, &folder, &slices, 270, Limits::default());
 }
 
-/// What an explanation says is selected is what was recorded, with the slice's own numbers.
+/// Checks that an explanation lists the recorded turns as selected, with the distances and priorities of the slice.
 fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
     let mut slices: Vec<RecordedSlice> = read_json_lines(slices);
     slices.retain(|slice| slice.data == name);
@@ -91,7 +91,7 @@ fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
         let policy: SlicePolicy = recorded.policy.to_string().parse().unwrap();
         let anchor = recorded.anchor;
         let explanation = explain(&mut store, &policy, anchor, Limits::default(), &|| {}).unwrap();
-        let selected = explanation.touched.iter().filter(|t| t.outcome == Outcome::Selected);
+        let selected = explanation.turns.iter().filter(|t| t.outcome == TurnOutcome::Selected);
         let ranks: Vec<_> = selected.map(|touched| touched.rank).collect();
         let order = ids_sha256(ranks.iter().map(|rank| rank.id));
         assert_eq!(order, recorded.selection_order_sha256, "{name} {anchor}");

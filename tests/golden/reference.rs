@@ -1,4 +1,4 @@
-//! What the published crate prints, `data/reference.json` holding it as it was listed.
+//! Values printed by the published crate, which `data/reference.json` lists.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,8 +10,8 @@ use kernel::export::document::Export;
 use kernel::graph::content::{content_hash, normalize};
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId};
-use kernel::policy::{POLICY_ID, SlicePolicy, registry_fingerprint};
-use kernel::slicing::score::priority;
+use kernel::policy::SlicePolicy;
+use kernel::policy::registry::{PolicyRef, registry_fingerprint};
 use kernel::slicing::slicer::slice;
 use serde::Deserialize;
 
@@ -161,7 +161,7 @@ pub fn five_turns() -> Graph {
     REFERENCE.five_turns.graph(true)
 }
 
-/// The crate's export up to the token, its capitalised names in lower case as ours are.
+/// The export of the crate up to the token, with its capitalised names in lower case.
 fn without_token(export: &str) -> String {
     let (slice, _) = export.split_once(r#","admissibility_token""#).unwrap();
     let names = Role::ALL.iter().map(|role| ("role", role.name()));
@@ -190,7 +190,7 @@ fn xxh64_is_the_published_function() {
 #[test]
 fn versions_are_the_published_ones() {
     assert_eq!(SCHEMA_VERSION, REFERENCE.schema_version);
-    assert_eq!(POLICY_ID, REFERENCE.policy_version);
+    assert_eq!(SlicePolicy::default().id(), REFERENCE.policy_version);
 }
 
 #[test]
@@ -210,14 +210,18 @@ fn presets_have_the_published_texts_and_hashes() {
 #[test]
 fn registries_have_the_published_fingerprints() {
     assert_eq!(REFERENCE.registry.len(), 3);
+    let fingerprint = |hashes: &[String]| {
+        let policy_id = SlicePolicy::default().id();
+        registry_fingerprint(hashes.iter().map(|params_hash| PolicyRef { policy_id, params_hash }))
+    };
     for (held, expected) in &REFERENCE.registry {
         let presets = held.split('+').filter_map(SlicePolicy::preset);
         let mut hashes: Vec<String> = presets.map(|policy| policy.params_hash()).collect();
-        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
+        assert_eq!(fingerprint(&hashes), *expected, "{held}");
         // In any order, however often.
         hashes.reverse();
         hashes.extend_from_within(..);
-        assert_eq!(registry_fingerprint(hashes.iter().map(String::as_str)), *expected, "{held}");
+        assert_eq!(fingerprint(&hashes), *expected, "{held}");
     }
 }
 
@@ -255,12 +259,12 @@ fn names_are_the_published_ones_in_their_order() {
     };
     let roles: Vec<&str> = Role::ALL.iter().map(|role| role.name()).collect();
     let phases: Vec<&str> = Phase::ALL.iter().map(|phase| phase.name()).collect();
-    let kinds = EdgeType::ALL.map(EdgeType::name);
+    let kinds: Vec<&str> = EdgeType::ALL.iter().map(|kind| kind.name()).collect();
     assert_eq!(roles, lower("Role"));
     assert_eq!(phases, lower("Phase"));
-    assert_eq!(kinds[..], lower("EdgeType"));
-    let in_slice_ids = EdgeType::ALL.map(EdgeType::fingerprint_name);
-    assert_eq!(in_slice_ids[..], REFERENCE.enums["EdgeType"]);
+    assert_eq!(kinds, lower("EdgeType"));
+    let in_slice_ids = EdgeType::ALL.iter().map(|kind| kind.fingerprint_name());
+    assert_eq!(in_slice_ids.collect::<Vec<_>>(), REFERENCE.enums["EdgeType"]);
     assert!(EdgeType::ALL.is_sorted());
 }
 
@@ -279,7 +283,7 @@ fn priorities_have_the_published_bits() {
     assert_eq!(REFERENCE.priorities.len(), 20);
     for expected in &REFERENCE.priorities {
         let turn = &turns[expected.turn - 1];
-        let found = priority(&policy, turn.phase, turn.salience, expected.distance);
+        let found = policy.priority(&turn.into(), expected.distance);
         assert_eq!(format!("{:#010x}", found.to_bits()), expected.bits);
         assert_eq!(found.to_string(), expected.priority);
     }
@@ -322,7 +326,7 @@ fn a_turn_alone_is_sliced_as_published() {
 
 #[test]
 fn a_summary_is_the_published_services_slice_with_edges() {
-    // The service's turns are known by their ids alone: 1 ─reply→ 2 ─reply→ 4.
+    // Of the service's turns only the ids are known: 1 ─reply→ 2 ─reply→ 4.
     let id = TurnId::from_u128;
     let nothing = StoredTurn {
         id: id(0),

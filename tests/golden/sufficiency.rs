@@ -1,4 +1,4 @@
-//! The published measures of the five turns, and what a turn alone lacks.
+//! The published measures of the five turns, and the violations of a single turn.
 
 use std::sync::LazyLock;
 

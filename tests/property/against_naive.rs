@@ -3,7 +3,7 @@
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::turn::TurnId;
 use kernel::slicing::slice::SelectedTurn;
-use kernel::slicing::slicer::{Known, Limits, SliceError, Slicer, slice};
+use kernel::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer, slice};
 use proptest::prelude::*;
 
 use crate::cases;
@@ -12,8 +12,8 @@ use crate::generate::{
 };
 use crate::naive;
 
-/// Selection order, distances, priorities and edges are those of the naive slice, or both have the same
-/// duplicate.
+/// Checks that selection order, distances, priorities and edges are those of the naive slice, or that both fail with
+/// the same duplicate.
 fn check(
     case: Case,
     params: &PolicyParams,
@@ -31,7 +31,7 @@ fn check(
 
     let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
     selected.sort_by_key(|turn| turn.selection_order);
-    // A priority of −0.0 ranks as 0.0 and is shown so.
+    // A priority of −0.0 is ranked and reported as 0.0.
     type Selected = (TurnId, u32, u32);
     let found: Vec<Selected> = selected
         .iter()
@@ -109,17 +109,17 @@ proptest! {
         random.shuffle(&mut anchors);
         let mut store = MemoryStore::new(case.graph).shuffled(seed);
         let alone: Vec<_> = anchors.iter().map(|id| slice(&mut store, &policy, *id)).collect();
-        let mut known = Known::default();
+        let mut known = FetchedGraph::default();
         for (anchors, alone) in anchors.chunks(7).zip(alone.chunks(7)) {
             let limits = Limits { held, ..limits };
-            let mut together = Slicer::knowing(known, &mut store, &policy, limits);
+            let mut together = Slicer::reusing(known, &mut store, &policy, limits);
             for (at, (anchor, alone)) in anchors.iter().zip(alone).enumerate() {
                 match together.slice_before(*anchor, &anchors[at + 1..]) {
                     Err(SliceError::TooManyIds(most)) => prop_assert_eq!(most, held),
                     slice => prop_assert_eq!(&slice, alone),
                 }
             }
-            known = together.into_known();
+            known = together.into_fetched();
         }
     }
 }
@@ -127,7 +127,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(4000))]
 
-    // What the second one may discover depends on what the first one cut off.
+    // What the second one may discover depends on what was dropped with the first one.
     #[test]
     fn rivals_for_the_same_children_are_sliced_as_the_naive_loop_does(
         (case, params) in rivals(12..=40, 100),
@@ -141,7 +141,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(500))]
 
-    // Answers long enough for the best children to be sorted out while they stream in.
+    // Answers so long that children are dropped while they are read.
     #[test]
     fn rivals_for_hundreds_of_children_are_sliced_as_the_naive_loop_does(
         (case, params) in rivals(200..=350, 1000),

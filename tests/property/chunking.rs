@@ -1,4 +1,4 @@
-//! What holds for every log of recorder events and every chunking policy.
+//! Properties of chunking, for every log of recorder events and every policy.
 
 use graph_kernel_tests::recorder::chunks_of;
 use kernel::chunking::POLICY_VERSION;
@@ -53,8 +53,7 @@ impl Owned {
     }
 }
 
-/// Logs whose limits are often met: texts are as long as chunks, steps as long as windows, and some
-/// steps go back.
+/// Logs that often reach the limits: texts as long as chunks, gaps as long as windows, and times that go back.
 fn logs() -> impl Strategy<Value = Vec<Owned>> {
     let kind = prop_oneof![
         8 => Just(EventKind::Egress), 5 => Just(EventKind::Ingress), 1 => Just(EventKind::Boundary),

@@ -1,4 +1,4 @@
-//! Whatever an export says in its free texts, its drawing keeps its shape.
+//! The free texts of an export cannot change the structure of its drawing.
 
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
@@ -12,11 +12,11 @@ use proptest::sample::select;
 use crate::cases;
 use crate::generate::{id, turn};
 
-/// Two turns and an edge, with these texts where an export has free ones.
+/// Two turns and an edge, with these free texts.
 fn export(session: &str, policy_id: &str) -> ParsedExport {
     let selected = |number: usize, session: &str| {
         let mut turn = turn(number, 1);
-        // No export holds a NUL: PostgreSQL could not store it.
+        // An export has no NUL: PostgreSQL could not store it.
         turn.session_id = session.replace('\0', "");
         SelectedTurn {
             turn: turn.into(),
@@ -99,7 +99,7 @@ fn without_dot_strings(text: &str) -> String {
     kept
 }
 
-/// What stands between quotes in a Mermaid text, and the rest.
+/// The quoted parts of a Mermaid text, and the rest.
 fn mermaid_strings(text: &str) -> (Vec<&str>, String) {
     let parts: Vec<&str> = text.split('"').collect();
     assert_eq!(parts.len() % 2, 1, "a string is not closed: {text}");

@@ -1,4 +1,4 @@
-//! An explanation tells of the slicer's own run, and the changes of policy it names do what it says.
+//! An explanation agrees with the slice, and the changes of policy that `why` names have the effect that it says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::turn::TurnId;
-use kernel::insight::explain::{Explanation, Outcome, explain, stats};
+use kernel::insight::explain::{Explanation, TurnOutcome, explain, stats};
 use kernel::insight::why::{Because, RADIUS_STEPS, Why, why};
 use kernel::slicing::observer::Via;
 use kernel::slicing::slice::Slice;
@@ -31,7 +31,7 @@ fn sliced(case: &Case, params: &PolicyParams) -> Slice {
     slice(&mut MemoryStore::new(case.graph.clone()), &params.policy(), case.anchor).unwrap()
 }
 
-/// The place of a turn among those selected, where it is.
+/// The place of a turn in the selection order, if it was selected.
 fn place(case: &Case, params: &PolicyParams, turn: TurnId) -> Option<usize> {
     let selected = naive::slice(&case.graph, params, case.anchor).selected;
     selected.iter().position(|candidate| candidate.id == turn)
@@ -41,17 +41,17 @@ fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
     place(case, params, turn).is_some()
 }
 
-/// The turns of an outcome, as often as they are told.
-fn told(explanation: &Explanation, outcome: Outcome) -> Vec<TurnId> {
-    let told = explanation.touched.iter().filter(|touched| touched.outcome == outcome);
-    told.map(|touched| touched.rank.id).collect()
+/// The turns with an outcome, as often as they are listed.
+fn ids_of(explanation: &Explanation, outcome: TurnOutcome) -> Vec<TurnId> {
+    let turns = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
+    turns.map(|touched| touched.rank.id).collect()
 }
 
 fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
     ids.into_iter().collect::<BTreeSet<TurnId>>().into_iter().collect()
 }
 
-/// Selected rows are those of the naive loop, and so is the rest, or both have the same duplicate.
+/// Checks that the turns with each outcome are those of the naive loop, or that both fail with the same duplicate.
 fn check(
     case: &Case,
     params: &PolicyParams,
@@ -67,7 +67,8 @@ fn check(
     let explanation = explanation.unwrap();
 
     let of_naive = naive.selected.iter().map(|t| (t.id, t.distance, (t.priority + 0.0).to_bits()));
-    let of_explanation = explanation.touched.iter().take_while(|t| t.outcome == Outcome::Selected);
+    let of_explanation =
+        explanation.turns.iter().take_while(|t| t.outcome == TurnOutcome::Selected);
     let of_explanation =
         of_explanation.map(|t| (t.rank.id, t.rank.distance, t.rank.priority().to_bits()));
     prop_assert!(of_explanation.eq(of_naive));
@@ -78,21 +79,21 @@ fn check(
         by_priority.then(a.distance.cmp(&b.distance)).then(a.id.cmp(&b.id))
     });
     let left: Vec<TurnId> = left.iter().map(|candidate| candidate.id).collect();
-    prop_assert_eq!(told(&explanation, Outcome::Frontier), left);
-    let mut cut = told(&explanation, Outcome::SiblingLimit);
+    prop_assert_eq!(ids_of(&explanation, TurnOutcome::Frontier), left);
+    let mut cut = ids_of(&explanation, TurnOutcome::SiblingLimit);
     cut.sort_unstable();
     let cut_by_naive = if params.max_siblings_per_node == 0 { vec![] } else { naive.cut_siblings };
     prop_assert_eq!(cut, sorted(cut_by_naive));
-    let mut missing = told(&explanation, Outcome::Missing);
+    let mut missing = ids_of(&explanation, TurnOutcome::Missing);
     missing.sort_unstable();
     prop_assert_eq!(missing, sorted(naive.missing));
 
-    let distinct: BTreeSet<TurnId> = explanation.touched.iter().map(|t| t.rank.id).collect();
-    prop_assert_eq!(distinct.len(), explanation.touched.len());
+    let distinct: BTreeSet<TurnId> = explanation.turns.iter().map(|t| t.rank.id).collect();
+    prop_assert_eq!(distinct.len(), explanation.turns.len());
     Ok(())
 }
 
-/// Whether the second turn is what `via` says to the first.
+/// Whether the second turn is related to the first as `via` says.
 fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
     let edge = |parent, child| graph.edges.iter().any(|e| e.parent == parent && e.child == child);
     match via {
@@ -103,7 +104,7 @@ fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
     }
 }
 
-/// What edges connect with this turn; missing turns may connect the siblings below them, or not.
+/// The turns that edges connect with this one, through missing turns as well or not.
 fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnId> {
     let turns: BTreeSet<TurnId> = graph.turns.iter().map(|turn| turn.id).collect();
     let counts = |id: &TurnId| through_missing || turns.contains(id);
@@ -122,7 +123,7 @@ fn component(graph: &Graph, of: TurnId, through_missing: bool) -> BTreeSet<TurnI
     }
 }
 
-/// What is said holds, when budgets up to `most` are tried.
+/// Checks what `why` says, where budgets up to `most` are tried.
 fn check_why(
     case: &Case,
     params: &PolicyParams,
@@ -230,15 +231,15 @@ proptest! {
     fn each_turn_is_told_with_the_one_that_led_to_it(case in graphs(), params in policies(1..=64)) {
         let explanation = explained(&case, &params, Limits::default(), 0).unwrap();
         let mut orders: BTreeMap<TurnId, usize> = BTreeMap::new();
-        for (step, touched) in explanation.touched.iter().enumerate() {
+        for (step, touched) in explanation.turns.iter().enumerate() {
             let from = explanation.discovered_from(touched);
             prop_assert_eq!(from.is_none(), touched.rank.id == case.anchor);
             if let Some(from) = from {
                 prop_assert!(is_related(&case.graph, from, touched.rank.id, touched.via));
-                // Only selected turns lead on.
+                // Turns are discovered from selected ones only.
                 prop_assert_eq!(orders.get(&from), Some(&touched.from));
             }
-            if touched.outcome == Outcome::Selected {
+            if touched.outcome == TurnOutcome::Selected {
                 orders.insert(touched.rank.id, step);
             }
             prop_assert!(!explanation.reason(step).is_empty());
@@ -300,7 +301,7 @@ proptest! {
         turn: Index,
         limits in limits(),
     ) {
-        // Beyond the last turn an id is missing.
+        // The id after the last turn does not exist.
         let turn = id(turn.index(case.graph.turns.len() + 1));
         check_why(&case, &params, turn, 10_000, limits)?;
     }

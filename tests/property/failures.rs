@@ -1,4 +1,4 @@
-//! Graphs and bounds that give no slice give an error that says so.
+//! Graphs and limits with which there is no slice, and their errors.
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
@@ -12,7 +12,7 @@ use crate::generate::{Case, graphs, limits, policies, with_duplicates};
 use crate::naive;
 use crate::question_count::chain;
 
-/// The graph with this row once more, at a random place.
+/// The graph with a second copy of this row at a random place.
 fn with_copy(graph: &Graph, of: TurnId, seed: u64) -> Graph {
     let mut graph = graph.clone();
     let copy = graph.turns.iter().find(|turn| turn.id == of).unwrap().clone();

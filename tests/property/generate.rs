@@ -1,4 +1,4 @@
-//! Random graphs and policies, small numbers of everything so that ties and collisions abound.
+//! Random graphs and policies, with few different values, so that ties and collisions are frequent.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use kernel::slicing::slicer::Limits;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Ends of edges beyond the graph's turns dangle; there are at most this many such ids.
+/// Edges may end at ids beyond the turns of the graph; there are at most this many such ids.
 const MISSING_TURNS: usize = 3;
 
 /// A graph and one of its turns.
@@ -57,14 +57,14 @@ impl PolicyParams {
     }
 }
 
-/// The id of a turn by its number; ids are in another order than numbers.
+/// The id of the turn with this number; ids have another order than numbers.
 pub fn id(number: usize) -> TurnId {
     // An odd multiplier permutes the 16-bit numbers. Both ends of the id vary.
     let scrambled = (number as u16).wrapping_mul(0x9e37);
     TurnId::from_u128((u128::from(scrambled >> 12) << 124) | u128::from(scrambled & 0xfff))
 }
 
-/// What a score's lowest three bits mean, then what the rest means.
+/// The phases of the lowest three bits of a score; the rest selects the salience.
 const PHASES: [&str; 8] = [
     "exploration",
     "planning",
@@ -98,7 +98,7 @@ pub fn turn(number: usize, score: u8) -> Turn {
     .into()
 }
 
-/// An edge as drawn, in one number: a draw costs more than the slice it ends up in.
+/// A random edge, in one number: drawing several would cost more than the slice that is tested.
 #[derive(Clone, Copy, Debug)]
 struct DrawnEdge(u32);
 
@@ -143,8 +143,8 @@ fn tangles() -> impl Strategy<Value = Case> {
     })
 }
 
-/// A few turns are parents of most others, share many of their children and are each other's
-/// relatives; one of them may be missing.
+/// Graphs where a few turns are parents of most others, share many of their children and have edges between them; one
+/// of them may be missing.
 pub fn hubs(turns: RangeInclusive<usize>, most_edges: usize) -> impl Strategy<Value = Case> {
     let scores = prop::collection::vec(any::<u8>(), turns);
     let hubs = (1..=5usize, any::<bool>());
@@ -152,7 +152,7 @@ pub fn hubs(turns: RangeInclusive<usize>, most_edges: usize) -> impl Strategy<Va
     (scores, hubs, drawn, any::<Index>()).prop_map(
         |(scores, (hubs, one_is_missing), (drawn, drawn_beside), anchor)| {
             let turns = scores.len();
-            // The turn after the last one is missing.
+            // The turn after the last one does not exist.
             let mut parents: Vec<usize> = (0..hubs.min(turns)).collect();
             parents.extend(one_is_missing.then_some(turns));
             let ends = turns + MISSING_TURNS;
@@ -197,15 +197,15 @@ pub fn rivals(
     })
 }
 
-/// A row that is added, as drawn, in one number.
+/// A random row to add, in one number.
 #[derive(Clone, Copy, Debug)]
 struct DrawnRow(u32);
 
 impl DrawnRow {
-    /// A row more of one of these turns, which come first in the graph: as good as the turn's own, or of any score.
+    /// A further row of one of these turns, which come first in the graph, with the score of its own row or any other.
     fn of(self, turns: &[Turn]) -> Turn {
         let place = self.0 as usize >> 16;
-        // The first ones have the most edges.
+        // The first turns have the most edges.
         let number = if self.0 & 3 == 0 { place % turns.len().min(5) } else { place % turns.len() };
         if self.0 & 4 == 0 {
             Turn { trajectory_depth: 7, ..turns[number].clone() }
@@ -215,7 +215,7 @@ impl DrawnRow {
     }
 }
 
-/// These graphs, with some of their turns stored more than once, or one of them many times.
+/// These graphs, with some turns stored more than once, or one turn stored many times.
 pub fn with_duplicates(cases: impl Strategy<Value = Case>) -> impl Strategy<Value = Case> {
     let drawn = prop::collection::vec(any::<u32>().prop_map(DrawnRow), 1..=4);
     (cases, drawn, any::<bool>()).prop_map(|(Case { mut graph, anchor }, mut drawn, of_one)| {
@@ -249,7 +249,7 @@ fn fractions() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Policies of this budget.
+/// Policies with a budget in this range.
 pub fn policies(max_nodes: RangeInclusive<u32>) -> impl Strategy<Value = PolicyParams> {
     (
         max_nodes,
@@ -281,7 +281,7 @@ pub fn policies(max_nodes: RangeInclusive<u32>) -> impl Strategy<Value = PolicyP
         )
 }
 
-/// Ways to read the same graph.
+/// Limits, which decide how the same graph is read.
 pub fn limits() -> impl Strategy<Value = Limits> {
     let rows = prop_oneof![2 => Just(40_000), 1 => 0..=20usize];
     (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize, rows).prop_map(

@@ -1,4 +1,4 @@
-//! SlicePolicy v1 §6.2 and §7, and the order of ties, each by itself.
+//! The invariants of SlicePolicy v1 §6.2 and §7, and the order of ties.
 
 use std::collections::BTreeSet;
 

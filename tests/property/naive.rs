@@ -1,5 +1,5 @@
-//! The expansion of SlicePolicy v1 §5.2, line by line over lists: slow, obvious, and written
-//! without anything of the kernel's slicer, scoring or quantising.
+//! The expansion of SlicePolicy v1 §5.2, line by line over lists: slow and simple, and independent of the slicer,
+//! scoring and quantising of the kernel.
 
 use graph_kernel_tests::data::Graph;
 use kernel::graph::edge::{Edge, EdgeType};
@@ -15,12 +15,12 @@ pub struct Candidate {
     pub priority: f32,
 }
 
-/// A slice: turns in selection order, edges in the order of exports. What was touched beside them:
-/// found turns the budget did not reach, siblings beyond the limit, missing turns.
+/// A slice: turns in selection order, edges in the order of exports. Also what was not selected: turns that the budget
+/// did not reach, siblings beyond the limit, missing turns.
 #[derive(Debug)]
 pub struct NaiveSlice {
     pub selected: Vec<Candidate>,
-    /// The first selected turn that is stored more than once: with it there is no slice.
+    /// The first selected turn that is stored more than once, for which there is no slice.
     pub duplicate: Option<TurnId>,
     pub edges: Vec<Edge>,
     pub frontier: Vec<Candidate>,
@@ -81,7 +81,7 @@ fn rows(graph: &Graph, id: TurnId) -> Vec<&Turn> {
     graph.turns.iter().filter(|turn| turn.id == id).collect()
 }
 
-/// The row that a turn has among siblings: of the highest salience, and of such of the first phase.
+/// The row of a turn that counts among siblings: the highest salience, and among these the first phase.
 fn as_sibling<'a>(rows: &[&'a Turn]) -> &'a Turn {
     let mut best = rows[0];
     for row in rows {
@@ -121,7 +121,7 @@ fn siblings(graph: &Graph, id: TurnId) -> Vec<TurnId> {
     siblings.iter().map(|turn| turn.id).collect()
 }
 
-/// Where the best candidate stands: priority, then distance, then id.
+/// The place of the best candidate: by priority, then distance, then id.
 fn best(frontier: &[Candidate]) -> usize {
     let mut best = 0;
     for (index, other) in frontier.iter().enumerate() {
@@ -142,7 +142,7 @@ fn is_better(a: &Candidate, b: &Candidate) -> bool {
     a.id.as_bytes() < b.id.as_bytes()
 }
 
-/// The candidate that is selected first of those that the rows of a turn are.
+/// The best candidate among the rows of a turn.
 fn best_row(policy: &PolicyParams, rows: &[&Turn], distance: u32) -> Option<Candidate> {
     let candidates: Vec<Candidate> =
         rows.iter().map(|row| candidate(policy, row, distance)).collect();

@@ -1,4 +1,4 @@
-//! Policies as text: what is read is what is written, and whatever is written is read or refused.
+//! Policies as text: a canonical text reads back, and any other text is read or refused.
 
 use kernel::policy::SlicePolicy;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn near_pairs() -> impl Strategy<Value = (PolicyParams, PolicyParams)> {
     })
 }
 
-/// What may stand where a JSON value stands.
+/// Texts in the place of a JSON value.
 fn json_values() -> impl Strategy<Value = String> {
     prop_oneof![
         select(vec![
@@ -94,7 +94,7 @@ fn json_objects() -> impl Strategy<Value = String> {
     })
 }
 
-/// A canonical text after a few accidents.
+/// A canonical text with a few random changes.
 fn mutated_texts() -> impl Strategy<Value = String> {
     let accident = (any::<Index>(), any::<Index>(), any::<char>(), 0..5u8);
     let accidents = prop::collection::vec(accident, 1..6);
@@ -118,7 +118,7 @@ fn mutated_texts() -> impl Strategy<Value = String> {
     })
 }
 
-/// A text is refused with a message, or read as a policy that writes and reads itself.
+/// Checks that a text is refused with a message, or read as a policy whose canonical text reads back.
 fn check_text(text: &str) -> Result<(), TestCaseError> {
     match text.parse::<SlicePolicy>() {
         Ok(policy) => prop_assert_eq!(policy.canonical_text().parse(), Ok(policy)),

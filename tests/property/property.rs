@@ -1,4 +1,4 @@
-//! What holds for every graph and every policy.
+//! Properties that hold for every graph and every policy.
 
 mod against_naive;
 mod chunking;
@@ -15,7 +15,7 @@ mod slice_sets;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 
-/// How often a property is tried; a failure is shown, and nothing is written down.
+/// How often a property is tried. Failures are printed and not saved to a file.
 fn cases(cases: u32) -> Config {
     Config {
         cases,

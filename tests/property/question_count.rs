@@ -1,4 +1,4 @@
-//! How often a slice asks its store. Each question goes to an index at once.
+//! The number of calls of the store that a slice makes, each of which is a statement.
 
 use std::convert::Infallible;
 
@@ -7,8 +7,9 @@ use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
+use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slicer::{Known, Limits, Slicer, slice};
+use kernel::slicing::slicer::{FetchedGraph, Limits, Slicer, slice};
 use kernel::slicing::store::{GraphStore, Neighbour, ScoredTurn, Sink};
 
 struct Counting {
@@ -36,7 +37,7 @@ count! {
     turns(ids: &[TurnId]) -> Turn;
 }
 
-/// A graph of this many turns; `parents` gives each turn's by its place.
+/// A graph of this many turns; `parents` gives the parents of the turn at a place.
 fn graph(turns: usize, mut parents: impl FnMut(usize, &mut Rng) -> Vec<usize>) -> Graph {
     let mut random = Rng::with_seed(11);
     let mut graph = Graph::default();
@@ -105,20 +106,20 @@ fn anchors_read_together_share_their_questions() {
     assert!(store.questions <= 60, "{} questions", store.questions);
 }
 
-/// How many questions the slice at a first anchor takes, when it was taken before a thousand others.
+/// The number of questions for the slice at a first anchor, when it is taken again after a thousand others.
 fn questions_of_a_slice_retaken(limits: Limits) -> usize {
     let chain = chain(2000);
     let anchors: Vec<TurnId> = chain.turns.iter().step_by(2).map(|turn| turn.id).collect();
     let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
     let policy = SlicePolicy::default();
-    let mut known = Known::default();
+    let mut known = FetchedGraph::default();
     for group in anchors.chunks(100).chain([&anchors[..1]]) {
         store.questions = 0;
-        let mut slicer = Slicer::knowing(known, &mut store, &policy, limits);
+        let mut slicer = Slicer::reusing(known, &mut store, &policy, limits);
         for (at, anchor) in group.iter().enumerate() {
             slicer.slice_before(*anchor, &group[at + 1..]).unwrap();
         }
-        known = slicer.into_known();
+        known = slicer.into_fetched();
     }
     store.questions
 }
@@ -133,7 +134,7 @@ fn slices_of_a_batch_are_remembered_until_they_are_many() {
 
 #[test]
 fn hubs_around_an_anchor_take_few_questions() {
-    // Forty turns of fifty children each, and one that has them all for parents.
+    // Forty turns with fifty children each, and one child of all of them.
     let hubs = graph(2041, |at, _| match at {
         0..40 => vec![],
         2040 => (0..40).collect(),
@@ -157,4 +158,19 @@ fn a_dense_graph_is_sliced_in_few_questions() {
     let (questions, turns) = most_questions(dense);
     assert_eq!(turns, 256);
     assert!(questions <= turns, "{questions} questions");
+}
+
+#[test]
+fn why_reads_what_its_expansions_share_once() {
+    let chain = chain(2000);
+    let [anchor, turn] = [1000, 1015].map(|place: usize| chain.turns[place].id);
+    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let policy = SlicePolicy::default();
+    slice(&mut store, &policy, anchor).unwrap();
+    let of_a_slice = std::mem::take(&mut store.questions);
+    // The slice, and eight expansions around the same turns.
+    let found = why(&mut store, &policy, anchor, turn, 512, Limits::default()).unwrap();
+    assert_eq!(found.because, Because::Radius { max_radius: 10, needed: 15 });
+    let questions = store.questions;
+    assert!(questions <= 4 * of_a_slice, "{questions} questions, {of_a_slice} for a slice");
 }

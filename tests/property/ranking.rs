@@ -1,4 +1,4 @@
-//! The ranking of a search, against sorting everything.
+//! The ranking of a search compared with sorting all turns.
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::ranking::{Filters, Ranking};
@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use crate::cases;
 
-/// Few values, so that ties and bounds are met often.
+/// Few values, so that ties and bounds are frequent.
 fn values() -> impl Strategy<Value = f32> {
     select(vec![-1.0, -0.25, 0.0, 0.25, 0.250_000_03, 0.5, 1.0])
 }

@@ -1,9 +1,9 @@
-//! Overlaps and influences of many slices against sets compared pair by pair.
+//! Overlaps and influences of many slices, checked against sets that are compared pair by pair.
 
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::evidence::slice_sets::{Overlap, SliceSets, SliceSetsBuilder};
+use kernel::evidence::slice_sets::{SliceOverlap, SliceSets, SliceSetsBuilder};
 use kernel::export::document::Export;
 use kernel::graph::turn::{Phase, TurnId};
 use kernel::slicing::slice::Slice;
@@ -45,7 +45,7 @@ fn expected_overlaps(slices: &[Plain], min_jaccard: f32) -> Vec<(String, String,
 }
 
 fn overlaps(sets: &SliceSets, min_jaccard: f32) -> Vec<(String, String, u32, f32)> {
-    let row = |(_, o): (usize, Overlap<'_>)| {
+    let row = |(_, o): (usize, SliceOverlap<'_>)| {
         (o.slice_a.to_owned(), o.slice_b.to_owned(), o.shared_turns, o.jaccard)
     };
     (0..sets.len())

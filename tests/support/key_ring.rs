@@ -1,6 +1,6 @@
-//! What a verifier knows, in memory.
+//! A key ring in memory.
 
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
 use kernel::trust::verify::KeyRing;
 
 /// A [`KeyRing`] of epochs with known roots.
@@ -11,8 +11,8 @@ pub struct TestRing {
     pub epochs: Vec<(u32, Vec<u8>)>,
     /// Revoked key ids.
     pub revoked: Vec<String>,
-    /// The shared secret of published tokens.
-    pub shared_v2: Option<Secret>,
+    /// The shared key of published tokens.
+    pub shared_v2: Option<SigningKey>,
 }
 
 impl TestRing {
@@ -29,15 +29,15 @@ impl TestRing {
 
     /// The keys that sign.
     #[must_use]
-    pub fn active(&self) -> EpochKeys {
+    pub fn active(&self) -> SigningKeys {
         self.keys_of(self.epochs.len() - 1)
     }
 
     /// The keys of an epoch, the oldest being 0.
     #[must_use]
-    pub fn keys_of(&self, index: usize) -> EpochKeys {
+    pub fn keys_of(&self, index: usize) -> SigningKeys {
         let (epoch, root) = &self.epochs[index];
-        EpochKeys::derive(&Secret::new(root.clone()), *epoch)
+        SigningKeys::derive(&Secret::new(root.clone()), *epoch)
     }
 }
 
@@ -46,17 +46,16 @@ impl KeyRing for TestRing {
         &self.graph
     }
 
-    fn keys(&self, kid: &str) -> Option<EpochKeys> {
-        let derive =
-            |(epoch, root): &(u32, Vec<u8>)| EpochKeys::derive(&Secret::new(root.clone()), *epoch);
-        self.epochs.iter().map(derive).find(|keys| keys.kid == kid)
+    fn verifying_keys(&self, kid: &str) -> Option<VerifyingKeys> {
+        let mut epochs = (0..self.epochs.len()).map(|index| self.keys_of(index).verifying_keys());
+        epochs.find(|keys| keys.kid == kid)
     }
 
     fn is_revoked(&self, kid: &str) -> bool {
         self.revoked.iter().any(|revoked| revoked == kid)
     }
 
-    fn shared_v2_secret(&self) -> Option<&Secret> {
-        self.shared_v2.as_ref()
+    fn shared_v2_key(&self) -> Option<VerifyingKey> {
+        self.shared_v2.as_ref().map(SigningKey::verifying_key)
     }
 }

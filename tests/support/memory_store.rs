@@ -79,16 +79,12 @@ fn at(positions: &HashMap<TurnId, Vec<usize>>, id: TurnId) -> impl Iterator<Item
     positions.get(&id).into_iter().flatten().copied()
 }
 
-fn scored(turn: &Turn) -> ScoredTurn {
-    ScoredTurn { id: turn.id, phase: turn.phase, salience: turn.salience }
-}
-
 impl GraphStore for MemoryStore {
     type Error = Infallible;
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Infallible> {
         let rows = ids.iter().flat_map(|id| self.rows(*id));
-        let rows = rows.map(|(at, turn)| (at, scored(turn))).collect();
+        let rows = rows.map(|(at, turn)| (at, turn.into())).collect();
         self.answer(rows, sink)
     }
 
@@ -122,7 +118,7 @@ impl GraphStore for MemoryStore {
         for (index, parent) in of.iter().enumerate() {
             for position in at(&self.edges_by_parent, *parent) {
                 let turns = self.rows(self.edges[position].child);
-                rows.extend(turns.map(|(_, turn)| (position, (index, scored(turn)))));
+                rows.extend(turns.map(|(_, turn)| (position, (index, turn.into()))));
             }
         }
         self.answer(rows, sink)

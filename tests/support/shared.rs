@@ -10,7 +10,7 @@ pub fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// [`shared`], telling on standard output that `test` is skipped when the folder is absent.
+/// [`shared`], reporting on standard output that `test` is skipped when the folder is absent.
 #[must_use]
 pub fn shared_or_skip(test: &str) -> Option<PathBuf> {
     let found = shared();
@@ -20,7 +20,7 @@ pub fn shared_or_skip(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// Tells on standard output that `test` is skipped, and why.
+/// Reports on standard output that `test` is skipped, and why.
 pub fn skip(test: &str, reason: &str) {
     // Written past the capture of `print!`, on a line of its own, for the harness to count.
     let line = format!("\nSKIPPED: {test}: {reason}\n");

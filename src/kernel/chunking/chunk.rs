@@ -4,37 +4,27 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
-use super::event::Offset;
+use super::event::{Offset, RecorderEvent};
 use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
+use crate::named_enum::named_enum;
 
-/// Whose text a chunk holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Text typed.
-    Ingress,
-    /// Text printed.
-    Egress,
-    /// A short command and its output.
-    MixedGlued,
-}
-
-impl Direction {
-    /// Its name in chunks and in their ids.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Ingress => "ingress",
-            Direction::Egress => "egress",
-            Direction::MixedGlued => "mixed_glued",
-        }
+named_enum! {
+    /// Whose text a chunk holds.
+    Direction {
+        /// Text typed.
+        Ingress = "ingress",
+        /// Text printed.
+        Egress = "egress",
+        /// A short command and its output.
+        MixedGlued = "mixed_glued",
     }
 }
 
 /// The beginning of a chunk's text that repeats the end of the chunk before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Overlap {
+pub struct ChunkOverlap {
     /// The id of the chunk before.
     pub from_chunk_id: String,
     /// Where the repeated text ends in the log.
@@ -62,7 +52,7 @@ pub struct Chunk {
     pub start_char: usize,
     /// Its last event.
     pub end: Offset,
-    /// Behind the last character used of the last event's contribution.
+    /// The end (exclusive) of the characters used of the last event's contribution.
     pub end_char: usize,
     /// Its events, in order.
     pub event_ids: Vec<String>,
@@ -77,7 +67,7 @@ pub struct Chunk {
     /// What is embedded.
     pub text: String,
     /// What the text repeats of the chunk before.
-    pub overlap: Option<Overlap>,
+    pub overlap: Option<ChunkOverlap>,
     /// Whether it is the last one of its log, or of its pane: later events may change it.
     pub is_open: bool,
 }
@@ -96,7 +86,7 @@ pub(super) struct Draft {
     pub event_ids: Vec<String>,
     pub start_ms: i64,
     pub end_ms: i64,
-    /// The latest time of its events: `end_ms` may have stepped back.
+    /// The latest time of its events: `end_ms` may be earlier.
     pub latest_ms: i64,
     pub text: String,
     pub text_chars: usize,
@@ -141,6 +131,19 @@ impl Draft {
         &self.text[start..]
     }
 
+    /// Adds an event with its contribution of this many characters.
+    pub fn append(&mut self, event: &RecorderEvent<'_>, contribution: &str, chars: usize) {
+        self.text.push('\n');
+        self.text.push_str(contribution);
+        self.text_chars += 1 + chars;
+        self.join_session(event.session_id);
+        self.end = event.offset;
+        self.end_char = chars;
+        self.end_ms = event.occurred_at_ms;
+        self.latest_ms = self.latest_ms.max(event.occurred_at_ms);
+        self.event_ids.push(event.event_id.to_owned());
+    }
+
     /// Keeps the session only while all events have the same.
     pub fn join_session(&mut self, other: Option<&str>) {
         if self.session_id.as_deref() != other {
@@ -169,7 +172,7 @@ impl Draft {
             )
             .as_bytes(),
         );
-        let overlap = self.overlap.map(|overlap| Overlap {
+        let overlap = self.overlap.map(|overlap| ChunkOverlap {
             from_chunk_id: previous_id.unwrap_or_default().to_owned(),
             source_end_offset: overlap.source_end,
             chars: overlap.chars,

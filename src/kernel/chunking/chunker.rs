@@ -23,7 +23,7 @@ pub struct Chunker {
     last_id: Option<String>,
 }
 
-/// A contribution that no chunk holds whole: its pieces are made one at a time, as they are asked for.
+/// A contribution that does not fit into one chunk. Its pieces are made one at a time, when they are asked for.
 struct CutEvent {
     event: EventFacts,
     contribution: String,
@@ -72,35 +72,23 @@ impl Chunker {
         };
         let contribution = event.contribution(&self.check_interrupts);
         let chars = Interrupts::new(&self.check_interrupts).chars(&contribution);
-        let mut began_by = Beginning::Hard;
-        if let Some(open) = &mut self.open {
-            let ms = event.occurred_at_ms;
-            if open.pane_id != event.pane_id
-                || ms.saturating_sub(open.end_ms) > self.policy.hard_gap_ms()
-            {
+        let began_by = match &mut self.open {
+            None => Beginning::Hard,
+            Some(open) if is_apart(&self.policy, open, event) => {
                 self.close();
-            } else if open.direction != direction {
-                began_by = Beginning::DirectionChange;
-                self.close();
-            } else if open.text_chars + 1 + chars <= self.policy.max_chunk_chars()
-                && open.event_ids.len() < self.policy.max_chunk_events()
-                && open.latest_ms.max(ms).saturating_sub(open.start_ms)
-                    <= self.policy.max_window_ms()
-            {
-                open.text.push('\n');
-                open.text.push_str(&contribution);
-                open.text_chars += 1 + chars;
-                open.join_session(event.session_id);
-                open.end = event.offset;
-                open.end_char = chars;
-                open.end_ms = ms;
-                open.latest_ms = open.latest_ms.max(ms);
-                open.event_ids.push(event.event_id.to_owned());
-                return;
-            } else {
-                began_by = Beginning::SoftSplit;
+                Beginning::Hard
             }
-        }
+            Some(open) if open.direction != direction => {
+                self.close();
+                Beginning::DirectionChange
+            }
+            Some(open) if has_room(&self.policy, open, event, chars) => {
+                open.append(event, &contribution, chars);
+                return;
+            }
+            // It stays open for the overlap.
+            Some(_) => Beginning::SoftSplit,
+        };
         let facts = EventFacts {
             offset: event.offset,
             event_id: event.event_id.to_owned(),
@@ -145,13 +133,12 @@ impl Chunker {
         self.cut = (cut.char < cut.chars).then_some(cut);
     }
 
-    /// Begins a chunk with as much of a contribution as it holds. The chunk still open, which a soft
-    /// split leaves, gives the overlap.
+    /// Begins a chunk with as much of a contribution as fits. The open chunk, if a soft split left one, gives the
+    /// overlap.
     fn begin(&mut self, cut: &mut CutEvent, began_by: Beginning) {
         let max = self.policy.max_chunk_chars();
         let left = cut.chars - cut.char;
-        // What fits whole stays whole at the cost of overlap; a piece cut off has one character at
-        // least.
+        // What fits whole is not split for the sake of overlap; a piece has one character at least.
         let room = max.saturating_sub(1 + if left <= max { left } else { 1 });
         let overlap = self.open.as_ref().map_or(0, |open| {
             self.policy.overlap_chars().min(max / 2).min(room).min(open.text_chars)
@@ -208,6 +195,25 @@ impl Chunker {
         self.last_id = Some(chunk.chunk_id.clone());
         self.ready.push_back(chunk);
     }
+}
+
+/// Whether an event is of another pane, or too late, to be in one chunk with those before it.
+fn is_apart(policy: &ChunkingPolicy, open: &Draft, event: &RecorderEvent<'_>) -> bool {
+    let gap_ms = event.occurred_at_ms.saturating_sub(open.end_ms);
+    open.pane_id != event.pane_id || gap_ms > policy.hard_gap_ms()
+}
+
+/// Whether a chunk keeps its limits with an event that contributes this many characters.
+fn has_room(
+    policy: &ChunkingPolicy,
+    open: &Draft,
+    event: &RecorderEvent<'_>,
+    chars: usize,
+) -> bool {
+    let window_ms = open.latest_ms.max(event.occurred_at_ms).saturating_sub(open.start_ms);
+    open.text_chars + 1 + chars <= policy.max_chunk_chars()
+        && open.event_ids.len() < policy.max_chunk_events()
+        && window_ms <= policy.max_window_ms()
 }
 
 #[cfg(test)]

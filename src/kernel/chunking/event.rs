@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::export::json::{Json, JsonError, Limits, Reader, shown};
+use crate::export::json::{JsonError, JsonLimits, JsonReader, JsonValue, quoted};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
 
 /// The only version of events there is.
@@ -43,13 +43,13 @@ pub enum EventKind {
 /// An event as it is stored: anything may be absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoredEvent<'a> {
-    /// NULL is an error, as is a negative number; so for the next three.
+    /// NULL and negative numbers are errors.
     pub segment_id: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub ordinal: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub byte_offset: Option<i64>,
-    /// See `segment_id`.
+    /// As `segment_id`.
     pub pane_id: Option<i64>,
     /// NULL is an error.
     pub event_id: Option<&'a str>,
@@ -106,7 +106,7 @@ impl StoredEvent<'_> {
         let place =
             format!("at segment {}, ordinal {}", number(self.segment_id), number(self.ordinal));
         match self.event_id {
-            Some(id) => format!("event {} {place}", shown(id)),
+            Some(id) => format!("event {} {place}", quoted(id)),
             None => format!("event {place}"),
         }
     }
@@ -129,7 +129,7 @@ impl<'a> TryFrom<StoredEvent<'a>> for RecorderEvent<'a> {
 
     fn try_from(stored: StoredEvent<'a>) -> Result<Self, EventError> {
         if let Some(version) = stored.schema_version.filter(|version| *version != EVENT_SCHEMA) {
-            return Err(stored.error(format_args!("unknown schema_version {}", shown(version))));
+            return Err(stored.error(format_args!("unknown schema_version {}", quoted(version))));
         }
         let offset = Offset {
             segment_id: stored.count("segment_id", stored.segment_id)?,
@@ -146,7 +146,7 @@ impl<'a> TryFrom<StoredEvent<'a>> for RecorderEvent<'a> {
             "egress_output" => EventKind::Egress,
             "control_marker" | "lifecycle_marker" => EventKind::Boundary,
             other => {
-                return Err(stored.error(format_args!("unknown event_type {}", shown(other))));
+                return Err(stored.error(format_args!("unknown event_type {}", quoted(other))));
             }
         };
         let text = match (kind, stored.text) {
@@ -199,7 +199,7 @@ impl<'a> RecorderEvent<'a> {
             let trimmed = contribution[line_start..].trim_end().len();
             contribution.truncate(line_start + trimmed);
             let line_end = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
-            // A line end that nothing follows ends the last line and begins no other.
+            // A line end at the end of the text does not begin another line.
             match rest.get(end + line_end..) {
                 None | Some("") => return contribution,
                 Some(next) => rest = next,
@@ -267,9 +267,9 @@ impl From<JsonError> for EventsError {
 /// The longest text of a JSON array of events, in bytes.
 pub const EVENTS_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A valid event takes a hundred bytes: no more than 320 000 of them are held.
-const EVENTS_LIMITS: Limits =
-    Limits { bytes: EVENTS_MAX_BYTES, values: 4_000_000, token_bytes: EVENTS_MAX_BYTES };
+/// Bounds memory: a valid event takes a hundred bytes, and no more than 320 000 are held.
+const EVENTS_LIMITS: JsonLimits =
+    JsonLimits { bytes: EVENTS_MAX_BYTES, values: 4_000_000, token_bytes: EVENTS_MAX_BYTES };
 
 /// The most values where an event has a string, a number or true and false.
 const FIELD_MAX_VALUES: usize = 64;
@@ -286,10 +286,13 @@ pub fn events_of_json(
     text: &str,
     check_interrupts: &dyn Fn(),
 ) -> Result<Vec<JsonEvent>, EventsError> {
-    let mut reader = Reader::new(text, EVENTS_LIMITS, check_interrupts)?;
+    let mut reader = JsonReader::new(text, EVENTS_LIMITS, check_interrupts)?;
     if !reader.at_array() {
-        let json =
-            if reader.at_object() { Json::Object(Vec::new()) } else { reader.value_within(1)? };
+        let json = if reader.at_object() {
+            JsonValue::Object(Vec::new())
+        } else {
+            reader.value_within(1)?
+        };
         let message = format!("events must be a JSON array, not {json}");
         return Err(EventsError::Event(EventError(message)));
     }
@@ -310,7 +313,7 @@ pub fn events_of_json(
     Ok(events)
 }
 
-/// The fields of an event, by which they are kept while it is read.
+/// The fields of an event, in the order in which their values are held while it is read.
 const FIELDS: [&str; 11] = [
     "segment_id",
     "ordinal",
@@ -325,13 +328,18 @@ const FIELDS: [&str; 11] = [
     "is_gap",
 ];
 
-type Fields<'a> = [Option<Json<'a>>; FIELDS.len()];
+type Fields<'a> = [Option<JsonValue<'a>>; FIELDS.len()];
 
 /// The next value of an array of events.
-fn event_of_json(reader: &mut Reader<'_, '_>) -> Result<Result<JsonEvent, EventError>, JsonError> {
+fn event_of_json(
+    reader: &mut JsonReader<'_, '_>,
+) -> Result<Result<JsonEvent, EventError>, JsonError> {
     if !reader.at_object() {
-        let json =
-            if reader.at_array() { Json::Array(Vec::new()) } else { reader.value_within(1)? };
+        let json = if reader.at_array() {
+            JsonValue::Array(Vec::new())
+        } else {
+            reader.value_within(1)?
+        };
         return Ok(Err(EventError(format!("an event must be a JSON object, not {json}"))));
     }
     let (mut fields, mut nested) = (Fields::default(), Fields::default());
@@ -350,7 +358,7 @@ fn event_of_json(reader: &mut Reader<'_, '_>) -> Result<Result<JsonEvent, EventE
 }
 
 fn read_field<'a>(
-    reader: &mut Reader<'a, '_>,
+    reader: &mut JsonReader<'a, '_>,
     key: &str,
     fields: &mut Fields<'a>,
 ) -> Result<(), JsonError> {
@@ -398,27 +406,27 @@ fn owned_event(fields: &Fields<'_>) -> Result<JsonEvent, EventError> {
     })
 }
 
-fn bigint(json: &Json<'_>) -> Result<Option<i64>, &'static str> {
+fn bigint(json: &JsonValue<'_>) -> Result<Option<i64>, &'static str> {
     let integer = match json {
-        Json::Null => return Ok(None),
-        Json::Number(number) => number.written_integer(),
+        JsonValue::Null => return Ok(None),
+        JsonValue::Number(number) => number.written_integer(),
         _ => None,
     };
     integer.map(Some).ok_or("an integer in the range of bigint")
 }
 
-fn boolean(json: &Json<'_>) -> Result<Option<bool>, &'static str> {
+fn boolean(json: &JsonValue<'_>) -> Result<Option<bool>, &'static str> {
     match json {
-        Json::Null => Ok(None),
-        Json::Bool(value) => Ok(Some(*value)),
+        JsonValue::Null => Ok(None),
+        JsonValue::Bool(value) => Ok(Some(*value)),
         _ => Err("true or false"),
     }
 }
 
-fn string<'j>(json: &'j Json<'_>) -> Result<Option<&'j str>, &'static str> {
+fn string<'j>(json: &'j JsonValue<'_>) -> Result<Option<&'j str>, &'static str> {
     match json {
-        Json::Null => Ok(None),
-        Json::String(text) => Ok(Some(text)),
+        JsonValue::Null => Ok(None),
+        JsonValue::String(text) => Ok(Some(text)),
         _ => Err("a string"),
     }
 }

@@ -1,8 +1,7 @@
 //! Deterministic chunks of terminal-recorder events (`ft.recorder.chunking.v1`).
 //!
-//! [`event::RecorderEvent`]s go into a [`chunker::Chunker`] in log order and [`chunk::Chunk`]s come
-//! out as soon as no later event can change them; what is held meanwhile is bounded by three chunks and
-//! one event.
+//! [`event::RecorderEvent`]s go into a [`chunker::Chunker`] in log order and [`chunk::Chunk`]s come out as soon as no
+//! later event can change them; no more than three chunks and one event are held.
 
 pub mod chunk;
 pub mod chunker;

@@ -1,17 +1,16 @@
 //! The parameters of chunking.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
 use super::POLICY_VERSION;
 use crate::export::canonical::{json_hash, json_text};
-use crate::export::json::{Json, shown};
+use crate::export::json::JsonValue;
+use crate::export::parse::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
-/// The most a parameter may be: what an integer of SQL holds.
+/// The largest value of a parameter: that of an SQL integer.
 const MAX: i64 = i32::MAX as i64;
 
 /// Valid parameters of `ft.recorder.chunking.v1`, in the contract's order.
@@ -98,46 +97,36 @@ impl ChunkingPolicy {
         json_hash(self)
     }
 
-    fn from_entries(entries: Vec<(Cow<'_, str>, Json<'_>)>) -> Result<Self, PolicyError> {
+    fn from_object(json: JsonValue<'_>) -> Result<Self, ParseError> {
         let mut policy = Self::default();
-        let mut seen: Vec<Cow<'_, str>> = Vec::new();
-        for (key, value) in entries {
-            if seen.contains(&key) {
-                return Err(wrong(format_args!("key {} is given twice", shown(&key))));
-            }
-            let (parameter, min) = match key.as_ref() {
-                "version" => {
-                    match &value {
-                        Json::String(version) if version == POLICY_VERSION => {}
-                        _ => {
-                            return Err(wrong(format_args!(
-                                "key \"version\" must be {POLICY_VERSION:?}, not {value}"
-                            )));
-                        }
-                    }
-                    seen.push(key);
-                    continue;
-                }
-                "max_chunk_chars" => (&mut policy.max_chunk_chars, 1),
-                "max_chunk_events" => (&mut policy.max_chunk_events, 1),
-                "max_window_ms" => (&mut policy.max_window_ms, 0),
-                "hard_gap_ms" => (&mut policy.hard_gap_ms, 0),
-                "min_chunk_chars" => (&mut policy.min_chunk_chars, 0),
-                "merge_window_ms" => (&mut policy.merge_window_ms, 0),
-                "overlap_chars" => (&mut policy.overlap_chars, 0),
-                _ => return Err(wrong(format_args!("has no key {}", shown(&key)))),
-            };
-            let written = match value {
-                Json::Number(number) => number.written_integer(),
+        let mut object = Object::new("chunking policy", json)?;
+        if object.has("version") {
+            let wanted = format_args!("{POLICY_VERSION:?}");
+            object.read("version", wanted, |json| match json {
+                JsonValue::String(version) => (version == POLICY_VERSION).then_some(()),
                 _ => None,
-            };
-            *parameter = written.filter(|n| (min..=MAX).contains(n)).ok_or_else(|| {
-                wrong(format_args!(
-                    "key {key:?} must be an integer between {min} and {MAX}, not {value}"
-                ))
             })?;
-            seen.push(key);
         }
+        for (key, min, parameter) in [
+            ("max_chunk_chars", 1, &mut policy.max_chunk_chars),
+            ("max_chunk_events", 1, &mut policy.max_chunk_events),
+            ("max_window_ms", 0, &mut policy.max_window_ms),
+            ("hard_gap_ms", 0, &mut policy.hard_gap_ms),
+            ("min_chunk_chars", 0, &mut policy.min_chunk_chars),
+            ("merge_window_ms", 0, &mut policy.merge_window_ms),
+            ("overlap_chars", 0, &mut policy.overlap_chars),
+        ] {
+            if object.has(key) {
+                let wanted = format_args!("an integer between {min} and {MAX}");
+                *parameter = object.read(key, wanted, |json| match json {
+                    JsonValue::Number(number) => {
+                        number.written_integer().filter(|n| (min..=MAX).contains(n))
+                    }
+                    _ => None,
+                })?;
+            }
+        }
+        object.finish()?;
         Ok(policy)
     }
 }
@@ -151,19 +140,17 @@ impl FromStr for ChunkingPolicy {
         if text == "default" {
             return Ok(Self::default());
         }
-        match Json::read(text, POLICY_LIMITS, &|| {}) {
-            Ok(Json::Object(entries)) => Self::from_entries(entries),
-            Ok(Json::String(name)) if name == "default" => Ok(Self::default()),
-            Ok(other) => {
-                Err(wrong(format_args!("must be a JSON object or \"default\", not {other}")))
+        match JsonValue::read(text, POLICY_LIMITS, &|| {}) {
+            Ok(json @ JsonValue::Object(_)) => {
+                Self::from_object(json).map_err(PolicyError::Parameter)
             }
+            Ok(JsonValue::String(name)) if name == "default" => Ok(Self::default()),
+            Ok(other) => Err(PolicyError::Parameter(format!(
+                "chunking policy must be a JSON object or \"default\", not {other}"
+            ))),
             Err(error) => Err(PolicyError::of_json("chunking", error)),
         }
     }
-}
-
-fn wrong(what: impl fmt::Display) -> PolicyError {
-    PolicyError::Parameter(format!("chunking policy {what}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Back from a chunk to the log: the characters of each event that a span holds.
+//! From a chunk back to the log: the characters of each event that a span covers.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ pub struct SpanEnd {
 pub struct SpanPiece {
     /// Its first character.
     pub start_char: usize,
-    /// Behind its last character.
+    /// Its end (exclusive).
     pub end_char: usize,
     /// The characters.
     pub text: String,
 }
 
-/// Why a span is none of this log.
+/// Why a span does not fit the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanError {
     /// An end names a position where there is no text.
@@ -36,7 +36,7 @@ pub enum SpanError {
         position: (i64, i64),
         /// The first character asked for.
         start: i64,
-        /// Behind the last one.
+        /// The end (exclusive).
         end: i64,
         /// How many the event has.
         chars: i64,

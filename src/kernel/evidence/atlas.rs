@@ -1,4 +1,4 @@
-//! The atlas: many slices of one graph in one manifest of fingerprints.
+//! The atlas: a manifest of fingerprints of many slices of one graph.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct AtlasManifest {
     pub version: &'static str,
     #[serde(flatten)]
     parts: AtlasParts,
-    /// Counts, for people.
+    /// Counts, which the fingerprints do not cover.
     pub stats: AtlasStats,
 }
 
@@ -53,7 +53,7 @@ struct AtlasParts {
     phase_topology_hash: String,
 }
 
-/// How much there is of everything.
+/// Counts of an atlas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AtlasStats {
     /// Turns of the graph.
@@ -62,7 +62,7 @@ pub struct AtlasStats {
     pub edge_count: u64,
     /// Anchors.
     pub anchor_count: usize,
-    /// Slices, one an anchor.
+    /// Slices, one for each anchor.
     pub slice_count: usize,
     /// Pairs of slices that overlap.
     pub overlap_edge_count: usize,
@@ -116,7 +116,7 @@ impl AtlasManifest {
     }
 }
 
-/// How the slices of phases relate, a slice having the phase of its anchor.
+/// How much the slices of different phases overlap. A slice has the phase of its anchor.
 struct PhaseTopology<'a> {
     slices: &'a SliceSets,
     /// Sum and number of the overlaps between slices of two phases, by their names.
@@ -152,7 +152,7 @@ impl<'a> PhaseTopology<'a> {
         })
     }
 
-    /// The slices of each phase that overlap with most others, at most so many.
+    /// The slices of each phase that overlap with most others, at most `most` of them.
     fn centroids(
         &self,
         most: usize,

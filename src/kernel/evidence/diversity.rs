@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::graph::turn::{Phase, Role, Turn};
 
-/// A salience from here on is high.
+/// The least salience that counts as high.
 pub const HIGH_SALIENCE: f32 = 0.7;
 
 /// What kinds of turns a slice has, and how many of each.
@@ -30,7 +30,7 @@ pub struct Diversity {
     pub has_exchange: bool,
 }
 
-/// Saliences in short, computed in binary32 in the order of the turns; zeros without turns.
+/// Statistics of the saliences, computed in binary32 in the order of the turns; zeros without turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SalienceStats {
     /// The lowest.
@@ -39,7 +39,7 @@ pub struct SalienceStats {
     pub max: f32,
     /// The arithmetic mean.
     pub mean: f32,
-    /// The deviation of the population.
+    /// The standard deviation of the population.
     pub std_dev: f32,
     /// How many are [`HIGH_SALIENCE`] or more.
     pub high_salience_count: usize,

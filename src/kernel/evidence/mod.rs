@@ -1,4 +1,4 @@
-//! Slices as evidence: how varied one is, whether it is enough, and many side by side.
+//! Slices as evidence: how varied one is, whether it is sufficient, and what many have in common.
 
 pub mod atlas;
 pub mod diversity;

@@ -1,4 +1,4 @@
-//! Many slices side by side: which turns they share.
+//! Which turns many slices have in common.
 //!
 //! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of
 //! the slices that hold it; pairs of slices are never held.
@@ -15,10 +15,10 @@ use crate::export::document::Export;
 use crate::graph::turn::{Phase, TurnId};
 use crate::interrupts::Interrupts;
 
-/// The most turns that slices hold together, each counted in every slice it is in. With
-/// [`MAX_TURNS`] it keeps what is held below 256 MiB.
+/// The most turns of all slices together, each counted in every slice it is in. With [`MAX_TURNS`] it keeps the memory
+/// below 256 MiB.
 pub const MAX_MEMBERSHIPS: usize = 10_000_000;
-/// The most different turns that slices hold together.
+/// The most different turns of all slices together.
 pub const MAX_TURNS: usize = 1_000_000;
 
 /// Slices of one policy, by ascending slice_id.
@@ -26,17 +26,17 @@ pub struct SliceSets {
     slices: Vec<SliceSet>,
     /// Every turn of a slice, ascending.
     turns: Vec<TurnId>,
-    /// The turn numbers of slice after slice.
+    /// The turn numbers of all slices, slice by slice.
     members: Vec<u32>,
-    /// The slice numbers, ascending, of turn after turn.
+    /// The slice numbers of all turns, turn by turn, ascending.
     holders: Vec<u32>,
-    /// Where each turn's holders end.
+    /// Where the slices of each turn end in `holders`.
     holder_ends: Vec<u32>,
     /// The fingerprint of the registry of slices, by ascending anchor.
     pub registry_hash: String,
 }
 
-/// One slice among others.
+/// One of the slices.
 struct SliceSet {
     /// 16 hex digits.
     slice_id: [u8; 16],
@@ -58,14 +58,14 @@ impl SliceSet {
 
 /// Two slices that share turns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Overlap<'a> {
+pub struct SliceOverlap<'a> {
     /// The lower slice_id.
     pub slice_a: &'a str,
     /// The higher slice_id.
     pub slice_b: &'a str,
     /// Turns in both, 1 or more.
     pub shared_turns: u32,
-    /// Turns in both by turns in either.
+    /// Turns in both divided by turns in either.
     pub jaccard: f32,
 }
 
@@ -76,7 +76,7 @@ pub struct Influence {
     pub turn_id: TurnId,
     /// Slices that hold it, 1 or more.
     pub slice_count: u32,
-    /// The same by the number of slices.
+    /// The same divided by the number of slices.
     pub slice_fraction: f32,
     /// The slices that hold it by the phase of their anchors.
     pub phase_distribution: PhaseCounts,
@@ -222,8 +222,8 @@ impl SliceSetsBuilder {
             interrupts.item();
             by_appearance[*number as usize] = place as u32;
         }
-        // Counted, summed up to where each turn's holders begin, then filled slice by slice: what
-        // was a beginning has moved to the end.
+        // A counting sort: the counts are summed up to the start of each turn's slices, and filling moves the start to
+        // the end.
         let mut holder_ends = zeros(turns.len())?;
         for turn in &mut members {
             interrupts.item();
@@ -252,7 +252,7 @@ impl SliceSetsBuilder {
     }
 }
 
-/// So many zeros.
+/// A vector of zeros.
 fn zeros(length: usize) -> Result<Vec<u32>, TryReserveError> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(length)?;
@@ -292,7 +292,7 @@ impl SliceSets {
         slice: usize,
         min_jaccard: f32,
         check_interrupts: &dyn Fn(),
-    ) -> impl Iterator<Item = (usize, Overlap<'_>)> {
+    ) -> impl Iterator<Item = (usize, SliceOverlap<'_>)> {
         let interrupts = Interrupts::new(check_interrupts);
         let size = |slice: &SliceSet| (slice.end - slice.start) as usize;
         let a = &self.slices[slice];
@@ -311,7 +311,7 @@ impl SliceSets {
             let either = size(a) + size(b) - shared as usize;
             let jaccard = shared as f32 / either as f32;
             let (slice_a, slice_b) = (a.slice_id(), b.slice_id());
-            let overlap = Overlap { slice_a, slice_b, shared_turns: shared, jaccard };
+            let overlap = SliceOverlap { slice_a, slice_b, shared_turns: shared, jaccard };
             (jaccard >= min_jaccard).then_some((slice + after, overlap))
         })
     }

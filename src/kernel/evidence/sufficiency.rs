@@ -1,16 +1,17 @@
-//! Whether a slice is enough to rest something on.
+//! Whether a slice is sufficient as evidence.
 
 use std::str::FromStr;
 
 use serde::Serialize;
 
 use crate::evidence::diversity::Diversity;
-use crate::export::json::{Json, shown};
-use crate::policy::{POLICY_LIMITS, POLICY_TEXT_MAX_BYTES};
+use crate::export::json::JsonValue;
+use crate::export::parse::{Object, ParseError};
+use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 const MAX_COUNT: u32 = i32::MAX as u32;
 
-/// What is asked of a slice as evidence.
+/// What a slice needs to be sufficient.
 ///
 /// Read it from JSON with [`FromStr`]: a preset's name as a string, or an object in which missing
 /// keys take the default policy's values.
@@ -108,66 +109,61 @@ impl SufficiencyPolicy {
         asked.into_iter().filter(|violation| violation.actual < violation.required).collect()
     }
 
-    fn set(&mut self, key: &str, value: &Json<'_>) -> Result<(), String> {
-        let wrong = |wanted: &str| format!("key {key:?} must be {wanted}, not {value}");
-        let count = || match value {
-            Json::Number(number) => number
-                .written_integer()
-                .and_then(|n| u32::try_from(n).ok())
-                .filter(|n| *n <= MAX_COUNT),
-            _ => None,
-        };
-        let count =
-            || count().ok_or_else(|| wrong(&format!("an integer between 0 and {MAX_COUNT}")));
-        match key {
-            "min_turns" => self.min_turns = count()?,
-            "min_roles" => self.min_roles = count()?,
-            "min_phases" => self.min_phases = count()?,
-            "min_high_salience" => self.min_high_salience = count()?,
-            "require_exchange" => match value {
-                Json::Bool(required) => self.require_exchange = *required,
-                _ => return Err(wrong("true or false")),
-            },
-            "min_mean_salience" => {
-                let mean = match value {
-                    Json::Number(number) => number.as_f64(),
+    fn from_object(json: JsonValue<'_>) -> Result<Self, ParseError> {
+        let mut policy = Self::default();
+        let mut object = Object::new("sufficiency policy", json)?;
+        for (key, count) in [
+            ("min_turns", &mut policy.min_turns),
+            ("min_roles", &mut policy.min_roles),
+            ("min_phases", &mut policy.min_phases),
+            ("min_high_salience", &mut policy.min_high_salience),
+        ] {
+            if object.has(key) {
+                let wanted = format_args!("an integer between 0 and {MAX_COUNT}");
+                *count = object.read(key, wanted, |json| match json {
+                    JsonValue::Number(number) => {
+                        let count = u32::try_from(number.written_integer()?).ok();
+                        count.filter(|count| *count <= MAX_COUNT)
+                    }
                     _ => None,
-                };
-                let mean = mean.filter(|mean| (0.0..=1.0).contains(mean));
-                self.min_mean_salience =
-                    mean.ok_or_else(|| wrong("a number between 0 and 1"))? as f32;
+                })?;
             }
-            _ => return Err(format!("there is no key {}", shown(key))),
         }
-        Ok(())
+        if object.has("require_exchange") {
+            policy.require_exchange = object.boolean("require_exchange")?;
+        }
+        if object.has("min_mean_salience") {
+            let wanted = "a number between 0 and 1";
+            policy.min_mean_salience =
+                object.read("min_mean_salience", wanted, |json| match json {
+                    JsonValue::Number(number) => {
+                        let mean = number.as_f64().filter(|mean| (0.0..=1.0).contains(mean));
+                        mean.map(|mean| mean as f32)
+                    }
+                    _ => None,
+                })?;
+        }
+        object.finish()?;
+        Ok(policy)
     }
 }
 
 impl FromStr for SufficiencyPolicy {
-    /// What is wrong, naming the key.
-    type Err = String;
+    type Err = PolicyError;
 
-    fn from_str(json: &str) -> Result<Self, String> {
-        if json.len() > POLICY_TEXT_MAX_BYTES {
-            return Err(format!("{} bytes are more than {POLICY_TEXT_MAX_BYTES}", json.len()));
-        }
-        match Json::read(json, POLICY_LIMITS, &|| {}).map_err(|error| error.to_string())? {
-            Json::String(name) => {
-                Self::preset(&name).ok_or_else(|| format!("there is no preset {}", shown(&name)))
+    fn from_str(json: &str) -> Result<Self, PolicyError> {
+        check_length("sufficiency", json)?;
+        match JsonValue::read(json, POLICY_LIMITS, &|| {}) {
+            Ok(JsonValue::String(name)) => {
+                Self::preset(&name).ok_or_else(|| PolicyError::no_preset("sufficiency", &name))
             }
-            Json::Object(entries) => {
-                let mut policy = Self::default();
-                let mut seen = Vec::with_capacity(entries.len());
-                for (key, value) in &entries {
-                    policy.set(key, value)?;
-                    if seen.contains(&key) {
-                        return Err(format!("key {key:?} is given twice"));
-                    }
-                    seen.push(key);
-                }
-                Ok(policy)
+            Ok(json @ JsonValue::Object(_)) => {
+                Self::from_object(json).map_err(PolicyError::Parameter)
             }
-            other => Err(format!("it must be an object or the name of a preset, not {other}")),
+            Ok(other) => Err(PolicyError::Parameter(format!(
+                "sufficiency policy must be a JSON object or a preset name, not {other}"
+            ))),
+            Err(error) => Err(PolicyError::of_json("sufficiency", error)),
         }
     }
 }
@@ -175,6 +171,7 @@ impl FromStr for SufficiencyPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::POLICY_TEXT_MAX_BYTES;
 
     #[test]
     fn missing_keys_take_defaults() {
@@ -205,7 +202,7 @@ mod tests {
             (&" ".repeat(POLICY_TEXT_MAX_BYTES + 1), "65536"),
             (&"[".repeat(200), "128"),
         ] {
-            let error = json.parse::<SufficiencyPolicy>().unwrap_err();
+            let error = json.parse::<SufficiencyPolicy>().unwrap_err().to_string();
             assert!(error.contains(named), "{json}: {error}");
         }
     }

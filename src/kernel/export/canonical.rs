@@ -36,7 +36,7 @@ pub fn json_hash<T: Serialize + ?Sized>(value: &T) -> String {
     xxh64_hex(&json_bytes(value))
 }
 
-/// [`json_hash`] of a value that may be large: its JSON is never held.
+/// [`json_hash`] of a value that may be large, without holding its JSON.
 pub(crate) fn large_json_hash<T: Serialize>(value: &T, check_interrupts: &dyn Fn()) -> String {
     struct Hashed<'a>(Xxh64, Interrupts<'a>);
     impl Write for Hashed<'_> {
@@ -65,7 +65,7 @@ impl<T: Serialize> Serialize for Checked<'_, T> {
     }
 }
 
-/// [`json_hash`] of an array whose items come one by one, so that the array is never held.
+/// [`json_hash`] of an array whose items come one by one, without holding the array.
 pub struct ArrayHasher {
     hasher: Xxh64,
     len: usize,

@@ -8,12 +8,13 @@ use crate::export::canonical::{Checked, SCHEMA_VERSION, json_hash, json_text};
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
-use crate::policy::{POLICY_ID, SlicePolicy};
+use crate::policy::SlicePolicy;
+use crate::policy::registry::PolicyRef;
 use crate::slicing::slice::Slice;
 use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::trust::keys::{SigningKey, SigningKeys};
 
-/// A slice as it leaves the kernel; serialises to the canonical JSON.
+/// The export of a slice; serialises to the canonical JSON.
 pub struct Export<'a> {
     /// Where the slice was taken.
     pub anchor_turn_id: TurnId,
@@ -33,7 +34,7 @@ pub struct Export<'a> {
     pub graph_snapshot_hash: String,
     /// The published token, when one was issued.
     pub admissibility_token: Option<String>,
-    /// The claim that covers the whole export, when one was issued.
+    /// The attestation of the whole export, when one was issued.
     pub attestation: Option<Attestation>,
     check_interrupts: &'a dyn Fn(),
 }
@@ -46,13 +47,14 @@ impl<'a> Export<'a> {
         let policy_params_hash = policy.params_hash();
         let turns: Vec<&Turn> = slice.turns.iter().map(|selected| &*selected.turn).collect();
         let selection = (&turns[..], &slice.edges[..]);
-        let slice_id = slice_id(slice.anchor, selection, &policy_params_hash, check_interrupts);
+        let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &policy_params_hash };
+        let slice_id = slice_id(slice.anchor, selection, policy_ref, check_interrupts);
         let graph_snapshot_hash = graph_snapshot_hash(&turns, slice.edges.len(), check_interrupts);
         Export {
             anchor_turn_id: slice.anchor,
             turns,
             edges: &slice.edges,
-            policy_id: POLICY_ID,
+            policy_id: policy.id(),
             policy_params_hash,
             schema_version: SCHEMA_VERSION,
             slice_id,
@@ -64,8 +66,8 @@ impl<'a> Export<'a> {
     }
 
     /// Adds the published token, unless the transaction may have changed the graph. `v2` signs it: the
-    /// epoch's own secret or a shared one.
-    pub fn sign(&mut self, v2: &Secret, circumstances: &Circumstances) {
+    /// epoch's own key or a shared one.
+    pub fn sign(&mut self, v2: &SigningKey, circumstances: &Circumstances) {
         let token = (!circumstances.uncommitted).then(|| self.token_fields().sign(v2));
         self.admissibility_token = token;
     }
@@ -74,8 +76,8 @@ impl<'a> Export<'a> {
     pub fn attest(
         &mut self,
         policy: &SlicePolicy,
-        keys: &EpochKeys,
-        v2: &Secret,
+        keys: &SigningKeys,
+        v2: &SigningKey,
         circumstances: Circumstances,
     ) {
         self.sign(v2, &circumstances);
@@ -83,8 +85,7 @@ impl<'a> Export<'a> {
         let policy_text = policy.quantized_text();
         let digest = digest(self.anchor_turn_id, selection, &policy_text, self.check_interrupts);
         let fields = self.token_fields();
-        let attestation =
-            Attestation::new(keys, circumstances, &fields, digest, policy.quantized());
+        let attestation = Attestation::new(keys, circumstances, &fields, digest, policy.clone());
         self.attestation = Some(attestation);
     }
 
@@ -102,17 +103,17 @@ impl<'a> Export<'a> {
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // A large text that grew would be copied each time, in one go.
+        // Reserved at once: a large text that grows is copied without a check for interrupts.
         let expected = 1024 + 512 * self.turns.len() + 128 * self.edges.len();
         let mut json = Vec::with_capacity(expected);
         serde_json::to_writer(&mut json, self).expect("an export always serialises");
         String::from_utf8(json).expect("JSON is UTF-8")
     }
 
-    /// What a service answers: turns by id alone. `slice_id` can be computed from it again.
+    /// The body of a response of a service: turns by id alone. `slice_id` can be computed from it.
     #[must_use]
     pub fn summary_json(&self) -> String {
-        json_text(&Summary {
+        json_text(&SummaryJson {
             slice_id: &self.slice_id,
             anchor_turn_id: self.anchor_turn_id,
             turn_ids: self.turns.iter().map(|turn| turn.id).collect(),
@@ -129,7 +130,7 @@ impl<'a> Export<'a> {
 
 /// The shape of an export.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ExportJson<'a> {
     anchor_turn_id: TurnId,
     turns: Checked<'a, &'a Turn>,
     edges: Checked<'a, Edge>,
@@ -144,7 +145,7 @@ struct Document<'a> {
 
 impl Serialize for Export<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let document = Document {
+        let document = ExportJson {
             anchor_turn_id: self.anchor_turn_id,
             turns: Checked(&self.turns, self.check_interrupts),
             edges: Checked(self.edges, self.check_interrupts),
@@ -162,7 +163,7 @@ impl Serialize for Export<'_> {
 
 /// The body of a slice (retrieval integration §4.3), with its edges.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct SummaryJson<'a> {
     slice_id: &'a str,
     anchor_turn_id: TurnId,
     turn_ids: Vec<TurnId>,
@@ -175,14 +176,15 @@ struct Summary<'a> {
     admissibility_token: Option<&'a str>,
 }
 
-/// The selection fingerprint (§6.3): of the canonical JSON of an array of all that selects.
+/// The selection fingerprint (§6.3): the hash of the canonical JSON of an array of anchor, turns, edges, policy and
+/// schema.
 pub(crate) fn slice_id(
     anchor: TurnId,
     (turns, edges): (&[&Turn], &[Edge]),
-    params_hash: &str,
+    policy: PolicyRef<'_>,
     check_interrupts: &dyn Fn(),
 ) -> String {
-    // Nearly all of it is ids, which need no escapes: a serializer would look at each of their bytes.
+    // Nearly all of it is ids, which need no escapes: a serializer would check each of their bytes.
     let expected = 40 * turns.len() + 128 * edges.len() + 128;
     let mut json = HashedText {
         text: String::with_capacity(expected.min(CHECKED_BYTES + 256)),
@@ -209,13 +211,13 @@ pub(crate) fn slice_id(
         json.advance();
     }
     json.push("],");
-    // The rest of the array, from behind its own bracket.
-    json.push(&json_text(&(POLICY_ID, params_hash, SCHEMA_VERSION))[1..]);
+    // The rest of the array, without its opening bracket.
+    json.push(&json_text(&(policy.policy_id, policy.params_hash, SCHEMA_VERSION))[1..]);
     json.hasher.update(json.text.as_bytes());
     format!("{:016x}", json.hasher.digest())
 }
 
-/// A text of which only the end is held, the rest hashed.
+/// A text that is hashed as it grows: only its end is held.
 struct HashedText<'a> {
     text: String,
     hasher: Xxh64,
@@ -233,7 +235,7 @@ impl HashedText<'_> {
         self.push("\"");
     }
 
-    /// Hashes the text where there is enough of it.
+    /// Hashes the text that is held, where there is enough of it.
     fn advance(&mut self) {
         if self.text.len() >= CHECKED_BYTES {
             self.hasher.update(self.text.as_bytes());
@@ -309,8 +311,9 @@ mod tests {
                     edge_type: edge.edge_type.fingerprint_name(),
                 });
                 let named: Vec<FingerprintEdge> = named.collect();
-                let all = (id(3), ids, named, POLICY_ID, params_hash, SCHEMA_VERSION);
-                assert_eq!(slice_id(id(3), (&refs, edges), params_hash, &|| {}), json_hash(&all));
+                let policy = PolicyRef { policy_id: "p", params_hash };
+                let all = (id(3), ids, named, "p", params_hash, SCHEMA_VERSION);
+                assert_eq!(slice_id(id(3), (&refs, edges), policy, &|| {}), json_hash(&all));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! JSON from outside, read without losing what a map would lose: duplicate keys, key order and
-//! the digits of numbers. Every reading has limits, and answers to cancels.
+//! A reader of JSON from outside, which keeps duplicate keys, key order and the digits of numbers. It has limits, and
+//! can be cancelled.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::fmt;
 use crate::export::canonical::json_text;
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
 
-/// The deepest that arrays and objects are nested.
+/// The deepest nesting of arrays and objects.
 pub const MAX_DEPTH: u32 = 128;
 
-/// What a text may have.
+/// Limits of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// The longest text, in bytes.
     pub bytes: usize,
     /// The most values, counting arrays, objects and all that is in them.
@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
+pub enum JsonValue<'a> {
     /// `null`
     Null,
     /// `true`, `false`
@@ -33,23 +33,23 @@ pub enum Json<'a> {
     /// A string.
     String(Cow<'a, str>),
     /// An array.
-    Array(Vec<Json<'a>>),
+    Array(Vec<JsonValue<'a>>),
     /// An object, keys as written.
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    Object(Vec<(Cow<'a, str>, JsonValue<'a>)>),
 }
 
 /// Why a text is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonError {
-    /// It is no JSON: what is wrong, in which line, behind how many of its bytes.
+    /// It is not JSON: what is wrong, the line, and the bytes of the line up to there.
     Syntax(&'static str, usize, usize),
     /// It is nested deeper than [`MAX_DEPTH`].
     TooDeep,
-    /// It has more bytes than [`Limits::bytes`]: how many, and the limit.
+    /// It has more bytes than [`JsonLimits::bytes`]: how many, and the limit.
     TooLong(usize, usize),
-    /// It has more values than [`Limits::values`].
+    /// It has more values than [`JsonLimits::values`].
     TooManyValues(usize),
-    /// It has a string or number of more bytes than [`Limits::token_bytes`].
+    /// It has a string or number of more bytes than [`JsonLimits::token_bytes`].
     LongToken(usize),
 }
 
@@ -72,24 +72,24 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 impl JsonError {
-    /// Whether the text is larger than what is read, be it JSON or not.
+    /// Whether a limit was exceeded, so that the text may be JSON or not.
     #[must_use]
     pub fn is_limit(self) -> bool {
         matches!(self, Self::TooLong(..) | Self::TooManyValues(_) | Self::LongToken(_))
     }
 }
 
-impl<'a> Json<'a> {
+impl<'a> JsonValue<'a> {
     /// Reads one JSON value.
     ///
     /// # Errors
     /// See [`JsonError`].
     pub fn read(
         text: &'a str,
-        limits: Limits,
+        limits: JsonLimits,
         check_interrupts: &dyn Fn(),
     ) -> Result<Self, JsonError> {
-        let mut reader = Reader::new(text, limits, check_interrupts)?;
+        let mut reader = JsonReader::new(text, limits, check_interrupts)?;
         let json = reader.value()?;
         reader.finish()?;
         Ok(json)
@@ -97,34 +97,34 @@ impl<'a> Json<'a> {
 }
 
 /// The value as JSON text, for messages.
-impl fmt::Display for Json<'_> {
+impl fmt::Display for JsonValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Json::Null => f.write_str("null"),
-            Json::Bool(b) => write!(f, "{b}"),
-            Json::Number(number) => f.write_str(&cut(number.0)),
-            Json::String(s) => f.write_str(&shown(s)),
-            Json::Array(_) => f.write_str("an array"),
-            Json::Object(_) => f.write_str("an object"),
+            JsonValue::Null => f.write_str("null"),
+            JsonValue::Bool(b) => write!(f, "{b}"),
+            JsonValue::Number(number) => f.write_str(&cut(number.0)),
+            JsonValue::String(s) => f.write_str(&quoted(s)),
+            JsonValue::Array(_) => f.write_str("an array"),
+            JsonValue::Object(_) => f.write_str("an object"),
         }
     }
 }
 
 /// The most characters of a text that messages show.
-const SHOWN: usize = 64;
+const QUOTED_CHARS: usize = 64;
 
-/// A text in quotes for messages, cut where it gets long.
+/// A text in quotes for messages, shortened where it is long.
 #[must_use]
-pub fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }
 }
 
 fn cut(text: &str) -> Cow<'_, str> {
-    match text.get(..SHOWN) {
-        Some(start) if text.len() > SHOWN => Cow::Owned(format!("{start}…")),
+    match text.get(..QUOTED_CHARS) {
+        Some(start) if text.len() > QUOTED_CHARS => Cow::Owned(format!("{start}…")),
         _ => Cow::Borrowed(text),
     }
 }
@@ -146,7 +146,7 @@ impl<'a> Number<'a> {
         self.0.parse().ok().filter(|_| self.0 != "-0")
     }
 
-    /// The integer, however it was written: 17, 17.0 and 1.7e1 are one.
+    /// The integer, however it was written: 17, 17.0 and 1.7e1 are the same.
     #[must_use]
     pub fn integer(self) -> Option<i64> {
         self.written_integer().or_else(|| Decimal::of(self.0).integer())
@@ -158,9 +158,9 @@ impl<'a> Number<'a> {
         self.0.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// The binary32 of which this is the shortest text, or the shortest text of the same number as
-    /// a binary64: with or without an exponent and zeros at the ends, but with the same digits.
-    /// Where two shortest texts are equally near, either is.
+    /// The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64: with or
+    /// without an exponent and zeros at the ends, but with the same digits. Where two shortest texts are equally near,
+    /// both are accepted.
     #[must_use]
     pub fn binary32(self) -> Option<f32> {
         let number: f32 = self.0.parse().ok().filter(|number: &f32| number.is_finite())?;
@@ -168,7 +168,7 @@ impl<'a> Number<'a> {
         let mut left = &mut buffer[..];
         serde_json::to_writer(&mut left, &number).ok()?;
         let length = 32 - left.len();
-        // What exports say themselves.
+        // The text that exports have themselves.
         if self.0.as_bytes() == &buffer[..length] {
             return Some(number);
         }
@@ -246,32 +246,40 @@ impl PartialEq for Decimal<'_> {
     }
 }
 
-/// Reads a text value by value, so that what is not wanted is never held.
-pub struct Reader<'a, 'c> {
+/// Reads a text value by value, without holding values that are not needed.
+pub struct JsonReader<'a, 'c> {
     text: &'a str,
     at: usize,
     depth: u32,
     values_left: usize,
-    limits: Limits,
+    limits: JsonLimits,
     checked_at: usize,
     check_interrupts: &'c dyn Fn(),
 }
 
-impl<'a, 'c> Reader<'a, 'c> {
+impl<'a, 'c> JsonReader<'a, 'c> {
     /// A reader at the beginning of a text.
     ///
     /// # Errors
     /// [`JsonError::TooLong`]
     pub fn new(
         text: &'a str,
-        limits: Limits,
+        limits: JsonLimits,
         check_interrupts: &'c dyn Fn(),
     ) -> Result<Self, JsonError> {
         if text.len() > limits.bytes {
             return Err(JsonError::TooLong(text.len(), limits.bytes));
         }
         let values_left = limits.values;
-        Ok(Reader { text, at: 0, depth: 0, values_left, limits, checked_at: 0, check_interrupts })
+        Ok(JsonReader {
+            text,
+            at: 0,
+            depth: 0,
+            values_left,
+            limits,
+            checked_at: 0,
+            check_interrupts,
+        })
     }
 
     /// Whether the next value is an array.
@@ -288,31 +296,31 @@ impl<'a, 'c> Reader<'a, 'c> {
     ///
     /// # Errors
     /// See [`JsonError`].
-    pub fn value(&mut self) -> Result<Json<'a>, JsonError> {
+    pub fn value(&mut self) -> Result<JsonValue<'a>, JsonError> {
         if self.at_array() {
             let mut items = Vec::new();
             self.array(|reader| {
                 items.push(reader.value()?);
                 Ok::<_, JsonError>(())
             })?;
-            Ok(Json::Array(items))
+            Ok(JsonValue::Array(items))
         } else if self.at_object() {
             let mut entries = Vec::new();
             self.object(|reader, key| {
                 entries.push((key, reader.value()?));
                 Ok::<_, JsonError>(())
             })?;
-            Ok(Json::Object(entries))
+            Ok(JsonValue::Object(entries))
         } else {
             self.scalar()
         }
     }
 
-    /// [`Reader::value`] of no more than so many values.
+    /// [`JsonReader::value`] with a limit on the number of values in it.
     ///
     /// # Errors
     /// See [`JsonError`].
-    pub fn value_within(&mut self, values: usize) -> Result<Json<'a>, JsonError> {
+    pub fn value_within(&mut self, values: usize) -> Result<JsonValue<'a>, JsonError> {
         let left = self.values_left;
         self.values_left = left.min(values);
         let before = self.values_left;
@@ -324,7 +332,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         value
     }
 
-    /// Goes past the next value.
+    /// Skips the next value.
     ///
     /// # Errors
     /// See [`JsonError`].
@@ -347,19 +355,10 @@ impl<'a, 'c> Reader<'a, 'c> {
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.open(b'[')?;
-        if self.peek() != Some(b']') {
-            loop {
-                item(self)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b']') => break,
-                    Some(_) => return Err(self.syntax("expected `,` or `]`").into()),
-                    None => return Err(self.syntax("EOF while parsing a list").into()),
-                }
-                if self.peek() == Some(b']') {
-                    return Err(self.syntax("trailing comma").into());
-                }
-            }
+        let mut more = self.peek() != Some(b']');
+        while more {
+            item(self)?;
+            more = self.has_more(b']', "expected `,` or `]`", "EOF while parsing a list")?;
         }
         self.close();
         Ok(())
@@ -373,32 +372,43 @@ impl<'a, 'c> Reader<'a, 'c> {
         &mut self,
         mut entry: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
     ) -> Result<(), E> {
+        const EOF: &str = "EOF while parsing an object";
         self.open(b'{')?;
-        if self.peek() != Some(b'}') {
-            loop {
-                match self.peek() {
-                    Some(b'"') => {}
-                    Some(b'}') => return Err(self.syntax("trailing comma").into()),
-                    Some(_) => return Err(self.syntax("key must be a string").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
-                let key = self.string()?;
-                match self.peek() {
-                    Some(b':') => self.at += 1,
-                    Some(_) => return Err(self.syntax("expected `:`").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
-                entry(self, key)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b'}') => break,
-                    Some(_) => return Err(self.syntax("expected `,` or `}`").into()),
-                    None => return Err(self.syntax("EOF while parsing an object").into()),
-                }
+        let mut more = self.peek() != Some(b'}');
+        while more {
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("key must be a string", EOF).into());
             }
+            let key = self.string()?;
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected("expected `:`", EOF).into());
+            }
+            self.at += 1;
+            entry(self, key)?;
+            more = self.has_more(b'}', "expected `,` or `}`", EOF)?;
         }
         self.close();
         Ok(())
+    }
+
+    /// Whether a comma and another item follow, or the bracket that closes the list.
+    fn has_more(
+        &mut self,
+        close: u8,
+        expected: &'static str,
+        at_end: &'static str,
+    ) -> Result<bool, JsonError> {
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                if self.peek() == Some(close) {
+                    return Err(self.syntax("trailing comma"));
+                }
+                Ok(true)
+            }
+            Some(byte) if byte == close => Ok(false),
+            _ => Err(self.unexpected(expected, at_end)),
+        }
     }
 
     /// Ends the text: nothing but white space is left.
@@ -416,8 +426,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         self.count()?;
         match self.peek() {
             Some(byte) if byte == bracket => {}
-            Some(_) => return Err(self.syntax("expected value")),
-            None => return Err(self.syntax("EOF while parsing a value")),
+            _ => return Err(self.unexpected("expected value", "EOF while parsing a value")),
         }
         if self.depth == MAX_DEPTH {
             return Err(JsonError::TooDeep);
@@ -438,25 +447,23 @@ impl<'a, 'c> Reader<'a, 'c> {
         Ok(())
     }
 
-    fn scalar(&mut self) -> Result<Json<'a>, JsonError> {
+    fn scalar(&mut self) -> Result<JsonValue<'a>, JsonError> {
         self.count()?;
         match self.peek() {
-            Some(b'"') => self.string().map(Json::String),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Json::Number),
-            Some(b'n') => self.name("null", Json::Null),
-            Some(b't') => self.name("true", Json::Bool(true)),
-            Some(b'f') => self.name("false", Json::Bool(false)),
-            Some(_) => Err(self.syntax("expected value")),
-            None => Err(self.syntax("EOF while parsing a value")),
+            Some(b'"') => self.string().map(JsonValue::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(JsonValue::Number),
+            Some(b'n') => self.name("null", JsonValue::Null),
+            Some(b't') => self.name("true", JsonValue::Bool(true)),
+            Some(b'f') => self.name("false", JsonValue::Bool(false)),
+            _ => Err(self.unexpected("expected value", "EOF while parsing a value")),
         }
     }
 
-    fn name(&mut self, name: &str, value: Json<'a>) -> Result<Json<'a>, JsonError> {
+    fn name(&mut self, name: &str, value: JsonValue<'a>) -> Result<JsonValue<'a>, JsonError> {
         for byte in name.bytes() {
             match self.byte() {
                 Some(found) if found == byte => self.at += 1,
-                Some(_) => return Err(self.syntax("expected ident")),
-                None => return Err(self.syntax("EOF while parsing a value")),
+                _ => return Err(self.unexpected("expected ident", "EOF while parsing a value")),
             }
         }
         Ok(value)
@@ -500,14 +507,13 @@ impl<'a, 'c> Reader<'a, 'c> {
                 return Err(JsonError::LongToken(self.limits.token_bytes));
             }
         }
-        match (self.at > first, self.byte()) {
-            (true, _) => Ok(()),
-            (false, Some(_)) => Err(self.syntax("invalid number")),
-            (false, None) => Err(self.syntax("EOF while parsing a value")),
+        if self.at == first {
+            return Err(self.unexpected("invalid number", "EOF while parsing a value"));
         }
+        Ok(())
     }
 
-    /// The string at whose quotation mark the reader is.
+    /// The string that begins here.
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
         let start = self.at;
@@ -524,12 +530,10 @@ impl<'a, 'c> Reader<'a, 'c> {
                     text.push(self.escaped()?);
                     piece = self.at;
                 }
-                Some(_) => {
-                    return Err(self.syntax(
-                        "control character (\\u0000-\\u001F) found while parsing a string",
-                    ));
+                _ => {
+                    let what = "control character (\\u0000-\\u001F) found while parsing a string";
+                    return Err(self.unexpected(what, "EOF while parsing a string"));
                 }
-                None => return Err(self.syntax("EOF while parsing a string")),
             }
         }
         let last = &self.text[piece..self.at];
@@ -543,7 +547,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         })
     }
 
-    /// Goes to the next byte of a string that does not stand for itself.
+    /// Skips to the next byte of a string that is special.
     fn skip_plain(&mut self, start: usize) -> Result<(), JsonError> {
         let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..=0x1f);
         loop {
@@ -561,7 +565,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         }
     }
 
-    /// The character that an escape stands for, from behind its `\`.
+    /// The character of an escape, read after its `\`.
     fn escaped(&mut self) -> Result<char, JsonError> {
         let escape = self.byte();
         let character = match escape {
@@ -575,8 +579,7 @@ impl<'a, 'c> Reader<'a, 'c> {
                 self.at += 1;
                 return self.escaped_unit();
             }
-            Some(_) => return Err(self.syntax("invalid escape")),
-            None => return Err(self.syntax("EOF while parsing a string")),
+            _ => return Err(self.unexpected("invalid escape", "EOF while parsing a string")),
         };
         self.at += 1;
         Ok(character)
@@ -614,7 +617,7 @@ impl<'a, 'c> Reader<'a, 'c> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.progress();
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -631,7 +634,12 @@ impl<'a, 'c> Reader<'a, 'c> {
         }
     }
 
-    /// What is wrong with the byte here.
+    /// A syntax error at the byte here, or at the end of the text.
+    fn unexpected(&self, what: &'static str, at_end: &'static str) -> JsonError {
+        self.syntax(if self.byte().is_some() { what } else { at_end })
+    }
+
+    /// A syntax error at the byte here.
     fn syntax(&self, what: &'static str) -> JsonError {
         let read = &self.text.as_bytes()[..self.text.len().min(self.at + 1)];
         let interrupts = Interrupts::new(self.check_interrupts);
@@ -651,40 +659,44 @@ impl<'a, 'c> Reader<'a, 'c> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
+    const LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
 
-    fn read(text: &str) -> Result<Json<'_>, JsonError> {
-        Json::read(text, LIMITS, &|| {})
+    fn read(text: &str) -> Result<JsonValue<'_>, JsonError> {
+        JsonValue::read(text, LIMITS, &|| {})
     }
 
     #[test]
     fn duplicates_order_and_number_spelling_survive() {
-        let Json::Object(entries) = read(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
+        let JsonValue::Object(entries) = read(r#"{"b":1,"a":1.0,"b":1e2}"#).unwrap() else {
             panic!("an object was written");
         };
         let expected = [("b", "1"), ("a", "1.0"), ("b", "1e2")];
-        let expected = expected.map(|(key, number)| (key.into(), Json::Number(Number(number))));
+        let expected =
+            expected.map(|(key, number)| (key.into(), JsonValue::Number(Number(number))));
         assert_eq!(entries, expected);
     }
 
     #[test]
     fn each_limit_is_kept() {
-        let within = |text, limits| Json::read(text, limits, &|| {}).err();
+        let within = |text, limits| JsonValue::read(text, limits, &|| {}).err();
         let text = r#"["12345",12345,[]]"#;
-        let exact = Limits { bytes: text.len(), values: 4, token_bytes: 5 };
+        let exact = JsonLimits { bytes: text.len(), values: 4, token_bytes: 5 };
         assert_eq!(within(text, exact), None);
-        let error = within(text, Limits { bytes: 17, ..exact });
+        let error = within(text, JsonLimits { bytes: 17, ..exact });
         assert_eq!(error, Some(JsonError::TooLong(18, 17)));
-        assert_eq!(within(text, Limits { values: 3, ..exact }), Some(JsonError::TooManyValues(3)));
+        assert_eq!(
+            within(text, JsonLimits { values: 3, ..exact }),
+            Some(JsonError::TooManyValues(3))
+        );
         for text in [r#""12345""#, "12345", "1.234", "123e5", r#""\u0061""#, r#"{"12345":1}"#] {
-            let error = within(text, Limits { token_bytes: 4, ..exact });
+            let error = within(text, JsonLimits { token_bytes: 4, ..exact });
             assert_eq!(error, Some(JsonError::LongToken(4)), "{text}");
         }
     }
 
     #[test]
     fn a_value_within_a_text_has_a_limit_of_its_own() {
-        let mut reader = Reader::new("[[1,2],[1,2,3],4]", LIMITS, &|| {}).unwrap();
+        let mut reader = JsonReader::new("[[1,2],[1,2,3],4]", LIMITS, &|| {}).unwrap();
         let mut sizes = Vec::new();
         let read = reader.array(|reader| {
             sizes.push(reader.value_within(3).is_ok());
@@ -700,7 +712,7 @@ mod tests {
         for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
             assert_eq!(read(&open.repeat(100_000)), Err(JsonError::TooDeep), "{open}");
         }
-        let mut reader = Reader::new("[[[[", Limits { ..LIMITS }, &|| {}).unwrap();
+        let mut reader = JsonReader::new("[[[[", JsonLimits { ..LIMITS }, &|| {}).unwrap();
         reader.depth = MAX_DEPTH - 1;
         assert_eq!(reader.skip(), Err(JsonError::TooDeep));
     }
@@ -708,7 +720,7 @@ mod tests {
     #[test]
     fn strings_are_unescaped() {
         let text = r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0000z""#;
-        assert_eq!(read(text), Ok(Json::String("a\"\\/\u{8}\u{c}\n\r\té😀\0z".into())));
+        assert_eq!(read(text), Ok(JsonValue::String("a\"\\/\u{8}\u{c}\n\r\té😀\0z".into())));
         for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0061""#, r#""\ud800\n""#] {
             assert!(matches!(read(text), Err(JsonError::Syntax(..))), "{text}");
         }

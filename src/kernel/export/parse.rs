@@ -1,32 +1,33 @@
-//! An export from outside, read by value: white space, key order and the spelling of numbers are
-//! free, as JavaScript and jsonb rewrite them; keys are exact and unique.
+//! A reader of exports from outside. White space, key order and the spelling of numbers are free, as JavaScript and
+//! jsonb rewrite them; every key must be there, once, and no other.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use uuid::Uuid;
 
 use crate::export::canonical::is_lower_hex;
-use crate::export::json::{Json, JsonError, Limits, Number, Reader, shown};
+use crate::export::json::{JsonError, JsonLimits, JsonReader, JsonValue, Number, quoted};
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
 use crate::interrupts::Interrupts;
 use crate::policy::SlicePolicy;
-use crate::trust::attestation::{ATTESTED, Attestation, UNCOMMITTED};
+use crate::trust::attestation::{Attestation, Status};
 
 /// The longest export that is read, in bytes.
 pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A full slice's turns and half a million edges; no text of a turn is as long as a token may be.
-const EXPORT_LIMITS: Limits =
-    Limits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
+/// Enough for the turns of the largest slice and half a million edges. No text of a turn is as long as a token may be.
+const EXPORT_LIMITS: JsonLimits =
+    JsonLimits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
 
 /// The most values of a turn, an edge or any other entry of an export.
 const ENTRY_MAX_VALUES: usize = 64;
 
-/// An export as somebody gave it: well-formed, nothing checked.
+/// A well-formed export, in which nothing was checked.
 #[derive(Clone, Debug)]
 pub struct ParsedExport {
-    /// Where the slice says it was taken.
+    /// Where the slice was taken, as the export says.
     pub anchor: TurnId,
     /// In the order given.
     pub turns: Vec<Turn>,
@@ -44,11 +45,11 @@ pub struct ParsedExport {
     pub graph_snapshot_hash: String,
     /// 32 lower-case hex digits.
     pub admissibility_token: Option<String>,
-    /// The attestation and the policy in it.
-    pub attestation: Option<(Attestation, SlicePolicy)>,
+    /// The claim that covers the whole export.
+    pub attestation: Option<Attestation>,
 }
 
-/// Why a text is no export: what is wrong, and where.
+/// Why a text is not an export: what is wrong, and with which key.
 pub type ParseError = String;
 
 impl From<JsonError> for ParseError {
@@ -58,7 +59,7 @@ impl From<JsonError> for ParseError {
 }
 
 impl ParsedExport {
-    /// Reads an export, entry by entry: nothing is held but what it says.
+    /// Reads an export entry by entry, without holding its JSON.
     ///
     /// # Errors
     /// A sentence that names the key.
@@ -69,12 +70,13 @@ impl ParsedExport {
                 text.len()
             ));
         }
-        let mut reader = Reader::new(text, EXPORT_LIMITS, check_interrupts)?;
+        let mut reader = JsonReader::new(text, EXPORT_LIMITS, check_interrupts)?;
         if !reader.at_object() {
-            let json = if reader.at_array() { Json::Array(Vec::new()) } else { reader.value()? };
+            let json =
+                if reader.at_array() { JsonValue::Array(Vec::new()) } else { reader.value()? };
             return Err(format!("export must be an object, not {json}"));
         }
-        let mut object = Object { what: "export", entries: Vec::new() };
+        let mut object = Object::empty("export");
         let (mut turns, mut edges) = (Vec::new(), Vec::new());
         reader.object(|reader, key| {
             let value = match key.as_ref() {
@@ -86,7 +88,8 @@ impl ParsedExport {
         })?;
         reader.finish()?;
         for key in ["turns", "edges"] {
-            object.read(key, "an array", |json| matches!(json, Json::Array(_)).then_some(()))?;
+            object
+                .read(key, "an array", |json| matches!(json, JsonValue::Array(_)).then_some(()))?;
         }
         let export = ParsedExport {
             anchor: object.id("anchor_turn_id")?,
@@ -99,7 +102,7 @@ impl ParsedExport {
             graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
             admissibility_token: object.optional_hex("admissibility_token", 32)?,
             attestation: match object.take("attestation")? {
-                Json::Null => None,
+                JsonValue::Null => None,
                 json => Some(attestation(json)?),
             },
         };
@@ -107,8 +110,8 @@ impl ParsedExport {
         Ok(export)
     }
 
-    /// Reads an export that is whole: turns and edges in their order, the anchor and both ends of
-    /// every edge among the turns. Nothing else is checked.
+    /// Reads an export and checks that turns and edges are in order, and that the anchor and both ends of every edge
+    /// are among the turns. Nothing else is checked.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
@@ -151,12 +154,12 @@ impl ParsedExport {
     }
 }
 
-/// Reads an array's items one by one; in their place an empty array is left.
+/// Reads the items of an array one by one, and returns an empty array in its place.
 fn items<'a, T>(
-    reader: &mut Reader<'a, '_>,
+    reader: &mut JsonReader<'a, '_>,
     items: &mut Vec<T>,
-    item: impl Fn(Json<'_>) -> Result<T, ParseError>,
-) -> Result<Json<'a>, ParseError> {
+    item: impl Fn(JsonValue<'_>) -> Result<T, ParseError>,
+) -> Result<JsonValue<'a>, ParseError> {
     if !reader.at_array() {
         return Ok(reader.value_within(ENTRY_MAX_VALUES)?);
     }
@@ -164,16 +167,16 @@ fn items<'a, T>(
         items.push(item(reader.value_within(ENTRY_MAX_VALUES)?)?);
         Ok::<_, ParseError>(())
     })?;
-    Ok(Json::Array(Vec::new()))
+    Ok(JsonValue::Array(Vec::new()))
 }
 
-fn turn(json: Json<'_>) -> Result<Turn, ParseError> {
+fn turn(json: JsonValue<'_>) -> Result<Turn, ParseError> {
     let mut object = Object::new("turn", json)?;
     let turn = Turn {
         id: object.id("id")?,
         session_id: object.string("session_id")?,
-        role: object.named("role", |name| Role::ALL.iter().find(|role| role.name() == name))?,
-        phase: object.named("phase", |name| Phase::ALL.iter().find(|p| p.name() == name))?,
+        role: object.named("role", Role::from_name)?,
+        phase: object.named("phase", Phase::from_name)?,
         salience: object.binary32("salience")?,
         trajectory_depth: object.count("trajectory_depth")?,
         trajectory_sibling_order: object.count("trajectory_sibling_order")?,
@@ -187,98 +190,139 @@ fn turn(json: Json<'_>) -> Result<Turn, ParseError> {
     Ok(turn)
 }
 
-fn edge(json: Json<'_>) -> Result<Edge, ParseError> {
+fn edge(json: JsonValue<'_>) -> Result<Edge, ParseError> {
     let mut object = Object::new("edge", json)?;
     let edge = Edge {
         parent: object.id("parent")?,
         child: object.id("child")?,
-        edge_type: object
-            .named("edge_type", |name| EdgeType::ALL.iter().find(|t| t.name() == name))?,
+        edge_type: object.named("edge_type", EdgeType::from_name)?,
     };
     object.finish()?;
     Ok(edge)
 }
 
-pub(crate) fn attestation(json: Json<'_>) -> Result<(Attestation, SlicePolicy), ParseError> {
+pub(crate) fn attestation(json: JsonValue<'_>) -> Result<Attestation, ParseError> {
     let mut object = Object::new("attestation", json)?;
-    let policy = SlicePolicy::from_quantized(object.take("policy")?)
-        .map_err(|error| format!("attestation.policy: {error}"))?;
     let attestation = Attestation {
         v: object.count("v")?,
         kid: object.string("kid")?,
         digest: object.hex("digest", 64)?,
         graph: object.string("graph")?,
-        policy: policy.quantized(),
+        policy: SlicePolicy::from_quantized(object.take("policy")?)
+            .map_err(|error| format!("attestation.policy: {error}"))?,
         role: object.string("role")?,
         rls: object.boolean("rls")?,
-        status: object
-            .named("status", |name| [ATTESTED, UNCOMMITTED].iter().find(|s| **s == name))?,
+        status: object.named("status", Status::from_name)?,
         token: object.optional_string("token")?,
     };
     object.finish()?;
-    Ok((attestation, policy))
+    Ok(attestation)
 }
 
-/// An object whose keys are taken out one by one.
+/// An object with exactly the keys that are taken out of it, each once.
 pub(crate) struct Object<'a> {
+    /// What the object is, for messages.
     what: &'static str,
-    entries: Vec<(Cow<'a, str>, Json<'a>)>,
+    /// The prefix of its keys in messages, where it is nested in the object of that name.
+    path: String,
+    entries: Vec<(Cow<'a, str>, JsonValue<'a>)>,
 }
 
 impl<'a> Object<'a> {
-    pub(crate) fn new(what: &'static str, json: Json<'a>) -> Result<Self, ParseError> {
-        let Json::Object(list) = json else {
-            return Err(format!("{what} must be an object, not {json}"));
-        };
-        let mut object = Object { what, entries: Vec::with_capacity(list.len()) };
-        list.into_iter().try_for_each(|(key, value)| object.add(key, value))?;
-        Ok(object)
+    pub(crate) fn new(what: &'static str, json: JsonValue<'a>) -> Result<Self, ParseError> {
+        match json {
+            JsonValue::Object(entries) => Object::empty(what).with(entries),
+            json => Err(format!("{what} must be an object, not {json}")),
+        }
     }
 
-    fn add(&mut self, key: Cow<'a, str>, value: Json<'a>) -> Result<(), ParseError> {
-        let Object { what, entries } = self;
-        if entries.iter().any(|(other, _)| *other == key) {
-            return Err(format!("{what} has the key {} twice", shown(&key)));
+    fn empty(what: &'static str) -> Self {
+        Object { what, path: String::new(), entries: Vec::new() }
+    }
+
+    fn with(mut self, entries: Vec<(Cow<'a, str>, JsonValue<'a>)>) -> Result<Self, ParseError> {
+        self.entries.reserve_exact(entries.len().min(ENTRY_MAX_VALUES));
+        entries.into_iter().try_for_each(|(key, value)| self.add(key, value))?;
+        Ok(self)
+    }
+
+    fn add(&mut self, key: Cow<'a, str>, value: JsonValue<'a>) -> Result<(), ParseError> {
+        if self.has(&key) {
+            return Err(format!("{} key {} is given twice", self.what, self.quoted(&key)));
         }
-        // More than any object has; a text from outside may have millions.
-        if entries.len() == ENTRY_MAX_VALUES {
-            return Err(format!("{what} has no key {}", shown(&key)));
+        // No object has so many keys; a text from outside may have millions.
+        if self.entries.len() == ENTRY_MAX_VALUES {
+            return Err(self.unknown(&key));
         }
-        entries.push((key, value));
+        self.entries.push((key, value));
         Ok(())
     }
 
-    pub(crate) fn take(&mut self, key: &str) -> Result<Json<'a>, ParseError> {
+    /// A key as messages name it.
+    fn quoted(&self, key: &str) -> String {
+        quoted(&format!("{}{key}", self.path))
+    }
+
+    fn unknown(&self, key: &str) -> ParseError {
+        format!("{} has no key {}", self.what, self.quoted(key))
+    }
+
+    /// Whether the key is given, and was not taken yet.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|(name, _)| name == key)
+    }
+
+    pub(crate) fn take(&mut self, key: &str) -> Result<JsonValue<'a>, ParseError> {
         let place = self.entries.iter().position(|(name, _)| name == key);
-        let place = place.ok_or_else(|| format!("{}.{key} is missing", self.what))?;
+        let place = place.ok_or_else(|| format!("{}.{}{key} is missing", self.what, self.path))?;
         Ok(self.entries.swap_remove(place).1)
     }
 
+    /// Refuses keys that were not taken.
     pub(crate) fn finish(self) -> Result<(), ParseError> {
         match self.entries.iter().map(|(key, _)| key).min() {
-            Some(key) => Err(format!("{} has no key {}", self.what, shown(key))),
+            Some(key) => Err(self.unknown(key)),
             None => Ok(()),
         }
     }
 
-    fn read<T>(
+    fn wrong(&self, key: &str, wanted: impl fmt::Display, json: &JsonValue<'_>) -> ParseError {
+        format!("{} key {} must be {wanted}, not {json}", self.what, self.quoted(key))
+    }
+
+    pub(crate) fn read<T>(
         &mut self,
         key: &str,
-        wanted: &str,
-        read: impl FnOnce(&Json<'a>) -> Option<T>,
+        wanted: impl fmt::Display,
+        read: impl FnOnce(&JsonValue<'a>) -> Option<T>,
     ) -> Result<T, ParseError> {
         let json = self.take(key)?;
-        read(&json).ok_or_else(|| format!("{}.{key} must be {wanted}, not {json}", self.what))
+        read(&json).ok_or_else(|| self.wrong(key, wanted, &json))
+    }
+
+    /// A nested object. Messages name its keys with this key as prefix.
+    pub(crate) fn nested(
+        &mut self,
+        key: &str,
+        wanted: impl fmt::Display,
+    ) -> Result<Self, ParseError> {
+        match self.take(key)? {
+            JsonValue::Object(entries) => {
+                let path = format!("{}{key}.", self.path);
+                Object { path, ..Object::empty(self.what) }.with(entries)
+            }
+            json => Err(self.wrong(key, wanted, &json)),
+        }
     }
 
     pub(crate) fn list<T>(
         &mut self,
         key: &str,
-        item: impl FnMut(Json<'a>) -> Result<T, ParseError>,
+        item: impl FnMut(JsonValue<'a>) -> Result<T, ParseError>,
     ) -> Result<Vec<T>, ParseError> {
         match self.take(key)? {
-            Json::Array(items) => items.into_iter().map(item).collect(),
-            json => Err(format!("{}.{key} must be an array, not {json}", self.what)),
+            JsonValue::Array(items) => items.into_iter().map(item).collect(),
+            json => Err(self.wrong(key, "an array", &json)),
         }
     }
 
@@ -288,13 +332,13 @@ impl<'a> Object<'a> {
 
     pub(crate) fn optional_string(&mut self, key: &str) -> Result<Option<String>, ParseError> {
         self.read(key, "a string or null", |json| match json {
-            Json::Null => Some(None),
+            JsonValue::Null => Some(None),
             json => string(json).map(|text| Some(text.to_owned())),
         })
     }
 
     pub(crate) fn hex(&mut self, key: &str, length: usize) -> Result<String, ParseError> {
-        self.read(key, &format!("{length} lower-case hex digits"), |json| hex(json, length))
+        self.read(key, format_args!("{length} lower-case hex digits"), |json| hex(json, length))
     }
 
     pub(crate) fn optional_hex(
@@ -302,8 +346,8 @@ impl<'a> Object<'a> {
         key: &str,
         length: usize,
     ) -> Result<Option<String>, ParseError> {
-        self.read(key, &format!("{length} lower-case hex digits"), |json| match json {
-            Json::Null => Some(None),
+        self.read(key, format_args!("{length} lower-case hex digits"), |json| match json {
+            JsonValue::Null => Some(None),
             json => hex(json, length).map(Some),
         })
     }
@@ -314,17 +358,17 @@ impl<'a> Object<'a> {
 
     pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, ParseError> {
         self.read(key, "true or false", |json| match json {
-            Json::Bool(value) => Some(*value),
+            JsonValue::Bool(value) => Some(*value),
             _ => None,
         })
     }
 
-    pub(crate) fn named<T: Copy + 'static>(
+    pub(crate) fn named<T>(
         &mut self,
         key: &str,
-        find: impl FnOnce(&str) -> Option<&'static T>,
+        from_name: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, ParseError> {
-        self.read(key, "one of its names", |json| string(json).and_then(find).copied())
+        self.read(key, "one of its names", |json| string(json).and_then(from_name))
     }
 
     fn integer(&mut self, key: &str) -> Result<i64, ParseError> {
@@ -341,7 +385,7 @@ impl<'a> Object<'a> {
 
     pub(crate) fn optional_binary32(&mut self, key: &str) -> Result<Option<f32>, ParseError> {
         self.read(key, "a binary32 number or null", |json| match json {
-            Json::Null => Some(None),
+            JsonValue::Null => Some(None),
             json => number(json)?.binary32().map(Some),
         })
     }
@@ -351,32 +395,32 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn null(&mut self, key: &str) -> Result<(), ParseError> {
-        self.read(key, "null", |json| (*json == Json::Null).then_some(()))
+        self.read(key, "null", |json| (*json == JsonValue::Null).then_some(()))
     }
 }
 
 /// A string that PostgreSQL can hold: without NUL.
-pub(crate) fn string<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+pub(crate) fn string<'j>(json: &'j JsonValue<'_>) -> Option<&'j str> {
     match json {
-        Json::String(text) if !text.contains('\0') => Some(text),
+        JsonValue::String(text) if !text.contains('\0') => Some(text),
         _ => None,
     }
 }
 
-/// The one spelling that exports have.
+/// A UUID in the only spelling that exports have.
 pub(crate) fn canonical_uuid(text: &str) -> Option<TurnId> {
     let id = Uuid::try_parse(text).ok()?;
     let mut buffer = Uuid::encode_buffer();
     (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)
 }
 
-fn hex(json: &Json<'_>, length: usize) -> Option<String> {
+fn hex(json: &JsonValue<'_>, length: usize) -> Option<String> {
     string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
 }
 
-fn number<'a>(json: &Json<'a>) -> Option<Number<'a>> {
+fn number<'a>(json: &JsonValue<'a>) -> Option<Number<'a>> {
     match json {
-        Json::Number(number) => Some(*number),
+        JsonValue::Number(number) => Some(*number),
         _ => None,
     }
 }

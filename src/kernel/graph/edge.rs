@@ -1,46 +1,26 @@
 //! Edges: directed, typed, ordered by (parent, child, type).
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::graph::turn::TurnId;
+use crate::named_enum::named_enum;
 
-/// The kind of an edge; the declaration order is the sort order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EdgeType {
-    /// Direct continuation.
-    Reply,
-    /// Fork of the conversation.
-    Branch,
-    /// Pointer to an earlier turn.
-    Reference,
-    /// Anything else, also NULL and unknown names.
-    Default,
+named_enum! {
+    /// The kind of an edge; the declaration order is the sort order.
+    EdgeType, default Default {
+        /// Direct continuation.
+        Reply = "reply",
+        /// Fork of the conversation.
+        Branch = "branch",
+        /// Pointer to an earlier turn.
+        Reference = "reference",
+        /// Anything else, also NULL and unknown names.
+        Default = "default",
+    }
 }
 
 impl EdgeType {
-    /// Every edge type, in order.
-    pub const ALL: [EdgeType; 4] =
-        [EdgeType::Reply, EdgeType::Branch, EdgeType::Reference, EdgeType::Default];
-
-    /// The type a stored name means; NULL and unknown names are [`EdgeType::Default`].
-    #[must_use]
-    pub fn from_stored(name: Option<&str>) -> Self {
-        let name = name.unwrap_or_default();
-        Self::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(name)).unwrap_or(Self::Default)
-    }
-
-    /// The name in exports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reply => "reply",
-            Self::Branch => "branch",
-            Self::Reference => "reference",
-            Self::Default => "default",
-        }
-    }
-
-    /// The name inside the bytes of a slice_id: every recorded slice_id was computed with it.
+    /// The name in the bytes that a slice_id is the hash of. Recorded slice_ids were computed with it.
     #[must_use]
     pub fn fingerprint_name(self) -> &'static str {
         match self {
@@ -49,12 +29,6 @@ impl EdgeType {
             Self::Reference => "Reference",
             Self::Default => "Default",
         }
-    }
-}
-
-impl Serialize for EdgeType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::export::canonical::{ArrayHasher, SCHEMA_VERSION, json_hash};
 use crate::graph::turn::TurnId;
 
-/// What a graph consists of. It says nothing of what turns contain, nor of the types of edges.
+/// Which turns and edges a graph has. It does not cover the contents of turns or the types of edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GraphSnapshot {
     /// The fingerprint of all that follows.
@@ -24,7 +24,7 @@ pub struct GraphSnapshot {
     pub edge_pair_hash: String,
 }
 
-/// Takes a snapshot row by row; only fingerprints are held.
+/// Makes a snapshot row by row, without holding the rows.
 #[derive(Default)]
 pub struct SnapshotBuilder {
     turn_ids: ArrayHasher,

@@ -1,12 +1,13 @@
 //! Turns, and how a stored row becomes one.
 //!
-//! Rows never raise: whatever a column holds, NULL and odd values take documented defaults, so
-//! that one bad row cannot take a conversation's memory away.
+//! A row never raises an error: NULL and odd values take documented defaults, so that one bad row does not make a
+//! conversation unusable.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::graph::content::{is_content_hash, sha256_hex};
+use crate::named_enum::named_enum;
 
 /// The identity of a turn; ordered by its bytes, which is the order of its text.
 pub type TurnId = Uuid;
@@ -19,46 +20,9 @@ const DEFAULT_COMPLEXITY: f32 = 1.0;
 
 /// Seconds from the Unix epoch to PostgreSQL's (2000-01-01).
 const POSTGRES_EPOCH_SECONDS: i64 = 946_684_800;
-/// What the two infinities of a timestamp mean in Unix seconds: the ends of PostgreSQL's range.
+/// The two infinities of a timestamp in Unix seconds: the ends of PostgreSQL's range.
 const CREATED_AT_INFINITY: i64 = 9_224_318_015_999;
 const CREATED_AT_MINUS_INFINITY: i64 = -210_866_803_200;
-
-macro_rules! named_enum {
-    ($(#[$doc:meta])* $name:ident, default $default:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$vdoc])* $variant),+ }
-
-        impl $name {
-            /// Every value, in declaration order.
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
-
-            /// The name in exports.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text),+ }
-            }
-
-            /// The value with this name, in any ASCII case.
-            #[must_use]
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.name().eq_ignore_ascii_case(name))
-            }
-
-            /// The value a stored name means; NULL and unknown names take the default.
-            #[must_use]
-            pub fn from_stored(name: Option<&str>) -> Self {
-                name.and_then(Self::from_name).unwrap_or($name::$default)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-    };
-}
 
 named_enum! {
     /// Who wrote a turn.

@@ -7,9 +7,9 @@ use foldhash::fast::RandomState;
 use crate::graph::turn::TurnId;
 use crate::interrupts::Interrupts;
 
-/// The most edges that are looked at. With [`MAX_TURNS`] it keeps what is held below 256 MiB.
+/// The most edges that are checked. With [`MAX_TURNS`] it keeps the memory below 256 MiB.
 pub const MAX_EDGES: usize = 5_000_000;
-/// The most turns at the ends of these edges: as many as a map of 2^22 places takes.
+/// The most turns at the ends of these edges: what a hash map of 2^22 buckets holds.
 pub const MAX_TURNS: usize = 3_670_016;
 
 /// The edges of a whole graph, ids replaced by small numbers.
@@ -67,8 +67,8 @@ fn peel(
     direction: impl Fn(&(u32, u32)) -> (u32, u32),
 ) -> Option<Vec<bool>> {
     let mut incoming = filled(0u32, turns)?;
-    // Counted, summed up to where each turn's targets end, then filled from behind: what was an end
-    // has moved to the beginning.
+    // A counting sort: the counts are summed up to the end of each turn's targets, and filling from the end leaves the
+    // start.
     let mut starts = filled(0u32, turns + 1)?;
     for (from, to) in edges.iter().map(&direction) {
         interrupts.item();
@@ -89,7 +89,7 @@ fn peel(
         targets[*start as usize] = to;
     }
     let mut stays = filled(true, turns)?;
-    // Each turn enters the list once, so it never grows past this.
+    // Each turn enters the list once, so it never grows beyond this.
     let mut free = filled(0u32, turns)?;
     free.clear();
     for (turn, count) in incoming.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::export::canonical::json_text;
-use crate::export::json::Json;
+use crate::export::json::JsonValue;
 use crate::export::parse::ParsedExport;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
@@ -36,7 +36,7 @@ pub enum Difference {
     EdgeNew(Edge),
 }
 
-/// A difference in what two exports say of the slice as a whole.
+/// A difference between two exports in a key of the slice as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadDifference {
     /// The key in exports; `policy.KEY` for a parameter of the attested policy.
@@ -47,8 +47,8 @@ pub struct HeadDifference {
     pub now: String,
 }
 
-/// The differences between two exports beside those of turns, edges and tokens. The parameters of
-/// the policies are compared where both exports are attested.
+/// The differences between two exports other than those of turns, edges and tokens. The parameters of the policies are
+/// compared where both exports are attested.
 #[must_use]
 pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDifference> {
     let mut pairs = vec![
@@ -56,8 +56,8 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
         ("policy_id".to_owned(), was.policy_id.clone(), now.policy_id.clone()),
         ("policy_params_hash".to_owned(), was.params_hash.clone(), now.params_hash.clone()),
     ];
-    if let (Some((_, was)), Some((_, now))) = (&was.attestation, &now.attestation) {
-        let both = parameters(was).into_iter().zip(parameters(now));
+    if let (Some(was), Some(now)) = (&was.attestation, &now.attestation) {
+        let both = parameters(&was.policy).into_iter().zip(parameters(&now.policy));
         pairs.extend(both.map(|((key, was), (_, now))| (format!("policy.{key}"), was, now)));
     }
     pairs.extend([
@@ -76,11 +76,11 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
 /// A policy's parameters by name, in the order of its canonical text.
 fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
     let text = policy.canonical_text();
-    let Ok(Json::Object(entries)) = Json::read(&text, POLICY_LIMITS, &|| {}) else {
+    let Ok(JsonValue::Object(entries)) = JsonValue::read(&text, POLICY_LIMITS, &|| {}) else {
         return Vec::new();
     };
-    let flatten = |(key, value): (Cow<'_, str>, Json<'_>)| match value {
-        Json::Object(weights) => weights
+    let flatten = |(key, value): (Cow<'_, str>, JsonValue<'_>)| match value {
+        JsonValue::Object(weights) => weights
             .into_iter()
             .map(|(name, value)| (format!("{key}.{name}"), value.to_string()))
             .collect(),
@@ -89,8 +89,8 @@ fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
     entries.into_iter().flat_map(flatten).collect()
 }
 
-/// Hands over the differences between two slices, given as turns and edges in export order: turns
-/// by id, then edges.
+/// Calls `visit` with the differences between two slices, given as turns and edges in export order: turns by id, then
+/// edges.
 pub fn differences(
     was: (&[&Turn], &[Edge]),
     now: (&[&Turn], &[Edge]),
@@ -127,7 +127,7 @@ pub fn differences(
     );
 }
 
-/// Walks two ascending lists side by side.
+/// Visits the items of two ascending lists in order, equal ones together.
 fn merge<'a, T, K: Ord>(
     mut a: &'a [T],
     mut b: &'a [T],
@@ -154,8 +154,8 @@ fn compare_turns(was: &Turn, now: &Turn, visit: &mut dyn FnMut(Difference)) {
                 visit(Difference::TurnField {
                     id: now.id,
                     field: stringify!($field),
-                    was: shown(&was.$field),
-                    now: shown(&now.$field),
+                    was: field_text(&was.$field),
+                    now: field_text(&now.$field),
                 });
             }
         )+};
@@ -176,7 +176,7 @@ fn compare_turns(was: &Turn, now: &Turn, visit: &mut dyn FnMut(Difference)) {
 }
 
 /// A value as exports write it, strings without their quotes.
-fn shown(value: &impl Serialize) -> String {
+fn field_text(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,
         _ => json_text(value),

@@ -1,7 +1,7 @@
 //! An export as a drawing: text for Graphviz and for Mermaid.
 //!
-//! An export can come from anywhere. Its free texts are cut short and escaped, so that they end no
-//! label and begin nothing that either program would obey.
+//! An export can come from anywhere. Its free texts are shortened and escaped, so that they cannot end a label nor
+//! begin a directive of either program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -56,7 +56,7 @@ fn label(turn: &Turn) -> Vec<String> {
     lines
 }
 
-/// A text as far as it is drawn.
+/// A text, shortened to what is drawn.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(TEXT_MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -64,12 +64,12 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The letters' size: 9 for salience 0 to 18 for salience 1. An export from outside may say more.
+/// The font size: 9 for salience 0 to 18 for salience 1. An export from outside may have a salience out of range.
 fn letters(turn: &Turn) -> f32 {
     9.0 + 9.0 * turn.salience.clamp(0.0, 1.0)
 }
 
-/// Characters that end a line, or turn the direction of what follows.
+/// Whether a character ends a line or changes the direction of the text after it.
 fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -145,7 +145,7 @@ pub fn mermaid(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
     let interrupts = Interrupts::new(check_interrupts);
     let mut text = String::from("flowchart TB\n");
     let _ = writeln!(text, "  subgraph slice[{}]", mermaid_lines(&caption(export)));
-    // Letters come in four sizes, each a class.
+    // There are four font sizes, each a class.
     let mut sizes: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (place, turn) in export.turns.iter().enumerate() {
         interrupts.item();

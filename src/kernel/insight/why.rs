@@ -8,21 +8,21 @@ use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
-use crate::slicing::slicer::{Limits, SliceError, observe, slice_observed};
+use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use crate::slicing::store::GraphStore;
 
-/// How much farther than its radius a policy is tried.
+/// By how much a larger radius is tried.
 pub const RADIUS_STEPS: u32 = 10;
 
-/// Why a turn is in a slice or not. Every change named here was tried, alone, and brings it in, unless the slice then
-/// fails for a turn that is stored more than once.
+/// Why a turn is in a slice or not. Every change of the policy named here was tried by itself and adds the turn to the
+/// slice, unless the slice then fails for a turn that is stored more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Because {
     /// It is the anchor.
     Anchor,
     /// It was selected.
-    Selected(Hit),
-    /// The budget was spent first.
+    Selected(Discovery),
+    /// The budget was used up before it was selected.
     Budget {
         /// The budget of the policy.
         max_nodes: usize,
@@ -36,32 +36,32 @@ pub enum Because {
         /// The smallest radius that reaches it.
         needed: u32,
     },
-    /// It is found as a sibling, and siblings are off.
+    /// It would be discovered as a sibling, and siblings are off.
     Siblings {
-        /// How many siblings were allowed for it to be found.
+        /// The limit of siblings with which it is selected.
         limit: usize,
     },
-    /// There is a way to it, and no one change brings it in.
+    /// It is connected with the anchor, and no single change adds it.
     NoOneChange,
-    /// No way leads to it.
+    /// It is not connected with the anchor.
     NotConnected,
-    /// No way was found as far as was searched.
+    /// No connection was found within the number of turns searched.
     NotFound {
         /// How many turns around each end were searched.
         within: u32,
     },
-    /// It does not exist, or is hidden.
+    /// It does not exist, or row security hides it.
     NoSuchTurn,
 }
 
-/// How a turn was reached.
+/// How a turn was discovered and selected.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct Discovery {
     /// Its place in the selection order, the anchor being 0.
     pub order: usize,
     /// Its distance and priority.
     pub rank: Rank,
-    /// What it is to the turn it was found from.
+    /// How it is related to the turn that it was discovered from.
     pub via: Via,
     /// That turn.
     pub from: TurnId,
@@ -72,7 +72,7 @@ pub struct Hit {
 pub struct Why {
     /// The reason.
     pub because: Because,
-    /// The way from the anchor to the turn: under the policy, or under the change that was tried.
+    /// The path from the anchor to the turn: with the policy, or with the change that was tried.
     pub path: Option<Vec<TurnId>>,
 }
 
@@ -84,12 +84,12 @@ impl Why {
     }
 }
 
-/// One sentence for people.
+/// One sentence.
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anchor => f.write_str("It is the anchor, which comes first in its own slice."),
-            Self::Selected(Hit { order, rank, via, from }) => write!(
+            Self::Selected(Discovery { order, rank, via, from }) => write!(
                 f,
                 "It was selected at step {order}, found as a {} of {from} at distance {} with \
                  priority {}.",
@@ -139,101 +139,156 @@ pub fn why<S: GraphStore>(
     most_nodes: u32,
     limits: Limits,
 ) -> Result<Why, SliceError<S::Error>> {
-    let mut search_as_asked = Search::new(turn, false);
-    slice_observed(store, policy, anchor, limits, &mut search_as_asked)?;
-    let mut search = |policy: &SlicePolicy, from: TurnId, to: TurnId| {
-        let mut search = Search::new(to, true);
-        observe(store, policy, from, limits, &mut search)?;
-        Ok::<_, SliceError<S::Error>>(search)
-    };
-    let answer = |because, path| Ok(Why { because, path });
-
+    let mut asked = TargetObserver::new(turn, false);
+    let mut slicer = Slicer::new(store, policy, limits);
+    slicer.slice_observed(anchor, &mut asked)?;
+    let fetched = slicer.into_fetched();
     if anchor == turn {
-        return answer(Because::Anchor, Some(vec![anchor]));
+        return Ok(Why { because: Because::Anchor, path: Some(vec![anchor]) });
     }
-    if let Some(hit) = search_as_asked.hit() {
-        return answer(Because::Selected(hit), search_as_asked.path());
+    if let Some(discovery) = asked.discovery() {
+        return Ok(Why { because: Because::Selected(discovery), path: asked.path() });
     }
-    match search(&policy.with_max_nodes(1), turn, turn) {
-        Err(SliceError::AnchorNotFound(_)) => return answer(Because::NoSuchTurn, None),
+    let mut expansions = Expansions { store, fetched, limits };
+    match expansions.search(&policy.with_max_nodes(1), turn, turn) {
+        Err(SliceError::AnchorNotFound(_)) => {
+            return Ok(Why { because: Because::NoSuchTurn, path: None });
+        }
         other => other?,
     };
-
-    // In the unbounded run its place says how large a budget must be.
-    if let Some(hit) = search(&policy.with_max_nodes(most_nodes), anchor, turn)?.hit() {
-        let needed = hit.order + 1;
-        let tried = search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
-        if tried.hit().is_some() {
-            let max_nodes = policy.max_nodes();
-            return answer(Because::Budget { max_nodes, needed }, tried.path());
-        }
+    match expansions.one_change(policy, anchor, turn, most_nodes)? {
+        Some(why) => Ok(why),
+        None => expansions.connection(policy, anchor, turn, most_nodes),
     }
-    let max_radius = policy.max_radius();
-    for farther in 1..=RADIUS_STEPS {
-        let wider = policy.with_max_radius(max_radius.saturating_add(farther));
-        let tried = search(&wider, anchor, turn)?;
-        if tried.hit().is_some() {
-            let needed = wider.max_radius();
-            return answer(Because::Radius { max_radius, needed }, tried.path());
-        }
-    }
-    if policy.sibling_limit() == 0 {
-        let with_siblings = policy.with_siblings();
-        let tried = search(&with_siblings, anchor, turn)?;
-        if tried.hit().is_some() {
-            let limit = with_siblings.sibling_limit();
-            return answer(Because::Siblings { limit }, tried.path());
-        }
-    }
-
-    // Edges lead both ways, so either end can tell whether the other is within reach.
-    let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
-    let from_anchor = search(&far, anchor, turn)?;
-    if from_anchor.hit().is_some() {
-        return answer(Because::NoOneChange, from_anchor.path());
-    }
-    if from_anchor.selected < far.max_nodes() {
-        return answer(Because::NotConnected, None);
-    }
-    let from_turn = search(&far, turn, anchor)?;
-    if from_turn.hit().is_some() {
-        let path = from_turn.path().map(|path| path.into_iter().rev().collect());
-        return answer(Because::NoOneChange, path);
-    }
-    if from_turn.selected < far.max_nodes() {
-        return answer(Because::NotConnected, None);
-    }
-    answer(Because::NotFound { within: most_nodes }, None)
 }
 
-/// Waits for one turn to be selected, and remembers the ways.
-struct Search {
+/// Expansions by several policies over one graph, each of which reuses what those before it fetched.
+struct Expansions<'a, S> {
+    store: &'a mut S,
+    fetched: FetchedGraph,
+    limits: Limits,
+}
+
+impl<S: GraphStore> Expansions<'_, S> {
+    /// Expands from one turn until another is selected.
+    fn search(
+        &mut self,
+        policy: &SlicePolicy,
+        from: TurnId,
+        to: TurnId,
+    ) -> Result<TargetObserver, SliceError<S::Error>> {
+        let mut target = TargetObserver::new(to, true);
+        let fetched = std::mem::take(&mut self.fetched);
+        let mut slicer = Slicer::reusing(fetched, self.store, policy, self.limits);
+        let expanded = slicer.observe(from, &mut target);
+        self.fetched = slicer.into_fetched();
+        expanded.map(|()| target)
+    }
+
+    /// The first single change of the policy that adds the turn, if there is one.
+    fn one_change(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+        most_nodes: u32,
+    ) -> Result<Option<Why>, SliceError<S::Error>> {
+        // The place of the turn with the largest budget is the budget that it needs.
+        let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
+        if let Some(discovery) = largest.discovery() {
+            let needed = discovery.order + 1;
+            let tried = self.search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Budget { max_nodes: policy.max_nodes(), needed };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        let max_radius = policy.max_radius();
+        for farther in 1..=RADIUS_STEPS {
+            let wider = policy.with_max_radius(max_radius.saturating_add(farther));
+            let tried = self.search(&wider, anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Radius { max_radius, needed: wider.max_radius() };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        if policy.sibling_limit() == 0 {
+            let with_siblings = policy.with_siblings();
+            let tried = self.search(&with_siblings, anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Siblings { limit: with_siblings.sibling_limit() };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the two turns are connected at all.
+    fn connection(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+        most_nodes: u32,
+    ) -> Result<Why, SliceError<S::Error>> {
+        let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
+        // Edges are followed in both directions, so one of the two expansions that ends below its budget answers it.
+        for (from, to) in [(anchor, turn), (turn, anchor)] {
+            let search = self.search(&far, from, to)?;
+            if let Some(mut path) = search.path() {
+                if from == turn {
+                    path.reverse();
+                }
+                return Ok(Why { because: Because::NoOneChange, path: Some(path) });
+            }
+            if search.selected < far.max_nodes() {
+                return Ok(Why { because: Because::NotConnected, path: None });
+            }
+        }
+        Ok(Why { because: Because::NotFound { within: most_nodes }, path: None })
+    }
+}
+
+/// Waits for one turn to be selected, and notes from where each turn was discovered.
+struct TargetObserver {
     target: TurnId,
-    /// Whether the expansion ends there.
-    is_end: bool,
-    found: HashMap<TurnId, (TurnId, Via)>,
+    /// Whether the expansion ends when the target is selected.
+    ends_at_target: bool,
+    discovered_from: HashMap<TurnId, (TurnId, Via)>,
+    /// How many turns were selected.
     selected: usize,
-    /// Its order and its rank.
-    hit: Option<(usize, Rank)>,
+    /// The target's place in the selection order and its rank.
+    target_place: Option<(usize, Rank)>,
 }
 
-impl Search {
-    fn new(target: TurnId, is_end: bool) -> Self {
-        Search { target, is_end, found: HashMap::new(), selected: 0, hit: None }
+impl TargetObserver {
+    fn new(target: TurnId, ends_at_target: bool) -> Self {
+        TargetObserver {
+            target,
+            ends_at_target,
+            discovered_from: HashMap::new(),
+            selected: 0,
+            target_place: None,
+        }
     }
 
-    fn hit(&self) -> Option<Hit> {
-        let (order, rank) = self.hit?;
-        let (from, via) = self.found[&self.target];
-        Some(Hit { order, rank, via, from })
+    fn is_selected(&self) -> bool {
+        self.target_place.is_some()
     }
 
-    /// From where the expansion began to the target, if it was selected.
+    fn discovery(&self) -> Option<Discovery> {
+        let (order, rank) = self.target_place?;
+        let (from, via) = self.discovered_from[&self.target];
+        Some(Discovery { order, rank, via, from })
+    }
+
+    /// The path from the start of the expansion to the target, if it was selected.
     fn path(&self) -> Option<Vec<TurnId>> {
-        self.hit?;
+        self.target_place?;
         let mut path = vec![self.target];
         let mut turn = self.target;
-        while let Some((from, _)) = self.found.get(&turn).filter(|(_, via)| *via != Via::Anchor) {
+        let before = |turn| self.discovered_from.get(&turn).filter(|(_, via)| *via != Via::Anchor);
+        while let Some((from, _)) = before(turn) {
             turn = *from;
             path.push(turn);
         }
@@ -242,17 +297,21 @@ impl Search {
     }
 }
 
-impl Observer for Search {
+impl Observer for TargetObserver {
     fn discovered(&mut self, turn: Rank, via: Via, from: TurnId) {
-        self.found.insert(turn.id, (from, via));
+        self.discovered_from.insert(turn.id, (from, via));
     }
 
     fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
         let is_target = turn.id == self.target;
         if is_target {
-            self.hit = Some((self.selected, turn));
+            self.target_place = Some((self.selected, turn));
         }
         self.selected += 1;
-        if is_target && self.is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_target && self.ends_at_target {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }

@@ -1,26 +1,26 @@
-//! Provenance of retrieval: what was asked, inside which slice, what was found. Its MAC makes the
-//! chain of custody checkable; without it anybody could edit a global result into an admissible
-//! one.
+//! Provenance of retrieval: what was asked, in which slice, and what was found. Without its MAC anybody could edit the
+//! result of a global search into an admissible one.
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::export::canonical::{from_lower_hex, hex, json_text};
 use crate::export::document::Export;
-use crate::export::json::{Json, Limits};
+use crate::export::json::{JsonLimits, JsonValue};
 use crate::export::parse::{Object, ParseError, attestation, canonical_uuid, string};
 use crate::graph::turn::TurnId;
-use crate::policy::SlicePolicy;
+use crate::named_enum::named_enum;
+use crate::policy::registry::PolicyRef;
 use crate::retrieval::ranking::Filters;
-use crate::trust::attestation::{ATTESTED, Attestation, TokenFields, encode};
-use crate::trust::keys::EpochKeys;
-use crate::trust::verify::KeyRing;
+use crate::trust::attestation::{Attestation, Status, TokenFields, encode};
+use crate::trust::keys::SigningKeys;
+use crate::trust::verify::{KeyRing, has_published_token};
 
 /// The longest provenance that is read, in bytes.
 pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;
 
-const PROVENANCE_LIMITS: Limits =
-    Limits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
+const PROVENANCE_LIMITS: JsonLimits =
+    JsonLimits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
 
 /// The slice that a search was bound to.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,14 +45,12 @@ pub struct SliceInfo {
     pub admissibility_token: Option<String>,
     /// The claim that covers the whole export.
     pub attestation: Attestation,
-    /// The policy in the attestation.
-    pub policy: SlicePolicy,
 }
 
 impl SliceInfo {
     /// What an attested export says; `None` of one without an attestation.
     #[must_use]
-    pub fn new(export: &Export<'_>, policy: &SlicePolicy) -> Option<Self> {
+    pub fn new(export: &Export<'_>) -> Option<Self> {
         Some(SliceInfo {
             turn_count: export.turns.len() as u32,
             edge_count: export.edges.len() as u32,
@@ -64,7 +62,6 @@ impl SliceInfo {
             graph_snapshot_hash: export.graph_snapshot_hash.clone(),
             admissibility_token: export.admissibility_token.clone(),
             attestation: export.attestation.clone()?,
-            policy: policy.clone(),
         })
     }
 
@@ -82,16 +79,15 @@ impl SliceInfo {
     /// Whether both tokens are the kernel's for these fields.
     fn has_valid_token(&self, ring: &impl KeyRing) -> bool {
         let digest = from_lower_hex(&self.attestation.digest).and_then(|d| d.try_into().ok());
-        let (Some(keys), Some(digest)) = (ring.keys(&self.attestation.kid), digest) else {
+        let (Some(keys), Some(digest)) = (ring.verifying_keys(&self.attestation.kid), digest)
+        else {
             return false;
         };
-        let (fields, shared) = (self.fields(), ring.shared_v2_secret());
-        let published = |token: &str| {
-            fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
-        };
-        self.attestation.status == ATTESTED
+        let fields = self.fields();
+        let published = |token: &str| has_published_token(&fields, token, &keys, ring);
+        self.attestation.status == Status::Attested
             && !ring.is_revoked(&self.attestation.kid)
-            && self.params_hash == self.policy.params_hash()
+            && self.params_hash == self.attestation.policy.params_hash()
             && self.attestation.verify(&keys, &fields, digest)
             && self.admissibility_token.as_deref().is_some_and(published)
     }
@@ -106,7 +102,7 @@ pub struct Provenance {
     pub query_text: Option<String>,
     /// When, as ISO 8601 in UTC.
     pub timestamp: String,
-    /// The slice that bounded it; none for a global search.
+    /// The slice that was searched; none for a global search.
     pub slice: Option<SliceInfo>,
     /// What was found, the best first.
     pub retrieved_turn_ids: Vec<TurnId>,
@@ -118,7 +114,7 @@ pub struct Provenance {
     pub limit_requested: u32,
     /// Whether turns of the slice without an embedding could have filled the limit.
     pub admissibility_shortfall: bool,
-    /// What a turn had to reach.
+    /// The least similarity and salience asked for.
     pub filters: Filters,
     /// Time taken in milliseconds; not signed.
     pub elapsed_ms: f64,
@@ -126,27 +122,26 @@ pub struct Provenance {
     pub mac: Option<String>,
 }
 
-/// The mode of a search bound to a slice.
-pub const SLICE_MODE: &str = "slice";
-/// The mode of a search over the whole graph.
-pub const GLOBAL_MODE: &str = "global";
-
-/// The first text under the MAC: no other message begins so.
-const DOMAIN: &str = "graph_kernel/retrieval/v3";
-
-#[derive(Serialize)]
-struct PolicyRef<'a> {
-    policy_id: &'a str,
-    params_hash: &'a str,
+named_enum! {
+    /// Where a search looked.
+    Mode {
+        /// In one slice.
+        Slice = "slice",
+        /// In the whole graph.
+        Global = "global",
+    }
 }
+
+/// The first text under the MAC, which separates it from other messages.
+const DOMAIN: &str = "graph_kernel/retrieval/v3";
 
 /// The canonical form: these keys in this order, compact.
 #[derive(Serialize)]
-struct Signed<'a> {
+struct SignedJson<'a> {
     query_id: Uuid,
     query_text: Option<&'a str>,
     timestamp: &'a str,
-    retrieval_mode: &'a str,
+    retrieval_mode: Mode,
     is_admissible: bool,
     retrieved_turn_ids: &'a [TurnId],
     turn_count: Option<u32>,
@@ -167,35 +162,35 @@ struct Signed<'a> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProvenanceJson<'a> {
     #[serde(flatten)]
-    signed: Signed<'a>,
+    signed: SignedJson<'a>,
     elapsed_ms: f64,
     mac: Option<&'a str>,
 }
 
 impl Provenance {
-    /// `slice` or `global`.
+    /// Where the search looked.
     #[must_use]
-    pub fn mode(&self) -> &'static str {
-        if self.slice.is_some() { SLICE_MODE } else { GLOBAL_MODE }
+    pub fn mode(&self) -> Mode {
+        if self.slice.is_some() { Mode::Slice } else { Mode::Global }
     }
 
     /// What the search itself says of its admissibility; [`Provenance::admissibility`] checks it.
     #[must_use]
     pub fn is_admissible(&self) -> bool {
         let slice = self.slice.as_ref();
-        let attested = slice.is_some_and(|slice| slice.attestation.status == ATTESTED);
+        let attested = slice.is_some_and(|slice| slice.attestation.status == Status::Attested);
         attested && !self.admissibility_shortfall
     }
 
-    /// Signs it.
-    pub fn sign(&mut self, keys: &EpochKeys) {
+    /// Adds the MAC.
+    pub fn sign(&mut self, keys: &SigningKeys) {
         let mac = keys.retrieval.mac(&self.message(&keys.kid));
         self.mac = Some(format!("gk3r.{}.{}", keys.kid, hex(&mac)));
     }
 
-    /// The canonical form, over which the MAC is taken: no elapsed time, no MAC.
+    /// The canonical form, of which the MAC is computed: without elapsed time and MAC.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         json_text(&self.signed())
@@ -207,7 +202,7 @@ impl Provenance {
         json_text(self)
     }
 
-    /// `ok`, or why what was retrieved must not be promoted: a closed list.
+    /// `ok`, or the reason why what was retrieved must not be promoted.
     #[must_use]
     pub fn admissibility(&self, ring: &impl KeyRing) -> &'static str {
         let signature = self.signature(ring);
@@ -215,7 +210,7 @@ impl Provenance {
             return signature;
         }
         match &self.slice {
-            None => GLOBAL_MODE,
+            None => Mode::Global.name(),
             Some(slice) if slice.attestation.graph != ring.graph() => "other_graph",
             Some(slice) if !slice.has_valid_token(ring) => "bad_token",
             Some(_) if self.admissibility_shortfall => "shortfall",
@@ -223,7 +218,7 @@ impl Provenance {
         }
     }
 
-    /// Every value that a search made again must give again, by its key.
+    /// The values that a repeated search must give again, by key.
     #[must_use]
     pub fn replayed(&self) -> [(&'static str, String); 6] {
         let slice = |read: fn(&SliceInfo) -> &str| {
@@ -249,7 +244,7 @@ impl Provenance {
         let (Some((kid, _)), Some(bytes)) = (parts, bytes.filter(|bytes| bytes.len() == 32)) else {
             return "bad_mac";
         };
-        let Some(keys) = ring.keys(kid) else { return "unknown_key" };
+        let Some(keys) = ring.verifying_keys(kid) else { return "unknown_key" };
         if ring.is_revoked(kid) {
             return "revoked_key";
         }
@@ -265,9 +260,9 @@ impl Provenance {
         message
     }
 
-    fn signed(&self) -> Signed<'_> {
+    fn signed(&self) -> SignedJson<'_> {
         let slice = self.slice.as_ref();
-        Signed {
+        SignedJson {
             query_id: self.query_id,
             query_text: self.query_text.as_deref(),
             timestamp: &self.timestamp,
@@ -293,7 +288,7 @@ impl Provenance {
         }
     }
 
-    /// Reads a provenance by value: keys exact, those that follow from others in agreement.
+    /// Reads a provenance: every key, once, and no other; values that follow from others must agree.
     ///
     /// # Errors
     /// A sentence that names the key.
@@ -304,22 +299,10 @@ impl Provenance {
                 text.len()
             ));
         }
-        let json = Json::read(text, PROVENANCE_LIMITS, check_interrupts)?;
+        let json = JsonValue::read(text, PROVENANCE_LIMITS, check_interrupts)?;
         let mut object = Object::new("provenance", json)?;
-        let mode = object.named("retrieval_mode", |name| {
-            [SLICE_MODE, GLOBAL_MODE].iter().find(|mode| **mode == name)
-        })?;
         let claimed = object.boolean("is_admissible")?;
         let returned = object.count("limit_returned")?;
-        let filters = {
-            let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
-            let read = Filters {
-                min_similarity: filters.optional_binary32("min_similarity")?,
-                min_salience: filters.optional_binary32("min_salience")?,
-            };
-            filters.finish()?;
-            read
-        };
         let provenance = Provenance {
             query_id: object.id("query_id")?,
             query_text: object.optional_string("query_text")?,
@@ -329,20 +312,15 @@ impl Provenance {
                     .and_then(canonical_uuid)
                     .ok_or_else(|| "retrieved_turn_ids must be lower-case UUIDs".to_owned())
             })?,
-            slice: if mode == SLICE_MODE { Some(slice_info(&mut object)?) } else { None },
+            slice: take_slice_info(&mut object)?,
             query_embedding_hash: object.hex("query_embedding_hash", 64)?,
             result_hash: object.hex("result_hash", 64)?,
             limit_requested: object.count("limit_requested")?,
             admissibility_shortfall: object.boolean("admissibility_shortfall")?,
-            filters,
+            filters: take_filters(&mut object)?,
             elapsed_ms: object.number("elapsed_ms")?,
             mac: object.optional_string("mac")?,
         };
-        if mode == GLOBAL_MODE {
-            for key in SLICE_KEYS {
-                object.null(key)?;
-            }
-        }
         object.finish()?;
         if claimed != provenance.is_admissible() {
             return Err("provenance.is_admissible does not follow from the rest".to_owned());
@@ -357,7 +335,7 @@ impl Provenance {
 impl Serialize for Provenance {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (signed, mac) = (self.signed(), self.mac.as_deref());
-        Document { signed, elapsed_ms: self.elapsed_ms, mac }.serialize(serializer)
+        ProvenanceJson { signed, elapsed_ms: self.elapsed_ms, mac }.serialize(serializer)
     }
 }
 
@@ -374,10 +352,14 @@ const SLICE_KEYS: [&str; 9] = [
     "attestation",
 ];
 
-fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
+/// The slice that was searched; the keys of a global search are null.
+fn take_slice_info(object: &mut Object<'_>) -> Result<Option<SliceInfo>, ParseError> {
+    if object.named("retrieval_mode", Mode::from_name)? == Mode::Global {
+        SLICE_KEYS.into_iter().try_for_each(|key| object.null(key))?;
+        return Ok(None);
+    }
     let mut policy_ref = Object::new("policy_ref", object.take("policy_ref")?)?;
-    let (attestation, policy) = attestation(object.take("attestation")?)?;
-    let info = SliceInfo {
+    let slice = SliceInfo {
         turn_count: object.count("turn_count")?,
         edge_count: object.count("edge_count")?,
         slice_id: object.hex("slice_id", 16)?,
@@ -387,11 +369,20 @@ fn slice_info(object: &mut Object<'_>) -> Result<SliceInfo, ParseError> {
         schema_version: object.string("schema_version")?,
         graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
         admissibility_token: object.optional_hex("admissibility_token", 32)?,
-        attestation,
-        policy,
+        attestation: attestation(object.take("attestation")?)?,
     };
     policy_ref.finish()?;
-    Ok(info)
+    Ok(Some(slice))
+}
+
+fn take_filters(object: &mut Object<'_>) -> Result<Filters, ParseError> {
+    let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
+    let read = Filters {
+        min_similarity: filters.optional_binary32("min_similarity")?,
+        min_salience: filters.optional_binary32("min_salience")?,
+    };
+    filters.finish()?;
+    Ok(read)
 }
 
 /// A moment, in microseconds since 1970, as ISO 8601 in UTC.

@@ -1,5 +1,4 @@
-//! Retrieval inside a set of turns: which are closest to a query, and whether that is all that
-//! could have been found.
+//! Ranking of turns: which are closest to a query, and whether others without an embedding could have been among them.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,7 +12,7 @@ use crate::graph::turn::TurnId;
 /// The most turns a search returns.
 pub const MAX_LIMIT: u32 = 1000;
 
-/// What a turn must reach to be found.
+/// The least similarity and salience of a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Filters {
     /// The least similarity.
@@ -33,7 +32,7 @@ pub struct Hit {
 
 impl Eq for Hit {}
 
-/// The better hit is less: higher similarity, then lower id.
+/// The better hit is less: by higher similarity, then by lower id.
 impl Ord for Hit {
     fn cmp(&self, other: &Self) -> Ordering {
         other.similarity.total_cmp(&self.similarity).then(self.id.cmp(&other.id))
@@ -62,7 +61,7 @@ impl Ranking {
         Ranking { limit: limit as usize, filters, best: BinaryHeap::new(), passed: 0, unknown: 0 }
     }
 
-    /// Takes a turn in; without a similarity when it has no embedding to compare.
+    /// Adds a turn; without a similarity where it has no embedding.
     pub fn offer(&mut self, id: TurnId, salience: f32, similarity: Option<f32>) {
         if self.filters.min_salience.is_some_and(|least| salience < least) {
             return;

@@ -7,12 +7,12 @@ use crate::retrieval::provenance::Provenance;
 
 /// A turn that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// The turn.
     pub turn: Turn,
     /// How similar it is to the query.
     pub similarity: f32,
-    /// What it says, where the table has it.
+    /// Its content, where the table has one.
     pub content: Option<String>,
 }
 
@@ -20,31 +20,31 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The turns.
-    pub found: Vec<Found>,
+    pub results: Vec<SearchResult>,
     /// How they were found.
     pub provenance: Provenance,
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct AnswerJson<'a> {
     query: Option<&'a str>,
-    results: Vec<Item<'a>>,
+    results: Vec<ResultJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    slice_info: Option<SliceInfo<'a>>,
+    slice_info: Option<SliceInfoJson<'a>>,
     provenance: &'a Provenance,
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct ResultJson<'a> {
     turn_id: TurnId,
     content: Option<&'a str>,
     role: Role,
     similarity: f32,
-    trajectory: Trajectory,
+    trajectory: TrajectoryJson,
 }
 
 #[derive(Serialize)]
-struct Trajectory {
+struct TrajectoryJson {
     depth: u32,
     sibling_order: u32,
     homogeneity: f32,
@@ -53,7 +53,7 @@ struct Trajectory {
 }
 
 #[derive(Serialize)]
-struct SliceInfo<'a> {
+struct SliceInfoJson<'a> {
     slice_id: &'a str,
     anchor_turn_id: TurnId,
     turn_count: u32,
@@ -68,12 +68,12 @@ struct SliceInfo<'a> {
 impl Serialize for Answer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let provenance = &self.provenance;
-        let results = self.found.iter().map(|found| Item {
+        let results = self.results.iter().map(|found| ResultJson {
             turn_id: found.turn.id,
             content: found.content.as_deref(),
             role: found.turn.role,
             similarity: found.similarity,
-            trajectory: Trajectory {
+            trajectory: TrajectoryJson {
                 depth: found.turn.trajectory_depth,
                 sibling_order: found.turn.trajectory_sibling_order,
                 homogeneity: found.turn.trajectory_homogeneity,
@@ -81,10 +81,10 @@ impl Serialize for Answer {
                 complexity: found.turn.trajectory_complexity,
             },
         });
-        let body = Body {
+        let body = AnswerJson {
             query: provenance.query_text.as_deref(),
             results: results.collect(),
-            slice_info: provenance.slice.as_ref().map(|slice| SliceInfo {
+            slice_info: provenance.slice.as_ref().map(|slice| SliceInfoJson {
                 slice_id: &slice.slice_id,
                 anchor_turn_id: slice.anchor,
                 turn_count: slice.turn_count,

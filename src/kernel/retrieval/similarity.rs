@@ -1,47 +1,26 @@
-//! How close two embeddings are: exact, and the same bits on every machine.
+//! The similarity of two embeddings: exact, and the same bits on every machine.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
 use crate::export::canonical::hex;
+use crate::named_enum::named_enum;
 
 /// The most dimensions an embedding has: what pgvector stores.
 pub const MAX_DIMENSIONS: usize = 16_000;
 
-/// What an operator of pgvector measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distance {
-    /// `<=>`: the angle.
-    Cosine,
-    /// `<#>`: the inner product, negated.
-    InnerProduct,
-    /// `<->`: the length of the difference.
-    Euclidean,
-    /// `<+>`: the sum of the differences.
-    Taxicab,
-}
-
-impl Distance {
-    /// Every distance.
-    pub const ALL: [Distance; 4] =
-        [Distance::Cosine, Distance::InnerProduct, Distance::Euclidean, Distance::Taxicab];
-
-    /// The operator that measures it.
-    #[must_use]
-    pub fn operator(self) -> &'static str {
-        match self {
-            Distance::Cosine => "<=>",
-            Distance::InnerProduct => "<#>",
-            Distance::Euclidean => "<->",
-            Distance::Taxicab => "<+>",
-        }
-    }
-
-    /// The distance an operator measures.
-    #[must_use]
-    pub fn from_operator(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|distance| distance.operator() == name)
+named_enum! {
+    /// What an operator of pgvector measures; the operator is its name.
+    Distance {
+        /// The angle.
+        Cosine = "<=>",
+        /// The inner product, negated.
+        InnerProduct = "<#>",
+        /// The length of the difference.
+        Euclidean = "<->",
+        /// The sum of the differences.
+        Taxicab = "<+>",
     }
 }
 
@@ -52,7 +31,7 @@ pub enum EmbeddingError {
     Dimensions(usize),
     /// An element is NULL, NaN or infinite; counted from 1.
     NotFinite(usize),
-    /// All elements are zero, so it points nowhere, and the distance is an angle.
+    /// All elements are zero, which gives no direction, and the distance is an angle.
     Zero,
 }
 
@@ -81,13 +60,13 @@ pub struct OtherDimensions {
 
 /// The embedding of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Query {
+pub struct QueryEmbedding {
     values: Vec<f32>,
     distance: Distance,
     norm: f64,
 }
 
-impl Query {
+impl QueryEmbedding {
     /// A query of these elements, to be compared by this distance.
     ///
     /// # Errors
@@ -105,7 +84,7 @@ impl Query {
         if norm == 0.0 && distance == Distance::Cosine {
             return Err(EmbeddingError::Zero);
         }
-        Ok(Query { values, distance, norm })
+        Ok(QueryEmbedding { values, distance, norm })
     }
 
     /// The elements.
@@ -153,7 +132,7 @@ impl Query {
             Distance::Euclidean => 1.0 / (1.0 + differences().map(|d| d * d).sum::<f64>().sqrt()),
             Distance::Taxicab => 1.0 / (1.0 + differences().map(f64::abs).sum::<f64>()),
         };
-        // Adding zero makes −0 a 0: one value, one spelling.
+        // Adding zero turns −0 into 0, so that equal values have the same bits.
         Ok(Some((similarity as f32).clamp(f32::MIN, f32::MAX) + 0.0))
     }
 }
@@ -166,9 +145,9 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 mod tests {
     use super::*;
 
-    fn query(values: &[f32], distance: Distance) -> Query {
+    fn query(values: &[f32], distance: Distance) -> QueryEmbedding {
         let elements: Vec<Option<f32>> = values.iter().copied().map(Some).collect();
-        Query::new(&elements, distance).unwrap()
+        QueryEmbedding::new(&elements, distance).unwrap()
     }
 
     #[test]
@@ -198,7 +177,7 @@ mod tests {
     #[test]
     fn the_largest_numbers_stay_finite() {
         let most = [f32::MAX; 4];
-        for distance in Distance::ALL {
+        for distance in Distance::ALL.iter().copied() {
             let similarity = query(&most, distance).similarity(&most).unwrap().unwrap();
             assert!(similarity.is_finite(), "{distance:?}: {similarity}");
         }
@@ -215,7 +194,7 @@ mod tests {
 
     #[test]
     fn bad_queries_are_refused() {
-        let new = |elements: &[Option<f32>]| Query::new(elements, Distance::Cosine);
+        let new = |elements: &[Option<f32>]| QueryEmbedding::new(elements, Distance::Cosine);
         assert_eq!(new(&[]), Err(EmbeddingError::Dimensions(0)));
         let many = vec![Some(1.0); MAX_DIMENSIONS + 1];
         assert_eq!(new(&many), Err(EmbeddingError::Dimensions(MAX_DIMENSIONS + 1)));
@@ -223,7 +202,7 @@ mod tests {
             assert_eq!(new(&[Some(1.0), odd]), Err(EmbeddingError::NotFinite(2)));
         }
         assert_eq!(new(&[Some(0.0), Some(-0.0)]), Err(EmbeddingError::Zero));
-        assert!(Query::new(&[Some(0.0)], Distance::Euclidean).is_ok());
+        assert!(QueryEmbedding::new(&[Some(0.0)], Distance::Euclidean).is_ok());
     }
 
     #[test]

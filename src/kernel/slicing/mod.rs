@@ -1,6 +1,6 @@
 //! From an anchor and a policy to a slice: the expansion, the store it asks, and what it holds.
 
-mod known;
+mod fetched;
 mod neighbourhood;
 pub mod observer;
 pub mod score;

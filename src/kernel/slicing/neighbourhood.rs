@@ -1,8 +1,8 @@
-//! What is known of the graph around the anchors, fetched ahead in few batches.
+//! Fetches the graph around the anchors ahead of the expansion, in few batches.
 //!
-//! In a conversation without branches turns are read level by level towards the radius. Where there are
-//! branches, only what the best candidates need is. What was fetched decides no result: it is there when it is
-//! asked for, or is fetched then.
+//! In a conversation without branches, turns are read level by level up to the radius. Where there are branches, only
+//! what the best candidates need is read. What is fetched ahead changes no result: what is missing is fetched when it
+//! is needed.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -10,22 +10,22 @@ use std::rc::Rc;
 use foldhash::{HashMap, HashSet};
 
 use crate::graph::turn::{Turn, TurnId};
-use crate::slicing::known::{ChildList, Known};
+use crate::slicing::fetched::{ChildList, FetchedGraph};
 use crate::slicing::slice::SliceError;
 use crate::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
 
-/// Bounds on what an expansion holds and how it reads. They change no result.
+/// Bounds on the memory of an expansion and on its batches. They do not change a result, but may make it an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Most frontier candidates whose neighbours are fetched together.
     pub batch: usize,
     /// Most turns around an anchor or a candidate that are fetched with it.
     pub nearby: usize,
-    /// A turn with more edges than this is crowded: they are not fetched with those of others.
+    /// A turn with more edges than this is crowded: its edges are fetched for itself alone.
     pub crowded: usize,
-    /// A turn with more children than this is wide: its children are streamed, not held.
+    /// A turn with more children than this is wide: its children are read again when it is expanded, and not all held.
     pub wide: usize,
-    /// Most rows of turns that are held, whether selected or not, for this slice and the next.
+    /// Most whole rows that are held for further slices.
     pub rows: usize,
     /// Most ids held for a slice.
     pub held: usize,
@@ -40,35 +40,37 @@ impl Default for Limits {
 pub(crate) struct Neighbourhood<'a, S> {
     pub(crate) store: &'a mut S,
     limits: Limits,
-    pub(crate) known: Known,
+    pub(crate) fetched: FetchedGraph,
 }
 
 impl<'a, S: GraphStore> Neighbourhood<'a, S> {
-    pub(crate) fn new(store: &'a mut S, limits: Limits, known: Known) -> Self {
-        Neighbourhood { store, limits, known }
+    pub(crate) fn new(store: &'a mut S, limits: Limits, fetched: FetchedGraph) -> Self {
+        Neighbourhood { store, limits, fetched }
     }
 
-    /// Forgets what is known when it is much: in the midst of a window, which would be read in vain, only when it
-    /// is twice as much.
+    /// Forgets what was fetched where it has grown large. Within a window, whose anchors would have to be read again,
+    /// twice as much may be held.
     pub(crate) fn make_room(&mut self) {
-        self.known.begin_slice();
+        self.fetched.begin_slice();
         let Limits { held, rows, .. } = self.limits;
-        let holds = |times| self.known.kept > times * (held / 10) || self.known.rows > times * rows;
-        if self.known.window.is_over() && holds(1) {
-            self.known.forget();
+        let holds = |times| {
+            self.fetched.held_before > times * (held / 10) || self.fetched.rows > times * rows
+        };
+        if self.fetched.window.is_over() && holds(1) {
+            self.fetched.forget();
         } else if holds(2) {
-            self.known = Known::default();
+            self.fetched = FetchedGraph::default();
         }
     }
 
     /// The turn, or `None` where there is none.
     pub(crate) fn turn(&mut self, id: TurnId) -> Result<Option<ScoredTurn>, SliceError<S::Error>> {
         self.load_turns(vec![id], true)?;
-        Ok(self.known.scored(id))
+        Ok(self.fetched.scored(id))
     }
 
-    /// Loads these turns, the nearest of which has `steps` more to the radius, and, where there are
-    /// hardly any branches, up to so many turns around them.
+    /// Fetches what expanding these turns needs. The nearest of them is `steps` below the radius. Where there are
+    /// hardly any branches, up to `around` turns around them are fetched as well.
     pub(crate) fn load(
         &mut self,
         mut of: Vec<TurnId>,
@@ -79,10 +81,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let mut seen: HashSet<TurnId> = HashSet::default();
         of.retain(|id| seen.insert(*id));
         let read = self.read_around(&of, siblings, steps, around, &mut seen)?;
-        self.keep(seen, read)?;
-        // Crowded turns are left.
+        self.add(seen, read)?;
+        // What is left are the crowded turns.
         self.load_parents(&of)?;
-        let edges = of.iter().flat_map(|id| self.known.parents(*id));
+        let edges = of.iter().flat_map(|id| self.fetched.parents(*id));
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
         let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
         self.load_turns(parents, false)?;
@@ -100,10 +102,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         around: usize,
         seen: &mut HashSet<TurnId>,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let known = of.iter().copied().filter(|id| self.known.has_parents(*id));
-        let known = known.map(|id| (id, self.known.parents(id).to_vec())).collect();
+        let fetched = of.iter().copied().filter(|id| self.fetched.has_parents(*id));
+        let fetched = fetched.map(|id| (id, self.fetched.parents(id).to_vec())).collect();
         let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
-        level.append(&mut EdgesRead { parents: known, children: Vec::new() });
+        level.append(&mut EdgesRead { parents: fetched, children: Vec::new() });
         let mut read = EdgesRead::default();
         for step in 1..=steps {
             let mut parents: Vec<TurnId> = level.parent_ends().collect();
@@ -112,47 +114,47 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             parents.retain(|id| seen.insert(*id));
             children.retain(|id| seen.insert(*id));
             if !read.is_unbranched() {
-                // What is sure to be asked for are the children of parents.
+                // The children of parents are certain to be needed.
                 if step == 1 && siblings > 0 {
                     parents.truncate(of.len() * self.limits.nearby);
-                    level = self.read_edges(Vec::new(), parents, read.ends())?;
+                    level = self.read_edges(Vec::new(), parents, read.edge_count())?;
                 }
                 break;
             }
             let mut next = [parents.clone(), children].concat();
-            next.truncate((of.len() + around).saturating_sub(read.turns()));
+            next.truncate((of.len() + around).saturating_sub(read.turn_count()));
             parents.truncate(next.len());
             if next.is_empty() {
                 break;
             }
-            // At the radius nothing is expanded, but what is there may have children that are siblings.
+            // Turns at the radius are not expanded, but their children can be siblings of turns that are.
             let children_of = match (step < steps, siblings) {
                 (true, _) => next.clone(),
                 (false, 0) => Vec::new(),
                 (false, _) => parents,
             };
             self.store.check_interrupts();
-            level = self.read_edges(next, children_of, read.ends())?;
+            level = self.read_edges(next, children_of, read.edge_count())?;
         }
         read.append(&mut level);
         Ok(read)
     }
 
-    /// The edges into and out of these turns, of those that are neither known nor crowded, when so many ends
-    /// are held besides.
+    /// The edges into and out of those of these turns that are neither fetched nor crowded. `besides` edges are held
+    /// that were not added yet.
     fn read_edges(
         &mut self,
         mut parents_of: Vec<TurnId>,
         mut children_of: Vec<TurnId>,
         besides: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let room = self.limits.held.saturating_sub(self.known.held() + besides);
-        parents_of.retain(|id| !self.known.has_parents(*id));
-        children_of.retain(|id| !self.known.has_children(*id));
-        let Neighbourhood { store, limits, known } = self;
+        let room = self.limits.held.saturating_sub(self.fetched.held() + besides);
+        parents_of.retain(|id| !self.fetched.has_parents(*id));
+        children_of.retain(|id| !self.fetched.has_children(*id));
+        let Neighbourhood { store, limits, fetched } = self;
         loop {
-            parents_of.retain(|id| !known.is_crowded(*id));
-            children_of.retain(|id| !known.is_crowded(*id));
+            parents_of.retain(|id| !fetched.is_crowded(*id));
+            children_of.retain(|id| !fetched.is_crowded(*id));
             if parents_of.is_empty() && children_of.is_empty() {
                 return Ok(EdgesRead::default());
             }
@@ -168,7 +170,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                     if fits {
                         count += 1;
                     } else {
-                        known.keep_crowded(turn);
+                        fetched.mark_crowded(turn);
                         passed_over += 1;
                     }
                     continue_while(count <= room && passed_over <= most_passed_over)
@@ -177,30 +179,32 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             if count > room {
                 return Err(SliceError::TooManyIds(limits.held));
             }
-            // To read a turn of very many edges to its end would take long.
+            // Where very many edges were passed over, the answer was broken off, and is asked again without the crowded
+            // turns.
             if passed_over <= most_passed_over {
                 let (mut parents, mut children) = (parents.lists, children.lists);
-                parents.retain(|(turn, _)| !known.is_crowded(*turn));
-                children.retain(|(turn, _)| !known.is_crowded(*turn));
+                parents.retain(|(turn, _)| !fetched.is_crowded(*turn));
+                children.retain(|(turn, _)| !fetched.is_crowded(*turn));
                 return Ok(EdgesRead { parents, children });
             }
         }
     }
 
-    /// Looks up what was seen and the children of what was read, and keeps the edges.
-    fn keep(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
-        // A row costs little more than the score alone, unless few of very many are going to be selected.
-        let whole = read.ends() <= 3 * read.lists() && self.known.rows < self.limits.rows;
+    /// Looks up the turns in `seen` and the children that were read, and adds the edges.
+    fn add(&mut self, seen: HashSet<TurnId>, read: EdgesRead) -> Result<(), SliceError<S::Error>> {
+        // A whole row costs little more than what scores it, unless only few of very many turns will be selected.
+        let whole =
+            read.edge_count() <= 3 * read.list_count() && self.fetched.rows < self.limits.rows;
         self.load_turns(seen.into_iter().chain(read.child_ends()).collect(), whole)?;
-        self.known.reserve_edges(read.turns());
+        self.fetched.reserve_edges(read.turn_count());
         for (turn, parents) in read.parents {
-            self.known.keep_parents(turn, parents);
+            self.fetched.add_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.known.scored(*child));
+            let turns = children.iter().filter_map(|child| self.fetched.scored(*child));
             let mut turns: Vec<ScoredTurn> = turns.collect();
-            turns.append(&mut self.known.further_scores(children.into_iter()));
-            self.known.keep_children(turn, ChildList::new(turns));
+            turns.append(&mut self.fetched.further_scores(children.into_iter()));
+            self.fetched.add_children(turn, ChildList::new(turns));
         }
         self.check_held(0)
     }
@@ -211,35 +215,35 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut ids: Vec<TurnId>,
         whole: bool,
     ) -> Result<(), SliceError<S::Error>> {
-        let Neighbourhood { store, known, .. } = self;
-        known.look_up(&mut ids);
+        let Neighbourhood { store, fetched, .. } = self;
+        fetched.look_up(&mut ids);
         if ids.is_empty() {
             return Ok(());
         }
         let answered = if whole {
             store.turns(&ids, &mut |turn| {
-                known.keep_row(turn);
+                fetched.add_row(turn);
                 ControlFlow::Continue(())
             })
         } else {
             store.scored(&ids, &mut |turn| {
-                known.keep_scored(turn);
+                fetched.add_scored(turn);
                 ControlFlow::Continue(())
             })
         };
         answered.map_err(SliceError::Store)
     }
 
-    /// Loads the edges into these turns.
+    /// Fetches the edges into these turns.
     pub(crate) fn load_parents(&mut self, of: &[TurnId]) -> Result<(), SliceError<S::Error>> {
         let mut of: Vec<TurnId> =
-            of.iter().copied().filter(|id| !self.known.has_parents(*id)).collect();
+            of.iter().copied().filter(|id| !self.fetched.has_parents(*id)).collect();
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.known.held());
+        let room = self.limits.held.saturating_sub(self.fetched.held());
         let mut parents = Lists::new(&of);
         let mut count = 0;
         self.store
@@ -253,7 +257,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, parents) in parents.lists {
-            self.known.keep_parents(turn, parents);
+            self.fetched.add_parents(turn, parents);
         }
         Ok(())
     }
@@ -263,14 +267,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         mut of: Vec<TurnId>,
         siblings: usize,
     ) -> Result<(), SliceError<S::Error>> {
-        of.retain(|id| !self.known.has_children(*id));
+        of.retain(|id| !self.fetched.has_children(*id));
         of.sort_unstable();
         of.dedup();
         if of.is_empty() {
             return Ok(());
         }
-        let room = self.limits.held.saturating_sub(self.known.held());
-        // One more than a turn's siblings: the turn itself stands in its parent's list.
+        let room = self.limits.held.saturating_sub(self.fetched.held());
+        // One more than the siblings: a turn is among its parent's children.
         let siblings = siblings.saturating_add(1).max(self.limits.wide / 2);
         let mut lists: Vec<ChildList> = Vec::new();
         lists.resize_with(of.len(), ChildList::default);
@@ -285,39 +289,39 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             .map_err(SliceError::Store)?;
         self.check_held(count)?;
         for (turn, children) in of.into_iter().zip(lists) {
-            self.known.keep_children(turn, children);
+            self.fetched.add_children(turn, children);
         }
         Ok(())
     }
 
     /// The whole rows of these turns, in their order; the first that has several is an error.
     pub(crate) fn rows(&mut self, ids: &[TurnId]) -> Result<Vec<Rc<Turn>>, SliceError<S::Error>> {
-        let Neighbourhood { store, known, .. } = self;
+        let Neighbourhood { store, fetched, .. } = self;
         let missing: Vec<TurnId> =
-            ids.iter().copied().filter(|id| known.row(*id).is_none()).collect();
+            ids.iter().copied().filter(|id| fetched.row(*id).is_none()).collect();
         if !missing.is_empty() {
             let mut keep = |turn| {
-                known.keep_row(turn);
+                fetched.add_row(turn);
                 ControlFlow::Continue(())
             };
             store.turns(&missing, &mut keep).map_err(SliceError::Store)?;
         }
-        if let Some(duplicate) = ids.iter().find(|id| known.is_duplicate(**id)) {
+        if let Some(duplicate) = ids.iter().find(|id| fetched.is_duplicate(**id)) {
             return Err(SliceError::DuplicateTurn(*duplicate));
         }
-        let row = |id: &TurnId| known.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
+        let row = |id: &TurnId| fetched.row(*id).cloned().ok_or(SliceError::Inconsistent(*id));
         ids.iter().map(row).collect()
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.known.held() + more > self.limits.held {
+        if self.fetched.held() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
     }
 }
 
-/// Edges as they were read.
+/// Edges that were read and not added yet.
 #[derive(Default)]
 struct EdgesRead {
     parents: Vec<(TurnId, Vec<ParentEdge>)>,
@@ -338,33 +342,33 @@ impl EdgesRead {
         self.children.iter().flat_map(|(_, children)| children).copied()
     }
 
-    /// How many ends the edges have.
-    fn ends(&self) -> usize {
+    /// How many edges there are, each counted at the turn it was read for.
+    fn edge_count(&self) -> usize {
         let parents: usize = self.parents.iter().map(|(_, edges)| edges.len()).sum();
         let children: usize = self.children.iter().map(|(_, children)| children.len()).sum();
         parents + children
     }
 
-    /// In how many lists they are.
-    fn lists(&self) -> usize {
+    /// How many lists they are in.
+    fn list_count(&self) -> usize {
         self.parents.len() + self.children.len()
     }
 
-    /// Of how many turns edges were read, at least.
-    fn turns(&self) -> usize {
+    /// The least number of turns whose edges were read.
+    fn turn_count(&self) -> usize {
         self.parents.len().max(self.children.len())
     }
 
     /// Whether the turns have hardly more than a parent and a child each.
     fn is_unbranched(&self) -> bool {
-        4 * self.ends() <= 7 * self.lists()
+        4 * self.edge_count() <= 7 * self.list_count()
     }
 }
 
-/// A list for each of some turns.
+/// A list for each turn.
 struct Lists<T> {
     lists: Vec<(TurnId, Vec<T>)>,
-    /// Empty where looking through few lists is quicker.
+    /// The place of each turn in `lists`; empty where there are few, as a search is quicker.
     places: HashMap<TurnId, usize>,
 }
 
@@ -375,7 +379,7 @@ impl<T> Lists<T> {
         Lists { lists, places: if of.len() > 8 { places.collect() } else { HashMap::default() } }
     }
 
-    /// Adds to a turn's list, unless it has `most` already.
+    /// Adds to a turn's list, unless it has `most` items already; returns whether it had room.
     fn push(&mut self, of: TurnId, item: T, most: usize) -> bool {
         let place = if self.places.is_empty() {
             self.lists.iter().position(|(turn, _)| *turn == of)

@@ -1,45 +1,34 @@
-//! What an expansion tells of itself while it runs.
+//! Observers of an expansion: they are called while it runs.
 
 use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
+use crate::named_enum::named_enum;
 use crate::slicing::score::Rank;
 use crate::slicing::store::ScoredTurn;
 
-/// What a turn is to the turn it was found from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
-    /// Nothing: the expansion begins at it.
-    Anchor,
-    /// Its parent.
-    Parent,
-    /// Its child.
-    Child,
-    /// A turn with a common parent.
-    Sibling,
-}
-
-impl Via {
-    /// The name in SQL.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anchor => "anchor",
-            Self::Parent => "parent",
-            Self::Child => "child",
-            Self::Sibling => "sibling",
-        }
+named_enum! {
+    /// How a turn is related to the turn that it was discovered from.
+    Via {
+        /// It is the anchor, where the expansion begins.
+        Anchor = "anchor",
+        /// It is a parent of that turn.
+        Parent = "parent",
+        /// It is a child of that turn.
+        Child = "child",
+        /// It has a parent in common with that turn.
+        Sibling = "sibling",
     }
 }
 
-/// Is told what an expansion does, as it does it. The default listens to nothing and costs nothing.
+/// Is called at each step of an expansion. The default does nothing and costs nothing.
 pub trait Observer {
-    /// Whether it wants to know also what no selection needs: the turns that are passed over, and
-    /// what is found from the turn that spends the budget.
-    const LISTENS: bool = false;
+    /// Whether it is also called for what the selection does not need: turns that are not discovered, and what is
+    /// discovered from the last turn selected.
+    const SEES_ALL: bool = false;
 
-    /// A turn was found for the first time. It stands in the frontier, or has no place there, as
-    /// the budget left cannot reach it.
+    /// A turn was discovered for the first time. It was put into the frontier, unless the budget cannot reach it any
+    /// more.
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {}
 
     /// A turn was selected; `Break` ends the expansion.
@@ -50,8 +39,8 @@ pub trait Observer {
     /// An edge into the turn `of` comes from a turn that does not exist.
     fn missing_parent(&mut self, _parent: TurnId, _of: Rank) {}
 
-    /// All siblings that `of` has by this parent, itself among them; those the policy allows were
-    /// told before as discovered.
+    /// All children of a parent of `of`, itself among them. Those that the policy allows as siblings were discovered
+    /// before.
     fn siblings(&mut self, _parent: TurnId, _siblings: &[ScoredTurn], _of: Rank) {}
 }
 

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 
-/// A turn of a slice, with how it came in.
+/// A turn of a slice, and how it was selected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectedTurn {
-    /// The turn, which slices taken together share.
+    /// The turn. Slices that are taken together share it.
     pub turn: Rc<Turn>,
-    /// Hops from the anchor as the expansion counted them; siblings inherit theirs.
+    /// Hops from the anchor, as counted when it was discovered; siblings inherit the distance.
     pub distance: u32,
     /// The priority it was selected by.
     pub priority: f32,
@@ -33,15 +33,15 @@ pub struct Slice {
 /// Why there is no slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SliceError<E> {
-    /// The anchor is not in the graph, or hidden.
+    /// The anchor is not in the graph, or row security hides it.
     AnchorNotFound(TurnId),
-    /// The graph holds more than once this turn, the first such one that was selected. A turn that is not selected
-    /// may be stored any number of times: it is a candidate with each of its rows, and among siblings with that of
-    /// the highest salience.
+    /// This turn is stored more than once; it is the first such turn that was selected. A turn that is not selected may
+    /// be stored any number of times: each of its rows is a candidate, and among siblings the one with the highest
+    /// salience.
     DuplicateTurn(TurnId),
     /// More neighbours than the given number would have to be held in memory.
     TooManyIds(usize),
-    /// A turn was there at first and not later: the store did not keep to one snapshot.
+    /// A turn existed at first and not later: the store did not keep to one snapshot.
     Inconsistent(TurnId),
     /// The store failed.
     Store(E),

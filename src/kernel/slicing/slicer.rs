@@ -1,8 +1,7 @@
 //! The expansion (SlicePolicy v1 §5), reading neighbours in batches.
 //!
-//! What a turn's neighbours are does not depend on the state of the expansion, so
-//! [`crate::slicing::neighbourhood`] fetches them ahead, in batches. The order of selection is that of §5.2,
-//! turn by turn.
+//! The neighbours of a turn do not depend on the state of the expansion, so [`crate::slicing::neighbourhood`] fetches
+//! them ahead, in batches. Turns are selected one by one, in the order of §5.2.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -12,12 +11,12 @@ use foldhash::HashSet;
 use crate::graph::edge::Edge;
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
-pub use crate::slicing::known::Known;
-use crate::slicing::known::{Children, sibling_order};
+pub use crate::slicing::fetched::FetchedGraph;
+use crate::slicing::fetched::{Children, sibling_order};
 pub use crate::slicing::neighbourhood::Limits;
 use crate::slicing::neighbourhood::Neighbourhood;
 use crate::slicing::observer::{Observer, Via};
-use crate::slicing::score::{Rank, priority};
+use crate::slicing::score::Rank;
 pub use crate::slicing::slice::SliceError;
 use crate::slicing::slice::{SelectedTurn, Slice};
 use crate::slicing::store::{GraphStore, ScoredTurn};
@@ -35,10 +34,10 @@ pub fn slice<S: GraphStore>(
     Slicer::new(store, policy, Limits::default()).slice(anchor)
 }
 
-/// How many of the anchors that come next [`Slicer::slice_before`] looks at.
+/// How many of the next anchors [`Slicer::slice_before`] uses.
 pub const LOOKED_AHEAD: usize = MOST_ANCHORS - 1;
 
-/// Takes slices of one snapshot, reading what they share once.
+/// Takes slices of one snapshot. What they share is read once.
 pub struct Slicer<'a, S> {
     around: Neighbourhood<'a, S>,
     policy: &'a SlicePolicy,
@@ -46,26 +45,28 @@ pub struct Slicer<'a, S> {
 }
 
 impl<'a, S: GraphStore> Slicer<'a, S> {
-    /// A slicer over a store whose answers stay the same.
+    /// A slicer over a store that always answers the same.
     pub fn new(store: &'a mut S, policy: &'a SlicePolicy, limits: Limits) -> Self {
-        Slicer::knowing(Known::default(), store, policy, limits)
+        Slicer::reusing(FetchedGraph::default(), store, policy, limits)
     }
 
-    /// A slicer that goes on with what another knew, of the same policy and limits, over a store that
-    /// answers the same.
-    pub fn knowing(
-        known: Known,
+    /// A slicer that reuses what another fetched from a store that answers the same, with the same limits.
+    ///
+    /// The policy may be another where it admits the same turns and edges, as all of SlicePolicy v1 do.
+    pub fn reusing(
+        fetched: FetchedGraph,
         store: &'a mut S,
         policy: &'a SlicePolicy,
         limits: Limits,
     ) -> Self {
-        Slicer { around: Neighbourhood::new(store, limits, known), policy, limits }
+        let fetched = fetched.for_siblings(policy.sibling_limit());
+        Slicer { around: Neighbourhood::new(store, limits, fetched), policy, limits }
     }
 
-    /// What it knows.
+    /// What it fetched.
     #[must_use]
-    pub fn into_known(self) -> Known {
-        self.around.known
+    pub fn into_fetched(self) -> FetchedGraph {
+        self.around.fetched
     }
 
     /// The slice at `anchor`.
@@ -76,8 +77,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// The slice at `anchor`, before those at the `next` ones: what is around some of them is read together.
-    /// What was known before may be forgotten: it does not grow without end.
+    /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them are read
+    /// together. What was fetched before may be forgotten, so that memory is bounded.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -87,13 +88,13 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         next: &[TurnId],
     ) -> Result<Slice, SliceError<S::Error>> {
         self.around.make_room();
-        if self.around.known.window.is_over() {
+        if self.around.fetched.window.is_over() {
             let anchors = std::iter::once(anchor).chain(next.iter().copied());
-            let together = self.around.known.window.begin_next(1 + next.len());
+            let together = self.around.fetched.window.begin_next(1 + next.len());
             self.read_around(anchors.take(together));
         }
         let slice = self.slice(anchor);
-        self.around.known.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
+        self.around.fetched.window.take(slice.as_ref().ok().map(|slice| slice.turns.len()));
         slice
     }
 
@@ -102,33 +103,58 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             return;
         }
         let (siblings, steps) = (self.policy.sibling_limit(), self.policy.max_radius());
-        let unread = anchors.filter(|id| !self.around.known.is_loaded(*id, siblings));
+        let unread = anchors.filter(|id| !self.around.fetched.is_loaded(*id, siblings));
         let unread: Vec<TurnId> = unread.collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
         if self.around.load(unread, siblings, steps, around).is_err() {
-            // It will be met again by the slice that it belongs to.
-            self.around.known = Known::default();
+            // The slice that has the error will raise it.
+            self.around.fetched = FetchedGraph::default();
         }
     }
 
-    fn slice_observed<O: Observer>(
+    /// [`Slicer::slice`] with an observer.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn slice_observed<O: Observer>(
         &mut self,
         anchor: TurnId,
         observer: &mut O,
     ) -> Result<Slice, SliceError<S::Error>> {
         let slice = self.expansion(observer).slice(anchor);
-        let is_complete = matches!(
-            slice,
-            Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
-        );
-        if !is_complete {
-            self.around.known = Known::default();
-        }
+        self.forget_where_incomplete(&slice);
         slice
     }
 
+    /// The expansion alone, without edges and rows; its only result are the calls of the observer. A selected turn that
+    /// is stored more than once is not noticed.
+    ///
+    /// # Errors
+    /// See [`SliceError`].
+    pub fn observe<O: Observer>(
+        &mut self,
+        anchor: TurnId,
+        observer: &mut O,
+    ) -> Result<(), SliceError<S::Error>> {
+        self.around.make_room();
+        let expanded = self.expansion(observer).run(anchor);
+        self.forget_where_incomplete(&expanded);
+        expanded
+    }
+
+    /// Forgets what was fetched after an error that may have ended a fetch before it was complete.
+    fn forget_where_incomplete<T>(&mut self, result: &Result<T, SliceError<S::Error>>) {
+        let is_complete = matches!(
+            result,
+            Ok(_) | Err(SliceError::AnchorNotFound(_) | SliceError::DuplicateTurn(_))
+        );
+        if !is_complete {
+            self.around.fetched = FetchedGraph::default();
+        }
+    }
+
     fn expansion<'b, O>(&'b mut self, observer: &'b mut O) -> Expansion<'b, 'a, S, O> {
-        self.around.known.begin_slice();
+        self.around.fetched.begin_slice();
         Expansion {
             around: &mut self.around,
             observer,
@@ -137,38 +163,9 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
             selected: Vec::new(),
             visited: HashSet::default(),
             frontier: BTreeSet::new(),
-            cut_parents: HashSet::default(),
+            parents_with_dropped: HashSet::default(),
         }
     }
-}
-
-/// [`slice`] with other bounds that tells an observer what happens.
-///
-/// # Errors
-/// See [`SliceError`].
-pub fn slice_observed<S: GraphStore, O: Observer>(
-    store: &mut S,
-    policy: &SlicePolicy,
-    anchor: TurnId,
-    limits: Limits,
-    observer: &mut O,
-) -> Result<Slice, SliceError<S::Error>> {
-    Slicer::new(store, policy, limits).slice_observed(anchor, observer)
-}
-
-/// The expansion alone, without edges and rows: what there is to know the observer is told. That a selected turn is
-/// stored more than once is not found.
-///
-/// # Errors
-/// See [`SliceError`].
-pub fn observe<S: GraphStore, O: Observer>(
-    store: &mut S,
-    policy: &SlicePolicy,
-    anchor: TurnId,
-    limits: Limits,
-    observer: &mut O,
-) -> Result<(), SliceError<S::Error>> {
-    Slicer::new(store, policy, limits).expansion(observer).run(anchor)
 }
 
 struct Expansion<'a, 's, S, O> {
@@ -181,8 +178,8 @@ struct Expansion<'a, 's, S, O> {
     visited: HashSet<TurnId>,
     /// Best candidate first.
     frontier: BTreeSet<Rank>,
-    /// Expanded wide turns of which some children were cut off: those children count as visited.
-    cut_parents: HashSet<TurnId>,
+    /// Expanded wide turns, some of whose children were dropped: those children count as visited.
+    parents_with_dropped: HashSet<TurnId>,
 }
 
 impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
@@ -196,13 +193,13 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// The main loop of §5.2.
     fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if expands(self.policy) && !self.around.known.is_loaded(anchor, siblings) {
+        if expands(self.policy) && !self.around.fetched.is_loaded(anchor, siblings) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
         let anchor = self.around.turn(anchor)?.ok_or(SliceError::AnchorNotFound(anchor))?;
         self.discover(self.ranks([anchor], 0), Via::Anchor, anchor.id)?;
         while self.selected.len() < self.policy.max_nodes() {
-            // Nothing farther than max_radius is ever put into the frontier.
+            // The frontier has no turn beyond max_radius.
             let Some(candidate) = self.frontier.pop_first() else {
                 break;
             };
@@ -211,7 +208,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             if self.observer.selected(candidate).is_break() {
                 break;
             }
-            let wanted = self.budget_left() > 0 || O::LISTENS;
+            let wanted = self.budget_left() > 0 || O::SEES_ALL;
             if candidate.distance < self.policy.max_radius() && wanted {
                 self.expand(candidate)?;
             }
@@ -223,12 +220,12 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.load_neighbours(candidate)?;
         let distance = candidate.distance + 1;
 
-        let known = &self.around.known;
-        let parents = known.parents(candidate.id).iter();
-        let parents = parents.filter_map(|edge| known.scored(edge.parent));
+        let fetched = &self.around.fetched;
+        let parents = fetched.parents(candidate.id).iter();
+        let parents = parents.filter_map(|edge| fetched.scored(edge.parent));
         self.discover(self.ranks(parents, distance), Via::Parent, candidate.id)?;
 
-        match self.around.known.children(candidate.id) {
+        match self.around.fetched.children(candidate.id) {
             Children::All(turns) => {
                 let children = self.ranks(turns.iter().copied(), distance);
                 self.discover(children, Via::Child, candidate.id)?;
@@ -239,18 +236,18 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let siblings = self.siblings(candidate.id);
         let siblings = siblings.iter().map(|turn| self.rank(turn, candidate.distance)).collect();
         self.discover(siblings, Via::Sibling, candidate.id)?;
-        if O::LISTENS {
-            self.tell_passed_over(candidate);
+        if O::SEES_ALL {
+            self.report_not_discovered(candidate);
         }
 
-        // What ranks behind the whole remaining budget can never be selected.
+        // Candidates beyond the number of nodes left can never be selected.
         while self.frontier.len() > self.budget_left() {
             self.frontier.pop_last();
         }
         self.check_held(0)
     }
 
-    /// Puts turns that were not visited before into the frontier, each with its first rank.
+    /// Puts the turns that were not visited before into the frontier, each with its first rank in `found`.
     fn discover(
         &mut self,
         mut found: Vec<Rank>,
@@ -258,7 +255,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         from: TurnId,
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
-        self.drop_cut_children(&mut found)?;
+        self.remove_dropped_children(&mut found)?;
         for rank in found {
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
@@ -268,41 +265,41 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok(())
     }
 
-    /// Tells the observer what expanding this turn did not discover.
-    fn tell_passed_over(&mut self, expanded: Rank) {
-        for edge in self.around.known.parents(expanded.id) {
-            if self.around.known.scored(edge.parent).is_none() {
+    /// Reports to the observer what expanding this turn did not discover.
+    fn report_not_discovered(&mut self, expanded: Rank) {
+        for edge in self.around.fetched.parents(expanded.id) {
+            if self.around.fetched.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
             }
             if self.policy.sibling_limit() > 0 {
-                let siblings = self.around.known.children(edge.parent).in_sibling_order();
+                let siblings = self.around.fetched.children(edge.parent).in_sibling_order();
                 self.observer.siblings(edge.parent, siblings, expanded);
             }
         }
     }
 
-    /// Discovers the best children of a wide turn and cuts off those that no budget can reach.
+    /// Discovers the best children of a wide turn, and drops those that the budget cannot reach.
     fn discover_wide(&mut self, parent: TurnId, distance: u32) -> Result<(), SliceError<S::Error>> {
         let mut keep = self.budget_left();
         loop {
             let (best, cut) = self.best_children(parent, distance, keep)?;
             let mut reachable = best.clone();
-            self.drop_cut_children(&mut reachable)?;
+            self.remove_dropped_children(&mut reachable)?;
             if cut && reachable.len() < self.budget_left() {
-                // Other wide parents hide some of the best: look further down.
+                // Some of the best had been dropped with another wide parent: more are needed.
                 keep *= 2;
                 self.check_held(2 * keep)?;
                 continue;
             }
             self.discover(reachable, Via::Child, parent)?;
             if cut {
-                self.cut_parents.insert(parent);
+                self.parents_with_dropped.insert(parent);
             }
             return Ok(());
         }
     }
 
-    /// The best `keep` children not yet visited, best first, and whether there are more.
+    /// The best `keep` children that were not visited yet, best first, and whether there are more.
     fn best_children(
         &mut self,
         parent: TurnId,
@@ -313,7 +310,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let mut best: Vec<Rank> = Vec::new();
         let mut worst_kept = None;
         let mut prune = |best: &mut Vec<Rank>| {
-            // Of the rows of one turn the best counts.
+            // Of several rows of one turn the best counts.
             best.sort_unstable_by_key(|rank| (rank.id, *rank));
             best.dedup_by_key(|rank| rank.id);
             best.sort_unstable();
@@ -327,7 +324,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         around
             .store
             .children(&[parent], &mut |(_, turn)| {
-                let rank = rank(policy, &turn, distance);
+                let rank = Rank::of(policy, &turn, distance);
                 if bound.is_none_or(|bound| rank < bound) && !visited.contains(&rank.id) {
                     best.push(rank);
                     if best.len() >= keep + keep.max(256) {
@@ -341,16 +338,22 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok((best, cut))
     }
 
-    /// Takes out the children of cut parents: they count as visited.
-    fn drop_cut_children(&mut self, found: &mut Vec<Rank>) -> Result<(), SliceError<S::Error>> {
-        if self.cut_parents.is_empty() || found.is_empty() {
+    /// Removes the children of parents whose children were dropped: they count as visited.
+    fn remove_dropped_children(
+        &mut self,
+        found: &mut Vec<Rank>,
+    ) -> Result<(), SliceError<S::Error>> {
+        if self.parents_with_dropped.is_empty() || found.is_empty() {
             return Ok(());
         }
         let ids: Vec<TurnId> = found.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
-        let known = &self.around.known;
+        let fetched = &self.around.fetched;
         found.retain(|rank| {
-            !known.parents(rank.id).iter().any(|edge| self.cut_parents.contains(&edge.parent))
+            !fetched
+                .parents(rank.id)
+                .iter()
+                .any(|edge| self.parents_with_dropped.contains(&edge.parent))
         });
         Ok(())
     }
@@ -361,13 +364,13 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         if limit == 0 {
             return Vec::new();
         }
-        // The best of all are among the best of each parent, beside the turn itself.
+        // The first siblings of all are among the first of each parent, which may include the turn itself.
         let best = limit.saturating_add(1);
-        let known = &self.around.known;
-        let mut siblings: Vec<ScoredTurn> = known
+        let fetched = &self.around.fetched;
+        let mut siblings: Vec<ScoredTurn> = fetched
             .parents(id)
             .iter()
-            .flat_map(|edge| known.children(edge.parent).in_sibling_order().iter().take(best))
+            .flat_map(|edge| fetched.children(edge.parent).in_sibling_order().iter().take(best))
             .filter(|turn| turn.id != id)
             .copied()
             .collect();
@@ -380,7 +383,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     /// Fetches what expanding the candidate needs, and the same for the best of the frontier.
     fn load_neighbours(&mut self, candidate: Rank) -> Result<(), SliceError<S::Error>> {
         let siblings = self.policy.sibling_limit();
-        if self.around.known.is_loaded(candidate.id, siblings) {
+        if self.around.fetched.is_loaded(candidate.id, siblings) {
             return Ok(());
         }
         let most = self.limits.batch.min(self.budget_left()).max(1);
@@ -388,7 +391,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             .chain(self.frontier.iter().take(most - 1))
             .filter(|rank| rank.distance < self.policy.max_radius())
             .map(|rank| rank.id)
-            .filter(|id| !self.around.known.is_loaded(*id, siblings))
+            .filter(|id| !self.around.fetched.is_loaded(*id, siblings))
             .collect();
         let steps = self.policy.max_radius() - candidate.distance;
         self.load(batch, steps)
@@ -399,15 +402,15 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         self.around.load(turns, self.policy.sibling_limit(), steps, around)
     }
 
-    /// Every edge between selected turns, seen from its child.
+    /// Every edge between selected turns.
     fn edges(&mut self) -> Result<Vec<Edge>, SliceError<S::Error>> {
         let ids: Vec<TurnId> = self.selected.iter().map(|rank| rank.id).collect();
         self.around.load_parents(&ids)?;
         let within: HashSet<TurnId> = ids.iter().copied().collect();
-        let known = &self.around.known;
+        let fetched = &self.around.fetched;
         let mut edges: Vec<Edge> = ids
             .iter()
-            .flat_map(|child| known.parents(*child).iter().map(move |edge| (child, edge)))
+            .flat_map(|child| fetched.parents(*child).iter().map(move |edge| (child, edge)))
             .filter(|(_, edge)| within.contains(&edge.parent))
             .map(|(child, edge)| Edge {
                 parent: edge.parent,
@@ -441,7 +444,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     fn ranks(&self, turns: impl IntoIterator<Item = ScoredTurn>, distance: u32) -> Vec<Rank> {
         let turns = turns.into_iter().map(|turn| self.rank(&turn, distance));
         let mut ranks: Vec<Rank> = turns.collect();
-        let further = self.around.known.further_scores(ranks.iter().map(|rank| rank.id));
+        let further = self.around.fetched.further_scores(ranks.iter().map(|rank| rank.id));
         if !further.is_empty() {
             ranks.extend(further.iter().map(|turn| self.rank(turn, distance)));
             ranks.sort_unstable();
@@ -450,7 +453,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn rank(&self, turn: &ScoredTurn, distance: u32) -> Rank {
-        rank(self.policy, turn, distance)
+        Rank::of(self.policy, turn, distance)
     }
 
     fn budget_left(&self) -> usize {
@@ -458,18 +461,14 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {
-        if self.around.known.held() + self.visited.len() + more > self.limits.held {
+        if self.around.fetched.held() + self.visited.len() + more > self.limits.held {
             return Err(SliceError::TooManyIds(self.limits.held));
         }
         Ok(())
     }
 }
 
-/// Whether slices have more than their anchor.
+/// Whether a slice can have more than its anchor.
 fn expands(policy: &SlicePolicy) -> bool {
     policy.max_radius() > 0 && policy.max_nodes() > 1
-}
-
-fn rank(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Rank {
-    Rank::new(priority(policy, turn.phase, turn.salience, distance), distance, turn.id)
 }

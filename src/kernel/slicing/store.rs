@@ -5,27 +5,51 @@ use std::ops::ControlFlow;
 use crate::graph::edge::EdgeType;
 use crate::graph::turn::{Phase, Turn, TurnId};
 
-/// A turn with what scores it, defaults applied.
+/// What a policy reads of a turn to score it, with defaults applied.
+///
+/// SlicePolicy v1 needs these two, and a store reads no other columns to score a turn. A version that needs more (time,
+/// session, role, tokens) tells the store which, and has them here in an optional part, so that v1 reads and holds no
+/// more than now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScoredTurn {
-    /// The turn.
-    pub id: TurnId,
-    /// What it was for.
+pub struct TurnFacts {
+    /// What the turn was for.
     pub phase: Phase,
     /// In [0, 1].
     pub salience: f32,
 }
 
-/// One edge into a turn, seen from that turn. It dangles where the parent does not exist.
+impl From<&Turn> for TurnFacts {
+    fn from(turn: &Turn) -> Self {
+        TurnFacts { phase: turn.phase, salience: turn.salience }
+    }
+}
+
+/// A turn with what scores it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredTurn {
+    /// The turn.
+    pub id: TurnId,
+    /// What scores it.
+    pub facts: TurnFacts,
+}
+
+impl From<&Turn> for ScoredTurn {
+    fn from(turn: &Turn) -> Self {
+        ScoredTurn { id: turn.id, facts: turn.into() }
+    }
+}
+
+/// An edge into a turn. The parent may not exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParentEdge {
-    /// The edge's other end.
+    /// The other end of the edge.
     pub parent: TurnId,
     /// What the edge means.
     pub edge_type: EdgeType,
 }
 
-/// An edge, seen from the turn at one of its ends.
+/// An edge of a turn. v1 reads the type of edges into a turn only, as the edges of a slice are taken from their
+/// children.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Neighbour {
     /// The edge comes from this turn.
@@ -34,15 +58,15 @@ pub enum Neighbour {
     Child(TurnId),
 }
 
-/// Receives one row of an answer; `Break` asks for no more rows.
+/// Takes one row of an answer; `Break` ends the answer.
 pub type Sink<'a, T> = &'a mut dyn FnMut(T) -> ControlFlow<()>;
 
-/// A graph read in batches, all on one snapshot.
+/// A graph that is read in batches, all on one snapshot.
 ///
-/// Rows may come in any order. A turn stored twice is answered twice. The `usize` beside a row
-/// says which of the given ids it belongs to.
+/// Rows may come in any order. A turn that is stored twice is answered twice. The `usize` beside a row is the place of
+/// the id, among those given, that it belongs to.
 pub trait GraphStore {
-    /// What can go wrong below.
+    /// Why the store cannot answer.
     type Error;
 
     /// The existing turns of these ids.
@@ -72,7 +96,7 @@ pub trait GraphStore {
         sink: Sink<'_, (usize, ScoredTurn)>,
     ) -> Result<(), Self::Error>;
 
-    /// The ends of edges out of each turn that do not exist.
+    /// The children of each turn that edges name and that do not exist.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -88,7 +112,6 @@ pub trait GraphStore {
     /// When the store cannot answer.
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Self::Error>;
 
-    /// Called between batches and at least every 256 steps: a store that can be cancelled
-    /// answers here.
+    /// Called between batches and at least every 256 steps. A store that can be cancelled checks for it here.
     fn check_interrupts(&mut self) {}
 }

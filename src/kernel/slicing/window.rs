@@ -1,36 +1,36 @@
-//! Around how many anchors a batch reads together.
+//! The number of anchors whose surroundings are read together.
 
 /// Most anchors of a window.
 pub(crate) const MOST_ANCHORS: usize = 1024;
 
-/// Most turns that the slices of a window are likely to have together.
+/// The most turns that the slices of a window are expected to have together.
 const MOST_TURNS: usize = 16_384;
 
-/// Anchors whose surroundings are read together, for the slices at them to be taken one by one. A window is
-/// wider than the one before: should no more slices be wanted, little was read in vain.
+/// Anchors whose surroundings are read together; their slices are then taken one by one. It grows gradually, so that an
+/// early stop wastes little.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Window {
     anchors: usize,
-    /// How many of the anchors had their turn.
+    /// The anchors whose slices were taken.
     taken: usize,
     /// Slices that were taken in this window and those before.
     slices: usize,
-    /// The turns that they have.
+    /// The turns of these slices.
     turns: usize,
 }
 
 impl Window {
-    /// The window, when no more of its anchors come.
+    /// The window, ended before its last anchor.
     pub(crate) fn ended(self) -> Self {
         Window { taken: self.anchors, ..self }
     }
 
-    /// Whether all anchors had their turn.
+    /// Whether the slices at all its anchors were taken.
     pub(crate) fn is_over(&self) -> bool {
         self.taken >= self.anchors
     }
 
-    /// Begins the next window, over some of so many anchors. Returns over how many.
+    /// Begins the next window, where this many anchors are left, and returns its size.
     pub(crate) fn begin_next(&mut self, of: usize) -> usize {
         let likely = MOST_TURNS * self.slices.max(1) / self.turns.max(1);
         self.anchors = (4 * self.anchors).min(likely).clamp(1, MOST_ANCHORS).min(of);
@@ -38,7 +38,7 @@ impl Window {
         self.anchors
     }
 
-    /// Goes on to the next anchor. At this one was a slice of so many turns, or none.
+    /// Counts an anchor as taken; its slice had this many turns, or there was none.
     pub(crate) fn take(&mut self, turns: Option<usize>) {
         self.taken += 1;
         self.slices += usize::from(turns.is_some());
@@ -50,7 +50,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// The sizes of the windows over slices of so many turns each.
+    /// The sizes of the windows where each slice has this many turns.
     fn windows(mut anchors: usize, turns: usize) -> Vec<usize> {
         let (mut window, mut sizes) = (Window::default(), Vec::new());
         while anchors > 0 {

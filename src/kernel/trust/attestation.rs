@@ -1,15 +1,16 @@
 //! Tokens: the published one (v2) and the attestation that covers the whole export (v3).
 
 use hmac::digest::Digest;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
 use crate::export::canonical::{SCHEMA_VERSION, from_lower_hex, hex, is_lower_hex};
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::Interrupts;
-use crate::policy::{POLICY_ID, QuantizedPolicy};
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::named_enum::named_enum;
+use crate::policy::SlicePolicy;
+use crate::trust::keys::{SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
 
 /// The version of the attestation.
 pub const ATTESTATION_VERSION: u32 = 3;
@@ -32,28 +33,27 @@ pub struct TokenFields<'a> {
 }
 
 impl TokenFields<'_> {
-    /// Whether every field has its form: only then can the joined text be read in one way.
+    /// Whether every field has its form. Only then is the joined text unambiguous.
     #[must_use]
     pub fn are_well_formed(&self) -> bool {
         is_lower_hex(self.slice_id, 16)
             && is_lower_hex(self.params_hash, 16)
             && is_lower_hex(self.graph_snapshot_hash, 16)
-            && self.policy_id == POLICY_ID
+            && SlicePolicy::IDS.contains(&self.policy_id)
             && self.schema_version == SCHEMA_VERSION
     }
 
     /// The admissibility token: 32 lower-case hex digits.
     #[must_use]
-    pub fn sign(&self, secret: &Secret) -> String {
-        hex(&secret.mac(self.message().as_bytes())[..16])
+    pub fn sign(&self, key: &SigningKey) -> String {
+        hex(&key.mac(self.message().as_bytes())[..16])
     }
 
-    /// Whether this is the fields' token under the secret.
+    /// Whether this is the token of the fields under the key.
     #[must_use]
-    pub fn verify(&self, secret: &Secret, token: &str) -> bool {
+    pub fn verify(&self, key: &VerifyingKey, token: &str) -> bool {
         let mac = from_lower_hex(token).filter(|mac| mac.len() == 16);
-        self.are_well_formed()
-            && mac.is_some_and(|mac| secret.verify(self.message().as_bytes(), &mac))
+        self.are_well_formed() && mac.is_some_and(|mac| key.verify(self.message().as_bytes(), &mac))
     }
 
     fn message(&self) -> String {
@@ -66,7 +66,7 @@ impl TokenFields<'_> {
     }
 }
 
-/// Under what circumstances a slice was taken.
+/// The circumstances in which a slice was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     /// The name of the graph.
@@ -75,8 +75,18 @@ pub struct Circumstances {
     pub role: String,
     /// Whether row security applied.
     pub rls: bool,
-    /// Whether the transaction had changed the graph itself: then nothing is signed.
+    /// Whether the transaction itself had changed the graph: then nothing is signed.
     pub uncommitted: bool,
+}
+
+named_enum! {
+    /// Whether a slice is signed.
+    Status {
+        /// It is.
+        Attested = "attested",
+        /// It is not: its own transaction had changed the graph.
+        Uncommitted = "uncommitted",
+    }
 }
 
 /// The last field of an export.
@@ -90,32 +100,32 @@ pub struct Attestation {
     pub digest: String,
     /// The name of the graph.
     pub graph: String,
-    /// The policy with floats in millionths.
-    pub policy: QuantizedPolicy,
+    /// The policy, serialised with floats in millionths.
+    #[serde(serialize_with = "quantized")]
+    pub policy: SlicePolicy,
     /// The role whose rights applied.
     pub role: String,
     /// Whether row security applied.
     pub rls: bool,
-    /// Attested or uncommitted.
-    pub status: &'static str,
+    /// Whether the slice is signed.
+    pub status: Status,
     /// The claim, none when uncommitted.
     pub token: Option<String>,
 }
 
-/// The status of a slice that is signed.
-pub const ATTESTED: &str = "attested";
-/// The status of a slice of a graph that its own transaction had changed.
-pub const UNCOMMITTED: &str = "uncommitted";
+fn quantized<S: Serializer>(policy: &SlicePolicy, serializer: S) -> Result<S::Ok, S::Error> {
+    policy.quantized().serialize(serializer)
+}
 
 impl Attestation {
     /// The attestation of a slice.
     #[must_use]
     pub fn new(
-        keys: &EpochKeys,
+        keys: &SigningKeys,
         circumstances: Circumstances,
         fields: &TokenFields<'_>,
         digest: [u8; 32],
-        policy: QuantizedPolicy,
+        policy: SlicePolicy,
     ) -> Self {
         let Circumstances { graph, role, rls, uncommitted } = circumstances;
         let mut attestation = Attestation {
@@ -126,7 +136,7 @@ impl Attestation {
             policy,
             role,
             rls,
-            status: if uncommitted { UNCOMMITTED } else { ATTESTED },
+            status: if uncommitted { Status::Uncommitted } else { Status::Attested },
             token: None,
         };
         if !uncommitted {
@@ -136,9 +146,9 @@ impl Attestation {
         attestation
     }
 
-    /// Whether the token is this attestation's under the epoch's keys.
+    /// Whether the token is that of this attestation under the keys of the epoch.
     #[must_use]
-    pub fn verify(&self, keys: &EpochKeys, fields: &TokenFields<'_>, digest: [u8; 32]) -> bool {
+    pub fn verify(&self, keys: &VerifyingKeys, fields: &TokenFields<'_>, digest: [u8; 32]) -> bool {
         let mac = self
             .token
             .as_deref()
@@ -157,7 +167,7 @@ impl Attestation {
         encode(&mut put, &self.graph);
         encode(&mut put, &self.role);
         put(&[u8::from(self.rls)]);
-        encode(&mut put, self.status);
+        encode(&mut put, self.status.name());
         encode(&mut put, fields.policy_id);
         encode(&mut put, fields.params_hash);
         put(fields.anchor.as_bytes());
@@ -169,7 +179,7 @@ impl Attestation {
     }
 }
 
-/// Everything a slice says, turns and edges in export order, under SHA-256.
+/// SHA-256 of everything an export says of a slice, with turns and edges in export order.
 #[must_use]
 pub fn digest(
     anchor: TurnId,
@@ -216,7 +226,7 @@ pub fn digest(
     hasher.finalize().into()
 }
 
-/// A text with its length in front: no two sequences of texts have the same bytes.
+/// Writes a text after its length, so that different sequences of texts have different bytes.
 pub(crate) fn encode(put: &mut impl FnMut(&[u8]), text: &str) {
     put(&(text.len() as u32).to_le_bytes());
     put(text.as_bytes());

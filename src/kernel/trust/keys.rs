@@ -1,6 +1,8 @@
-//! Secrets: what is derived from an epoch's root, and the MACs made with it.
+//! Keys: what is derived from the root of an epoch, and the MACs that are made and checked with it.
 //!
-//! Key material is wiped when dropped, has no Debug and no way out but a MAC.
+//! The root, what signs and what verifies are separate types: code that holds a verifying key cannot sign with it,
+//! although HMAC uses the same bytes for both. Key material is wiped when dropped, has no Debug, and can be read by no
+//! function.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -14,26 +16,14 @@ pub const SECRET_MIN_BYTES: usize = 32;
 
 const SALT: &[u8] = b"graph_kernel";
 
-/// A key for HMAC-SHA256.
+/// The bytes of which keys are made: the root of an epoch, or a secret that is shared with other programs.
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// A key of these bytes.
+    /// A secret of these bytes.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Secret(Zeroizing::new(bytes))
-    }
-
-    /// HMAC-SHA256 of the message.
-    #[must_use]
-    pub fn mac(&self, message: &[u8]) -> [u8; 32] {
-        self.hmac(message).finalize().into_bytes().into()
-    }
-
-    /// Whether `mac` begins the message's HMAC-SHA256, in constant time. An empty one never does.
-    #[must_use]
-    pub fn verify(&self, message: &[u8], mac: &[u8]) -> bool {
-        self.hmac(message).verify_truncated_left(mac).is_ok()
     }
 
     /// Whether two secrets are the same bytes.
@@ -50,20 +40,66 @@ impl Secret {
     }
 }
 
-/// The keys of one epoch.
-pub struct EpochKeys {
-    /// Names the keys: `<epoch>-<16 hex digits>`.
-    pub kid: String,
-    /// Signs the published token.
-    pub v2: Secret,
-    /// Signs attestations.
-    pub v3: Secret,
-    /// Signs provenance of retrieval.
-    pub retrieval: Secret,
+/// A key that signs, by HMAC-SHA256.
+pub struct SigningKey(Secret);
+
+impl SigningKey {
+    /// The key of this secret.
+    #[must_use]
+    pub fn new(secret: Secret) -> Self {
+        SigningKey(secret)
+    }
+
+    /// HMAC-SHA256 of the message.
+    #[must_use]
+    pub fn mac(&self, message: &[u8]) -> [u8; 32] {
+        self.0.hmac(message).finalize().into_bytes().into()
+    }
+
+    /// The key that checks what this one signs.
+    #[must_use]
+    pub fn verifying_key(&self) -> VerifyingKey {
+        VerifyingKey(Secret(self.0.0.clone()))
+    }
 }
 
-impl EpochKeys {
-    /// Derives an epoch's keys from its root.
+/// A key that checks what a [`SigningKey`] signed.
+pub struct VerifyingKey(Secret);
+
+impl VerifyingKey {
+    /// Whether `mac` is the beginning of the message's HMAC-SHA256, in constant time. An empty one never is.
+    #[must_use]
+    pub fn verify(&self, message: &[u8], mac: &[u8]) -> bool {
+        self.0.hmac(message).verify_truncated_left(mac).is_ok()
+    }
+}
+
+/// The signing keys of an epoch.
+pub struct SigningKeys {
+    /// Names the epoch's keys: `<epoch>-<16 hex digits>`.
+    pub kid: String,
+    /// Signs the published token.
+    pub v2: SigningKey,
+    /// Signs attestations.
+    pub v3: SigningKey,
+    /// Signs provenance of retrieval.
+    pub retrieval: SigningKey,
+}
+
+/// The keys that check the signatures of an epoch.
+pub struct VerifyingKeys {
+    /// Names the epoch's keys.
+    pub kid: String,
+    /// Checks the published token.
+    pub v2: VerifyingKey,
+    /// Checks attestations.
+    pub v3: VerifyingKey,
+    /// Checks provenance of retrieval.
+    pub retrieval: VerifyingKey,
+}
+
+impl SigningKeys {
+    /// Derives the keys of an epoch from its root.
     #[must_use]
     pub fn derive(root: &Secret, epoch: u32) -> Self {
         let hkdf = Hkdf::<Sha256>::new(Some(SALT), &root.0);
@@ -73,16 +109,36 @@ impl EpochKeys {
             hkdf.expand(&info, &mut key).expect("the length is far below HKDF's limit");
             key
         };
-        EpochKeys {
+        let key = |label| SigningKey(Secret(expand(label, 32)));
+        SigningKeys {
             kid: format!("{epoch}-{}", hex(&expand("kid", 8))),
-            v2: Secret(expand("v2", 32)),
-            v3: Secret(expand("v3", 32)),
-            retrieval: Secret(expand("retrieval", 32)),
+            v2: key("v2"),
+            v3: key("v3"),
+            retrieval: key("retrieval"),
+        }
+    }
+
+    /// The keys that check the signatures of these.
+    #[must_use]
+    pub fn verifying_keys(&self) -> VerifyingKeys {
+        VerifyingKeys {
+            kid: self.kid.clone(),
+            v2: self.v2.verifying_key(),
+            v3: self.v3.verifying_key(),
+            retrieval: self.retrieval.verifying_key(),
         }
     }
 }
 
-/// The epoch a kid names, when it has a kid's form.
+impl VerifyingKeys {
+    /// Derives the keys of an epoch from its root.
+    #[must_use]
+    pub fn derive(root: &Secret, epoch: u32) -> Self {
+        SigningKeys::derive(root, epoch).verifying_keys()
+    }
+}
+
+/// The epoch in a kid; `None` where the text does not have the form of a kid.
 #[must_use]
 pub fn epoch_of_kid(kid: &str) -> Option<u32> {
     let (epoch, tail) = kid.split_once('-')?;
@@ -113,10 +169,11 @@ mod tests {
 
     #[test]
     fn an_empty_mac_does_not_verify() {
-        let secret = Secret::new(vec![1; 32]);
-        assert!(!secret.verify(b"m", &[]));
-        assert!(secret.verify(b"m", &secret.mac(b"m")));
-        assert!(secret.verify(b"m", &secret.mac(b"m")[..16]));
-        assert!(!secret.verify(b"n", &secret.mac(b"m")));
+        let signing = SigningKey::new(Secret::new(vec![1; 32]));
+        let (verifying, mac) = (signing.verifying_key(), signing.mac(b"m"));
+        assert!(!verifying.verify(b"m", &[]));
+        assert!(verifying.verify(b"m", &mac));
+        assert!(verifying.verify(b"m", &mac[..16]));
+        assert!(!verifying.verify(b"n", &mac));
     }
 }

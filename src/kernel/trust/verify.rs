@@ -1,107 +1,112 @@
-//! Verification: an export taken apart and everything in it computed again.
+//! Verification of an export: everything in it that can be computed is computed again.
 
 use crate::export::canonical::{SCHEMA_VERSION, hex};
 use crate::export::document::{graph_snapshot_hash, slice_id};
 use crate::export::parse::ParsedExport;
 use crate::graph::turn::TurnId;
 use crate::interrupts::Interrupts;
-use crate::policy::{POLICY_ID, SlicePolicy};
-use crate::trust::attestation::{ATTESTATION_VERSION, ATTESTED, Attestation, TokenFields, digest};
-use crate::trust::keys::{EpochKeys, Secret};
+use crate::named_enum::named_enum;
+use crate::policy::SlicePolicy;
+use crate::policy::registry::PolicyRef;
+use crate::trust::attestation::{ATTESTATION_VERSION, Attestation, Status, TokenFields, digest};
+use crate::trust::keys::{VerifyingKey, VerifyingKeys};
 
-/// What a verifier knows: its graph and its keys.
+/// What a verifier has: the name of its graph, and keys that check signatures.
 pub trait KeyRing {
     /// The name of the graph slices are taken from here.
     fn graph(&self) -> &str;
     /// The keys that this kid names, if they are known.
-    fn keys(&self, kid: &str) -> Option<EpochKeys>;
+    fn verifying_keys(&self, kid: &str) -> Option<VerifyingKeys>;
     /// Whether the kid was revoked.
     fn is_revoked(&self, kid: &str) -> bool;
-    /// The secret shared with other verifiers of published tokens, if there is one.
-    fn shared_v2_secret(&self) -> Option<&Secret>;
-    /// Called often while an export is read and hashed: a verifier that can be cancelled answers here.
+    /// The key of published tokens that is shared with other programs, if there is one.
+    fn shared_v2_key(&self) -> Option<VerifyingKey>;
+    /// Called often while an export is read and hashed. A verifier that can be cancelled checks for it here.
     fn check_interrupts(&self) {}
 }
 
-macro_rules! checks {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $reason:literal;)+) => {
-        /// What is checked, in order; the first that fails is the reason.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Check { $($(#[$doc])* $variant),+ }
-
-        impl Check {
-            /// The name of the check.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Check::$variant => $name),+ }
-            }
-
-            /// Why an export is not valid when the check fails.
-            #[must_use]
-            pub fn reason(self) -> &'static str {
-                match self { $(Check::$variant => $reason),+ }
-            }
-        }
-    };
+named_enum! {
+    /// What is checked, in order; the first that fails is the reason.
+    Check {
+        /// The text is an export, with exactly its keys, each once.
+        WellFormed = "well_formed",
+        /// Turns and edges ascend, without duplicates (§6.2).
+        Ordered = "ordered",
+        /// Policy, schema and attestation have versions that are known (§11).
+        Versions = "versions",
+        /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
+        Boundary = "boundary",
+        /// The export has a claim.
+        Attested = "attested",
+        /// The fingerprint of the parameters is that of the policy.
+        ParamsHash = "params_hash",
+        /// No more turns than the policy allows (§7.2).
+        Budget = "budget",
+        /// The selection fingerprint is that of the selection (§6.3).
+        SliceId = "slice_id",
+        /// The content fingerprint is that of the turns.
+        SnapshotHash = "graph_snapshot_hash",
+        /// The digest is that of everything the export says.
+        Digest = "digest",
+        /// The key is known here.
+        KnownKey = "known_key",
+        /// The key was not revoked.
+        LiveKey = "live_key",
+        /// The slice was taken from the graph that is bound here.
+        Graph = "graph",
+        /// The attestation's token is the kernel's.
+        Token = "token",
+        /// The published token is the kernel's.
+        PublishedToken = "admissibility_token",
+    }
 }
 
-checks! {
-    /// The text is an export, its keys exact and unique.
-    WellFormed = "well_formed", "malformed";
-    /// Turns and edges ascend, without duplicates (§6.2).
-    Ordered = "ordered", "unordered";
-    /// Policy, schema and attestation have versions that are known (§11).
-    Versions = "versions", "unknown_version";
-    /// The anchor is a turn and all edges lie within the turns (§7.1, §7.4).
-    Boundary = "boundary", "boundary";
-    /// There is a claim at all.
-    Attested = "attested", "unattested";
-    /// The fingerprint of the parameters is that of the policy.
-    ParamsHash = "params_hash", "params_hash_mismatch";
-    /// No more turns than the policy allows (§7.2).
-    Budget = "budget", "over_budget";
-    /// The selection fingerprint is that of the selection (§6.3).
-    SliceId = "slice_id", "slice_id_mismatch";
-    /// The content fingerprint is that of the turns.
-    SnapshotHash = "graph_snapshot_hash", "digest_mismatch";
-    /// The digest is that of everything the export says.
-    Digest = "digest", "digest_mismatch";
-    /// The key is known here.
-    KnownKey = "known_key", "unknown_key";
-    /// The key was not revoked.
-    LiveKey = "live_key", "revoked_key";
-    /// The slice was taken from the graph that is bound here.
-    Graph = "graph", "other_graph";
-    /// The attestation's token is the kernel's.
-    Token = "token", "bad_mac";
-    /// The published token is the kernel's.
-    PublishedToken = "admissibility_token", "bad_mac";
+impl Check {
+    /// Why an export is not valid when the check fails.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::WellFormed => "malformed",
+            Self::Ordered => "unordered",
+            Self::Versions => "unknown_version",
+            Self::Boundary => "boundary",
+            Self::Attested => "unattested",
+            Self::ParamsHash => "params_hash_mismatch",
+            Self::Budget => "over_budget",
+            Self::SliceId => "slice_id_mismatch",
+            Self::SnapshotHash | Self::Digest => "digest_mismatch",
+            Self::KnownKey => "unknown_key",
+            Self::LiveKey => "revoked_key",
+            Self::Graph => "other_graph",
+            Self::Token | Self::PublishedToken => "bad_mac",
+        }
+    }
 }
 
 /// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CheckResult {
     /// What was checked.
     pub check: Check,
     /// Whether it holds.
     pub ok: bool,
-    /// What was compared, for people.
+    /// What was compared.
     pub detail: String,
 }
 
-/// All that is known of an export after verification.
+/// The result of a verification.
 pub struct Verdict {
-    /// Every check that could be made, in order.
-    pub outcomes: Vec<Outcome>,
+    /// The result of every check that could be made, in order.
+    pub checks: Vec<CheckResult>,
     /// The export, when it is one.
     pub export: Option<ParsedExport>,
 }
 
 impl Verdict {
-    /// `ok`, or why the export is not valid: a closed list.
+    /// `ok`, or the reason why the export is not valid, one of [`Check::reason`].
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        let failed = self.outcomes.iter().find(|outcome| !outcome.ok);
+        let failed = self.checks.iter().find(|outcome| !outcome.ok);
         failed.map_or("ok", |outcome| outcome.check.reason())
     }
 
@@ -114,11 +119,11 @@ impl Verdict {
     /// What the export says of its origin.
     #[must_use]
     pub fn attestation(&self) -> Option<&Attestation> {
-        self.export.as_ref()?.attestation.as_ref().map(|(attestation, _)| attestation)
+        self.export.as_ref()?.attestation.as_ref()
     }
 
     fn note(&mut self, check: Check, ok: bool, detail: impl Into<String>) {
-        self.outcomes.push(Outcome { check, ok, detail: detail.into() });
+        self.checks.push(CheckResult { check, ok, detail: detail.into() });
     }
 
     fn compare(&mut self, check: Check, given: &str, computed: &str) {
@@ -131,15 +136,15 @@ impl Verdict {
 /// Verifies an export. Every check is made that the export allows, also after one has failed.
 #[must_use]
 pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
-    let mut verdict = Verdict { outcomes: Vec::new(), export: None };
+    let mut verdict = Verdict { checks: Vec::new(), export: None };
     let check_interrupts = || ring.check_interrupts();
     match ParsedExport::parse(text, &check_interrupts) {
         Ok(export) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
             check_slice(&mut verdict, &export, &check_interrupts);
             match &export.attestation {
-                Some((attestation, policy)) if attestation.status == ATTESTED => {
-                    check_claim(&mut verdict, &export, attestation, policy, ring);
+                Some(attestation) if attestation.status == Status::Attested => {
+                    check_claim(&mut verdict, &export, attestation, ring);
                 }
                 Some(_) => verdict.note(
                     Check::Attested,
@@ -155,16 +160,19 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     verdict
 }
 
-/// Whether policy, schema and attestation have the versions of this kernel.
+/// Whether the versions of policy, schema and attestation are known, and the attested policy has the version that the
+/// export names.
 #[must_use]
 pub fn has_known_versions(export: &ParsedExport) -> bool {
-    let attestation = export.attestation.as_ref().map(|(attestation, _)| attestation.v);
-    export.policy_id == POLICY_ID
+    let is_known = |attestation: &Attestation| {
+        attestation.v == ATTESTATION_VERSION && attestation.policy.id() == export.policy_id
+    };
+    SlicePolicy::IDS.contains(&export.policy_id.as_str())
         && export.schema_version == SCHEMA_VERSION
-        && attestation.is_none_or(|v| v == ATTESTATION_VERSION)
+        && export.attestation.as_ref().is_none_or(is_known)
 }
 
-/// What can be checked without a key.
+/// Makes the checks that need no key.
 fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
     let ordered = export.is_ordered();
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
@@ -189,14 +197,14 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
 
-/// What the attestation claims.
+/// Checks what the attestation claims.
 fn check_claim(
     verdict: &mut Verdict,
     export: &ParsedExport,
     attestation: &Attestation,
-    policy: &SlicePolicy,
     ring: &impl KeyRing,
 ) {
+    let policy = &attestation.policy;
     verdict.note(Check::Attested, true, format!("by {}", attestation.kid));
     verdict.compare(Check::ParamsHash, &export.params_hash, &policy.params_hash());
     let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
@@ -205,14 +213,15 @@ fn check_claim(
     let check_interrupts = || ring.check_interrupts();
     let refs = export.turn_refs();
     let all = (&refs[..], &export.edges[..]);
-    let selection = slice_id(export.anchor, all, &export.params_hash, &check_interrupts);
+    let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &export.params_hash };
+    let selection = slice_id(export.anchor, all, policy_ref, &check_interrupts);
     verdict.compare(Check::SliceId, &export.slice_id, &selection);
     let content = graph_snapshot_hash(&refs, export.edges.len(), &check_interrupts);
     verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
     let everything = digest(export.anchor, all, &policy.quantized_text(), &check_interrupts);
     verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
 
-    let keys = ring.keys(&attestation.kid);
+    let keys = ring.verifying_keys(&attestation.kid);
     verdict.note(Check::KnownKey, keys.is_some(), attestation.kid.clone());
     let revoked = ring.is_revoked(&attestation.kid);
     verdict.note(Check::LiveKey, !revoked, if revoked { "revoked" } else { "not revoked" });
@@ -227,7 +236,7 @@ fn check_tokens(
     export: &ParsedExport,
     attestation: &Attestation,
     digest: [u8; 32],
-    keys: &EpochKeys,
+    keys: &VerifyingKeys,
     ring: &impl KeyRing,
 ) {
     let fields = TokenFields {
@@ -240,9 +249,20 @@ fn check_tokens(
     };
     let signed = attestation.verify(keys, &fields, digest);
     verdict.note(Check::Token, signed, "HMAC-SHA256 over the digest and its circumstances");
-    let published = export.admissibility_token.as_deref().is_some_and(|token| {
-        let shared = ring.shared_v2_secret();
-        fields.verify(&keys.v2, token) || shared.is_some_and(|s| fields.verify(s, token))
-    });
+    let published = export
+        .admissibility_token
+        .as_deref()
+        .is_some_and(|token| has_published_token(&fields, token, keys, ring));
     verdict.note(Check::PublishedToken, published, "truncated HMAC-SHA256 over the fingerprints");
+}
+
+/// Whether the published token is that of the fields: under the epoch's key or the shared one.
+pub(crate) fn has_published_token(
+    fields: &TokenFields<'_>,
+    token: &str,
+    keys: &VerifyingKeys,
+    ring: &impl KeyRing,
+) -> bool {
+    let shared = || ring.shared_v2_key().is_some_and(|key| fields.verify(&key, token));
+    fields.verify(&keys.v2, token) || shared()
 }

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::rc::Rc;
 
-use kernel::trust::keys::{EpochKeys, SECRET_MIN_BYTES, Secret, epoch_of_kid};
+use kernel::trust::keys::{
+    SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys, epoch_of_kid,
+};
 use kernel::trust::verify::KeyRing;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -28,7 +30,7 @@ pub struct Keys {
     stored: Rc<Stored>,
     /// The root of every epoch, when it comes from a file.
     file: Option<Secret>,
-    shared_v2: Option<Secret>,
+    shared_v2: Option<SigningKey>,
 }
 
 /// The rows of the private tables.
@@ -36,7 +38,7 @@ struct Stored {
     /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
     epochs: Vec<(u32, Option<Secret>)>,
     /// The keys of the newest epoch, where it has a root.
-    newest: Option<Rc<EpochKeys>>,
+    newest: Option<Rc<SigningKeys>>,
     revoked: Vec<String>,
 }
 
@@ -53,7 +55,7 @@ impl Stored {
         epochs.sort_unstable_by_key(|(epoch, _)| *epoch);
         let newest = epochs.last().and_then(|(epoch, root)| {
             let root = root.as_ref()?;
-            Some(Rc::new(EpochKeys::derive(root, *epoch)))
+            Some(Rc::new(SigningKeys::derive(root, *epoch)))
         });
         let revoked = REVOKED_KEYS.scan(|row| row.text(1));
         Stored { epochs, newest, revoked }
@@ -76,7 +78,7 @@ impl Keys {
             return Err(unavailable("the shared v2 secret is a copy of the root key".to_owned())
                 .hint("Give graph_kernel.v2_secret_file a secret of its own."));
         }
-        Ok(Keys { graph, stored, file, shared_v2 })
+        Ok(Keys { graph, stored, file, shared_v2: shared_v2.map(SigningKey::new) })
     }
 
     /// The keys that sign: those of the newest epoch. With a key file an epoch that a restored
@@ -84,35 +86,37 @@ impl Keys {
     ///
     /// # Errors
     /// 55000 when the newest epoch's root is not known or revoked.
-    pub fn active(&self) -> Result<Rc<EpochKeys>, SqlError> {
+    pub fn active(&self) -> Result<Rc<SigningKeys>, SqlError> {
         self.active_epoch().map(|(_, keys)| keys).ok_or_else(|| {
             unavailable("the newest key is revoked or was in a file".to_owned())
                 .hint("Run SELECT graph_kernel.rotate_key().")
         })
     }
 
-    fn active_epoch(&self) -> Option<(u32, Rc<EpochKeys>)> {
+    fn active_epoch(&self) -> Option<(u32, Rc<SigningKeys>)> {
         let (newest, _) = *self.stored.epochs.last()?;
-        let alive = |(_, keys): &(u32, Rc<EpochKeys>)| !self.is_revoked(&keys.kid);
+        let alive = |(_, keys): &(u32, Rc<SigningKeys>)| !self.is_revoked(&keys.kid);
         match &self.file {
-            Some(file) => (newest..).map(|e| (e, Rc::new(EpochKeys::derive(file, e)))).find(alive),
+            Some(file) => {
+                (newest..).map(|e| (e, Rc::new(SigningKeys::derive(file, e)))).find(alive)
+            }
             None => self.stored.newest.clone().map(|keys| (newest, keys)).filter(alive),
         }
     }
 
-    /// The secret that signs published tokens.
-    pub fn v2_secret<'a>(&'a self, active: &'a EpochKeys) -> &'a Secret {
+    /// The key that signs published tokens.
+    pub fn v2_key<'a>(&'a self, active: &'a SigningKeys) -> &'a SigningKey {
         self.shared_v2.as_ref().unwrap_or(&active.v2)
     }
 
     /// Every key that is known, oldest first: with a key file those of the epochs begun here.
-    pub fn all(&self) -> Vec<Rc<EpochKeys>> {
+    pub fn all(&self) -> Vec<VerifyingKeys> {
         let roots = self.stored.epochs.iter().filter_map(|(epoch, own)| {
             self.file.as_ref().or(own.as_ref()).map(|root| (*epoch, root))
         });
-        let mut keys: Vec<Rc<EpochKeys>> =
-            roots.map(|(epoch, root)| Rc::new(EpochKeys::derive(root, epoch))).collect();
-        let active = self.active_epoch().map(|(_, keys)| keys);
+        let mut keys: Vec<VerifyingKeys> =
+            roots.map(|(epoch, root)| VerifyingKeys::derive(root, epoch)).collect();
+        let active = self.active_epoch().map(|(_, keys)| keys.verifying_keys());
         keys.extend(active.filter(|active| keys.iter().all(|known| known.kid != active.kid)));
         keys
     }
@@ -123,19 +127,19 @@ impl KeyRing for Keys {
         &self.graph
     }
 
-    fn keys(&self, kid: &str) -> Option<EpochKeys> {
+    fn verifying_keys(&self, kid: &str) -> Option<VerifyingKeys> {
         let epoch = epoch_of_kid(kid)?;
         let own = || self.stored.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
         let root = self.file.as_ref().or_else(own)?;
-        Some(EpochKeys::derive(root, epoch)).filter(|keys| keys.kid == kid)
+        Some(VerifyingKeys::derive(root, epoch)).filter(|keys| keys.kid == kid)
     }
 
     fn is_revoked(&self, kid: &str) -> bool {
         self.stored.revoked.iter().any(|revoked| revoked == kid)
     }
 
-    fn shared_v2_secret(&self) -> Option<&Secret> {
-        self.shared_v2.as_ref()
+    fn shared_v2_key(&self) -> Option<VerifyingKey> {
+        self.shared_v2.as_ref().map(SigningKey::verifying_key)
     }
 
     fn check_interrupts(&self) {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use kernel::graph::turn::{Turn, TurnId, unix_seconds};
 use kernel::retrieval::ranking::{Hit, Ranking};
-use kernel::retrieval::similarity::{OtherDimensions, Query};
+use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ impl<'a> Searcher<'a> {
         &self,
         column: &EmbeddingColumn,
         turns: &[&Turn],
-        query: &Query,
+        query: &QueryEmbedding,
         mut ranking: Ranking,
     ) -> Result<Ranking, SqlError> {
         let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
@@ -100,7 +100,7 @@ impl<'a> Searcher<'a> {
     pub fn nearest(
         &self,
         column: &EmbeddingColumn,
-        query: &Query,
+        query: &QueryEmbedding,
         limit: u32,
         mut ranking: Ranking,
     ) -> Result<Vec<Hit>, SqlError> {
@@ -132,7 +132,7 @@ impl<'a> Searcher<'a> {
         &self,
         statement: &Statement,
         arguments: &[Argument<'_>],
-        query: &Query,
+        query: &QueryEmbedding,
         mut sink: impl FnMut(TurnId, Option<f32>),
     ) -> Result<(), SqlError> {
         let mut odd = None;
@@ -239,7 +239,7 @@ impl<'a> Searcher<'a> {
 }
 
 /// A query as pgvector reads it.
-fn vector_text(query: &Query) -> String {
+fn vector_text(query: &QueryEmbedding) -> String {
     let numbers: Vec<String> = query.values().iter().map(f32::to_string).collect();
     format!("[{}]", numbers.join(","))
 }

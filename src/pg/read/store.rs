@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::edge::EdgeType;
 use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
-use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
+use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts};
 
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
@@ -151,11 +151,11 @@ fn neighbour(row: &Row) -> Option<Neighbour> {
 
 /// Three columns: id (NULL where there is no turn), phase, salience.
 fn scored_turn(row: &Row, first: usize) -> Option<ScoredTurn> {
-    Some(ScoredTurn {
-        id: row.id(first)?,
+    let facts = TurnFacts {
         phase: row.text(first + 1, Phase::from_stored),
         salience: unit_interval(row.f64(first + 2)),
-    })
+    };
+    Some(ScoredTurn { id: row.id(first)?, facts })
 }
 
 /// The twelve columns of sql/queries/turns.sql.

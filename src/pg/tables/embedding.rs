@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kernel::retrieval::similarity::{Distance, Query};
+use kernel::retrieval::similarity::{Distance, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ impl EmbeddingColumn {
     /// 42703, 42804, 42883 when it cannot be searched; 22023 for a bad mapping.
     pub fn resolve(table: &Table, mapping: Option<&Value>) -> Result<Self, SqlError> {
         let (name, operator) = parse_mapping(mapping)?;
-        let distance = Distance::from_operator(operator).ok_or_else(|| bad_operator(operator))?;
+        let distance = Distance::from_name(operator).ok_or_else(|| bad_operator(operator))?;
         let stored = table.columns.iter().find(|column| Some(column.name.as_str()) == name);
         let Some(stored) = stored else {
             let message = match name {
@@ -88,8 +88,8 @@ impl EmbeddingColumn {
     ///
     /// # Errors
     /// 22023 when the array is no embedding or cannot be one of this column's.
-    pub fn query(&self, elements: &[Option<f32>]) -> Result<Query, SqlError> {
-        let query = Query::new(elements, self.distance)?;
+    pub fn query(&self, elements: &[Option<f32>]) -> Result<QueryEmbedding, SqlError> {
+        let query = QueryEmbedding::new(elements, self.distance)?;
         match self.dimensions {
             Some(wanted) if wanted != elements.len() => Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -109,7 +109,7 @@ impl EmbeddingColumn {
 
 /// The column's name, `None` when the table is bound without one, and the operator.
 fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlError> {
-    let default = Distance::Cosine.operator();
+    let default = Distance::Cosine.name();
     let bad = || {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -160,7 +160,7 @@ fn vector_type(base_type: pg_sys::Oid, operator: &str) -> Option<(String, Option
 }
 
 fn bad_operator(operator: &str) -> SqlError {
-    let known: Vec<&str> = Distance::ALL.iter().map(|distance| distance.operator()).collect();
+    let known: Vec<&str> = Distance::ALL.iter().map(|distance| distance.name()).collect();
     SqlError::new(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("\"{operator}\" is not a distance operator"),

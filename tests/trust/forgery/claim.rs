@@ -1,4 +1,4 @@
-//! What the kernel signs, and what a forger can do without its key.
+//! A slice that the kernel signs, and the best forgery without its key.
 
 use std::rc::Rc;
 
@@ -9,12 +9,12 @@ use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::trust::verify::verify;
 
 use crate::document::{Document, Json};
 
-/// A slice with all that is signed of it.
+/// A slice with everything that is signed with it.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub slice: Slice,
@@ -23,7 +23,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Five turns, no field of two neighbours alike; the middle one is the anchor.
+    /// Five turns; neighbours differ in every field; the middle one is the anchor.
     pub fn genuine() -> Self {
         let edge =
             |parent, child, edge_type| Edge { parent: id(parent), child: id(child), edge_type };
@@ -49,8 +49,7 @@ impl Claim {
         }
     }
 
-    /// The same, one turn without a content hash: the content fingerprint is then of counts and
-    /// times.
+    /// The same, with one turn without a content hash: the content fingerprint is then computed from counts and times.
     pub fn without_a_content_hash() -> Self {
         let mut claim = Self::genuine();
         claim.turn(2).content_hash = None;
@@ -63,7 +62,7 @@ impl Claim {
     }
 
     /// The export that these keys sign.
-    pub fn signed_with(&self, keys: &EpochKeys) -> Document {
+    pub fn signed_with(&self, keys: &SigningKeys) -> Document {
         let mut export = Export::new(&self.slice, &self.policy, &|| {});
         export.attest(&self.policy, keys, &keys.v2, self.circumstances.clone());
         Document::parse(&export.to_json())
@@ -77,7 +76,7 @@ impl Claim {
     /// The best forgery without the key: hashes, fingerprints and digest are computed anew, key id
     /// and tokens are those of a genuine export.
     pub fn with_tokens_of(&self, genuine: &Document) -> Document {
-        let stranger = EpochKeys::derive(&Secret::new(vec![0xee; 32]), 1);
+        let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 1);
         let mut forged = self.signed_with(&stranger);
         for path in ["admissibility_token", "attestation.kid", "attestation.token"] {
             forged.set(path, genuine.get(path));
@@ -119,7 +118,7 @@ pub fn ring() -> TestRing {
     ring
 }
 
-/// What the verifier says.
+/// The verifier's reason.
 pub fn reason(export: &Document) -> &'static str {
     reason_of(&export.text())
 }

@@ -1,5 +1,5 @@
-//! Two slices with one slice_id: the 64-bit fingerprint does not resist who looks for a collision.
-//! The published token cannot tell them apart, the attestation must.
+//! Two slices with one slice_id: a 64-bit fingerprint does not resist a search for collisions. The published token is
+//! the same for both, the attestation must not be.
 
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::TurnId;

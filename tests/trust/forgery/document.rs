@@ -1,11 +1,10 @@
-//! An export as a tree that forgers can edit: key order, duplicate keys and the spelling of
-//! numbers are theirs to choose.
+//! An export as an editable tree, including key order, duplicate keys and the spelling of numbers.
 
 use std::fmt;
 
-use kernel::export::json::{self, Limits};
+use kernel::export::json::{self, JsonLimits};
 
-/// A JSON value that forgers can edit.
+/// An editable JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     Null,
@@ -17,18 +16,20 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-impl From<json::Json<'_>> for Json {
-    fn from(read: json::Json<'_>) -> Self {
+impl From<json::JsonValue<'_>> for Json {
+    fn from(read: json::JsonValue<'_>) -> Self {
         match read {
-            json::Json::Null => Json::Null,
-            json::Json::Bool(on) => Json::Bool(on),
-            json::Json::Number(number) => match number.text().parse() {
+            json::JsonValue::Null => Json::Null,
+            json::JsonValue::Bool(on) => Json::Bool(on),
+            json::JsonValue::Number(number) => match number.text().parse() {
                 Ok(integer) => Json::Integer(integer),
                 Err(_) => Json::Float(number.as_f64().unwrap()),
             },
-            json::Json::String(text) => Json::String(text.into_owned()),
-            json::Json::Array(items) => Json::Array(items.into_iter().map(Json::from).collect()),
-            json::Json::Object(entries) => Json::Object(
+            json::JsonValue::String(text) => Json::String(text.into_owned()),
+            json::JsonValue::Array(items) => {
+                Json::Array(items.into_iter().map(Json::from).collect())
+            }
+            json::JsonValue::Object(entries) => Json::Object(
                 entries.into_iter().map(|(key, value)| (key.into_owned(), value.into())).collect(),
             ),
         }
@@ -56,8 +57,8 @@ pub struct Document(pub Json);
 
 impl Document {
     pub fn parse(text: &str) -> Self {
-        let limits = Limits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
-        Document(json::Json::read(text, limits, &|| {}).unwrap().into())
+        let limits = JsonLimits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+        Document(json::JsonValue::read(text, limits, &|| {}).unwrap().into())
     }
 
     /// Compact JSON.
@@ -76,7 +77,7 @@ impl Document {
         *self.at(&split(path)) = value.into().0;
     }
 
-    /// Takes a key out of its object or an item out of its array.
+    /// Removes a key from its object or an item from its array.
     pub fn remove(&mut self, path: &str) {
         let mut path = split(path);
         let last = path.pop().unwrap();

@@ -157,7 +157,7 @@ fn an_uncommitted_slice_cannot_be_made_attested() {
     assert_eq!(export.get("attestation.token"), Json::Null);
     assert_eq!(reason(&export), "unattested");
 
-    // With tokens of the committed slice it still says that it is not to be trusted.
+    // With the tokens of the committed slice its status is still not attested.
     let committed = Claim::genuine().signed();
     for path in ["admissibility_token", "attestation.token"] {
         export.set(path, committed.get(path));
@@ -181,8 +181,7 @@ fn an_attested_slice_without_tokens_does_not_verify() {
 
 #[test]
 fn the_status_is_signed() {
-    // What a kernel that signed uncommitted slices would say must not pass for attested: the MAC of
-    // one status is not that of the other.
+    // Even a signature of an uncommitted slice would not verify as attested: the status is part of the MAC.
     let mut export = Claim::genuine().signed();
     export.set("attestation.status", "uncommitted");
     assert_eq!(reason(&export), "unattested");

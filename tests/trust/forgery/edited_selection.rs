@@ -1,4 +1,4 @@
-//! Turns and edges taken out and put in.
+//! Turns and edges that were removed and added.
 
 use kernel::graph::edge::{Edge, EdgeType};
 
@@ -66,7 +66,7 @@ fn turns_and_edges_of_another_genuine_export_are_found() {
     other.turn(1).salience = 0.75;
     let mut forged = claim.signed();
     forged.set("turns", other.signed().get("turns"));
-    // The same selection and contents: only the digest tells them apart.
+    // The same selection and contents: only the digest differs.
     assert_eq!(reason(&forged), "digest_mismatch");
     forged.set("attestation.digest", other.signed().get("attestation.digest"));
     assert_eq!(reason(&forged), "bad_mac");

@@ -9,7 +9,7 @@ type Edit = (&'static str, fn(&mut Turn), &'static str);
 
 /// An edit of each field of a turn, and the reason when nothing else is edited.
 const EDITS: [Edit; 12] = [
-    // Between its neighbours, so that the order holds.
+    // Between its neighbours, so that the turns stay in order.
     ("id", |turn| turn.id = between(turn), "boundary"),
     ("session_id", |turn| turn.session_id.push('x'), "digest_mismatch"),
     ("role", |turn| turn.role = other(turn.role, Role::ALL), "digest_mismatch"),
@@ -100,7 +100,7 @@ fn the_fields_of_two_turns_cannot_be_swapped() {
 
 #[test]
 fn text_cannot_move_from_one_field_to_the_next() {
-    // Without lengths in front the digest of both would be of the same bytes.
+    // Without the lengths of texts both digests would be of the same bytes.
     let mut claim = Claim::genuine();
     claim.turn(1).session_id = "s".to_owned();
     let genuine = claim.signed();

@@ -1,4 +1,4 @@
-//! Forged exports and provenance: each test fails when its defence is taken out.
+//! Forged exports and provenance: each test fails when the check it is for is removed.
 
 mod claim;
 mod document;

@@ -1,7 +1,7 @@
-//! Which keys a verifier takes.
+//! The keys that a verifier accepts.
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{VerifyingKey, VerifyingKeys};
 use kernel::trust::verify::{KeyRing, verify};
 
 use crate::claim::{Claim, ring, string};
@@ -23,7 +23,7 @@ fn a_revoked_key_does_not_verify() {
     let mut verifier = ring();
     verifier.revoked.push(string(&export, "attestation.kid"));
     assert_eq!(verify(&export.text(), &verifier).reason(), "revoked_key");
-    // An older key is not touched.
+    // An older key still verifies.
     verifier.epochs.pop();
     let older = Claim::genuine().signed_with(&verifier.active());
     assert_eq!(verify(&older.text(), &verifier).reason(), "ok");
@@ -61,25 +61,26 @@ fn roots_and_epochs_give_keys_of_their_own() {
 #[test]
 fn the_three_keys_of_an_epoch_differ() {
     let keys = ring().active();
-    let macs = [&keys.v2, &keys.v3, &keys.retrieval].map(|key: &Secret| key.mac(b"message"));
+    let macs = [&keys.v2, &keys.v3, &keys.retrieval].map(|key| key.mac(b"message"));
     assert!(macs[0] != macs[1] && macs[1] != macs[2] && macs[0] != macs[2]);
 }
 
 #[test]
 fn keys_under_another_id_do_not_verify() {
-    /// Answers every key id with the keys that sign, under a name of their own.
+    /// Answers every key id with the active keys, under another key id.
     struct Careless(TestRing);
     impl KeyRing for Careless {
         fn graph(&self) -> &str {
             self.0.graph()
         }
-        fn keys(&self, _kid: &str) -> Option<EpochKeys> {
-            Some(EpochKeys { kid: "9-0123456789abcdef".to_owned(), ..self.0.active() })
+        fn verifying_keys(&self, _kid: &str) -> Option<VerifyingKeys> {
+            let keys = self.0.active().verifying_keys();
+            Some(VerifyingKeys { kid: "9-0123456789abcdef".to_owned(), ..keys })
         }
         fn is_revoked(&self, kid: &str) -> bool {
             self.0.is_revoked(kid)
         }
-        fn shared_v2_secret(&self) -> Option<&Secret> {
+        fn shared_v2_key(&self) -> Option<VerifyingKey> {
             None
         }
     }

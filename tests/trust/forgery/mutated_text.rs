@@ -1,19 +1,18 @@
-//! Texts from outside, broken at random: reading them never panics, and what still verifies says
-//! what the genuine export said.
+//! Texts with random changes: reading them never panics, and what still verifies has the values of the genuine export.
 
 use fastrand::Rng;
-use kernel::export::json::{Json, JsonError, Limits};
+use kernel::export::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use serde_json::Value;
 
 use crate::claim::{Claim, reason_of};
 
-/// How many texts of each kind the normal run breaks, and `make test-long`.
+/// How many texts of each kind are changed in a normal run, and in `make test-long`.
 const SOME: u64 = 20_000;
 const MANY: u64 = 2_000_000;
 
-/// What breaks readers.
+/// Pieces that are likely to break a reader.
 const PIECES: [&str; 40] = [
     "",
     "{",
@@ -57,7 +56,7 @@ const PIECES: [&str; 40] = [
     "gk3.",
 ];
 
-/// A text with a few changes: pieces put in, parts cut, doubled, moved, characters replaced.
+/// A text with a few changes: pieces inserted, parts removed, doubled or moved, characters replaced.
 fn broken(text: &str, random: &mut Rng) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..random.usize(1..4) {
@@ -96,7 +95,7 @@ fn exports_hold(texts: u64, seed: u64) {
             assert_eq!(value(&text), expected, "{text}");
         }
     }
-    // White space between tokens, an escaped letter: few changes do not matter, but some.
+    // Some changes have no effect, such as white space between tokens or an escaped letter.
     assert!(valid < texts / 20, "{valid} of {texts}");
 }
 
@@ -113,14 +112,14 @@ fn policies_hold(texts: u64, seed: u64) {
 }
 
 /// What is read, as serde_json reads it.
-fn value_of(json: Json<'_>) -> Value {
+fn value_of(json: JsonValue<'_>) -> Value {
     match json {
-        Json::Null => Value::Null,
-        Json::Bool(on) => Value::Bool(on),
-        Json::Number(number) => serde_json::from_str(number.text()).unwrap(),
-        Json::String(text) => Value::String(text.into_owned()),
-        Json::Array(items) => items.into_iter().map(value_of).collect(),
-        Json::Object(entries) => {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(on) => Value::Bool(on),
+        JsonValue::Number(number) => serde_json::from_str(number.text()).unwrap(),
+        JsonValue::String(text) => Value::String(text.into_owned()),
+        JsonValue::Array(items) => items.into_iter().map(value_of).collect(),
+        JsonValue::Object(entries) => {
             entries.into_iter().map(|(key, value)| (key.into_owned(), value_of(value))).collect()
         }
     }
@@ -128,19 +127,19 @@ fn value_of(json: Json<'_>) -> Value {
 
 #[test]
 fn texts_are_json_where_another_reader_says_so() {
-    let limits = Limits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+    let limits = JsonLimits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
     let mut random = Rng::with_seed(3);
     let genuine = r#"{"a":[1,-0.5e+3,true,null,"x\"\\\u00e9\ud83d\ude00é"],"b":{"c":{}, "d":[ ]}}"#;
     let mut valid = 0;
     for _ in 0..SOME {
         let text = broken(genuine, &mut random);
-        let read = Json::read(&text, limits, &|| ());
+        let read = JsonValue::read(&text, limits, &|| ());
         match serde_json::from_str::<Value>(&text) {
             Ok(value) => {
                 valid += 1;
                 assert_eq!(value_of(read.unwrap()), value, "{text}");
             }
-            // JSON all the same: only no binary64 holds it.
+            // It is JSON, but beyond binary64.
             Err(error) if error.to_string().starts_with("number out of range") => {
                 assert!(!matches!(read, Err(JsonError::TooDeep)), "{text}");
             }

@@ -1,8 +1,8 @@
-//! Numbers count by value: what has the digits of the signed number is that number, nothing near it is.
+//! Numbers are compared by value: other spellings of the signed number verify, numbers near it do not.
 
 use crate::claim::{Claim, reason_of};
 
-/// The export's text with the number of a key of the first turn spelled otherwise.
+/// The export's text with another spelling of a number of the first turn.
 fn spelled(key: &str, spelling: &str) -> String {
     let text = Claim::genuine().signed().text();
     let start = text.find(&format!(r#""{key}":"#)).unwrap() + key.len() + 3;
@@ -14,7 +14,7 @@ fn verify(key: &str, spelling: &str) -> &'static str {
     reason_of(&spelled(key, spelling))
 }
 
-/// The export's text with what the first turn has for a key.
+/// The value of a key of the first turn, as the export writes it.
 fn written(key: &str) -> String {
     let text = Claim::genuine().signed().text();
     let start = text.find(&format!(r#""{key}":"#)).unwrap() + key.len() + 3;
@@ -109,7 +109,7 @@ fn what_is_no_integer_is_malformed() {
     for spelling in ["-1", "4294967296", "4294967297", "1e10"] {
         assert_eq!(verify("trajectory_depth", spelling), "malformed", "{spelling}");
     }
-    // A binary64 could not tell these from the integer.
+    // As binary64 these equal the integer.
     for spelling in ["1704067260.00000000000000000000001", "170406725999999999999999999999e-20"] {
         assert_eq!(verify("created_at", spelling), "malformed", "{spelling}");
     }
@@ -146,8 +146,8 @@ fn minus_zero_is_another_number_than_zero() {
 
 #[test]
 fn numbers_that_are_hard_to_read_survive() {
-    // Where reading as binary64 and narrowing rounds twice, at the ends of the range, subnormal,
-    // and far from 1, where a careless reader is off by a bit.
+    // Where reading as binary64 and narrowing rounds twice, at the ends of the range, subnormal, and far from 1, where
+    // an inexact reader is off by a bit.
     let hard = [
         7.038531e-26f32,
         1.1754942e-38,

@@ -1,23 +1,23 @@
-//! Provenance edited into admissibility: whatever field is changed, the result is not admissible.
+//! Edited provenance: whatever field is changed, the result is not admissible.
 
 use kernel::export::document::Export;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
 use kernel::trust::attestation::Circumstances;
-use kernel::trust::keys::{EpochKeys, Secret};
+use kernel::trust::keys::{Secret, SigningKeys};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::claim::{Claim, id, ring};
 
-fn signed_by(claim: &Claim, keys: &EpochKeys, edit: impl FnOnce(&mut Provenance)) -> Provenance {
+fn signed_by(claim: &Claim, keys: &SigningKeys, edit: impl FnOnce(&mut Provenance)) -> Provenance {
     let mut export = Export::new(&claim.slice, &claim.policy, &|| {});
     export.attest(&claim.policy, keys, &keys.v2, claim.circumstances.clone());
     let mut provenance = Provenance {
         query_id: Uuid::from_u128(7),
         query_text: Some("why \"now\"?\n".to_owned()),
         timestamp: "2026-01-01T12:00:00.000000Z".to_owned(),
-        slice: SliceInfo::new(&export, &claim.policy),
+        slice: SliceInfo::new(&export),
         retrieved_turn_ids: vec![id(2), id(4)],
         query_embedding_hash: "ab".repeat(32),
         result_hash: "cd".repeat(32),
@@ -164,7 +164,7 @@ fn a_mac_is_bound_to_its_provenance_and_its_key() {
     lent.mac = other.mac;
     assert_eq!(lent.admissibility(&ring()), "bad_mac");
 
-    let stranger = EpochKeys::derive(&Secret::new(vec![0xee; 32]), 2);
+    let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 2);
     let forged = signed_by(&Claim::genuine(), &stranger, |_| ());
     assert_eq!(forged.admissibility(&ring()), "unknown_key");
     let mut renamed = forged;
@@ -194,7 +194,7 @@ fn a_revoked_key_and_an_epoch_before() {
     assert_eq!(genuine().admissibility(&ring), "ok");
 }
 
-/// What the kernel itself signs and still does not let through.
+/// What the kernel signs, but does not accept for promotion.
 #[test]
 fn genuine_but_not_admissible() {
     let keys = ring().active();
@@ -214,7 +214,7 @@ fn genuine_but_not_admissible() {
     assert_eq!(reason(&signed_by(&uncommitted, &keys, |_| ()).to_json()), "bad_token");
 }
 
-/// A slice's claim cannot be put under another search, not even by the kernel's own MAC.
+/// The attestation of another slice is not accepted in a search, even if the kernel signed the search.
 #[test]
 fn the_slice_inside_must_carry_its_own_tokens() {
     let keys = ring().active();
@@ -239,7 +239,7 @@ fn the_slice_inside_must_carry_its_own_tokens() {
     }
 }
 
-/// As the reference says it, byte by byte.
+/// The bytes that the reference documents.
 #[test]
 fn the_mac_is_over_the_documented_bytes() {
     let (genuine, keys) = (genuine(), ring().active());
@@ -256,7 +256,7 @@ fn the_mac_is_over_the_documented_bytes() {
     }
 }
 
-/// The canonical form is public: anybody who has the key can check a MAC without this library.
+/// The canonical form is documented, so that who has the key can check a MAC without this library.
 #[test]
 fn the_canonical_form_is_the_documented_one() {
     let text = genuine().canonical_text();

@@ -1,4 +1,4 @@
-//! The closed list of reasons.
+//! The list of reasons.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ const CHECKS: [Check; 15] = [
     Check::PublishedToken,
 ];
 
-/// An export whose only fault is what the check looks at, and who verifies it.
+/// An export with only the fault that this check finds, and the verifier of it.
 fn failing(check: Check) -> (Document, TestRing) {
     let (mut claim, mut ring) = (Claim::genuine(), ring());
     let mut export = claim.signed();
@@ -81,9 +81,8 @@ fn each_check_gives_its_reason_and_the_list_is_closed() {
     for check in CHECKS {
         let (export, ring) = failing(check);
         let verdict = verify(&export.text(), &ring);
-        let failed: Vec<Check> =
-            verdict.outcomes.iter().filter(|o| !o.ok).map(|o| o.check).collect();
-        assert_eq!(failed.first(), Some(&check), "{:#?}", verdict.outcomes);
+        let failed: Vec<Check> = verdict.checks.iter().filter(|o| !o.ok).map(|o| o.check).collect();
+        assert_eq!(failed.first(), Some(&check), "{:#?}", verdict.checks);
         assert_eq!(verdict.reason(), check.reason());
         assert!(verdict.valid().is_none());
         met.insert(verdict.reason());
@@ -94,9 +93,9 @@ fn each_check_gives_its_reason_and_the_list_is_closed() {
 #[test]
 fn a_valid_export_passes_every_check() {
     let verdict = verify(&Claim::genuine().signed().text(), &ring());
-    let passed: Vec<Check> = verdict.outcomes.iter().map(|outcome| outcome.check).collect();
+    let passed: Vec<Check> = verdict.checks.iter().map(|outcome| outcome.check).collect();
     assert_eq!(passed, CHECKS);
-    assert!(verdict.outcomes.iter().all(|outcome| outcome.ok));
+    assert!(verdict.checks.iter().all(|outcome| outcome.ok));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Exports that other programs have read and written again verify: whatever the order of keys, the
-//! white space and the spelling of numbers and texts.
+//! Exports that other programs have rewritten verify, with any order of keys, white space, and spelling of numbers and
+//! texts.
 
 use fastrand::Rng;
 use kernel::graph::edge::{Edge, EdgeType};
@@ -80,7 +80,7 @@ fn random_text(random: &mut Rng) -> String {
     (0..random.usize(..4)).map(|_| PIECES[random.usize(..PIECES.len())]).collect()
 }
 
-/// How a program writes what it has read.
+/// How a program writes JSON.
 trait Writer {
     fn number(&mut self, number: f64) -> String;
 
@@ -91,7 +91,7 @@ trait Writer {
     /// The order in which an object's entries are written.
     fn arrange(&mut self, _entries: &mut Vec<(String, Json)>) {}
 
-    /// What stands around the other tokens.
+    /// The white space around tokens.
     fn space(&mut self) -> &'static str {
         ""
     }
@@ -166,7 +166,7 @@ impl Writer for Widening {
     }
 }
 
-/// Everything that is free, at random.
+/// A random choice of everything that is free.
 struct Wild<'a>(&'a mut Rng);
 
 impl Writer for Wild<'_> {

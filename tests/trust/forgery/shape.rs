@@ -1,4 +1,4 @@
-//! Keys, order and form: what is not exactly an export is none.
+//! Keys, order and form: what is not exactly an export is malformed.
 
 use std::time::Instant;
 
@@ -160,7 +160,7 @@ fn reordered_and_repeated_edges_are_found() {
     let mut forged = genuine();
     forged.array("edges").swap(0, 1);
     assert_eq!(reason(&forged), "unordered");
-    // Between the same turns the types have their order.
+    // Edges between the same turns are ordered by type.
     forged = genuine();
     forged.array("edges").swap(1, 2);
     assert_eq!(reason(&forged), "unordered");
@@ -307,8 +307,7 @@ fn an_export_beyond_the_longest_is_malformed() {
 
 #[test]
 fn looking_for_the_ends_of_edges_takes_no_longer_than_reading_them() {
-    // Whoever looks among all turns for each end takes ten times as long, and can be made to take
-    // minutes.
+    // A linear search for each end takes ten times as long, and minutes on larger exports.
     let mut claim = Claim::genuine();
     claim.slice.turns = (0..8000).map(turn).map(selected).collect();
     let parent = claim.slice.edges[0].parent;
@@ -330,7 +329,7 @@ fn looking_for_the_ends_of_edges_takes_no_longer_than_reading_them() {
 
 #[test]
 fn a_text_with_a_zero_byte_is_malformed() {
-    // PostgreSQL stores none, so no export has one, and what is shown of an export must be storable.
+    // PostgreSQL cannot store it, so no export has one, and texts of an export that are returned must be storable.
     for path in ["attestation.role", "attestation.kid", "attestation.graph", "turns.0.session_id"] {
         let mut forged = genuine();
         forged.set(path, "a\0b");

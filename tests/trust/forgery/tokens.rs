@@ -1,9 +1,9 @@
-//! Tokens of other exports, spelled otherwise, cut and missing.
+//! Tokens of other exports, in other spellings, shortened and missing.
 
 use kernel::export::canonical::{SCHEMA_VERSION, hex};
-use kernel::policy::{POLICY_ID, SlicePolicy};
+use kernel::policy::{SlicePolicy, v1};
 use kernel::trust::attestation::TokenFields;
-use kernel::trust::keys::Secret;
+use kernel::trust::keys::{Secret, SigningKey};
 use kernel::trust::verify::verify;
 
 use crate::claim::{Claim, id, reason, ring, string};
@@ -115,7 +115,8 @@ fn the_published_token_alone_is_not_enough() {
 #[test]
 fn published_tokens_of_a_shared_secret_need_that_secret() {
     let claim = Claim::genuine();
-    let shared = || Secret::new(b"a secret that two services share".to_vec());
+    let secret = || Secret::new(b"a secret that two services share".to_vec());
+    let shared = || SigningKey::new(secret());
     let mut export = claim.signed();
     let fields = fields_of(&export);
     export.set("admissibility_token", fields.token_fields().sign(&shared()));
@@ -123,7 +124,7 @@ fn published_tokens_of_a_shared_secret_need_that_secret() {
     assert_eq!(verify(&export.text(), &verifier).reason(), "bad_mac");
     verifier.shared_v2 = Some(shared());
     assert_eq!(verify(&export.text(), &verifier).reason(), "ok");
-    // The epoch's own secret goes on verifying beside it; the attestation is still needed.
+    // The epoch's own key still verifies; the attestation is still needed.
     assert_eq!(verify(&claim.signed().text(), &verifier).reason(), "ok");
     export.set("attestation.token", "gk3");
     assert_eq!(verify(&export.text(), &verifier).reason(), "bad_mac");
@@ -170,37 +171,37 @@ impl Fields {
 
 #[test]
 fn a_published_token_verifies_for_its_fields_alone() {
-    let secret = ring().active().v2;
+    let key = ring().active().v2;
     let export = Claim::genuine().signed();
     let token = string(&export, "admissibility_token");
-    assert!(fields_of(&export).token_fields().verify(&secret, &token));
+    assert!(fields_of(&export).token_fields().verify(&key.verifying_key(), &token));
     let anchor = id(4);
     let moved = fields_of(&export);
-    assert!(!TokenFields { anchor, ..moved.token_fields() }.verify(&secret, &token));
+    assert!(!TokenFields { anchor, ..moved.token_fields() }.verify(&key.verifying_key(), &token));
     for field in 0..5 {
         let mut fields = fields_of(&export);
         fields.each()[field].replace_range(..1, "f");
-        assert!(!fields.token_fields().verify(&secret, &token), "field {field}");
+        assert!(!fields.token_fields().verify(&key.verifying_key(), &token), "field {field}");
     }
 }
 
 #[test]
 fn fields_with_a_delimiter_in_them_do_not_verify() {
-    let secret = ring().active().v2;
+    let key = ring().active().v2;
     let [mut one, mut other] = [(); 2].map(|()| fields_of(&Claim::genuine().signed()));
     (one.policy_id, one.params_hash) = ("p|q".to_owned(), "r".to_owned());
     (other.policy_id, other.params_hash) = ("p".to_owned(), "q|r".to_owned());
-    let token = one.token_fields().sign(&secret);
-    // Joined by `|` both read alike, so whatever signed one has signed the other.
-    assert_eq!(other.token_fields().sign(&secret), token);
+    let token = one.token_fields().sign(&key);
+    // Joined by `|` both are the same text, and so have the same token.
+    assert_eq!(other.token_fields().sign(&key), token);
     for fields in [one, other] {
-        assert!(!fields.token_fields().verify(&secret, &token));
+        assert!(!fields.token_fields().verify(&key.verifying_key(), &token));
     }
 }
 
 #[test]
 fn fields_out_of_form_do_not_verify_even_when_they_were_signed() {
-    let secret = ring().active().v2;
+    let key = ring().active().v2;
     let genuine = fields_of(&Claim::genuine().signed());
     for field in 0..5 {
         let written = genuine.clone().each()[field].clone();
@@ -218,8 +219,11 @@ fn fields_out_of_form_do_not_verify_even_when_they_were_signed() {
             }
             let mut fields = genuine.clone();
             *fields.each()[field] = odd.clone();
-            let token = fields.token_fields().sign(&secret);
-            assert!(!fields.token_fields().verify(&secret, &token), "field {field}: {odd:?}");
+            let token = fields.token_fields().sign(&key);
+            assert!(
+                !fields.token_fields().verify(&key.verifying_key(), &token),
+                "field {field}: {odd:?}"
+            );
         }
     }
 }
@@ -227,19 +231,20 @@ fn fields_out_of_form_do_not_verify_even_when_they_were_signed() {
 #[test]
 fn an_empty_mac_is_no_prefix_of_every_mac() {
     let fields = fields_of(&Claim::genuine().signed());
-    let secret = ring().active().v2;
-    let whole = hex(&secret.mac(
+    let key = ring().active().v2;
+    let whole = hex(&key.mac(
         format!(
-            "{}|{}|{POLICY_ID}|{}|{}|{SCHEMA_VERSION}|admissibility_token_v2_hmac",
+            "{}|{}|{}|{}|{}|{SCHEMA_VERSION}|admissibility_token_v2_hmac",
             fields.slice_id,
             id(3),
+            v1::ID,
             SlicePolicy::default().params_hash(),
             fields.graph_snapshot_hash,
         )
         .as_bytes(),
     ));
     for length in 0..=64 {
-        let verifies = fields.token_fields().verify(&secret, &whole[..length]);
+        let verifies = fields.token_fields().verify(&key.verifying_key(), &whole[..length]);
         assert_eq!(verifies, length == 32, "{length} digits");
     }
 }
@@ -250,8 +255,8 @@ fn a_published_token_of_a_key_is_none_of_another() {
     let export = Claim::genuine().signed();
     let token = string(&export, "admissibility_token");
     let fields = fields_of(&export);
-    assert!(!fields.token_fields().verify(&ring().active().v3, &token));
-    assert!(!fields.token_fields().verify(&ring().active().retrieval, &token));
+    assert!(!fields.token_fields().verify(&ring().active().verifying_keys().v3, &token));
+    assert!(!fields.token_fields().verify(&ring().active().verifying_keys().retrieval, &token));
     other.epochs.pop();
-    assert!(!fields.token_fields().verify(&other.active().v2, &token));
+    assert!(!fields.token_fields().verify(&other.active().verifying_keys().v2, &token));
 }

@@ -1,0 +1,254 @@
+//! The parameters of SlicePolicy v1 (§2, §3), their canonical form and the priority they give (§4).
+
+use serde::Serialize;
+
+use crate::export::parse::ParseError;
+use crate::graph::turn::Phase;
+use crate::policy::quantized::Quantized;
+use crate::policy::text::PolicyKeys;
+use crate::slicing::store::TurnFacts;
+
+/// The identifier of the version (§2).
+pub const ID: &str = "slice_policy_v1";
+/// The largest budget a policy may ask for.
+pub const MAX_NODES_LIMIT: u32 = 10_000;
+
+pub(super) const MAX_COUNT: u32 = i32::MAX as u32;
+const MAX_WEIGHT: f64 = 1e6;
+
+/// Valid parameters of SlicePolicy v1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters {
+    pub(super) max_nodes: u32,
+    pub(super) max_radius: u32,
+    phase_weights: PhaseWeights<Quantized>,
+    salience_weight: Quantized,
+    distance_decay: Quantized,
+    pub(super) include_siblings: bool,
+    pub(super) max_siblings_per_node: u32,
+}
+
+/// One value for each phase, in the specification's key order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+struct PhaseWeights<T> {
+    synthesis: T,
+    planning: T,
+    consolidation: T,
+    debugging: T,
+    exploration: T,
+}
+
+impl<T> PhaseWeights<T> {
+    /// The value of each phase, by `f`.
+    fn try_from_fn<E>(mut f: impl FnMut(Phase) -> Result<T, E>) -> Result<Self, E> {
+        Ok(PhaseWeights {
+            synthesis: f(Phase::Synthesis)?,
+            planning: f(Phase::Planning)?,
+            consolidation: f(Phase::Consolidation)?,
+            debugging: f(Phase::Debugging)?,
+            exploration: f(Phase::Exploration)?,
+        })
+    }
+}
+
+impl<T: Copy> PhaseWeights<T> {
+    fn of(&self, phase: Phase) -> T {
+        match phase {
+            Phase::Synthesis => self.synthesis,
+            Phase::Planning => self.planning,
+            Phase::Consolidation => self.consolidation,
+            Phase::Debugging => self.debugging,
+            Phase::Exploration => self.exploration,
+        }
+    }
+
+    fn map<U>(&self, f: impl Fn(T) -> U) -> PhaseWeights<U> {
+        PhaseWeights {
+            synthesis: f(self.synthesis),
+            planning: f(self.planning),
+            consolidation: f(self.consolidation),
+            debugging: f(self.debugging),
+            exploration: f(self.exploration),
+        }
+    }
+}
+
+/// The JSON of the parameters, keys in the specification's order; `T` is how a number is written.
+#[derive(Serialize)]
+struct ParametersJson<T> {
+    version: &'static str,
+    max_nodes: u32,
+    max_radius: u32,
+    phase_weights: PhaseWeights<T>,
+    salience_weight: T,
+    distance_decay: T,
+    include_siblings: bool,
+    max_siblings_per_node: u32,
+}
+
+impl Default for Parameters {
+    /// §12.
+    fn default() -> Self {
+        Parameters {
+            max_nodes: 256,
+            max_radius: 10,
+            phase_weights: PhaseWeights {
+                synthesis: Quantized::new(1.0),
+                planning: Quantized::new(0.9),
+                consolidation: Quantized::new(0.6),
+                debugging: Quantized::new(0.5),
+                exploration: Quantized::new(0.3),
+            },
+            salience_weight: Quantized::new(0.3),
+            distance_decay: Quantized::new(0.9),
+            include_siblings: true,
+            max_siblings_per_node: 5,
+        }
+    }
+}
+
+impl Parameters {
+    /// The specification's small context (§9.2).
+    pub(super) fn focused() -> Self {
+        Parameters {
+            max_nodes: 32,
+            max_radius: 3,
+            salience_weight: Quantized::new(0.5),
+            distance_decay: Quantized::new(0.8),
+            include_siblings: false,
+            max_siblings_per_node: 0,
+            ..Self::default()
+        }
+    }
+
+    /// The specification's wide context (§9.3).
+    pub(super) fn broad() -> Self {
+        Parameters {
+            max_nodes: 512,
+            max_radius: 20,
+            salience_weight: Quantized::new(0.2),
+            distance_decay: Quantized::new(0.95),
+            include_siblings: true,
+            max_siblings_per_node: 10,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the parameters from the keys of a policy.
+    pub(super) fn take(keys: &mut PolicyKeys<'_>) -> Result<Self, ParseError> {
+        let default = Self::default();
+        let max_nodes = keys.integer("max_nodes", 1..=MAX_NODES_LIMIT, default.max_nodes)?;
+        let max_radius = keys.integer("max_radius", 0..=MAX_COUNT, default.max_radius)?;
+        let mut weights = keys.nested("phase_weights", "an object of numbers")?;
+        let phase_weights = PhaseWeights::try_from_fn(|phase| match &mut weights {
+            Some(weights) => {
+                let default = default.phase_weights.of(phase);
+                weights.float(phase.name(), -MAX_WEIGHT..=MAX_WEIGHT, default)
+            }
+            None => Ok(default.phase_weights.of(phase)),
+        })?;
+        weights.map_or(Ok(()), PolicyKeys::finish)?;
+        Ok(Parameters {
+            max_nodes,
+            max_radius,
+            phase_weights,
+            salience_weight: keys.float("salience_weight", 0.0..=1.0, default.salience_weight)?,
+            distance_decay: keys.float("distance_decay", 0.0..=1.0, default.distance_decay)?,
+            include_siblings: keys.boolean("include_siblings", default.include_siblings)?,
+            max_siblings_per_node: keys.integer(
+                "max_siblings_per_node",
+                0..=MAX_COUNT,
+                default.max_siblings_per_node,
+            )?,
+        })
+    }
+
+    /// The canonical JSON: every key, in the specification's order.
+    pub(super) fn json(&self) -> impl Serialize {
+        self.json_with(Quantized::value)
+    }
+
+    /// The canonical JSON with floats in millionths.
+    pub(super) fn quantized_json(&self) -> impl Serialize {
+        self.json_with(Quantized::millionths)
+    }
+
+    fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> ParametersJson<T> {
+        ParametersJson {
+            version: ID,
+            max_nodes: self.max_nodes,
+            max_radius: self.max_radius,
+            phase_weights: self.phase_weights.map(&number),
+            salience_weight: number(self.salience_weight),
+            distance_decay: number(self.distance_decay),
+            include_siblings: self.include_siblings,
+            max_siblings_per_node: self.max_siblings_per_node,
+        }
+    }
+
+    /// `(phase_weight + salience × salience_weight) × decay^distance`, each operation in binary32 in that order, so
+    /// that a priority is the same bits on every machine.
+    pub(super) fn priority(&self, turn: &TurnFacts, distance: u32) -> f32 {
+        let base = self.phase_weights.of(turn.phase).value()
+            + turn.salience * self.salience_weight.value();
+        // Adding +0.0 turns −0.0 into 0.0: the two compare equal and must rank equal.
+        base * power(self.distance_decay.value(), distance) + 0.0
+    }
+}
+
+/// `base^exponent` by square and multiply, in the order of compiler-rt's `__powisf2`.
+fn power(mut base: f32, mut exponent: u32) -> f32 {
+    let mut result = 1.0f32;
+    loop {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        exponent /= 2;
+        if exponent == 0 {
+            return result;
+        }
+        base *= base;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_are_the_published_bits() {
+        let bits: Vec<u32> = (0..=10).map(|n| power(0.9, n).to_bits()).collect();
+        assert_eq!(
+            bits,
+            [
+                0x3f80_0000,
+                0x3f66_6666,
+                0x3f4f_5c28,
+                0x3f3a_9fbd,
+                0x3f27_f62a,
+                0x3f17_2a59,
+                0x3f08_0c83,
+                0x3ef4_e351,
+                0x3edc_662f,
+                0x3ec6_5bf7,
+                0x3eb2_85f7
+            ]
+        );
+        assert_eq!(power(0.0, 0), 1.0);
+        assert_eq!(power(0.0, 7), 0.0);
+        assert_eq!(power(0.5, u32::MAX), 0.0);
+    }
+
+    #[test]
+    fn priorities_are_the_published_bits() {
+        let default = Parameters::default();
+        let bits = |phase, salience, distance| {
+            default.priority(&TurnFacts { phase, salience }, distance).to_bits()
+        };
+        assert_eq!(bits(Phase::Exploration, 0.3, 0), 0x3ec7_ae15);
+        assert_eq!(bits(Phase::Planning, 0.8, 1), 0x3f83_53f7);
+        assert_eq!(bits(Phase::Synthesis, 0.9, 2), 0x3f83_ac70);
+        assert_eq!(bits(Phase::Debugging, 0.1, 3), 0x3ec5_d248);
+        assert_eq!(bits(Phase::Consolidation, 0.5, 3), 0x3f0b_f7ce);
+    }
+}
