@@ -77,11 +77,11 @@ impl FetchedBefore {
     /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
     /// depend on anything.
     fn take_for(&mut self, reader: &GraphReader) -> FetchedGraph {
-        let Some((by, mut known)) = self.0.take() else { return FetchedGraph::default() };
+        let Some((by, mut graph)) = self.0.take() else { return FetchedGraph::default() };
         if !by.same_as(reader) || reader.row_security() {
-            known.forget();
+            graph.forget();
         }
-        known
+        graph
     }
 }
 
@@ -102,8 +102,8 @@ pub fn export_each<A>(
     let reader = GraphReader::for_policy(policy)?;
     let signer = Signer::new(&reader, policy)?;
     let mut store = reader.store();
-    let known = fetched.take_for(&reader);
-    let mut slicer = Slicer::reusing(known, &mut store, policy, Limits::default());
+    let fetched_graph = fetched.take_for(&reader);
+    let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, Limits::default());
     // What is read where row security applies does not hold for the next ones.
     let next = if reader.row_security() { &[] } else { next };
     let ids: Vec<TurnId> =
@@ -124,8 +124,8 @@ pub fn export_each<A>(
             break;
         }
     }
-    let known = slicer.into_fetched();
-    *fetched = FetchedBefore(Some((reader.clone(), known)));
+    let fetched_graph = slicer.into_fetched();
+    *fetched = FetchedBefore(Some((reader.clone(), fetched_graph)));
     Ok(())
 }
 
