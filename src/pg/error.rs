@@ -112,11 +112,23 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 
 impl From<PolicyError> for SqlError {
     fn from(error: PolicyError) -> Self {
-        policy_error(&error).hint(
-            "Give a preset (default, focused, broad) or a JSON object such as \
-             '{\"max_nodes\": 64, \"max_radius\": 4}'.",
-        )
+        let mut hint = "Give a preset (default, focused, broad) or a JSON object such as \
+                        '{\"max_nodes\": 64, \"max_radius\": 4}'."
+            .to_owned();
+        if let Some(name) = refused_name(&error) {
+            hint += &format!(" For a registered policy write graph_policy('{name}').");
+        }
+        policy_error(&error).hint(hint)
     }
+}
+
+/// The text that was taken for a preset's name, where it may be the name of a registered policy: a
+/// literal cannot look it up, as the input of a type is immutable.
+fn refused_name(error: &PolicyError) -> Option<&str> {
+    let PolicyError::Syntax(message) = error else { return None };
+    let name = message.strip_prefix("no slice policy preset is named \"")?.strip_suffix('"')?;
+    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (!name.is_empty() && name.chars().all(in_name)).then_some(name)
 }
 
 /// The error for a text that is no chunking policy.
