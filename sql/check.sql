@@ -125,8 +125,11 @@ BEGIN
     )
     SELECT 'promotion_children', count(*) = 0, count(*),
            'tables that inherit from one with graph_require_admissible() and take rows without it',
-           string_agg(format('CREATE TRIGGER %I AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s);',
-                             g.tgname, descendant.child::regclass, g.tgfoid::regproc,
+           string_agg(format('CREATE TRIGGER %I AFTER INSERT OR UPDATE%s ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s);',
+                             g.tgname,
+                             (SELECT ' OF ' || string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+                              FROM pg_attribute AS a WHERE a.attrelid = g.tgrelid AND a.attnum = ANY (g.tgattr)),
+                             descendant.child::regclass, g.tgfoid::regproc,
                              (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
                                                 ORDER BY a.position)
                               FROM string_to_table(encode(g.tgargs, 'escape'), '\000')
