@@ -1,6 +1,6 @@
 //! The secret of published tokens that is shared with other verifiers.
 
-use kernel::trust::keys::Secret;
+use kernel::trust::keys::{Secret, SigningKey};
 use postgres::Client;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn token_elsewhere(secret: &[u8], export: &str) -> String {
         "admissibility_token_v2_hmac",
     ]
     .join("|");
-    let mac = Secret::new(secret.to_vec()).mac(message.as_bytes());
+    let mac = SigningKey::new(Secret::new(secret.to_vec())).mac(message.as_bytes());
     mac[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -99,7 +99,7 @@ impl ChunkingPolicy {
 
     fn from_object(json: JsonValue<'_>) -> Result<Self, ParseError> {
         let mut policy = Self::default();
-        let mut object = Object::new("chunking policy", json)?;
+        let mut object = Object::policy("chunking policy", json)?;
         if object.has("version") {
             let wanted = format_args!("{POLICY_VERSION:?}");
             object.read("version", wanted, |json| match json {

@@ -111,7 +111,7 @@ impl SufficiencyPolicy {
 
     fn from_object(json: JsonValue<'_>) -> Result<Self, ParseError> {
         let mut policy = Self::default();
-        let mut object = Object::new("sufficiency policy", json)?;
+        let mut object = Object::policy("sufficiency policy", json)?;
         for (key, count) in [
             ("min_turns", &mut policy.min_turns),
             ("min_roles", &mut policy.min_roles),

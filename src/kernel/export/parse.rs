@@ -223,6 +223,8 @@ pub(crate) fn attestation(json: JsonValue<'_>) -> Result<Attestation, ParseError
 pub(crate) struct Object<'a> {
     /// What the object is, for messages.
     what: &'static str,
+    /// Whether messages write `slice policy key "max_nodes"`, or `turn.salience`.
+    is_policy: bool,
     /// The prefix of its keys in messages, where it is nested in the object of that name.
     path: String,
     entries: Vec<(Cow<'a, str>, JsonValue<'a>)>,
@@ -230,14 +232,23 @@ pub(crate) struct Object<'a> {
 
 impl<'a> Object<'a> {
     pub(crate) fn new(what: &'static str, json: JsonValue<'a>) -> Result<Self, ParseError> {
-        match json {
-            JsonValue::Object(entries) => Object::empty(what).with(entries),
-            json => Err(format!("{what} must be an object, not {json}")),
-        }
+        Object::empty(what).of(json)
+    }
+
+    /// The object of a policy.
+    pub(crate) fn policy(what: &'static str, json: JsonValue<'a>) -> Result<Self, ParseError> {
+        Object { is_policy: true, ..Object::empty(what) }.of(json)
     }
 
     fn empty(what: &'static str) -> Self {
-        Object { what, path: String::new(), entries: Vec::new() }
+        Object { what, is_policy: false, path: String::new(), entries: Vec::new() }
+    }
+
+    fn of(self, json: JsonValue<'a>) -> Result<Self, ParseError> {
+        match json {
+            JsonValue::Object(entries) => self.with(entries),
+            json => Err(format!("{} must be an object, not {json}", self.what)),
+        }
     }
 
     fn with(mut self, entries: Vec<(Cow<'a, str>, JsonValue<'a>)>) -> Result<Self, ParseError> {
@@ -258,7 +269,15 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// A key as messages name it.
+    /// A known key as messages name it.
+    fn name(&self, key: &str) -> String {
+        match self.is_policy {
+            true => format!("{} key {}", self.what, self.quoted(key)),
+            false => format!("{}.{}{key}", self.what, self.path),
+        }
+    }
+
+    /// A key that may be any text.
     fn quoted(&self, key: &str) -> String {
         quoted(&format!("{}{key}", self.path))
     }
@@ -274,7 +293,7 @@ impl<'a> Object<'a> {
 
     pub(crate) fn take(&mut self, key: &str) -> Result<JsonValue<'a>, ParseError> {
         let place = self.entries.iter().position(|(name, _)| name == key);
-        let place = place.ok_or_else(|| format!("{}.{}{key} is missing", self.what, self.path))?;
+        let place = place.ok_or_else(|| format!("{} is missing", self.name(key)))?;
         Ok(self.entries.swap_remove(place).1)
     }
 
@@ -287,7 +306,7 @@ impl<'a> Object<'a> {
     }
 
     fn wrong(&self, key: &str, wanted: impl fmt::Display, json: &JsonValue<'_>) -> ParseError {
-        format!("{} key {} must be {wanted}, not {json}", self.what, self.quoted(key))
+        format!("{} must be {wanted}, not {json}", self.name(key))
     }
 
     pub(crate) fn read<T>(
@@ -309,7 +328,8 @@ impl<'a> Object<'a> {
         match self.take(key)? {
             JsonValue::Object(entries) => {
                 let path = format!("{}{key}.", self.path);
-                Object { path, ..Object::empty(self.what) }.with(entries)
+                let Object { what, is_policy, .. } = *self;
+                Object { what, is_policy, path, entries: Vec::new() }.with(entries)
             }
             json => Err(self.wrong(key, wanted, &json)),
         }

@@ -101,7 +101,7 @@ impl SlicePolicy {
 
     fn from_object(json: JsonValue<'_>, form: Form) -> Result<Self, PolicyError> {
         let read = || {
-            let mut keys = PolicyKeys { object: Object::new("slice policy", json)?, form };
+            let mut keys = PolicyKeys { object: Object::policy("slice policy", json)?, form };
             keys.version()?;
             let parameters = v1::Parameters::take(&mut keys)?;
             keys.finish()?;
@@ -261,7 +261,7 @@ mod tests {
             (r#""planning":900000,"#, "phase_weights.planning"),
         ] {
             assert!(text.contains(key), "{text}");
-            let expected = format!("slice policy.{missing} is missing");
+            let expected = format!("slice policy key \"{missing}\" is missing");
             assert_eq!(read(&text.replace(key, "")), Err(expected));
         }
     }
