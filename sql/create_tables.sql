@@ -37,7 +37,7 @@ BEGIN
         'CREATE INDEX memory_turn_edges_child_idx ON %1$I.memory_turn_edges
             (child_turn_id, parent_turn_id, edge_type)', schema);
     EXECUTE pg_catalog.format(
-        'CREATE INDEX memory_turns_session_idx ON %1$I.memory_turns (session_id, created_at)', schema);
+        'CREATE INDEX ON %1$I.memory_turns (session_id, created_at)', schema);
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);
     EXECUTE pg_catalog.format(
