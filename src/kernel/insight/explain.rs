@@ -82,7 +82,8 @@ impl Explanation {
 /// Explains the slice of `policy` at `anchor`. The slice is the same as ever, but every child of every expanded turn is
 /// held, also those that the budget cannot reach. `check_interrupts` is called at least every 256 turns.
 ///
-/// # Errors See [`SliceError`]. All turns that the expansion comes across count towards `limits.held`.
+/// # Errors
+/// See [`SliceError`]. All turns that the expansion comes across count towards `limits.held`.
 pub fn explain<S: GraphStore>(
     store: &mut S,
     policy: &SlicePolicy,
@@ -257,7 +258,8 @@ impl Stats {
 
 /// The slice of `policy` at `anchor`, and how it fills its bounds.
 ///
-/// # Errors See [`SliceError`]. The turns discovered count towards `limits.held`.
+/// # Errors
+/// See [`SliceError`]. The turns discovered count towards `limits.held`.
 pub fn stats<S: GraphStore>(
     store: &mut S,
     policy: &SlicePolicy,

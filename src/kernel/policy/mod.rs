@@ -1,7 +1,7 @@
 //! SlicePolicy: the parameters of a slice.
 //!
-//! A policy is of one version. What the versions share is asked of [`SlicePolicy`], so that only this file tells them
-//! apart.
+//! Each version has a module with its parameters, canonical form and priority. [`SlicePolicy`] is a policy of any
+//! version: only its methods here match on the version.
 
 mod quantized;
 pub mod registry;
