@@ -52,7 +52,7 @@ fn malformed() -> SqlError {
         .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
 }
 
-type ReplayRow = (bool, &'static str, Option<String>, Option<String>);
+type SearchReplayRow = (bool, &'static str, Option<String>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_replay_retrieval(
@@ -75,7 +75,7 @@ fn graph_replay_retrieval(
 }
 
 /// One row for the MAC and one for each value the search made again gives.
-fn replay(was: Provenance, embedding: &Array<f32>) -> Vec<ReplayRow> {
+fn replay(was: Provenance, embedding: &Array<f32>) -> Vec<SearchReplayRow> {
     let signature = was.signature(&keys().or_raise());
     let mut rows = vec![(signature == "ok", "mac", was.mac.clone(), Some(signature.to_owned()))];
     let now = match elements(embedding).and_then(|embedding| search_again(&was, embedding)) {

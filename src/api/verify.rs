@@ -114,7 +114,7 @@ fn check_promotion(
     ))
 }
 
-type ReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
+type SliceReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -140,7 +140,7 @@ fn graph_replay(
     })
 }
 
-fn drift_row(drift: Drift) -> ReplayRow {
+fn drift_row(drift: Drift) -> SliceReplayRow {
     let edge = |e: Edge| Some(format!("{} -> {} {}", e.parent, e.child, e.edge_type.name()));
     let (field, was, now) = match drift {
         Drift::Fingerprint(key, was, now) => (key.to_owned(), Some(was), Some(now)),
