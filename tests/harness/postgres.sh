@@ -44,7 +44,8 @@ for program in "${postgres_build_packages[@]}"; do
   command -v "$program" >/dev/null || unavailable "its build needs $program: run make setup as root"
 done
 mkdir -p "$cache"
-fetch_source "postgresql-$major"
+fetch_source "postgresql-$major" postgresql-17_17.11.orig.tar.bz2 \
+  dd27f2b3c59e73ed14aa3324901242bf69a032a6347805f274e6260322d42979
 rm -rf "$build"
 mkdir -p "$build"
 note "building PostgreSQL $major, which takes some minutes: $log"
