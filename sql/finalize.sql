@@ -28,6 +28,10 @@ ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_tem
 ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_content_hash(text) COST 100;
+-- Under row security only leakproof conditions reach an index.
+ALTER FUNCTION graph_turn_id(text) COST 10 LEAKPROOF;
+ALTER FUNCTION graph_turn_id(bigint) COST 10 LEAKPROOF;
+ALTER FUNCTION graph_turn_id(text[]) COST 10 LEAKPROOF;
 ALTER FUNCTION graph_content_audit(bigint)
     SET search_path = pg_catalog, pg_temp COST 10000000 ROWS 10;
 ALTER FUNCTION graph_snapshot() SET search_path = pg_catalog, pg_temp COST 1000000;
@@ -69,6 +73,11 @@ COMMENT ON FUNCTION graph_priority(text, real, integer, slice_policy) IS
     'priority of a turn of this phase and salience at this distance';
 COMMENT ON FUNCTION graph_normalize_text(text) IS
     'content as it is hashed: line ends LF, outer white space trimmed';
+COMMENT ON FUNCTION graph_turn_id(text) IS
+    'the turn id of a text: the uuid that it spells, else its UUIDv5';
+COMMENT ON FUNCTION graph_turn_id(bigint) IS 'the turn id of a number: that of its decimal text';
+COMMENT ON FUNCTION graph_turn_id(text[]) IS
+    'the turn id of a text in parts, NULL if one is';
 COMMENT ON FUNCTION graph_content_hash(text) IS 'SHA-256 of the normalised content, in hex';
 COMMENT ON FUNCTION graph_slice(uuid, slice_policy) IS
     'the context slice at an anchor turn, as canonical JSON';

@@ -15,5 +15,6 @@ mod recorder;
 mod search;
 mod slice;
 mod summaries;
+mod turn_id;
 mod verify;
 mod version;

@@ -353,6 +353,9 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         ),
     ),
     ("graph_trace(jsonb)", Some("SELECT graph_trace(provenance) FROM graph_search_global('{1}')")),
+    ("graph_turn_id(bigint)", Some("SELECT graph_turn_id(1)")),
+    ("graph_turn_id(text)", Some("SELECT graph_turn_id('a')")),
+    ("graph_turn_id(text[])", Some("SELECT graph_turn_id('a', 'b')")),
     ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
     ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),
     (

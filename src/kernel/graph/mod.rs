@@ -4,3 +4,4 @@ pub mod content;
 pub mod edge;
 pub mod snapshot;
 pub mod turn;
+pub mod turn_id;

@@ -20,7 +20,7 @@ SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, propar
        nullif(prosupport::oid, 0)::regproc AS support, array_to_string(proconfig, '; ') AS config
 FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY schema = 'graph_kernel', proname COLLATE "C";
--- One function a name (no rows), and for users only registering is volatile.
+-- One function a name but for graph_turn_id, and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
 SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v'
 ORDER BY proname COLLATE "C";

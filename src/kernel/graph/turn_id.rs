@@ -1,0 +1,71 @@
+//! Turn ids of applications whose ids are no uuids (BINDING.md, the mapping).
+
+use sha1::{Digest, Sha1};
+use uuid::{Builder, Uuid, uuid};
+
+use crate::graph::turn::TurnId;
+
+/// The namespace of the UUIDv5 of texts.
+const NAMESPACE: Uuid = uuid!("25f9212d-5d2f-540a-b6a6-9d7f22a4f440");
+
+/// The length of a UUID as text: 8-4-4-4-12 hex digits.
+const UUID_TEXT_BYTES: usize = 36;
+
+/// The turn id of a text that is given in parts: the UUID that the joined text spells as 8-4-4-4-12 hex digits in any
+/// case, else the text's UUIDv5. The parts are not joined in memory.
+#[must_use]
+pub fn turn_id<'a>(parts: impl Iterator<Item = &'a str> + Clone) -> TurnId {
+    if parts.clone().map(str::len).sum::<usize>() == UUID_TEXT_BYTES
+        && let Ok(id) = Uuid::try_parse(&parts.clone().collect::<String>())
+    {
+        return id;
+    }
+    let mut hash = Sha1::new();
+    hash.update(NAMESPACE);
+    parts.for_each(|part| hash.update(part));
+    let hash: [u8; 20] = hash.finalize().into();
+    let (id, _) = hash.split_first_chunk().expect("SHA-1 has 20 bytes");
+    Builder::from_sha1_bytes(*id).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> String {
+        turn_id(std::iter::once(text)).to_string()
+    }
+
+    #[test]
+    fn texts_have_the_ids_of_the_specification() {
+        assert_eq!(of("msg_123"), "342df4dc-b632-5f78-b687-838a8c522b5f");
+        assert_eq!(of(""), "ad9dfc89-5456-5114-8c21-f0ce38fd9d6d");
+        assert_eq!(of("42"), "05fd4cbb-b481-5993-9c3e-d52491dcab2e");
+    }
+
+    #[test]
+    fn only_the_hyphenated_form_is_the_uuid_itself() {
+        let id = "00000000-0000-4000-8000-0000000000af";
+        assert_eq!(of(id), id);
+        assert_eq!(of(&id.to_uppercase()), id);
+        for other in [
+            "000000000000400080000000000000af",
+            "{00000000-0000-4000-8000-0000000000af}",
+            "urn:uuid:00000000-0000-4000-8000-0000000000af",
+            "00000000-0000-4000-8000-0000000000ag",
+            "0000000-00000-4000-8000-0000000000af",
+            " 0000000-0000-4000-8000-0000000000af",
+        ] {
+            assert_ne!(of(other), id, "{other}");
+        }
+    }
+
+    #[test]
+    fn parts_have_the_id_of_the_joined_text() {
+        for parts in [&["msg", "_", "123"][..], &["msg_123", ""], &[]] {
+            assert_eq!(turn_id(parts.iter().copied()).to_string(), of(&parts.concat()));
+        }
+        let halves = ["00000000-0000-4000-", "8000-0000000000af"];
+        assert_eq!(turn_id(halves.into_iter()).to_string(), halves.concat());
+    }
+}
