@@ -1,4 +1,4 @@
-use kernel::graph::turn_id::turn_id;
+use kernel::graph::turn_id::{turn_id, turn_id_of_parts};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
@@ -6,16 +6,17 @@ use crate::pg::sql::types::to_sql_uuid;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_turn_id(id: &str) -> Uuid {
-    to_sql_uuid(turn_id(std::iter::once(id)))
+    to_sql_uuid(turn_id(id))
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
 fn graph_turn_id_of_number(number: i64) -> Uuid {
-    to_sql_uuid(turn_id(std::iter::once(number.to_string().as_str())))
+    to_sql_uuid(turn_id(&number.to_string()))
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
 fn graph_turn_id_of_parts(parts: VariadicArray<&str>) -> Option<Uuid> {
-    let parts: Option<Vec<&str>> = parts.iter().collect();
-    Some(to_sql_uuid(turn_id(parts?.into_iter())))
+    // Not collected: a list of the parts can take more memory than the array.
+    let has_null = parts.iter().any(|part| part.is_none());
+    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts.iter().flatten())))
 }

@@ -11,18 +11,23 @@ const NAMESPACE: Uuid = uuid!("25f9212d-5d2f-540a-b6a6-9d7f22a4f440");
 /// The length of a UUID as text: 8-4-4-4-12 hex digits.
 const UUID_TEXT_BYTES: usize = 36;
 
-/// The turn id of a text that is given in parts: the UUID that the joined text spells as 8-4-4-4-12 hex digits in any
-/// case, else the text's UUIDv5. The parts are not joined in memory.
+/// The turn id of a text: the UUID that it spells as 8-4-4-4-12 hex digits in any case, else its UUIDv5.
 #[must_use]
-pub fn turn_id<'a>(parts: impl Iterator<Item = &'a str> + Clone) -> TurnId {
-    if parts.clone().map(str::len).sum::<usize>() == UUID_TEXT_BYTES
-        && let Ok(id) = Uuid::try_parse(&parts.clone().collect::<String>())
+pub fn turn_id(text: &str) -> TurnId {
+    turn_id_of_parts(|| std::iter::once(text))
+}
+
+/// As [`turn_id`], of a text in parts, which `parts` gives anew each time. They are not joined in memory.
+#[must_use]
+pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a str>>(parts: impl Fn() -> I) -> TurnId {
+    if parts().map(str::len).sum::<usize>() == UUID_TEXT_BYTES
+        && let Ok(id) = Uuid::try_parse(&parts().collect::<String>())
     {
         return id;
     }
     let mut hash = Sha1::new();
     hash.update(NAMESPACE);
-    parts.for_each(|part| hash.update(part));
+    parts().for_each(|part| hash.update(part));
     let hash: [u8; 20] = hash.finalize().into();
     let (id, _) = hash.split_first_chunk().expect("SHA-1 has 20 bytes");
     Builder::from_sha1_bytes(*id).into_uuid()
@@ -33,7 +38,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> String {
-        turn_id(std::iter::once(text)).to_string()
+        turn_id(text).to_string()
     }
 
     #[test]
@@ -63,9 +68,9 @@ mod tests {
     #[test]
     fn parts_have_the_id_of_the_joined_text() {
         for parts in [&["msg", "_", "123"][..], &["msg_123", ""], &[]] {
-            assert_eq!(turn_id(parts.iter().copied()).to_string(), of(&parts.concat()));
+            assert_eq!(turn_id_of_parts(|| parts.iter().copied()).to_string(), of(&parts.concat()));
         }
         let halves = ["00000000-0000-4000-", "8000-0000000000af"];
-        assert_eq!(turn_id(halves.into_iter()).to_string(), halves.concat());
+        assert_eq!(turn_id_of_parts(|| halves.into_iter()).to_string(), halves.concat());
     }
 }

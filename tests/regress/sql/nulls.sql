@@ -52,7 +52,7 @@ CROSS JOIN LATERAL unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a (type, posi
 CROSS JOIN (VALUES ('null'), ('empty')) AS v (value)
 WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
-ORDER BY p.pronamespace::regnamespace::text COLLATE "C" = 'graph_kernel', p.proname COLLATE "C", a.position, v.value DESC;
+ORDER BY p.pronamespace::regnamespace::text COLLATE "C" = 'graph_kernel', p.proname COLLATE "C", p.oid::regprocedure::text COLLATE "C", a.position, v.value DESC;
 
 ALTER TABLE memory_turns DROP COLUMN embedding;
 

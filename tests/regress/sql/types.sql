@@ -14,12 +14,12 @@ SELECT oid::regprocedure AS function,
        replace(replace(pg_get_function_arguments(oid), 'default'::slice_policy::text, '<default>'),
                'default'::chunking_policy::text, '<default>') AS arguments,
        pg_get_function_result(oid) AS result
-FROM member_function ORDER BY schema = 'graph_kernel', proname COLLATE "C";
+FROM member_function ORDER BY schema = 'graph_kernel', proname COLLATE "C", oid::regprocedure::text COLLATE "C";
 SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, proparallel AS par,
        proisstrict AS strict, prosecdef AS definer, proleakproof AS leakproof, procost AS cost, prorows AS rows,
        nullif(prosupport::oid, 0)::regproc AS support, array_to_string(proconfig, '; ') AS config
 FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
-ORDER BY schema = 'graph_kernel', proname COLLATE "C";
+ORDER BY schema = 'graph_kernel', proname COLLATE "C", p.oid::regprocedure::text COLLATE "C";
 -- One function a name but for graph_turn_id, and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
 SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v'
