@@ -4,7 +4,8 @@
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again.
 
 BEGIN;
-SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
+-- Not public: where plain roles may create objects in it, what is named here must not be theirs.
+SELECT set_config('search_path', format('%s, pg_temp', extnamespace::regnamespace), true)
   FROM pg_extension WHERE extname = 'graph_kernel';
 
 DO $$
@@ -25,8 +26,8 @@ END
 $$;
 
 -- Row security holds for the reader as well: it sees what the user in the JWT owns.
-GRANT SELECT ON memory_turns, memory_turn_edges TO graph_reader;
-REVOKE ALL ON memory_turns, memory_turn_edges FROM PUBLIC, anon, authenticated;
+GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO graph_reader;
+REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM PUBLIC, anon, authenticated;
 
 CREATE SCHEMA IF NOT EXISTS api;
 GRANT USAGE ON SCHEMA api TO authenticated;

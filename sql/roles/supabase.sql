@@ -4,7 +4,8 @@
 -- docs/postgrest.md says what each role may call then.
 
 BEGIN;
-SELECT set_config('search_path', format('public, %s', extnamespace::regnamespace), true)
+-- Not public: where plain roles may create objects in it, what is named here must not be theirs.
+SELECT set_config('search_path', format('%s, pg_temp', extnamespace::regnamespace), true)
   FROM pg_extension WHERE extname = 'graph_kernel';
 
 -- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
@@ -28,25 +29,25 @@ END
 $$;
 
 -- Default privileges in public give everything to everybody.
-REVOKE ALL ON memory_turns, memory_turn_edges FROM anon, authenticated;
-GRANT SELECT, INSERT ON memory_turns, memory_turn_edges TO authenticated;
-GRANT ALL ON memory_turns, memory_turn_edges TO service_role;
+REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM anon, authenticated;
+GRANT SELECT, INSERT ON public.memory_turns, public.memory_turn_edges TO authenticated;
+GRANT ALL ON public.memory_turns, public.memory_turn_edges TO service_role;
 
 -- A turn belongs to the user who wrote it. The expression names nothing outside pg_catalog, as slices
 -- run with a search_path of their own; the subquery is evaluated once for a statement.
-ALTER TABLE memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
+ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
     DEFAULT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid;
-ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS own_turns ON memory_turns;
-CREATE POLICY own_turns ON memory_turns USING (
+ALTER TABLE public.memory_turns ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own_turns ON public.memory_turns;
+CREATE POLICY own_turns ON public.memory_turns USING (
     owner_id = (SELECT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid));
 
 -- An edge is seen by who sees both its ends.
-ALTER TABLE memory_turn_edges ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS own_edges ON memory_turn_edges;
-CREATE POLICY own_edges ON memory_turn_edges USING (
-    EXISTS (SELECT FROM memory_turns AS t WHERE t.id = parent_turn_id)
-    AND EXISTS (SELECT FROM memory_turns AS t WHERE t.id = child_turn_id));
+ALTER TABLE public.memory_turn_edges ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own_edges ON public.memory_turn_edges;
+CREATE POLICY own_edges ON public.memory_turn_edges USING (
+    EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = parent_turn_id)
+    AND EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = child_turn_id));
 
 -- A GRANT by a role without the right to it only warns, so what must hold is looked at.
 DO $$

@@ -14,7 +14,7 @@ use crate::pg::read::store::PgStore;
 use crate::pg::session::Caller;
 use crate::pg::tables::graph::Graph;
 
-/// The graph of now and whose rights it is read with. All reading goes through one of these.
+/// The graph of now and whose rights it is read with. Slices and searches read through one of these.
 #[derive(Clone)]
 pub struct GraphReader {
     graph: Rc<Graph>,

@@ -285,6 +285,28 @@ fn turn_ids(answer: &Answer) -> Vec<&str> {
 }
 
 #[test]
+fn the_scripts_use_no_function_or_table_that_a_plain_role_has_put_into_their_way() {
+    let api = Api::start("planted");
+    let mut admin = api.database.connect();
+    admin
+        .batch_execute(
+            "CREATE FUNCTION public.graph_policy(name text) RETURNS kernel.slice_policy
+                 LANGUAGE sql AS $$ SELECT 'broad'::kernel.slice_policy $$;
+             CREATE FUNCTION public.graph_slice(anchor uuid, policy kernel.slice_policy) RETURNS json
+                 LANGUAGE sql AS $$ SELECT '{}'::json $$;
+             CREATE FUNCTION public.graph_api_slice(body json) RETURNS json
+                 LANGUAGE sql AS $$ SELECT '{}'::json $$",
+        )
+        .unwrap();
+    api.run_script("supabase.sql");
+    api.run_script("mediated.sql");
+    let uses = "SELECT count(*) FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                WHERE d.refclassid = 'pg_proc'::regclass AND p.pronamespace = 'public'::regnamespace
+                  AND p.proname LIKE 'graph%'";
+    assert_eq!(admin.query_one(uses, &[]).unwrap().get::<_, i64>(0), 0);
+}
+
+#[test]
 fn a_role_that_cannot_grant_the_functions_gets_an_error_and_changes_nothing() {
     let _roles_exist = Api::start("grants");
     let database = Database::empty("postgrest_refused");

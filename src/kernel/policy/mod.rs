@@ -1,7 +1,8 @@
 //! SlicePolicy: the parameters of a slice.
 //!
 //! Each version has a module with its parameters, canonical form and priority. [`SlicePolicy`] is a policy of any
-//! version: only its methods here match on the version.
+//! version: its methods here match on the version. Reading policies (`text`) and the registry know version 1
+//! by name.
 
 mod quantized;
 pub mod registry;

@@ -253,7 +253,7 @@ impl ChildList {
         ChildList { turns, ..ChildList::default() }
     }
 
-    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are held_before.
+    /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are held.
     /// Returns how many entries were dropped.
     pub(crate) fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
         self.turns.push(turn);

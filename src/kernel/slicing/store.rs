@@ -8,8 +8,8 @@ use crate::graph::turn::{Phase, Turn, TurnId};
 /// What a policy reads of a turn to score it, with defaults applied.
 ///
 /// SlicePolicy v1 needs these two, and a store reads no other columns to score a turn. A version that needs more (time,
-/// session, role, tokens) tells the store which, and has them here in an optional part, so that v1 reads and holds no
-/// more than now.
+/// session, role, tokens) will have to tell the store which, and to have them here in an optional part, so that v1
+/// reads and holds no more than now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnFacts {
     /// What the turn was for.
