@@ -15,8 +15,8 @@ DECLARE
     c jsonb;        -- column names, turns and edges together
     x jsonb;        -- the same as expressions over t and e, of types of pg_catalog
     edge text;      -- a condition: the row has two ends; without, it is no edge
-    dangling text;     -- an end is no turn
-    advice text;  -- what to do with edges that are wrong, once looked at
+    dangling text;  -- a condition: an end is no turn
+    advice text;    -- what to do with edges that are wrong, after looking at them
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -86,7 +86,7 @@ BEGIN
     RETURN QUERY
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
-           ' rights of whoever reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
+           ' rights of the role that reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
            string_agg(DISTINCT format('SELECT pg_get_functiondef(%L::regprocedure);', u.fn), ' ')
     FROM (
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
@@ -160,7 +160,9 @@ BEGIN
                     x ->> 'id', x ->> 'salience', t)),
             ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
              format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s !~ ''^[0-9a-f]{64}$'';',
-                    x ->> 'id', x ->> 'content_hash', t)),
+                    x ->> 'id', x ->> 'content_hash', t)
+             || CASE WHEN c ->> 'content_text' <> '' THEN
+                     ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s <> graph_kernel.content_hash(%4$s);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),

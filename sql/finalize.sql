@@ -166,7 +166,7 @@ COMMENT ON FUNCTION graph_kernel.content_page(oid, uuid, integer) IS
 COMMENT ON FUNCTION graph_kernel.rehash_free_turns(oid, uuid[]) IS
     'writes the content hashes of those of these turns that no other transaction holds';
 COMMENT ON FUNCTION graph_kernel.rehash_turn(oid, uuid) IS
-    'writes the content hash of a turn, after waiting for whoever holds it';
+    'writes the content hash of a turn, after waiting for a transaction that has locked it';
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
     'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
 

@@ -3,11 +3,9 @@ use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
-use crate::pg::read::content::Contents;
 use crate::pg::sql::rows::TableIterator;
 use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
-use crate::pg::tables::graph::Graph;
-use crate::service::reader::GraphReader;
+use crate::service::content::{audit, page, rehash, rehash_free};
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {
@@ -26,14 +24,9 @@ fn graph_content_audit(
     'static,
     (name!(turn_id, Uuid), name!(stored, Option<String>), name!(computed, String)),
 > {
-    let reader = GraphReader::current().or_raise();
     TableIterator::new(move |put| {
-        let contents = Contents::new(reader.graph()).or_raise();
-        reader.hinting(|| {
-            contents.audit(limit_count, |turn, stored, computed| {
-                put((to_sql_uuid(turn), stored, computed));
-            });
-        });
+        audit(limit_count, |turn, stored, computed| put((to_sql_uuid(turn), stored, computed)))
+            .or_raise();
     })
 }
 
@@ -47,10 +40,7 @@ fn content_page(
 ) -> TableIterator<'static, (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>))>
 {
     let (Some(table), Some(most)) = (table, most) else { return TableIterator::new(|_| {}) };
-    let graph = Graph::current().or_raise();
-    let contents = Contents::new(&graph).or_raise();
-    contents.expect_turns(table).or_raise();
-    let page = contents.page(after.map(from_sql_uuid), most);
+    let page = page(table, after.map(from_sql_uuid), most).or_raise();
     let stale = page.stale.into_iter().map(to_sql_uuid).collect();
     let row = (page.turns, page.last.map(to_sql_uuid), stale);
     TableIterator::new(|put| put(row))
@@ -61,18 +51,13 @@ fn rehash_free_turns(
     table: pg_sys::Oid,
     turns: Array<Uuid>,
 ) -> TableIterator<'static, (name!(changed, i64), name!(held, Vec<Uuid>))> {
-    let graph = Graph::current().or_raise();
-    let contents = Contents::new(&graph).or_raise();
-    contents.expect_turns(table).or_raise();
-    let (changed, held) = contents.rehash_free(&present_ids(&turns).or_raise());
+    let turns = present_ids(&turns).or_raise();
+    let (changed, held) = rehash_free(table, &turns).or_raise();
     let row = (changed, held.into_iter().map(to_sql_uuid).collect());
     TableIterator::new(|put| put(row))
 }
 
 #[pg_extern(sql = false)]
 fn rehash_turn(table: pg_sys::Oid, turn: Uuid) -> i64 {
-    let graph = Graph::current().or_raise();
-    let contents = Contents::new(&graph).or_raise();
-    contents.expect_turns(table).or_raise();
-    contents.rehash(&[from_sql_uuid(turn)])
+    rehash(table, from_sql_uuid(turn)).or_raise()
 }

@@ -2,10 +2,8 @@ use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 
 use crate::pg::error::OrRaise;
-use crate::pg::private::binding::mapping;
 use crate::pg::sql::types::JsonbText;
-use crate::pg::tables::graph::Graph;
-use crate::service::check;
+use crate::service::{check, tables};
 
 // Declared in sql/binding.sql, in the private schema.
 #[pg_extern(sql = false)]
@@ -14,15 +12,12 @@ fn describe_tables(
     edges: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
 ) -> Option<JsonB> {
-    let mapping = mapping(columns.as_ref()).or_raise();
-    let graph = Graph::resolve(String::new(), turns?, edges?, &mapping).or_raise();
-    graph.check_embedding().or_raise();
-    Some(JsonB(graph.description()))
+    Some(JsonB(tables::graph_of(turns?, edges?, columns.as_ref()).or_raise()))
 }
 
 #[pg_extern(sql = false)]
 fn describe_graph() -> JsonB {
-    JsonB(Graph::current().or_raise().description())
+    JsonB(tables::bound_graph().or_raise())
 }
 
 #[pg_extern(sql = false)]

@@ -1,35 +1,18 @@
 use kernel::trust::keys::epoch_of_kid;
-use kernel::trust::verify::KeyRing;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::private::keys::{Keys, begin_epoch};
-use crate::pg::tables::graph::Graph;
+use crate::service::keys;
 
 // Declared in sql/keys.sql, in the private schema.
 #[pg_extern(sql = false)]
 fn add_epoch() -> String {
-    begin_epoch().or_raise();
-    Keys::load(Graph::current_name()).and_then(|keys| keys.active()).or_raise().kid.clone()
+    keys::rotate().or_raise()
 }
 
 #[pg_extern(sql = false)]
 fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
-    let keys = Keys::load(Graph::current_name()).or_raise();
-    let active = keys.active().ok().map(|active| active.kid.clone());
-    let rows: Vec<_> = keys
-        .all()
-        .into_iter()
-        .map(|epoch| {
-            let state = match () {
-                () if keys.is_revoked(&epoch.kid) => "revoked",
-                () if Some(&epoch.kid) == active.as_ref() => "active",
-                () => "verifying",
-            };
-            (epoch.kid.clone(), state)
-        })
-        .collect();
-    TableIterator::new(rows)
+    TableIterator::new(keys::states().or_raise())
 }
 
 #[pg_extern(sql = false)]

@@ -2,18 +2,15 @@ use std::ffi::CStr;
 
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
-use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
 use pgrx::{Internal, JsonB, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::private::binding::mapping;
 use crate::pg::query::CallingQuery;
-use crate::pg::read::events::{Extent, Position};
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, TextType, message_text};
-use crate::pg::tables::recorder::RecorderTable;
-use crate::service::chunks::{ChunkCursor, ChunkFilter, SpanCursor, chunks_of_json, extent_since};
+use crate::service::chunks::{ChunkCursor, ChunkFilter, Position, SpanCursor, chunks_of_json};
+use crate::service::tables;
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
 
@@ -72,9 +69,8 @@ fn recorder_chunks(
         from: bound("from", from_segment_id, from_ordinal, i64::MIN).or_raise(),
         to: bound("to", to_segment_id, to_ordinal, i64::MAX).or_raise(),
     };
-    let table = RecorderTable::current().or_raise();
-    let extent = if per_pane { Extent::Panes } else { Extent::Log };
-    streamed(&table, policy, extent, filter, fcinfo)
+    let calling = CallingQuery::of(fcinfo).or_raise();
+    streamed(ChunkCursor::of_log(policy, per_pane, filter, calling).or_raise())
 }
 
 fn recorder_chunks_since(
@@ -85,9 +81,8 @@ fn recorder_chunks_since(
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
-    let table = RecorderTable::current().or_raise();
-    let extent = extent_since(&table, &policy, position).or_raise();
-    streamed(&table, policy, extent, ChunkFilter::default(), fcinfo)
+    let calling = CallingQuery::of(fcinfo).or_raise();
+    streamed(ChunkCursor::since(policy, position, ChunkFilter::default(), calling).or_raise())
 }
 
 fn recorder_event_chunks(
@@ -98,10 +93,9 @@ fn recorder_event_chunks(
 ) {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
-    let table = RecorderTable::current().or_raise();
-    let extent = extent_since(&table, &policy, position).or_raise();
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
-    streamed(&table, policy, extent, filter, fcinfo)
+    let calling = CallingQuery::of(fcinfo).or_raise();
+    streamed(ChunkCursor::since(policy, position, filter, calling).or_raise())
 }
 
 fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
@@ -126,7 +120,7 @@ fn recorder_chunk_span(
     let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
     let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
     let calling = CallingQuery::of(fcinfo).or_raise();
-    let mut span = SpanCursor::open(&RecorderTable::current().or_raise(), start, end, calling);
+    let mut span = SpanCursor::open(start, end, calling).or_raise();
     TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
 }
 
@@ -135,8 +129,7 @@ fn describe_recorder_table(
     events: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
 ) -> Option<JsonB> {
-    let mapping = mapping(columns.as_ref()).or_raise();
-    Some(JsonB(RecorderTable::resolve(events?, &mapping).or_raise().description()))
+    Some(JsonB(tables::events_of(events?, columns.as_ref()).or_raise()))
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.
@@ -159,15 +152,7 @@ fn bound(
 }
 
 /// The chunks, read one at a time: a LIMIT over a call in a select list ends the reading.
-fn streamed(
-    table: &RecorderTable,
-    policy: ChunkingPolicy,
-    extent: Extent,
-    filter: ChunkFilter,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> TableIterator<'static, ChunkRow> {
-    let calling = CallingQuery::of(fcinfo).or_raise();
-    let mut chunks = ChunkCursor::open(table, policy, extent, filter, calling);
+fn streamed(mut chunks: ChunkCursor) -> TableIterator<'static, ChunkRow> {
     TableIterator::new(std::iter::from_fn(move || {
         chunks.next().or_raise().map(|(index, chunk)| chunk_row(index, chunk))
     }))

@@ -115,20 +115,20 @@ impl From<PolicyError> for SqlError {
         let mut hint = "Give a preset (default, focused, broad) or a JSON object such as \
                         '{\"max_nodes\": 64, \"max_radius\": 4}'."
             .to_owned();
-        if let Some(name) = refused_name(&error) {
+        // The input of a type is immutable, so that it cannot look a registered name up.
+        if let PolicyError::UnknownPreset { name, .. } = &error
+            && may_be_registered(name)
+        {
             hint += &format!(" For a registered policy write graph_policy('{name}').");
         }
         policy_error(&error).hint(hint)
     }
 }
 
-/// The text that was taken for a preset's name, where it may be the name of a registered policy: a
-/// literal cannot look it up, as the input of a type is immutable.
-fn refused_name(error: &PolicyError) -> Option<&str> {
-    let PolicyError::Syntax(message) = error else { return None };
-    let name = message.strip_prefix("no slice policy preset is named \"")?.strip_suffix('"')?;
+/// Whether a name is one that people give to policies, and can be repeated in a statement without quoting.
+fn may_be_registered(name: &str) -> bool {
     let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (!name.is_empty() && name.chars().all(in_name)).then_some(name)
+    (1..=63).contains(&name.len()) && name.chars().all(in_name)
 }
 
 /// The error for a text that is no chunking policy.
@@ -140,7 +140,9 @@ pub fn chunking_policy_error(error: PolicyError) -> SqlError {
 
 fn policy_error(error: &PolicyError) -> SqlError {
     let code = match error {
-        PolicyError::Syntax(_) => PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+        PolicyError::Syntax(_) | PolicyError::UnknownPreset { .. } => {
+            PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION
+        }
         PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
     };

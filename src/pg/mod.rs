@@ -1,12 +1,12 @@
 //! Glue to PostgreSQL: one wrapper for each facility of the server. Unsafe code stands only here.
 #![allow(unsafe_code)]
 
+pub mod access;
 pub mod environment;
 pub mod error;
 pub mod guc;
 pub mod private;
 pub mod query;
-pub mod read;
 pub mod session;
 pub mod sql;
 pub mod tables;

@@ -8,8 +8,8 @@ use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::GraphStore;
 
 use super::reader::GraphReader;
+use crate::pg::access::search::DatedTurn;
 use crate::pg::error::SqlError;
-use crate::pg::read::search::DatedTurn;
 
 /// An anchor and the strategy that found it.
 pub type FoundAnchor = (TurnId, &'static str);

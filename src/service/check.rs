@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use kernel::insight::cycles::EdgeList;
 
+use crate::pg::access::store::all_edges;
 use crate::pg::error::SqlError;
 use crate::pg::query::query;
-use crate::pg::read::store::all_edges;
 use crate::pg::session::check_interrupts;
 use crate::pg::tables::graph::Graph;
 

@@ -7,9 +7,10 @@ use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::{Span, SpanEnd, SpanError, SpanPiece};
 use pgrx::PgSqlErrorCode;
 
+pub use crate::pg::access::events::Position;
+use crate::pg::access::events::{END_OF_LOG, EventCursor, Extent, resume_point};
 use crate::pg::error::SqlError;
 use crate::pg::query::CallingQuery;
-use crate::pg::read::events::{END_OF_LOG, EventCursor, Extent, Position, resume_point};
 use crate::pg::session::check_interrupts;
 use crate::pg::tables::recorder::RecorderTable;
 
@@ -48,8 +49,37 @@ pub struct ChunkCursor {
 }
 
 impl ChunkCursor {
-    /// The chunks of these events that the filter lets through.
-    pub fn open(
+    /// The chunks of the whole log that the filter lets through; each pane for itself where `per_pane`.
+    ///
+    /// # Errors
+    /// As [`RecorderTable::current`].
+    pub fn of_log(
+        policy: ChunkingPolicy,
+        per_pane: bool,
+        filter: ChunkFilter,
+        calling: CallingQuery,
+    ) -> Result<Self, SqlError> {
+        let extent = if per_pane { Extent::Panes } else { Extent::Log };
+        Ok(Self::open(&RecorderTable::current()?, policy, extent, filter, calling))
+    }
+
+    /// The chunks from the last resume point at or before a position that the filter lets through.
+    ///
+    /// # Errors
+    /// As [`RecorderTable::current`] and [`resume_point`].
+    pub fn since(
+        policy: ChunkingPolicy,
+        position: Position,
+        filter: ChunkFilter,
+        calling: CallingQuery,
+    ) -> Result<Self, SqlError> {
+        let table = RecorderTable::current()?;
+        let start = resume_point(&table, &policy, position)?;
+        let extent = start.map_or(Extent::Log, |start| Extent::Range(start, END_OF_LOG));
+        Ok(Self::open(&table, policy, extent, filter, calling))
+    }
+
+    fn open(
         table: &RecorderTable,
         policy: ChunkingPolicy,
         extent: Extent,
@@ -113,16 +143,14 @@ pub struct SpanCursor {
 }
 
 impl SpanCursor {
-    /// The span between two ends.
-    pub fn open(
-        table: &RecorderTable,
-        start: SpanEnd,
-        end: SpanEnd,
-        calling: CallingQuery,
-    ) -> Self {
+    /// The span between two ends in the bound table.
+    ///
+    /// # Errors
+    /// As [`RecorderTable::current`].
+    pub fn open(start: SpanEnd, end: SpanEnd, calling: CallingQuery) -> Result<Self, SqlError> {
         let extent = Extent::Range(start.position, end.position);
-        let events = Some(EventCursor::open(table, extent, calling));
-        SpanCursor { events, span: Span::new(start, end, check_interrupts) }
+        let events = Some(EventCursor::open(&RecorderTable::current()?, extent, calling));
+        Ok(SpanCursor { events, span: Span::new(start, end, check_interrupts) })
     }
 
     /// The next event's part; `None` at the end.
@@ -166,19 +194,6 @@ fn no_span(error: &SpanError) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
         .detail("INVALID_SPAN")
         .hint("Take the span of a chunk of the bound event table as it is now.")
-}
-
-/// The events from the last resume point at or before a position.
-///
-/// # Errors
-/// As [`resume_point`].
-pub fn extent_since(
-    table: &RecorderTable,
-    policy: &ChunkingPolicy,
-    position: Position,
-) -> Result<Extent, SqlError> {
-    let start = resume_point(table, policy, position)?;
-    Ok(start.map_or(Extent::Log, |start| Extent::Range(start, END_OF_LOG)))
 }
 
 /// The chunks of a JSON array of events, as they are asked for.

@@ -1,27 +1,24 @@
-//! Checking the signed records of searches, and searches made again.
+//! Checking the signed records of searches, storing them, and searches made again.
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::search::Question;
 use super::verify::keys;
+use crate::pg::access::trace::{self, Trace};
 use crate::pg::error::SqlError;
 use crate::pg::session::check_interrupts;
-
-/// A record as it was given.
-///
-/// # Errors
-/// What is wrong with it, in words.
-pub fn parse(text: &str) -> Result<Provenance, String> {
-    Provenance::parse(text, &check_interrupts)
-}
 
 /// Whether what was retrieved may be promoted: `ok`, or the word that says why not.
 ///
 /// # Errors
 /// As [`keys`].
-pub fn admissibility(provenance: &Provenance) -> Result<&'static str, SqlError> {
-    Ok(provenance.admissibility(&keys()?))
+pub fn admissibility(text: &str) -> Result<&'static str, SqlError> {
+    match parse(text) {
+        Ok(provenance) => Ok(provenance.admissibility(&keys()?)),
+        Err(_) => Ok("malformed"),
+    }
 }
 
 /// The turns that were retrieved, if what was retrieved may be promoted.
@@ -30,15 +27,77 @@ pub fn admissibility(provenance: &Provenance) -> Result<&'static str, SqlError> 
 /// As [`keys`].
 pub fn admissible_turns(text: &str) -> Result<Option<Vec<TurnId>>, SqlError> {
     let Ok(provenance) = parse(text) else { return Ok(None) };
-    let admissible = admissibility(&provenance)? == "ok";
+    let admissible = provenance.admissibility(&keys()?) == "ok";
     Ok(admissible.then_some(provenance.retrieved_turn_ids))
 }
 
-/// Makes the search of a record again.
+/// Stores a record in a table of traces, with the caller's rights. Returns its query_id.
 ///
 /// # Errors
-/// As for any search.
-pub fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Provenance, SqlError> {
+/// 22023 where it is not a record, 42P01 where there is no table.
+pub fn store_trace(traces: Option<pg_sys::Oid>, text: &str) -> Result<TurnId, SqlError> {
+    let provenance = parse(text).map_err(|_| malformed())?;
+    let slice = provenance.slice.as_ref();
+    let trace = Trace {
+        id: provenance.query_id,
+        retrieval_mode: if slice.is_some() { "slice" } else { "global" },
+        is_admissible: provenance.admissibility(&keys()?) == "ok",
+        slice_id: slice.map(|slice| slice.slice_id.as_str()),
+        admissibility_token: slice.and_then(|slice| slice.admissibility_token.as_deref()),
+        provenance: text,
+    };
+    trace::insert(traces, &trace)?;
+    Ok(provenance.query_id)
+}
+
+/// A value of a record beside that of the search made again.
+pub struct ReplayedField {
+    /// Whether the two are the same.
+    pub matches: bool,
+    /// Its key.
+    pub field: &'static str,
+    /// The value in the record.
+    pub was: Option<String>,
+    /// The value now, or the error.
+    pub now: Option<String>,
+}
+
+/// Makes the search of a record again: one row for the MAC, and one for each value that the search gives. An error of
+/// the search is a row.
+///
+/// # Errors
+/// As [`keys`].
+pub fn replay(
+    text: &str,
+    embedding: impl FnOnce() -> Result<Vec<Option<f32>>, SqlError>,
+) -> Result<Vec<ReplayedField>, SqlError> {
+    let failed = |field, why| ReplayedField { matches: false, field, was: None, now: Some(why) };
+    let recorded = match parse(text) {
+        Ok(recorded) => recorded,
+        Err(why) => return Ok(vec![failed("provenance", why)]),
+    };
+    let signature = recorded.signature(&keys()?);
+    let mut fields = vec![ReplayedField {
+        matches: signature == "ok",
+        field: "mac",
+        was: recorded.mac.clone(),
+        now: Some(signature.to_owned()),
+    }];
+    match embedding().and_then(|embedding| search_again(&recorded, embedding)) {
+        Err(error) => {
+            fields.push(failed("search", format!("{}: {}", error.word(), error.message())));
+        }
+        Ok(again) => {
+            for ((field, was), (_, now)) in recorded.replayed().into_iter().zip(again.replayed()) {
+                let (matches, was, now) = (was == now, Some(was), Some(now));
+                fields.push(ReplayedField { matches, field, was, now });
+            }
+        }
+    }
+    Ok(fields)
+}
+
+fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Provenance, SqlError> {
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
     let question = Question::new(embedding, limit, was.filters, None)?;
     let answer = match &was.slice {
@@ -46,4 +105,14 @@ pub fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Pro
         None => question.in_graph(),
     };
     answer.map(|answer| answer.provenance)
+}
+
+fn parse(text: &str) -> Result<Provenance, String> {
+    Provenance::parse(text, &check_interrupts)
+}
+
+fn malformed() -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "not a provenance of a search")
+        .detail("INVALID_PROVENANCE")
+        .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
 }

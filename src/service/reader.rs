@@ -6,11 +6,11 @@ use kernel::graph::snapshot::GraphSnapshot;
 use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::Circumstances;
 
+use crate::pg::access::search::Searcher;
+use crate::pg::access::store::PgStore;
 use crate::pg::error::{SqlError, with_policy_hint};
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
-use crate::pg::read::search::Searcher;
-use crate::pg::read::store::PgStore;
 use crate::pg::session::Caller;
 use crate::pg::tables::graph::Graph;
 

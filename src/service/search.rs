@@ -17,8 +17,8 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
+use crate::pg::access::search::{random_uuid, statement_time};
 use crate::pg::error::SqlError;
-use crate::pg::read::search::{random_uuid, statement_time};
 
 /// The longest question in words, in bytes.
 const QUERY_TEXT_MAX_BYTES: usize = 64 * 1024;

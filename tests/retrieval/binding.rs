@@ -100,7 +100,7 @@ fn a_column_of_another_kind_takes_no_slice_away() {
     assert_eq!(refusal(&mut client, &call), ("42804".into(), "NO_EMBEDDINGS".into()));
 }
 
-/// An operator of a user's would run with the rights of whoever searches.
+/// An operator of a user's would run with the rights of the role that searches.
 #[test]
 fn operators_and_casts_of_users_are_never_run() {
     if !has_pgvector("operators_and_casts_of_users_are_never_run") {

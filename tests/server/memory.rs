@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::database::Database;
+use common::export::EXPORT;
 use common::process::{backend_pid, private_memory};
 use common::tell;
 use postgres::Client;
@@ -22,18 +23,6 @@ const EVENT: &str = "CREATE TABLE given AS SELECT jsonb_build_array(jsonb_build_
 const EVENTS: &str = "CREATE TABLE given AS SELECT jsonb_agg(jsonb_build_object(
     'segment_id', 0, 'ordinal', i, 'byte_offset', 0, 'event_id', 'e', 'pane_id', 1, 'occurred_at_ms', 0,
     'event_type', 'egress_output', 'text', 'x')) AS j FROM generate_series(1, {}) AS i";
-
-/// A table with an export of so many turns, each with a session of 4 000 bytes.
-const EXPORT: &str = r#"CREATE TABLE given AS
-    SELECT ('{"anchor_turn_id":"00000000-0000-4000-8000-000000000001","turns":['
-            || string_agg(format('{"id":"00000000-0000-4000-8000-%s","session_id":"%s","role":"user",'
-                '"phase":"planning","salience":0.5,"trajectory_depth":0,"trajectory_sibling_order":0,'
-                '"trajectory_homogeneity":0.5,"trajectory_temporal":0.5,"trajectory_complexity":1.0,'
-                '"created_at":0,"content_hash":null}', lpad(to_hex(i), 12, '0'), repeat('s', 4000)), ',')
-            || '],"edges":[],"policy_id":"slice_policy_v1","policy_params_hash":"02005444cae1117d",'
-               '"schema_version":"1.0.0","slice_id":"0123456789abcdef",'
-               '"graph_snapshot_hash":"0123456789abcdef","admissibility_token":null,"attestation":null}')::json AS j
-    FROM generate_series(1, {}) AS i"#;
 
 const IDS: &str = "CREATE TABLE given AS
     SELECT array_agg(md5(i::text)::uuid) AS j FROM generate_series(1, {}) AS i";

@@ -384,7 +384,7 @@ fn a_million_events_stream_in_flat_memory_and_answer_a_cancel() {
     }
     client.batch_execute("COMMIT").unwrap();
     tell(&format!("1000000 events: {:.1?}, memory grew by {most} KiB at most", start.elapsed()));
-    // A tenth of what is read.
+    // Far less than what is read.
     assert!(most <= 8 * 1024, "{most} KiB more");
 
     for statement in [chunks, "SELECT count(*) FROM recorder_chunks(per_pane => true)"] {

@@ -155,7 +155,7 @@ impl FromStr for SufficiencyPolicy {
         check_length("sufficiency", json)?;
         match JsonValue::read(json, POLICY_LIMITS, &|| {}) {
             Ok(JsonValue::String(name)) => {
-                Self::preset(&name).ok_or_else(|| PolicyError::no_preset("sufficiency", &name))
+                Self::preset(&name).ok_or_else(|| PolicyError::unknown_preset("sufficiency", &name))
             }
             Ok(json @ JsonValue::Object(_)) => {
                 Self::from_object(json).map_err(PolicyError::Parameter)

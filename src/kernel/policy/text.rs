@@ -19,8 +19,15 @@ pub(crate) const POLICY_LIMITS: JsonLimits =
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
-    /// The text is neither a preset's name nor JSON.
+    /// The text is not JSON.
     Syntax(String),
+    /// The text is taken for a preset's name, and no preset of this kind of policy has it.
+    UnknownPreset {
+        /// The kind of policy: `slice`, `sufficiency`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
     /// A key or its value is not allowed; the message names the key.
     Parameter(String),
     /// The text is longer than [`POLICY_TEXT_MAX_BYTES`].
@@ -29,8 +36,14 @@ pub enum PolicyError {
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Syntax(message) | Self::Parameter(message) | Self::TooLong(message)) = self;
-        f.write_str(message)
+        match self {
+            Self::Syntax(message) | Self::Parameter(message) | Self::TooLong(message) => {
+                f.write_str(message)
+            }
+            Self::UnknownPreset { kind, name } => {
+                write!(f, "no {kind} policy preset is named {}", quoted(name))
+            }
+        }
     }
 }
 
@@ -49,8 +62,8 @@ impl PolicyError {
     }
 
     /// The error for a name that no preset of a kind of policy has.
-    pub(crate) fn no_preset(kind: &str, name: &str) -> Self {
-        Self::Syntax(format!("no {kind} policy preset is named {}", quoted(name)))
+    pub(crate) fn unknown_preset(kind: &'static str, name: &str) -> Self {
+        Self::UnknownPreset { kind, name: name.to_owned() }
     }
 }
 
@@ -76,14 +89,14 @@ impl FromStr for SlicePolicy {
         }
         match JsonValue::read(text, POLICY_LIMITS, &|| {}) {
             Ok(JsonValue::String(name)) => {
-                Self::preset(&name).ok_or_else(|| PolicyError::no_preset("slice", &name))
+                Self::preset(&name).ok_or_else(|| PolicyError::unknown_preset("slice", &name))
             }
             Ok(json @ JsonValue::Object(_)) => Self::from_object(json, Form::Input),
             Ok(other) => Err(PolicyError::Parameter(format!(
                 "slice policy must be a JSON object or a preset name, not {other}"
             ))),
             Err(JsonError::Syntax(..)) if !text.starts_with('{') => {
-                Err(PolicyError::no_preset("slice", text))
+                Err(PolicyError::unknown_preset("slice", text))
             }
             Err(error) => Err(PolicyError::of_json("slice", error)),
         }

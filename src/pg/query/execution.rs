@@ -315,7 +315,7 @@ impl Execution {
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return };
         // SAFETY: the executor reads the parameters through the list that it was given at the start, when
         // a scan begins or, without an index, at each row: rewinding begins the scans anew. The list has
-        // these four. Their values outlive the run and are put back after it: whoever logs the statement at
+        // these four. Their values outlive the run and are put back after it: a module that logs the statement at
         // its end prints them.
         unsafe {
             let arrays = batch.map(uuid_array);

@@ -28,6 +28,18 @@ pub struct ExportedEdge {
     pub edge_type: String,
 }
 
+/// Makes a table with an export, without an attestation, of `{}` turns, each with a session of 4 000 bytes.
+pub const EXPORT: &str = r#"CREATE TABLE given AS
+    SELECT ('{"anchor_turn_id":"00000000-0000-4000-8000-000000000001","turns":['
+            || string_agg(format('{"id":"00000000-0000-4000-8000-%s","session_id":"%s","role":"user",'
+                '"phase":"planning","salience":0.5,"trajectory_depth":0,"trajectory_sibling_order":0,'
+                '"trajectory_homogeneity":0.5,"trajectory_temporal":0.5,"trajectory_complexity":1.0,'
+                '"created_at":0,"content_hash":null}', lpad(to_hex(i), 12, '0'), repeat('s', 4000)), ',')
+            || '],"edges":[],"policy_id":"slice_policy_v1","policy_params_hash":"02005444cae1117d",'
+               '"schema_version":"1.0.0","slice_id":"0123456789abcdef",'
+               '"graph_snapshot_hash":"0123456789abcdef","admissibility_token":null,"attestation":null}')::json AS j
+    FROM generate_series(1, {}) AS i"#;
+
 /// The text of `graph_slice(anchor, policy)`.
 pub fn slice_text(client: &mut Client, anchor: TurnId, policy: &str) -> String {
     client

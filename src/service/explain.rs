@@ -1,0 +1,59 @@
+//! Why a slice is as it is.
+
+use kernel::graph::turn::TurnId;
+use kernel::insight::explain::{Explanation, Stats, explain, stats};
+use kernel::insight::why::{Why, why};
+use kernel::policy::SlicePolicy;
+use kernel::slicing::slicer::{Limits, SliceError};
+use pgrx::PgSqlErrorCode;
+
+use super::reader::GraphReader;
+use crate::pg::error::SqlError;
+use crate::pg::guc;
+use crate::pg::session::check_interrupts;
+
+/// Every turn that slicing at an anchor met, and what became of it.
+///
+/// # Errors
+/// As for the slice; 54000 also where a turn has very many children.
+pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, SqlError> {
+    GraphReader::for_policy(policy)?.ask(|store| {
+        explain(store, policy, anchor, Limits::default(), &check_interrupts).map_err(all_children)
+    })
+}
+
+/// Why a turn is in the slice at an anchor, or what would bring it in.
+///
+/// # Errors
+/// As for the slice.
+pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<Why, SqlError> {
+    let most_nodes = guc::max_nodes_limit();
+    GraphReader::for_policy(policy)?
+        .ask(|store| why(store, policy, anchor, turn, most_nodes, Limits::default()))
+}
+
+/// Figures of the slice at an anchor, and how many characters its contents have.
+///
+/// # Errors
+/// As [`explanation`]; the caller needs SELECT on the content's column.
+pub fn statistics(anchor: TurnId, policy: &SlicePolicy) -> Result<(Stats, Option<i64>), SqlError> {
+    GraphReader::for_policy(policy)?.ask(|store| {
+        let stats = stats(store, policy, anchor, Limits::default()).map_err(all_children)?;
+        let ids: Vec<_> = stats.slice.turns.iter().map(|selected| selected.turn.id).collect();
+        let chars = store.content_chars(&ids)?;
+        Ok::<_, SqlError>((stats, chars))
+    })
+}
+
+/// Unlike a slice, an explanation holds every child of a turn with very many.
+fn all_children(error: SliceError<SqlError>) -> SqlError {
+    match error {
+        SliceError::TooManyIds(limit) => SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("explanation would hold more than {limit} turns in memory"),
+        )
+        .detail("SLICE_TOO_LARGE")
+        .hint("graph_slice_turns does not hold every child of a turn with very many, and graph_why neither."),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,31 @@
+//! The keys of this database.
+
+use kernel::trust::verify::KeyRing;
+
+use super::verify::keys;
+use crate::pg::error::SqlError;
+use crate::pg::private::keys::begin_epoch;
+
+/// Begins an epoch. Returns the id of the key that signs from now on. The caller must have admin rights.
+///
+/// # Errors
+/// 55000 when a key file is named and not usable.
+pub fn rotate() -> Result<String, SqlError> {
+    begin_epoch()?;
+    Ok(keys()?.active()?.kid.clone())
+}
+
+/// The id of each known key, oldest first, and its state: `active`, `verifying` or `revoked`.
+///
+/// # Errors
+/// As [`keys`].
+pub fn states() -> Result<Vec<(String, &'static str)>, SqlError> {
+    let keys = keys()?;
+    let active = keys.active().ok().map(|active| active.kid.clone());
+    let state = |kid: &str| match () {
+        () if keys.is_revoked(kid) => "revoked",
+        () if Some(kid) == active.as_deref() => "active",
+        () => "verifying",
+    };
+    Ok(keys.all().into_iter().map(|epoch| (epoch.kid.clone(), state(&epoch.kid))).collect())
+}
