@@ -1,19 +1,30 @@
-CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb) RETURNS jsonb
+-- Tables that are to be a graph, checked; the extension is in `schema`.
+CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb, schema text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb
+-- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
+CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text
+    AS 'MODULE_PATHNAME', 'chosen_graph_wrapper'
+    LANGUAGE c STABLE PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.describe_graph(graph text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_graph_wrapper'
-    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.count_found(what text) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.count_found(graph text, what text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'count_found_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.turns_in_cycles() RETURNS bigint
+CREATE FUNCTION graph_kernel.turns_in_cycles(graph text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
-    LANGUAGE c STABLE PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.evaluate(graph text, place text) RETURNS void
+    AS 'MODULE_PATHNAME', 'evaluate_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.evaluate_row(graph text, place text, row_table oid, row_id text) RETURNS void
+    AS 'MODULE_PATHNAME', 'evaluate_row_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 SET search_path = pg_catalog, pg_temp;
 
--- Whether an index finds rows by this column. On a partitioned table a unique index contains the partition key too;
--- a duplicate id is found when slicing.
-CREATE FUNCTION graph_kernel.has_index(table_id regclass, column_name text, is_unique boolean)
+-- Whether an index finds rows by this key, a column or an expression as an index definition has it. On a partitioned
+-- table a unique index contains the partition key too; a duplicate id is found when slicing.
+CREATE FUNCTION graph_kernel.has_index(table_id regclass, key text, is_unique boolean)
 RETURNS boolean
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -21,119 +32,158 @@ AS $$
     SELECT EXISTS (
         SELECT FROM pg_index AS i
         JOIN pg_class AS c ON c.oid = i.indrelid
-        JOIN pg_attribute AS a ON a.attrelid = i.indrelid
+        JOIN pg_class AS x ON x.oid = i.indexrelid
+        JOIN pg_am AS m ON m.oid = x.relam
         WHERE i.indrelid = table_id
-          AND i.indisvalid AND i.indpred IS NULL
-          AND a.attname = column_name
-          AND i.indkey[0] = a.attnum
+          AND m.amname = 'btree' AND i.indisvalid AND i.indpred IS NULL
+          AND pg_get_indexdef(i.indexrelid, 1, false) = key
           AND (NOT is_unique OR i.indisunique AND (i.indnkeyatts = 1 OR c.relkind = 'p'))
     )
 $$;
 
--- The command that creates the unique index; on a partitioned table it must contain the partition key.
-CREATE FUNCTION graph_kernel.unique_index_command(table_id regclass, column_name text) RETURNS text
+-- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
+-- contain the partition key.
+CREATE FUNCTION graph_kernel.index_command(table_id regclass, is_unique boolean, keys text[], include text[])
+RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('CREATE UNIQUE INDEX ON %s (%I%s);', table_id, column_name,
-        (SELECT string_agg(format(', %I', a.attname), '' ORDER BY k.position)
-         FROM pg_partitioned_table AS p
-         CROSS JOIN LATERAL unnest(p.partattrs::int2[]) WITH ORDINALITY AS k(attnum, position)
-         JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = k.attnum
-         WHERE p.partrelid = table_id AND a.attname <> column_name))
+    SELECT format('CREATE %sINDEX %sON %s (%s)%s;',
+                  CASE WHEN is_unique THEN 'UNIQUE ' ELSE '' END,
+                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END,
+                  table_id, array_to_string($3 || p.partition, ', '),
+                  CASE WHEN included.columns <> '' THEN format(' INCLUDE (%s)', included.columns) ELSE '' END)
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(quote_ident(a.attname) ORDER BY k.position), '{}') AS partition
+        FROM pg_partitioned_table AS p
+        CROSS JOIN LATERAL unnest(p.partattrs::int2[]) WITH ORDINALITY AS k(attnum, position)
+        JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = k.attnum
+        WHERE p.partrelid = table_id AND is_unique AND quote_ident(a.attname) <> ALL ($3)
+    ) AS p
+    CROSS JOIN LATERAL (
+        SELECT coalesce(string_agg(i.name, ', ' ORDER BY i.position), '') AS columns
+        FROM unnest($4) WITH ORDINALITY AS i (name, position)
+        WHERE i.name <> ALL (p.partition)
+    ) AS included
+    WHERE c.oid = table_id
 $$;
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- The indexes that a described graph is read by, whether they exist, and the commands that create them. An index on
--- an absent column, which is null in the description, is not wanted.
+-- The indexes that a described graph is read by, whether they exist, and the commands that create them.
 CREATE FUNCTION graph_kernel.wanted_indexes(graph jsonb)
 RETURNS TABLE (name text, found boolean, what text, command text)
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT v.name, graph_kernel.has_index(v.rel, v.columns[1], v.is_unique),
-           format('index on %s (%I)', v.rel, v.columns[1]), i.command
-    FROM (SELECT (graph #>> '{turns,oid}')::oid::regclass, graph #> '{turns,columns}',
-                 (graph #>> '{edges,oid}')::oid::regclass, graph #> '{edges,columns}') AS g (turns, t, edges, e)
-    CROSS JOIN LATERAL (VALUES
-        ('index_turn_id', g.turns, ARRAY[g.t ->> 'id'], true,
-         rtrim(graph_kernel.unique_index_command(g.turns, g.t ->> 'id'), ';')
-         || CASE WHEN g.t ->> 'phase' IS NULL OR g.t ->> 'salience' IS NULL THEN ';'
-                 ELSE format(' INCLUDE (%I, %I);', g.t ->> 'phase', g.t ->> 'salience') END),
-        ('index_edge_parent', g.edges, ARRAY[g.e ->> 'parent', g.e ->> 'child', g.e ->> 'edge_type'], false, NULL),
-        ('index_edge_child', g.edges, ARRAY[g.e ->> 'child', g.e ->> 'parent', g.e ->> 'edge_type'], false, NULL),
-        ('index_session', g.turns, ARRAY[g.t ->> 'session_id', g.t ->> 'created_at'], false, NULL)
-    ) AS v (name, rel, columns, is_unique, command)
-    CROSS JOIN LATERAL (SELECT coalesce(v.command, format('CREATE INDEX ON %s (%s);', v.rel,
-        (SELECT string_agg(quote_ident(k.name), ', ' ORDER BY k.position)
-         FROM unnest(v.columns) WITH ORDINALITY AS k (name, position) WHERE k.name IS NOT NULL)))) AS i (command)
-    WHERE v.columns[1] IS NOT NULL AND NOT (v.name = 'index_session' AND v.columns[2] IS NULL);
+    SELECT w.name, graph_kernel.has_index(w.rel::regclass, w.keys[1], w.is_unique),
+           format('index on %s (%s)', w.rel::regclass, w.keys[1]),
+           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include)
+    FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)
+    CROSS JOIN LATERAL jsonb_to_record(listed.wanted)
+        AS w (name text, rel oid, is_unique boolean, keys text[], include text[])
+    ORDER BY listed.position;
 END;
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.bind_tables_internal(turns regclass, edges regclass, columns jsonb) RETURNS uuid
+CREATE FUNCTION graph_kernel.bind_tables_internal(
+    turns regclass, edges regclass, columns jsonb, name text, bound_by text
+) RETURNS uuid
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
+#variable_conflict use_variable
 DECLARE
     described jsonb;
     bound uuid;
     missing record;
 BEGIN
-    IF turns IS NULL OR edges IS NULL THEN
-        RAISE EXCEPTION 'turns and edges must not be null'
+    IF turns IS NULL OR name IS NULL THEN
+        RAISE EXCEPTION 'turns and name must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns);
-    IF NOT graph_kernel.has_index(turns, described #>> '{turns,columns,id}', true) THEN
-        RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
-            described #>> '{turns,columns,id}'
-            USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES',
-                  HINT = graph_kernel.unique_index_command(turns,
-                                                           described #>> '{turns,columns,id}');
+    IF name = '' OR octet_length(name) > 63 THEN
+        RAISE EXCEPTION 'the name of a graph must have 1 to 63 bytes'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BINDING';
     END IF;
-    -- Without these every probe of a slice reads the whole table.
+    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns,
+        (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
+         WHERE x.extname = 'graph_kernel'));
+    -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for
+    -- the binding; an id that is a column has a key.
     FOR missing IN
-        SELECT i.what, i.command FROM graph_kernel.wanted_indexes(described) AS i
-        WHERE NOT i.found AND i.name IN ('index_edge_parent', 'index_edge_child')
+        SELECT i.name, i.what, i.command FROM graph_kernel.wanted_indexes(described) AS i
+        WHERE NOT i.found AND i.name <> 'index_session'
     LOOP
+        IF missing.name = 'index_turn_id' AND NOT described -> 'expressions' ? 'turns.id' THEN
+            RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
+                described #>> '{turns,columns,id}'
+                USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = missing.command;
+        END IF;
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
     END LOOP;
-    INSERT INTO graph_kernel.binding AS b (turns, edges, columns)
-    VALUES (bind_tables_internal.turns, bind_tables_internal.edges, bind_tables_internal.columns)
-    ON CONFLICT (single) DO UPDATE SET
-        -- Other tables or columns are another graph, with another name in its tokens.
-        graph = CASE WHEN (b.turns, b.edges) = (excluded.turns, excluded.edges)
-                          AND b.columns IS NOT DISTINCT FROM excluded.columns
-                     THEN b.graph ELSE excluded.graph END,
-        turns = excluded.turns,
-        edges = excluded.edges,
-        columns = excluded.columns
-    RETURNING graph INTO bound;
+    LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
+    -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back.
+    bound := (SELECT b.graph FROM graph_kernel.binding AS b
+              WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
+                AND b.columns IS NOT DISTINCT FROM columns
+              ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
+    UPDATE graph_kernel.binding AS b SET is_current = false
+    WHERE b.name = name AND b.is_current AND b.graph IS DISTINCT FROM bound;
+    IF bound IS NULL THEN
+        INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by)
+        VALUES (name, true, turns, edges, columns, described -> 'resolved', bound_by)
+        RETURNING b.graph INTO bound;
+    ELSE
+        UPDATE graph_kernel.binding AS b
+        SET is_current = true, resolved = described -> 'resolved', bound_by = bound_by, bound_at = now()
+        WHERE b.graph = bound;
+    END IF;
     RETURN bound;
 END
 $$;
 
 CREATE FUNCTION graph_kernel.bind_tables(
     turns regclass,
-    edges regclass,
-    columns jsonb DEFAULT NULL
+    edges regclass DEFAULT NULL,
+    columns jsonb DEFAULT NULL,
+    name text DEFAULT 'default'
 ) RETURNS uuid
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.bind_tables_internal($1, $2, $3);
+    SELECT graph_kernel.bind_tables_internal(
+        $1, $2, $3, $4, coalesce(nullif(current_setting('role'), 'none'), session_user::text));
 END;
 
-CREATE FUNCTION graph_kernel.unbind_tables() RETURNS void
+CREATE FUNCTION graph_kernel.unbind_tables_internal(name text) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+BEGIN
+    IF name IS NULL THEN
+        RAISE EXCEPTION 'name must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
+    END IF;
+    UPDATE graph_kernel.binding AS b SET is_current = false WHERE b.name = name AND b.is_current;
+    IF NOT FOUND AND name <> 'default' THEN
+        RAISE EXCEPTION 'there is no graph "%"', name
+            USING ERRCODE = 'undefined_object', DETAIL = 'GRAPH_NOT_FOUND',
+                  HINT = 'SELECT name FROM graph_kernel.bindings WHERE is_current;';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION graph_kernel.unbind_tables(name text DEFAULT 'default') RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    DELETE FROM graph_kernel.binding;
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.unbind_tables_internal($1);
 END;
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -23,21 +23,48 @@ $$;
 CREATE SCHEMA graph_kernel;
 COMMENT ON SCHEMA graph_kernel IS 'graph_kernel: administration';
 
+-- A binding that is replaced keeps its row, hence its uuid, and comes back when the same is bound again.
 CREATE TABLE graph_kernel.binding (
-    single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    graph uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+    graph uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
+    name text NOT NULL,
+    is_current boolean NOT NULL,
     turns regclass NOT NULL,
-    edges regclass NOT NULL,
-    columns jsonb
+    edges regclass,
+    columns jsonb,
+    resolved jsonb NOT NULL,
+    bound_by text NOT NULL,
+    bound_at timestamptz NOT NULL DEFAULT pg_catalog.now()
 );
+CREATE UNIQUE INDEX binding_name_idx ON graph_kernel.binding (name) WHERE is_current;
 COMMENT ON TABLE graph_kernel.binding IS
-    'the tables that hold the graph; empty: public.memory_turns and public.memory_turn_edges';
-COMMENT ON COLUMN graph_kernel.binding.single IS 'keeps the table to one row';
+    'the tables that hold graphs; none current is named default: public.memory_turns and public.memory_turn_edges';
 COMMENT ON COLUMN graph_kernel.binding.graph IS 'name of the graph in attestations';
+COMMENT ON COLUMN graph_kernel.binding.name IS 'name of the binding, for graph_kernel.graph';
+COMMENT ON COLUMN graph_kernel.binding.is_current IS 'whether the name stands for this binding now';
 COMMENT ON COLUMN graph_kernel.binding.turns IS 'table of the turns';
-COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges';
-COMMENT ON COLUMN graph_kernel.binding.columns IS 'names of columns that are not recognised';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding', '');
+COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges; NULL: they are in the turns table';
+COMMENT ON COLUMN graph_kernel.binding.columns IS 'the mapping as given: names, expressions, null';
+COMMENT ON COLUMN graph_kernel.binding.resolved IS
+    'the mapping as resolved when bound: for each key a column, an expression, true for a recognised name, or null';
+COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the role that bound the tables';
+COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
+-- In a dump, a dropped table is a number, which may be another table's when it is restored.
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
+    'WHERE is_current OR (pg_catalog.to_regclass(turns::pg_catalog.text) IS NOT NULL'
+    ' AND (edges IS NULL OR pg_catalog.to_regclass(edges::pg_catalog.text) IS NOT NULL))');
+
+CREATE VIEW graph_kernel.bindings AS
+SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current, b.bound_by, b.bound_at
+FROM graph_kernel.binding AS b;
+COMMENT ON VIEW graph_kernel.bindings IS 'the tables that are or were bound as graphs';
+COMMENT ON COLUMN graph_kernel.bindings.name IS 'name of the binding, for graph_kernel.graph';
+COMMENT ON COLUMN graph_kernel.bindings.graph IS 'name of the graph in attestations';
+COMMENT ON COLUMN graph_kernel.bindings.turns IS 'table of the turns';
+COMMENT ON COLUMN graph_kernel.bindings.edges IS 'table of the edges; NULL: they are in the turns table';
+COMMENT ON COLUMN graph_kernel.bindings.columns IS 'the mapping as given';
+COMMENT ON COLUMN graph_kernel.bindings.is_current IS 'whether the name stands for this binding now';
+COMMENT ON COLUMN graph_kernel.bindings.bound_by IS 'the role that bound the tables';
+COMMENT ON COLUMN graph_kernel.bindings.bound_at IS 'when they were bound last';
 
 -- Roots of the keys, one an epoch. No role has privileges on the table, no row security policy shows a row, and it is
 -- in no dump; only the library reads it. It has no index, so that the library can insert rows which logical decoding

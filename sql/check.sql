@@ -1,6 +1,26 @@
+-- The statement that selects the first row of this table on which an expression raises.
+CREATE FUNCTION graph_kernel.raising_row(graph text, place text, bound regclass) RETURNS text
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN EXECUTE format('SELECT tableoid, ctid::text FROM %s', bound) LOOP
+        BEGIN
+            PERFORM graph_kernel.evaluate_row(graph, place, found.tableoid, found.ctid);
+        EXCEPTION WHEN data_exception THEN
+            RETURN format('SELECT * FROM %s WHERE ctid = %L; -- Bind an expression that takes such a value.',
+                          found.tableoid::regclass, found.ctid);
+        END;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
 -- deletes rows: it selects those that may have to be changed. Called while DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.check_graph() RETURNS TABLE (
+CREATE FUNCTION graph_kernel.check_graph(name text) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
 LANGUAGE plpgsql STABLE
@@ -11,7 +31,7 @@ DECLARE
     t text;         -- the tables as they stand in FROM
     e text;
     turns regclass;
-    edges regclass;
+    tables regclass[];
     c jsonb;        -- column names, turns and edges together
     x jsonb;        -- the same as expressions over t and e, of types of pg_catalog
     edge text;      -- a condition: the row has two ends; without, it is no edge
@@ -21,8 +41,10 @@ DECLARE
     listed record;
 BEGIN
     BEGIN
-        graph := graph_kernel.describe_graph();
-    EXCEPTION WHEN undefined_table OR undefined_column OR datatype_mismatch OR wrong_object_type THEN
+        graph := graph_kernel.describe_graph(name);
+    EXCEPTION WHEN undefined_table OR undefined_column OR datatype_mismatch OR wrong_object_type
+                OR undefined_function OR undefined_object OR invalid_object_definition OR feature_not_supported
+                OR ambiguous_function OR ambiguous_column OR syntax_error OR invalid_schema_name THEN
         check_name := 'bound_tables';
         ok := false;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
@@ -32,7 +54,8 @@ BEGIN
     t := graph #>> '{turns,from}';
     e := graph #>> '{edges,from}';
     turns := (graph #>> '{turns,oid}')::oid;
-    edges := (graph #>> '{edges,oid}')::oid;
+    tables := (SELECT array_agg(o.oid::oid::regclass ORDER BY o.position)
+               FROM jsonb_array_elements_text(graph -> 'tables') WITH ORDINALITY AS o (oid, position));
     -- An absent column is '' here: a statement that names it is not run.
     c := (SELECT jsonb_object_agg(k.key, coalesce(k.value, ''))
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
@@ -41,13 +64,15 @@ BEGIN
     dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
-    advice := CASE WHEN turns = edges THEN ' -- These rows are turns as well: correct the column that names the other turn.'
+    advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
-    IF row_security_active(turns) OR row_security_active(edges) THEN
+    IF EXISTS (SELECT FROM unnest(tables) AS r (rel) WHERE row_security_active(r.rel)) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
     END IF;
     RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
-        format('turns: %s, edges: %s', turns, edges), NULL::text;
+        format('turns: %s, edges: %s', turns, array_to_string(
+            CASE WHEN graph #> '{resolved,turns,parents}' IS NOT NULL THEN ARRAY[turns] ELSE '{}' END || tables[2:], ', ')),
+        NULL::text;
 
     RETURN QUERY
     SELECT i.name, i.found, NULL::bigint, i.what, CASE WHEN NOT i.found THEN i.command END
@@ -67,7 +92,7 @@ BEGIN
         JOIN pg_proc AS p ON p.oid = d.refobjid
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         JOIN pg_language AS l ON l.oid = p.prolang
-        WHERE pol.polrelid IN (turns, edges) AND l.lanname NOT IN ('internal', 'c')
+        WHERE pol.polrelid = ANY (tables) AND l.lanname NOT IN ('internal', 'c')
           AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
@@ -92,9 +117,8 @@ BEGIN
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
-        FROM (SELECT turns AS oid UNION SELECT edges
-              UNION SELECT l.relid FROM pg_partition_tree(turns) AS l
-              UNION SELECT l.relid FROM pg_partition_tree(edges) AS l) AS r
+        FROM (SELECT o.oid FROM unnest(tables) AS o (oid)
+              UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l) AS r
         CROSS JOIN LATERAL (
             SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
             UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
@@ -110,6 +134,32 @@ BEGIN
                             AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
                             AND y.extname = 'graph_kernel')
     ) AS u;
+
+    -- With these the caller's setting would decide which graph is read with the owner's rights.
+    RETURN QUERY
+    SELECT 'definer_functions', count(*) = 0, count(*),
+           'functions with their owner''s rights that read a graph of the caller''s choice',
+           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', f.fn, name), ' ' ORDER BY f.fn::text)
+    FROM (
+        SELECT p.oid::regprocedure AS fn
+        FROM pg_proc AS p
+        WHERE p.prosecdef
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'graph\_kernel.graph=%')
+          AND NOT EXISTS (SELECT FROM pg_depend AS own WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid
+                                                         AND own.deptype = 'e')
+          AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
+          AND EXISTS (
+              SELECT FROM pg_depend AS m
+              JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
+              JOIN pg_proc AS g ON g.oid = m.objid
+              WHERE m.classid = 'pg_proc'::regclass AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+                AND g.provolatile <> 'i'
+                -- A body that was parsed at creation depends on what it calls; any other is searched for its name.
+                AND (EXISTS (SELECT FROM pg_depend AS d
+                             WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                               AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = g.oid)
+                     OR p.prosqlbody IS NULL AND p.prosrc ~ ('\m' || g.proname || '\M')))
+    ) AS f;
 
     -- Only partitions inherit triggers.
     RETURN QUERY
@@ -139,6 +189,25 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
                       WHERE own.tgrelid = descendant.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
 
+    -- An expression that raises stops every call that reads the row.
+    FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
+        check_name := 'raising_expression';
+        detail := format('expression of %s', listed.place);
+        ok := true;
+        count := NULL;
+        hint := NULL;
+        BEGIN
+            PERFORM graph_kernel.evaluate(name, listed.place);
+        EXCEPTION WHEN data_exception OR insufficient_privilege THEN
+            ok := false;
+            detail := format('%s: %s', detail, SQLERRM);
+            IF SQLSTATE <> '42501' AND hidden IS NULL THEN
+                hint := graph_kernel.raising_row(name, listed.place, tables[CASE WHEN listed.place LIKE 'edges.%' THEN 2 ELSE 1 END]);
+            END IF;
+        END;
+        RETURN NEXT;
+    END LOOP;
+
     -- Counts over the rows: what is counted, which column it needs, and how to look at the rows.
     FOR listed IN
         SELECT * FROM (VALUES
@@ -146,6 +215,12 @@ BEGIN
              format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
              format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice)),
+            ('shared_missing_parents', 'session_id', 'ids that are no turn, and a parent in several sessions: siblings mix them',
+             format('SELECT %3$s AS parent, count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s = %4$s'
+                    ' WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s = %3$s) GROUP BY 1'
+                    ' HAVING min(%6$s) <> max(%6$s);'
+                    ' -- An import''s marker for a beginning? Bind the parent as an expression with NULLIF.',
+                    e, t, x ->> 'parent', x ->> 'child', x ->> 'id', x ->> 'session_id')),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',
@@ -184,12 +259,12 @@ BEGIN
             detail := 'not checked: the table has no such column';
         ELSE
             BEGIN
-                count := graph_kernel.count_found(listed.name);
+                count := graph_kernel.count_found(name, listed.name);
                 ok := count = 0 OR listed.command IS NULL;
                 -- A command based on rows that this role cannot see could do harm.
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
             EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
-                        OR undefined_object OR insufficient_privilege THEN
+                        OR undefined_object OR insufficient_privilege OR data_exception THEN
                 ok := false;
                 count := NULL;
                 detail := 'could not be checked: ' || SQLERRM;
@@ -200,13 +275,13 @@ BEGIN
 
     check_name := 'cycles';
     BEGIN
-        count := graph_kernel.turns_in_cycles();
+        count := graph_kernel.turns_in_cycles(name);
         ok := coalesce(count = 0, true);
         detail := CASE WHEN count IS NULL THEN 'not checked: more than 5 million edges'
                        ELSE 'turns on or between cycles, self-loops among them' END
                   || coalesce(hidden, '');
     EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
-                OR undefined_object OR insufficient_privilege THEN
+                OR undefined_object OR insufficient_privilege OR data_exception THEN
         ok := false;
         count := NULL;
         detail := 'could not be checked: ' || SQLERRM;
@@ -228,7 +303,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT c.check_name, c.ok, c.count, c.detail, c.hint FROM graph_kernel.check_graph() AS c;
+    SELECT c.check_name, c.ok, c.count, c.detail, c.hint
+    FROM graph_kernel.check_graph(graph_kernel.chosen_graph()) AS c;
 END;
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -7,20 +7,20 @@ CREATE FUNCTION graph_kernel.content_hash(content text) RETURNS text
 
 -- Parts of the backfill: some turns after an id; hashes written where no other transaction holds the turn; one
 -- turn's hash written, after waiting for it. They read and write the bound table if it still is this one.
-CREATE FUNCTION graph_kernel.content_page(turns_table oid, after_id uuid, most integer)
+CREATE FUNCTION graph_kernel.content_page(graph text, turns_table oid, after_id uuid, most integer)
 RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
     AS 'MODULE_PATHNAME', 'content_page_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 1 SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.rehash_free_turns(turns_table oid, turns uuid[])
+CREATE FUNCTION graph_kernel.rehash_free_turns(graph text, turns_table oid, turns uuid[])
 RETURNS TABLE (changed bigint, held uuid[])
     AS 'MODULE_PATHNAME', 'rehash_free_turns_wrapper'
     LANGUAGE c VOLATILE STRICT ROWS 1 SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.rehash_turn(turns_table oid, turn uuid) RETURNS bigint
+CREATE FUNCTION graph_kernel.rehash_turn(graph text, turns_table oid, turn uuid) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rehash_turn_wrapper'
     LANGUAGE c VOLATILE STRICT SET search_path = pg_catalog, pg_temp;
 
--- Arguments: the content column and the hash column; without, those of the bound table, or
--- content_text and content_hash. It runs with the writer's rights. The content is read through its type's
+-- Arguments: the content column and the hash column; without, those of the bound table, where the content may be an
+-- expression, or content_text and content_hash. It runs with the writer's rights. The content is read through its type's
 -- output function: a type's owner could give it a cast, which to_jsonb would call.
 CREATE FUNCTION graph_kernel.content_hash_trigger() RETURNS trigger
 LANGUAGE plpgsql
@@ -28,6 +28,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     names text[];
+    bound record;
     lacking text;
     content text;
 BEGIN
@@ -38,19 +39,33 @@ BEGIN
     CASE TG_NARGS
         WHEN 2 THEN
             names := ARRAY[TG_ARGV[0], TG_ARGV[1]];
+            SELECT false AS computes_content INTO bound;
         WHEN 0 THEN
-            names := (SELECT ARRAY[b.columns #>> '{turns,content_text}', b.columns #>> '{turns,content_hash}']
-                      FROM graph_kernel.binding AS b
-                      WHERE b.turns = TG_RELID
-                         OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a));
-            names := ARRAY[coalesce(names[1], 'content_text'), coalesce(names[2], 'content_hash')];
+            SELECT min(b.name) AS graph, count(DISTINCT coalesce(b.columns -> 'turns', 'null')) AS mappings,
+                   min(b.columns #>> '{turns,content_text}') AS content,
+                   min(b.columns #>> '{turns,content_hash}') AS hash,
+                   bool_or(jsonb_typeof(b.columns #> '{turns,content_text}') = 'object') AS computes_content,
+                   bool_or(jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object') AS computes_hash
+            INTO bound
+            FROM graph_kernel.binding AS b
+            WHERE b.is_current
+              AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a));
+            IF bound.mappings > 1 OR bound.computes_hash THEN
+                RAISE EXCEPTION '%', CASE WHEN bound.computes_hash THEN
+                        format('content_hash of table %s is bound to an expression: there is nothing to write', TG_RELID::regclass)
+                        ELSE format('table %s is bound more than once, with other columns', TG_RELID::regclass) END
+                    USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'INVALID_TRIGGER',
+                          HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column''), or drop the trigger.';
+            END IF;
+            names := ARRAY[coalesce(bound.content, 'content_text'), coalesce(bound.hash, 'content_hash')];
         ELSE
             RAISE EXCEPTION 'trigger % has bad arguments', TG_NAME
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
                       HINT = 'graph_kernel.content_hash_trigger([''content_column'', ''hash_column''])';
     END CASE;
     SELECT n.name INTO lacking FROM unnest(names) WITH ORDINALITY AS n (name, position)
-    WHERE NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = TG_RELID AND a.attname = n.name
+    WHERE NOT (n.position = 1 AND coalesce(bound.computes_content, false))
+      AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = TG_RELID AND a.attname = n.name
                       AND a.attnum > 0 AND NOT a.attisdropped)
     ORDER BY n.position LIMIT 1;
     IF FOUND THEN
@@ -58,8 +73,15 @@ BEGIN
             USING ERRCODE = 'undefined_column', DETAIL = 'INVALID_TRIGGER',
                   HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
     END IF;
-    EXECUTE format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1])
-        INTO content USING NEW;
+    IF bound.computes_content THEN
+        -- Describing the graph checks the expression.
+        EXECUTE format('SELECT %s FROM (SELECT ($1).*) AS t',
+                       graph_kernel.describe_graph(bound.graph) #>> '{turns,expressions,content_text}')
+            INTO content USING NEW;
+    ELSE
+        EXECUTE format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1])
+            INTO content USING NEW;
+    END IF;
     NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], graph_kernel.content_hash(content)));
     RETURN NEW;
 END
@@ -76,6 +98,7 @@ AS $$
 DECLARE
     page record;
     written_page record;
+    graph pg_catalog.text;
     turns_table pg_catalog.regclass;
     total bigint;
     done bigint := 0;
@@ -115,17 +138,18 @@ BEGIN
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'GRAPH_TABLES';
         END IF;
         IF turns_table IS NULL THEN
-            turns_table := (graph_kernel.describe_graph() OPERATOR(pg_catalog.#>>) '{turns,oid}')::pg_catalog.oid;
+            graph := graph_kernel.chosen_graph();
+            turns_table := (graph_kernel.describe_graph(graph) OPERATOR(pg_catalog.#>>) '{turns,oid}')::pg_catalog.oid;
             IF pg_catalog.row_security_active(turns_table) THEN
                 RAISE NOTICE 'row security hides turns from this role: they are left as they are';
             END IF;
-            total := graph_kernel.count_found('turns');
+            total := graph_kernel.count_found(graph, 'turns');
         END IF;
 
         -- Rows that other transactions held are waited for at the end, one row in a transaction.
         IF NOT has_more THEN
             waited := waited OPERATOR(pg_catalog.+) 1;
-            written := written OPERATOR(pg_catalog.+) graph_kernel.rehash_turn(turns_table, waiting[waited]);
+            written := written OPERATOR(pg_catalog.+) graph_kernel.rehash_turn(graph, turns_table, waiting[waited]);
             COMMIT;
             IF waited OPERATOR(pg_catalog.=) pg_catalog.cardinality(waiting) THEN
                 RAISE NOTICE 'content hashes: % written', written;
@@ -133,11 +157,11 @@ BEGIN
             CONTINUE;
         END IF;
 
-        SELECT p.turns, p.last_id, p.stale INTO page FROM graph_kernel.content_page(turns_table, after_id, batch) AS p;
+        SELECT p.turns, p.last_id, p.stale INTO page FROM graph_kernel.content_page(graph, turns_table, after_id, batch) AS p;
         done := done OPERATOR(pg_catalog.+) page.turns;
         IF pg_catalog.cardinality(page.stale) OPERATOR(pg_catalog.>) 0 THEN
             SELECT w.changed, w.held INTO written_page
-            FROM graph_kernel.rehash_free_turns(turns_table, page.stale) AS w;
+            FROM graph_kernel.rehash_free_turns(graph, turns_table, page.stale) AS w;
             written := written OPERATOR(pg_catalog.+) written_page.changed;
             waiting := waiting OPERATOR(pg_catalog.||) written_page.held;
         END IF;

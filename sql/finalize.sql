@@ -121,8 +121,8 @@ COMMENT ON FUNCTION graph_kernel.add_epoch() IS 'writes the root of a new key ep
 COMMENT ON FUNCTION graph_kernel.list_keys() IS 'key ids and states';
 COMMENT ON FUNCTION graph_kernel.epoch_times() IS 'when the key epochs began';
 COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of a key id';
-COMMENT ON FUNCTION graph_kernel.unique_index_command(regclass, text) IS
-    'the command that makes the unique index a turns table needs';
+COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[]) IS
+    'the command that creates an index';
 COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to mend it';
 COMMENT ON FUNCTION graph_content_audit(bigint) IS
     'turns whose content_hash is missing or not that of their content, by ascending id';
@@ -143,32 +143,39 @@ COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
     'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
     'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
-COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb) IS
-    'makes these tables the graph; returns the name of the graph in attestations';
+COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb, text) IS
+    'makes these tables the graph of this name; returns the name of the graph in attestations';
 COMMENT ON FUNCTION graph_kernel.guard_table() IS
     'trigger: keeps rows of private tables from being written past the functions';
 COMMENT ON FUNCTION graph_kernel.announce_change() IS
     'trigger: tells every backend that rows of a private table have changed';
-COMMENT ON FUNCTION graph_kernel.unbind_tables() IS
-    'makes public.memory_turns and public.memory_turn_edges the graph again';
+COMMENT ON FUNCTION graph_kernel.unbind_tables(text) IS
+    'takes the name from a graph; public.memory_turns and public.memory_turn_edges are the default graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
-    'whether an index finds rows by this column';
+    'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
-COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb) IS
-    'checks two tables for use as a graph and says which columns hold what';
-COMMENT ON FUNCTION graph_kernel.describe_graph() IS
-    'the bound graph: its tables and which columns hold what';
-COMMENT ON FUNCTION graph_kernel.count_found(text) IS
-    'how many rows of the bound graph have this finding of graph_check';
-COMMENT ON FUNCTION graph_kernel.content_page(oid, uuid, integer) IS
+COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text) IS
+    'checks tables for use as a graph and says what holds what';
+COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
+COMMENT ON FUNCTION graph_kernel.describe_graph(text) IS
+    'a bound graph: its tables and what holds what';
+COMMENT ON FUNCTION graph_kernel.count_found(text, text) IS
+    'how many rows of a bound graph have this finding of graph_check';
+COMMENT ON FUNCTION graph_kernel.evaluate(text, text) IS
+    'computes a bound expression for every row, and raises what it raises';
+COMMENT ON FUNCTION graph_kernel.evaluate_row(text, text, oid, text) IS
+    'computes a bound expression for one row';
+COMMENT ON FUNCTION graph_kernel.raising_row(text, text, regclass) IS
+    'the statement that selects a row on which a bound expression raises';
+COMMENT ON FUNCTION graph_kernel.content_page(text, oid, uuid, integer) IS
     'turns after an id, and those whose content hash is missing or wrong';
-COMMENT ON FUNCTION graph_kernel.rehash_free_turns(oid, uuid[]) IS
+COMMENT ON FUNCTION graph_kernel.rehash_free_turns(text, oid, uuid[]) IS
     'writes the content hashes of those of these turns that no other transaction holds';
-COMMENT ON FUNCTION graph_kernel.rehash_turn(oid, uuid) IS
+COMMENT ON FUNCTION graph_kernel.rehash_turn(text, oid, uuid) IS
     'writes the content hash of a turn, after waiting for a transaction that has locked it';
-COMMENT ON FUNCTION graph_kernel.turns_in_cycles() IS
-    'how many turns of the bound graph lie on or between cycles; NULL when it is too large';
+COMMENT ON FUNCTION graph_kernel.turns_in_cycles(text) IS
+    'how many turns of a bound graph lie on or between cycles; NULL when it is too large';
 
 COMMENT ON TYPE chunking_policy IS
     'parameters of chunking (ft.recorder.chunking.v1): a JSON object or default';
@@ -252,9 +259,9 @@ COMMENT ON FUNCTION graph_kernel.verify_token(text, text, uuid, text, text, text
 COMMENT ON FUNCTION graph_kernel.api_verify_token(json) IS 'graph_api_verify_token';
 COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_slice';
 COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
-COMMENT ON FUNCTION graph_kernel.check_graph() IS 'graph_check';
+COMMENT ON FUNCTION graph_kernel.check_graph(text) IS 'graph_check';
 COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
-COMMENT ON FUNCTION graph_kernel.check_promotion(json, uuid[]) IS
+COMMENT ON FUNCTION graph_kernel.check_promotion(json, uuid[], text) IS
     'whether an export verifies, whose slice it is, and whether one of the turns is outside it';
 COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
     'recorder_chunks, for verify_chunks';
@@ -263,7 +270,8 @@ COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_tr
 COMMENT ON FUNCTION graph_kernel.write_trace(oid, jsonb) IS 'adds a row to the trace table';
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
-COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb) IS 'bind_tables';
+COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text) IS 'bind_tables';
+COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';
 COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb) IS 'bind_recorder_table';
 COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass) IS 'bind_traces';
 COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
@@ -318,8 +326,8 @@ DECLARE
                    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel');
     admin text[] := ARRAY[
         'FUNCTION graph_kernel.register_policy(@extschema@.slice_policy, text)',
-        'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb)',
-        'FUNCTION graph_kernel.unbind_tables()',
+        'FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb, text)',
+        'FUNCTION graph_kernel.unbind_tables(text)',
         'FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb)',
         'FUNCTION graph_kernel.unbind_recorder_table()',
         'FUNCTION graph_kernel.rotate_key(boolean)',
@@ -328,12 +336,13 @@ DECLARE
         'FUNCTION graph_kernel.epoch_times()',
         'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
-        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb)',
+        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.rotate_key_internal(boolean)',
         'FUNCTION graph_kernel.revoke_key_internal(text)',
-        'FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb)',
+        'FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text)',
+        'FUNCTION graph_kernel.unbind_tables_internal(text)',
         'FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb)',
         'FUNCTION graph_kernel.bind_traces_internal(regclass)',
         'FUNCTION graph_kernel.guard_table()',
@@ -342,6 +351,7 @@ DECLARE
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
+        'TABLE graph_kernel.bindings',
         'TABLE graph_kernel.recorder_binding',
         'TABLE graph_kernel.policies',
         'TABLE graph_kernel.known_policies',
@@ -383,6 +393,6 @@ BEGIN
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, @extschema@.graph_policies TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, @extschema@.graph_policies TO PUBLIC;
 -- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

@@ -1,7 +1,8 @@
 -- "No token, no promotion" as a constraint. AFTER, so that no other trigger can change the row
--- after the check. Arguments: the slice column, the turns column, and whose slices are trusted: no_rls
--- (the default: slices taken without row security) or roles=a,b.
-CREATE FUNCTION graph_kernel.check_promotion(slice json, turns uuid[])
+-- after the check. Arguments: the slice column, the turns column, whose slices are trusted: no_rls
+-- (the default: slices taken without row security) or roles=a,b; and graph=name (the default: default) for the graph.
+-- The writer's setting graph_kernel.graph decides nothing here.
+CREATE FUNCTION graph_kernel.check_promotion(slice json, turns uuid[], graph text)
 RETURNS TABLE (valid boolean, reason text, role text, rls boolean, outside boolean)
     AS 'MODULE_PATHNAME', 'check_promotion_wrapper'
     LANGUAGE c STABLE PARALLEL SAFE COST 2000 ROWS 1 SET search_path = pg_catalog, pg_temp;
@@ -15,7 +16,9 @@ AS $$
 DECLARE
     slice json;
     turns uuid[];
-    trust text := coalesce(TG_ARGV[2], 'no_rls');
+    trust text := 'no_rls';
+    graph text := 'default';
+    arguments text[] := '{}';
     verified record;
     refused text;
 BEGIN
@@ -23,15 +26,23 @@ BEGIN
         RAISE EXCEPTION 'graph_require_admissible() must run AFTER INSERT OR UPDATE FOR EACH ROW'
             USING ERRCODE = 'trigger_protocol_violated', DETAIL = 'INVALID_TRIGGER';
     END IF;
-    IF TG_NARGS NOT IN (2, 3) OR (trust <> 'no_rls' AND trust NOT LIKE 'roles=_%') THEN
+    FOR i IN 2 .. TG_NARGS - 1 LOOP
+        arguments := arguments || TG_ARGV[i];
+    END LOOP;
+    IF arguments[cardinality(arguments)] LIKE 'graph=_%' THEN
+        graph := substr(arguments[cardinality(arguments)], 7);
+        arguments := trim_array(arguments, 1);
+    END IF;
+    trust := coalesce(arguments[1], trust);
+    IF TG_NARGS < 2 OR cardinality(arguments) > 1 OR (trust <> 'no_rls' AND trust NOT LIKE 'roles=_%') THEN
         RAISE EXCEPTION 'trigger % has bad arguments', TG_NAME
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
-                  HINT = 'graph_require_admissible(''slice_column'', ''turns_column''[, ''no_rls'' | ''roles=a,b''])';
+                  HINT = 'graph_require_admissible(''slice_column'', ''turns_column''[, ''no_rls'' | ''roles=a,b''][, ''graph=name''])';
     END IF;
     EXECUTE format('SELECT nullif(format(''%%s'', ($1).%I), '''')::json, nullif(format(''%%s'', ($1).%I), '''')::uuid[]',
                    TG_ARGV[0], TG_ARGV[1])
         INTO slice, turns USING NEW;
-    SELECT * INTO verified FROM graph_kernel.check_promotion(slice, turns);
+    SELECT * INTO verified FROM graph_kernel.check_promotion(slice, turns, graph);
     refused := CASE
         WHEN NOT verified.valid THEN format('its slice does not verify: %s', verified.reason)
         WHEN trust = 'no_rls' AND verified.rls THEN

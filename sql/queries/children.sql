@@ -4,11 +4,11 @@
 SELECT k.position, t.id, t.phase, t.salience
 FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
 CROSS JOIN LATERAL (
-    SELECT {e.child} AS child
+    [[SELECT {e.child} AS child
     FROM {edges} AS e
     WHERE {e.parent} OPERATOR(pg_catalog.=) k.id
       AND {e.parent} OPERATOR(pg_catalog.>=) k.id
-      AND {e.parent} OPERATOR(pg_catalog.<=) k.id
+      AND {e.parent} OPERATOR(pg_catalog.<=) k.id]]
     OFFSET 0
 ) AS e
 CROSS JOIN LATERAL (

@@ -1,2 +1,2 @@
 -- Both ends of every edge, ascending.
-SELECT {e.parent}, {e.child} FROM {edges} AS e ORDER BY 1, 2
+[[SELECT {e.parent}, {e.child} FROM {edges} AS e]] ORDER BY 1, 2

@@ -1,2 +1,2 @@
 -- Both ends of every edge.
-SELECT {e.parent}, {e.child} FROM {edges} AS e
+[[SELECT {e.parent}, {e.child} FROM {edges} AS e]]

@@ -35,13 +35,13 @@ GRANT USAGE ON SCHEMA api TO authenticated;
 -- The bodies are parsed now, so that no search_path of a caller decides what the names in them mean.
 CREATE OR REPLACE FUNCTION api.graph_slice(anchor uuid, policy text DEFAULT 'default') RETURNS json
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 RETURN graph_slice(anchor, graph_policy(policy));
 
 CREATE OR REPLACE FUNCTION api.slice_content(anchor uuid, policy text DEFAULT 'default')
 RETURNS TABLE (turn_id uuid, role text, content text)
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 BEGIN ATOMIC
     SELECT s.turn_id, s.role, t.content_text
       FROM graph_slice_turns(anchor, graph_policy(policy)) AS s
@@ -53,7 +53,7 @@ CREATE OR REPLACE FUNCTION api.search_slice(
     query_embedding real[], anchor uuid, policy text DEFAULT 'default', limit_count integer DEFAULT 10)
 RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 BEGIN ATOMIC
     SELECT s.rank, s.turn_id, s.similarity, s.role, s.content, s.provenance
       FROM graph_search_slice(query_embedding, anchor, graph_policy(policy), limit_count) AS s
@@ -62,17 +62,17 @@ END;
 
 CREATE OR REPLACE FUNCTION api.graph_api_slice(json) RETURNS json
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 RETURN graph_api_slice($1);
 
 CREATE OR REPLACE FUNCTION api.graph_api_slice_batch(json) RETURNS json
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 RETURN graph_api_slice_batch($1);
 
 CREATE OR REPLACE FUNCTION api.graph_api_search_slice(json) RETURNS json
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
 RETURN graph_api_search_slice($1);
 
 -- A function's new owner needs CREATE on its schema while it becomes the owner.

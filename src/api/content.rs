@@ -5,7 +5,7 @@ use pgrx::{Uuid, pg_sys};
 use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::TableIterator;
 use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
-use crate::service::content::{audit, page, rehash, rehash_free};
+use crate::service::content::{Backfilled, audit, page, rehash, rehash_free};
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {
@@ -34,13 +34,16 @@ fn graph_content_audit(
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn content_page(
+    graph: Option<&str>,
     table: Option<pg_sys::Oid>,
     after: Option<Uuid>,
     most: Option<i32>,
 ) -> TableIterator<'static, (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>))>
 {
-    let (Some(table), Some(most)) = (table, most) else { return TableIterator::new(|_| {}) };
-    let page = page(table, after.map(from_sql_uuid), most).or_raise();
+    let (Some(graph), Some(turns), Some(most)) = (graph, table, most) else {
+        return TableIterator::new(|_| {});
+    };
+    let page = page(Backfilled { graph, turns }, after.map(from_sql_uuid), most).or_raise();
     let stale = page.stale.into_iter().map(to_sql_uuid).collect();
     let row = (page.turns, page.last.map(to_sql_uuid), stale);
     TableIterator::new(|put| put(row))
@@ -48,16 +51,17 @@ fn content_page(
 
 #[pg_extern(sql = false)]
 fn rehash_free_turns(
+    graph: &str,
     table: pg_sys::Oid,
     turns: Array<Uuid>,
 ) -> TableIterator<'static, (name!(changed, i64), name!(held, Vec<Uuid>))> {
     let turns = present_ids(&turns).or_raise();
-    let (changed, held) = rehash_free(table, &turns).or_raise();
+    let (changed, held) = rehash_free(Backfilled { graph, turns: table }, &turns).or_raise();
     let row = (changed, held.into_iter().map(to_sql_uuid).collect());
     TableIterator::new(|put| put(row))
 }
 
 #[pg_extern(sql = false)]
-fn rehash_turn(table: pg_sys::Oid, turn: Uuid) -> i64 {
-    rehash(table, from_sql_uuid(turn)).or_raise()
+fn rehash_turn(graph: &str, table: pg_sys::Oid, turn: Uuid) -> i64 {
+    rehash(Backfilled { graph, turns: table }, from_sql_uuid(turn)).or_raise()
 }

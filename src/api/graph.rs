@@ -11,21 +11,37 @@ fn describe_tables(
     turns: Option<pg_sys::Oid>,
     edges: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
+    schema: Option<&str>,
 ) -> Option<JsonB> {
-    Some(JsonB(tables::graph_of(turns?, edges?, columns.as_ref()).or_raise()))
+    Some(JsonB(tables::graph_of(turns?, edges, columns.as_ref(), schema?).or_raise()))
 }
 
 #[pg_extern(sql = false)]
-fn describe_graph() -> JsonB {
-    JsonB(tables::bound_graph().or_raise())
+fn chosen_graph() -> String {
+    tables::chosen_graph()
 }
 
 #[pg_extern(sql = false)]
-fn count_found(what: &str) -> Option<i64> {
-    check::count(what).or_raise()
+fn describe_graph(graph: &str) -> JsonB {
+    JsonB(tables::graph_named(graph).or_raise())
 }
 
 #[pg_extern(sql = false)]
-fn turns_in_cycles() -> Option<i64> {
-    check::turns_in_cycles().or_raise()
+fn count_found(graph: &str, what: &str) -> Option<i64> {
+    check::count(graph, what).or_raise()
+}
+
+#[pg_extern(sql = false)]
+fn evaluate(graph: &str, place: &str) {
+    check::evaluate(graph, place, None).or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn evaluate_row(graph: &str, place: &str, row_table: pg_sys::Oid, row_id: &str) {
+    check::evaluate(graph, place, Some((row_table, row_id))).or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn turns_in_cycles(graph: &str) -> Option<i64> {
+    check::turns_in_cycles(graph).or_raise()
 }

@@ -44,7 +44,7 @@ fn summaries(
 ) -> Result<(), SqlError> {
     check_ready(policy)?;
     let mut bytes = 0;
-    export_each(policy, &mut FetchedBefore::default(), anchors, &[], turn_id, |anchor, export| {
+    export_each(policy, &mut FetchedBefore::nothing(), anchors, &[], turn_id, |anchor, export| {
         put(match export {
             Ok(export) => {
                 let text = export.summary_json();

@@ -90,6 +90,7 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
 fn check_promotion(
     slice: Option<JsonArg>,
     turns: Option<Array<Uuid>>,
+    graph: Option<&str>,
 ) -> TableIterator<
     'static,
     (
@@ -100,7 +101,7 @@ fn check_promotion(
         name!(outside, bool),
     ),
 > {
-    let verdict = verdict(slice);
+    let verdict = verify::verdict_for(graph.unwrap_or_default(), text(slice)).or_raise();
     let valid = verdict.valid();
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
     let outside = turns.iter().any(|turn| !valid.is_some_and(|export| export.contains(*turn)));

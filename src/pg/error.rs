@@ -63,33 +63,49 @@ impl SqlError {
     }
 }
 
-/// Runs `read`, which reads tables under row security. A policy's function that depends on the caller's search_path
-/// fails under the fixed one with an error that names neither the policy nor the search_path: it gets a hint.
-pub fn with_policy_hint<T>(row_security: bool, read: impl FnOnce() -> T) -> T {
-    if !row_security {
+/// Runs `read`, which reads tables under row security or values that bound expressions compute. A policy's function
+/// that depends on the caller's search_path fails under the fixed one with an error that names neither the policy nor
+/// the search_path, and an expression fails with one that names neither key nor row: they get a hint.
+pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() -> T) -> T {
+    if !row_security && !expressions {
         return read();
     }
     PgTryBuilder::new(AssertUnwindSafe(read))
         .catch_others(|error| {
             let CaughtError::PostgresError(report) = &error else { error.rethrow() };
-            match report.sql_error_code() {
-                code @ (PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE
+            let code = report.sql_error_code();
+            match code {
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE
                 | PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION
-                | PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT) => SqlError::new(
-                    code,
-                    report.message(),
-                )
-                .detail("GRAPH_POLICY")
-                .hint(
-                    "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
-                         security policy needs its own (ALTER FUNCTION … SET search_path = …); \
-                         graph_check() names them to their owner.",
-                )
-                .raise(),
+                | PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT
+                    if row_security =>
+                {
+                    SqlError::new(code, report.message())
+                        .detail("GRAPH_POLICY")
+                        .hint(
+                            "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
+                             security policy needs its own (ALTER FUNCTION … SET search_path = …); \
+                             graph_check() names them to their owner.",
+                        )
+                        .raise()
+                }
+                code if expressions && is_data_exception(code) && report.hint().is_none() => SqlError::new(code, report.message())
+                    .detail("BOUND_EXPRESSION")
+                    .hint(
+                        "An expression of the binding may have raised this: SELECT * FROM graph_check() \
+                         names the key and the row.",
+                    )
+                    .raise(),
                 _ => error.rethrow(),
             }
         })
         .execute()
+}
+
+/// Whether the SQLSTATE is of class 22. It is packed as six bits for each character, the first lowest.
+fn is_data_exception(code: PgSqlErrorCode) -> bool {
+    let class = (b'2' - b'0') as i32;
+    (code as i32) & 0xfff == class | class << 6
 }
 
 impl Display for SqlError {

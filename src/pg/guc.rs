@@ -11,7 +11,11 @@ use super::error::SqlError;
 
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
+static GRAPH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static MAX_NODES: GucSetting<i32> = GucSetting::<i32>::new(MAX_NODES_LIMIT as i32);
+
+/// The name of the binding that is read where a session sets no other one.
+pub const DEFAULT_GRAPH: &str = "default";
 
 /// Set by a check hook: the server accepted a value that is not the built-in default.
 static VALUE_ACCEPTED: AtomicBool = AtomicBool::new(false);
@@ -53,6 +57,15 @@ pub fn register() {
         c"Empty: the secret is derived from the active key. 32 to 4096 bytes that only the server's \
           user can read; changes which admissibility tokens are issued and verify, no slice.",
         &V2_SECRET_FILE,
+    );
+    GucRegistry::define_string_guc(
+        c"graph_kernel.graph",
+        c"Names the graph that calls read.",
+        c"The name of a binding, as given to graph_kernel.bind_tables. A call reads it once, at its beginning; \
+          promotion triggers ignore it.",
+        &GRAPH,
+        GucContext::Userset,
+        in_parallel(GucFlags::default()),
     );
     reserve_prefix();
 }
@@ -177,6 +190,11 @@ fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSettin
         value => ConfiguredPath::File(value.to_string_lossy().into_owned()),
     };
     PathSetting { name, path }
+}
+
+/// The name of the binding that calls read.
+pub fn graph() -> String {
+    GRAPH.get().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// The largest max_nodes that a slice may be taken with.

@@ -74,7 +74,7 @@ fn role_name(role: pg_sys::Oid) -> String {
 }
 
 fn row_security_applies(graph: &Graph) -> bool {
-    graph.tables().into_iter().any(row_security_applies_to)
+    graph.tables().any(row_security_applies_to)
 }
 
 /// Whether row security applies to this table for the current role.

@@ -21,12 +21,21 @@ pub fn audit(
     Ok(())
 }
 
-/// The turns after this one, at most so many, of the turns table with this OID.
+/// The turns table of a graph that is backfilled: the name of its binding, and the table.
+#[derive(Clone, Copy)]
+pub struct Backfilled<'a> {
+    /// The binding.
+    pub graph: &'a str,
+    /// The table.
+    pub turns: pg_sys::Oid,
+}
+
+/// The turns after this one, at most so many.
 ///
 /// # Errors
-/// As [`audit`]; 55000 where other tables are bound by now.
-pub fn page(table: pg_sys::Oid, after: Option<TurnId>, most: i32) -> Result<Page, SqlError> {
-    with_contents_of(table, |contents| contents.page(after, most))
+/// As [`audit`]; 55000 where other tables are bound by now, or an expression computes the hash.
+pub fn page(table: Backfilled<'_>, after: Option<TurnId>, most: i32) -> Result<Page, SqlError> {
+    with_contents_of(table, |contents| Ok(contents.page(after, most)))
 }
 
 /// Writes the hashes of these turns, without those that another transaction has locked. Returns how many changed, and
@@ -34,7 +43,10 @@ pub fn page(table: pg_sys::Oid, after: Option<TurnId>, most: i32) -> Result<Page
 ///
 /// # Errors
 /// As [`page`].
-pub fn rehash_free(table: pg_sys::Oid, turns: &[TurnId]) -> Result<(i64, Vec<TurnId>), SqlError> {
+pub fn rehash_free(
+    table: Backfilled<'_>,
+    turns: &[TurnId],
+) -> Result<(i64, Vec<TurnId>), SqlError> {
     with_contents_of(table, |contents| contents.rehash_free(turns))
 }
 
@@ -42,16 +54,16 @@ pub fn rehash_free(table: pg_sys::Oid, turns: &[TurnId]) -> Result<(i64, Vec<Tur
 ///
 /// # Errors
 /// As [`page`].
-pub fn rehash(table: pg_sys::Oid, turn: TurnId) -> Result<i64, SqlError> {
+pub fn rehash(table: Backfilled<'_>, turn: TurnId) -> Result<i64, SqlError> {
     with_contents_of(table, |contents| contents.rehash(&[turn]))
 }
 
 fn with_contents_of<T>(
-    table: pg_sys::Oid,
-    act: impl FnOnce(&Contents<'_>) -> T,
+    table: Backfilled<'_>,
+    act: impl FnOnce(&Contents<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    let reader = GraphReader::current()?;
-    let contents = Contents::new(reader.graph())?;
-    contents.expect_turns(table)?;
-    Ok(act(&contents))
+    let reader = GraphReader::of(table.graph)?;
+    let contents = Contents::to_write(reader.graph())?;
+    contents.expect_turns(table.turns)?;
+    reader.hinting(|| act(&contents))
 }

@@ -8,7 +8,7 @@ use kernel::trust::attestation::Circumstances;
 
 use crate::pg::access::search::Searcher;
 use crate::pg::access::store::PgStore;
-use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::error::{SqlError, with_hints};
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::Caller;
@@ -22,12 +22,20 @@ pub struct GraphReader {
 }
 
 impl GraphReader {
-    /// The bound graph, read by the current role.
+    /// The graph that the session has chosen, read by the current role.
     ///
     /// # Errors
-    /// As [`Graph::current`].
+    /// As [`Graph::named`].
     pub fn current() -> Result<Self, SqlError> {
-        let graph = Graph::current()?;
+        Self::of(&guc::graph())
+    }
+
+    /// The graph that is bound under this name, read by the current role.
+    ///
+    /// # Errors
+    /// As [`Graph::named`].
+    pub fn of(binding: &str) -> Result<Self, SqlError> {
+        let graph = Graph::named(binding)?;
         let caller = Caller::current(&graph);
         Ok(GraphReader { graph, caller })
     }
@@ -61,9 +69,9 @@ impl GraphReader {
         PgStore::new(&self.graph, &self.caller)
     }
 
-    /// Gives errors that row security policies raise while `read` runs a hint.
+    /// Gives errors that row security policies and bound expressions raise while `read` runs a hint.
     pub fn hinting<T>(&self, read: impl FnOnce() -> T) -> T {
-        with_policy_hint(self.caller.rls, read)
+        with_hints(self.caller.rls, self.graph.has_expressions(), read)
     }
 
     /// Asks a store over the graph.

@@ -13,6 +13,7 @@ use pgrx::PgSqlErrorCode;
 use super::export::{Signer, export_text};
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
+use crate::pg::guc;
 
 /// A slice of the bound graph, and how it was read.
 pub struct ReadSlice<'a> {
@@ -69,15 +70,23 @@ pub fn check_ready(policy: &SlicePolicy) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// What earlier slices of a query fetched, and how they read it.
-#[derive(Default)]
-pub struct FetchedBefore(Option<(GraphReader, FetchedGraph)>);
+/// The graph of a query that takes slices, what earlier ones of them fetched, and how they read it.
+pub struct FetchedBefore {
+    /// The name of the graph's binding. The session may choose another graph between two rows.
+    binding: String,
+    fetched: Option<(GraphReader, FetchedGraph)>,
+}
 
 impl FetchedBefore {
+    /// Of the graph that the session has chosen: nothing yet.
+    pub fn nothing() -> Self {
+        FetchedBefore { binding: guc::graph(), fetched: None }
+    }
+
     /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
     /// depend on anything.
     fn take_for(&mut self, reader: &GraphReader) -> FetchedGraph {
-        let Some((by, mut graph)) = self.0.take() else { return FetchedGraph::default() };
+        let Some((by, mut graph)) = self.fetched.take() else { return FetchedGraph::default() };
         if !by.same_as(reader) || reader.row_security() {
             graph.forget();
         }
@@ -99,7 +108,8 @@ pub fn export_each<A>(
     id: impl Fn(&A) -> Result<TurnId, SqlError>,
     mut each: impl FnMut(&A, Result<Export<'_>, SqlError>) -> ControlFlow<()>,
 ) -> Result<(), SqlError> {
-    let reader = GraphReader::for_policy(policy)?;
+    guc::check_budget(policy)?;
+    let reader = GraphReader::of(&fetched.binding)?;
     let signer = Signer::new(&reader, policy)?;
     let mut store = reader.store();
     let fetched_graph = fetched.take_for(&reader);
@@ -125,7 +135,7 @@ pub fn export_each<A>(
         }
     }
     let fetched_graph = slicer.into_fetched();
-    *fetched = FetchedBefore(Some((reader.clone(), fetched_graph)));
+    fetched.fetched = Some((reader.clone(), fetched_graph));
     Ok(())
 }
 
@@ -156,7 +166,7 @@ impl ExportStream {
     /// As [`check_ready`].
     pub fn new(policy: SlicePolicy, anchors: Vec<Option<TurnId>>) -> Result<Self, SqlError> {
         check_ready(&policy)?;
-        let (fetched, ready) = (FetchedBefore::default(), VecDeque::new());
+        let (fetched, ready) = (FetchedBefore::nothing(), VecDeque::new());
         Ok(ExportStream { policy, anchors, taken: 0, ahead: 1, fetched, ready })
     }
 

@@ -4,29 +4,37 @@ use pgrx::pg_sys;
 use serde_json::Value;
 
 use crate::pg::error::SqlError;
+use crate::pg::guc;
 use crate::pg::private::binding::mapping;
 use crate::pg::sql::types::JsonbText;
-use crate::pg::tables::graph::Graph;
+use crate::pg::tables::graph::{Graph, GraphTables, MappingReading};
 use crate::pg::tables::recorder::RecorderTable;
 
-/// The bound graph.
-///
-/// # Errors
-/// As [`Graph::current`].
-pub fn bound_graph() -> Result<Value, SqlError> {
-    Ok(Graph::current()?.description())
+/// The name of the binding that the session has chosen.
+pub fn chosen_graph() -> String {
+    guc::graph()
 }
 
-/// Two tables that are to be the graph, checked.
+/// The graph that is bound under this name.
+///
+/// # Errors
+/// As [`Graph::named`].
+pub fn graph_named(binding: &str) -> Result<Value, SqlError> {
+    Ok(Graph::named(binding)?.description())
+}
+
+/// Tables that are to be a graph, checked. Expressions may name functions of the extension, which is in `schema`.
 ///
 /// # Errors
 /// As [`Graph::resolve`]; also where an embedding column that is named cannot be searched.
 pub fn graph_of(
     turns: pg_sys::Oid,
-    edges: pg_sys::Oid,
+    edges: Option<pg_sys::Oid>,
     columns: Option<&JsonbText>,
+    schema: &str,
 ) -> Result<Value, SqlError> {
-    let graph = Graph::resolve(String::new(), turns, edges, &mapping(columns)?)?;
+    let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
+    let graph = Graph::resolve(&GraphTables { turns, edges, columns, reading })?;
     graph.check_embedding()?;
     Ok(graph.description())
 }

@@ -8,16 +8,21 @@ use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
 
 use super::slices::ReadSlice;
 use crate::pg::error::SqlError;
+use crate::pg::guc;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::check_interrupts;
 use crate::pg::tables::graph::Graph;
 
-/// The keys that verify what this database signed.
+/// The keys that verify what this database signed for the graph that the session has chosen.
 ///
 /// # Errors
-/// As [`Keys::load`].
+/// As [`Graph::attested_name`] and [`Keys::load`].
 pub fn keys() -> Result<Keys, SqlError> {
-    Keys::load(Graph::current_name())
+    keys_of(&guc::graph())
+}
+
+fn keys_of(binding: &str) -> Result<Keys, SqlError> {
+    Keys::load(Graph::attested_name(binding)?)
 }
 
 /// The result of verifying an export's text; "" is malformed.
@@ -26,6 +31,14 @@ pub fn keys() -> Result<Keys, SqlError> {
 /// As [`keys`].
 pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
     Ok(verify(export, &keys()?))
+}
+
+/// As [`verdict`], for the graph that is bound under this name, whatever the session has chosen.
+///
+/// # Errors
+/// As [`keys`].
+pub fn verdict_for(binding: &str, export: &str) -> Result<Verdict, SqlError> {
+    Ok(verify(export, &keys_of(binding)?))
 }
 
 /// Whether a published token was made for these fields with a key of this database that is not revoked.
@@ -64,7 +77,8 @@ pub fn replay(
     text: &str,
     policy: Option<SlicePolicy>,
 ) -> Result<Result<Vec<Drift>, Unreplayable>, SqlError> {
-    let (export, policy) = match replayable(text, policy) {
+    let graph = Graph::attested_name(&guc::graph())?;
+    let (export, policy) = match replayable(text, policy, &graph) {
         Ok(replayable) => replayable,
         Err(unreplayable) => return Ok(Err(unreplayable)),
     };
@@ -93,6 +107,7 @@ pub fn replay(
 fn replayable(
     text: &str,
     policy: Option<SlicePolicy>,
+    graph: &str,
 ) -> Result<(ParsedExport, SlicePolicy), Unreplayable> {
     let export = ParsedExport::parse(text, &check_interrupts)
         .map_err(|error| unreplayable("malformed", Some(error)))?;
@@ -100,7 +115,7 @@ fn replayable(
         return Err(unreplayable("unknown_version", None));
     }
     if let Some(attestation) = &export.attestation
-        && attestation.graph != Graph::current_name()
+        && attestation.graph != graph
     {
         return Err(unreplayable("other_graph", Some(attestation.graph.clone())));
     }

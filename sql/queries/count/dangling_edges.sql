@@ -1,6 +1,8 @@
 -- Edges with an end that is no turn. A row without two ends is no edge.
 SELECT pg_catalog.count(*)
-FROM {edges} AS e
-WHERE {e.parent} IS NOT NULL AND {e.child} IS NOT NULL
-  AND (NOT EXISTS (SELECT FROM {turns} AS t WHERE {t.id} OPERATOR(pg_catalog.=) {e.parent})
-       OR NOT EXISTS (SELECT FROM {turns} AS t WHERE {t.id} OPERATOR(pg_catalog.=) {e.child}))
+FROM (
+    [[SELECT {e.parent} AS parent, {e.child} AS child FROM {edges} AS e]]
+) AS e
+WHERE e.parent IS NOT NULL AND e.child IS NOT NULL
+  AND (NOT EXISTS (SELECT FROM {turns} AS t WHERE {t.id} OPERATOR(pg_catalog.=) e.parent)
+       OR NOT EXISTS (SELECT FROM {turns} AS t WHERE {t.id} OPERATOR(pg_catalog.=) e.child))

@@ -1,6 +1,8 @@
 -- Edges whose type is not a known one.
 SELECT pg_catalog.count(*)
-FROM {edges} AS e
-WHERE {e.parent} IS NOT NULL AND {e.child} IS NOT NULL
-  AND (pg_catalog.lower({e.edge_type}) OPERATOR(pg_catalog.=)
+FROM (
+    [[SELECT {e.parent} AS parent, {e.child} AS child, {e.edge_type} AS edge_type FROM {edges} AS e]]
+) AS e
+WHERE e.parent IS NOT NULL AND e.child IS NOT NULL
+  AND (pg_catalog.lower(e.edge_type) OPERATOR(pg_catalog.=)
        ANY (ARRAY['reply', 'branch', 'reference', 'default']::pg_catalog.text[])) IS FALSE

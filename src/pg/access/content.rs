@@ -7,7 +7,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{Argument, Column, Planning, Template, query};
+use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;
 use crate::pg::tables::relation::quote;
 
@@ -42,7 +42,6 @@ const REHASH: Template = Template::new(
 pub struct Contents<'a> {
     graph: &'a Graph,
     stale: String,
-    hash_column: String,
 }
 
 /// A page of turns, by ascending id.
@@ -59,12 +58,20 @@ impl<'a> Contents<'a> {
     /// The contents of this graph.
     ///
     /// # Errors
-    /// 42703 when the turns table has no column for the content or its hash.
+    /// 42703 when the turns table has no content or no hash of it.
     pub fn new(graph: &'a Graph) -> Result<Self, SqlError> {
-        graph.turn_column("content_text")?;
-        let hash_column = quote(graph.turn_column("content_hash")?);
-        let stale = graph.statement_text(STALE);
-        Ok(Contents { graph, stale, hash_column })
+        graph.stored_expression("content_text")?;
+        graph.stored_expression("content_hash")?;
+        Ok(Contents { graph, stale: graph.statement_text(STALE) })
+    }
+
+    /// As [`Contents::new`], to write hashes.
+    ///
+    /// # Errors
+    /// Also 55000 where the hash is computed by an expression.
+    pub fn to_write(graph: &'a Graph) -> Result<Self, SqlError> {
+        graph.turn_column("content_hash")?;
+        Self::new(graph)
     }
 
     /// Checks that this is still the bound turns table.
@@ -72,7 +79,7 @@ impl<'a> Contents<'a> {
     /// # Errors
     /// 55000.
     pub fn expect_turns(&self, table: pg_sys::Oid) -> Result<(), SqlError> {
-        if self.graph.tables()[0] == table {
+        if self.graph.turns_table() == table {
             return Ok(());
         }
         Err(SqlError::new(
@@ -114,28 +121,35 @@ impl<'a> Contents<'a> {
 
     /// Writes the hashes of these turns, without those that another transaction has locked. Returns how many
     /// changed, and the locked turns.
-    pub fn rehash_free(&self, ids: &[TurnId]) -> (i64, Vec<TurnId>) {
+    ///
+    /// # Errors
+    /// As [`Contents::rehash`].
+    pub fn rehash_free(&self, ids: &[TurnId]) -> Result<(i64, Vec<TurnId>), SqlError> {
         let mut free = HashSet::new();
         query(&self.statement(&LOCK), &[Argument::Ids(ids)], |row| {
             free.extend(row.id(0));
             ControlFlow::Continue(())
         });
         let (free, held): (Vec<TurnId>, _) = ids.iter().partition(|id| free.contains(*id));
-        (self.rehash(&free), held)
+        Ok((self.rehash(&free)?, held))
     }
 
     /// Writes the hashes of these turns, waiting for locks. Returns how many changed.
-    pub fn rehash(&self, ids: &[TurnId]) -> i64 {
+    ///
+    /// # Errors
+    /// As [`Contents::to_write`].
+    pub fn rehash(&self, ids: &[TurnId]) -> Result<i64, SqlError> {
+        let hash_column = quote(self.graph.turn_column("content_hash")?);
+        let names = [("stale", self.stale.as_str()), ("hash_column", &hash_column)];
         let mut changed = 0;
-        query(&self.statement(&REHASH), &[Argument::Ids(ids)], |_| {
+        query(&self.graph.statement(&REHASH, &names), &[Argument::Ids(ids)], |_| {
             changed += 1;
             ControlFlow::Continue(())
         });
-        changed
+        Ok(changed)
     }
 
-    fn statement(&self, template: &Template) -> crate::pg::query::Statement {
-        let names = [("stale", self.stale.as_str()), ("hash_column", &self.hash_column)];
-        self.graph.statement(template, &names)
+    fn statement(&self, template: &Template) -> Statement {
+        self.graph.statement(template, &[("stale", &self.stale)])
     }
 }

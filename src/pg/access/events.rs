@@ -7,7 +7,7 @@ use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::error::{SqlError, with_hints};
 use crate::pg::query::{Argument, CallingQuery, Column, Cursor, Planning, Row, Template, query};
 use crate::pg::tables::recorder::RecorderTable;
 
@@ -70,7 +70,7 @@ impl EventCursor {
             }
         };
         let (statement, rls) = (table.statement(&template), table.row_security());
-        let cursor = with_policy_hint(rls, || Cursor::open(&statement, &arguments, calling));
+        let cursor = with_hints(rls, false, || Cursor::open(&statement, &arguments, calling));
         EventCursor { cursor, rls, last: None }
     }
 
@@ -97,7 +97,7 @@ impl EventCursor {
                 }
             });
         };
-        with_policy_hint(self.rls, move || {
+        with_hints(self.rls, false, move || {
             let cursor = cursor;
             cursor.0.next(sink)
         })?;
@@ -119,7 +119,7 @@ pub fn resume_point(
     let params = [Argument::Number(position.0), Argument::Number(position.1)];
     let mut later: Option<EventPlace> = None;
     let mut found = Ok(None);
-    with_policy_hint(table.row_security(), || {
+    with_hints(table.row_security(), false, || {
         query(&statement, &params, |row| {
             let place = match with_event(&row, |event| event.map(|e| EventPlace::from(&e))) {
                 Ok(place) => place,

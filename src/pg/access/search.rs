@@ -9,12 +9,11 @@ use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
-use crate::pg::error::{SqlError, with_policy_hint};
+use crate::pg::error::{SqlError, with_hints};
 use crate::pg::query::{Argument, Column, Planning, Row, Statement, Template, query};
 use crate::pg::session::Caller;
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
-use crate::pg::tables::relation::quote;
 
 /// The most text that a search returns, in bytes.
 const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -214,16 +213,14 @@ impl<'a> Searcher<'a> {
     /// have that session.
     fn session_condition(&self, session: Option<&str>) -> Option<(String, Option<String>)> {
         let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
-        let (name, base_type) = self.graph.session_column()?;
+        let (own, base_type) = self.graph.session()?;
         if base_type != pg_sys::UUIDOID {
-            let text = self.graph.turn_expression("session_id");
-            return Some((format!("{text} OPERATOR(pg_catalog.=) $1"), Some(session.to_owned())));
+            return Some((format!("{own} OPERATOR(pg_catalog.=) $1"), Some(session.to_owned())));
         }
         // Only a uuid's own spelling names a session, as in a slice.
         let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
-        let column = format!("t.{}::pg_catalog.uuid", quote(name));
         (id == session)
-            .then(|| (format!("{column} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
+            .then(|| (format!("{own} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
     }
 
     fn ask(
@@ -233,7 +230,8 @@ impl<'a> Searcher<'a> {
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        with_policy_hint(self.caller.rls, || query(statement, arguments, sink));
+        let expressions = self.graph.has_expressions();
+        with_hints(self.caller.rls, expressions, || query(statement, arguments, sink));
         Ok(())
     }
 }

@@ -7,28 +7,32 @@ use crate::pg::error::SqlError;
 use crate::pg::private::private_table::{BINDING, RECORDER_BINDING};
 use crate::pg::sql::types::JsonbText;
 
-/// The tables an admin has pinned.
-#[derive(Clone, Debug, PartialEq)]
+/// The tables that are bound under a name.
 pub struct Binding {
     /// The name of the graph in attestations.
     pub graph: uuid::Uuid,
     /// The turns table.
     pub turns: pg_sys::Oid,
-    /// The edges table.
-    pub edges: pg_sys::Oid,
-    /// Column names that differ from the recognised ones, as given to `bind_tables`.
+    /// The edges table; without one, edges are in the turns table.
+    pub edges: Option<pg_sys::Oid>,
+    /// The mapping of columns as given to `bind_tables`.
     pub columns: Option<JsonbText>,
+    /// The same as it was resolved then: a column's name, an expression or null for each key.
+    pub resolved: JsonbText,
 }
 
 impl Binding {
-    /// The binding, or `None` while the tables are the default ones.
-    pub fn current() -> Option<Self> {
+    /// The binding that has this name now.
+    pub fn named(name: &str) -> Option<Self> {
         let row = BINDING.scan(|row| {
+            let is_named = row.boolean(3)? && row.text(2)? == name;
+            is_named.then_some(())?;
             Some(Binding {
-                graph: row.uuid(2)?,
-                turns: row.relation(3)?,
-                edges: row.relation(4)?,
-                columns: row.json(5),
+                graph: row.uuid(1)?,
+                turns: row.relation(4)?,
+                edges: row.relation(5),
+                columns: row.json(6),
+                resolved: row.json(7)?,
             })
         });
         row.into_iter().next()

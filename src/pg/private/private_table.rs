@@ -24,11 +24,15 @@ pub struct PrivateTable {
 pub const BINDING: PrivateTable = PrivateTable {
     name: c"binding",
     columns: &[
-        pg_sys::BOOLOID,
         pg_sys::UUIDOID,
+        pg_sys::TEXTOID,
+        pg_sys::BOOLOID,
         pg_sys::REGCLASSOID,
         pg_sys::REGCLASSOID,
         pg_sys::JSONBOID,
+        pg_sys::JSONBOID,
+        pg_sys::TEXTOID,
+        pg_sys::TIMESTAMPTZOID,
     ],
 };
 
@@ -162,6 +166,11 @@ impl PrivateRow {
     /// A `text`.
     pub fn text(&self, column: usize) -> Option<String> {
         self.get(column, pg_sys::TEXTOID)
+    }
+
+    /// A `boolean`.
+    pub fn boolean(&self, column: usize) -> Option<bool> {
+        self.get(column, pg_sys::BOOLOID)
     }
 
     /// A `uuid`.

@@ -82,7 +82,7 @@ pub unsafe fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
-const FIRST_NORMAL_OID: u32 = 16384;
+pub const FIRST_NORMAL_OID: u32 = 16384;
 
 /// INTERNALlanguageId and ClanguageId: only superusers make functions in them.
 const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
@@ -185,11 +185,14 @@ unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c
     foreign
 }
 
-type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+/// A function that a walk calls for each node; true ends the walk.
+pub type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
+/// Calls `walker` for each node right below this one.
+///
 /// # Safety
-/// `node` is part of an analysed query, `context` a [`QueryReferences`].
-unsafe fn expression_tree_walker(
+/// `node` is part of an analysed query, `context` what the walker takes.
+pub unsafe fn expression_tree_walker(
     node: *mut pg_sys::Node,
     walker: Walker,
     context: *mut c_void,

@@ -1,4 +1,4 @@
-//! A table that an admin has bound, checked: how it is stored, which column holds what.
+//! A table that an admin has bound, checked: how it is stored, and where it has which values.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pg::error::SqlError;
 use crate::pg::query::{NamedTable, Statement, Template};
+use crate::pg::tables::expression::Expression;
 use crate::pg::tables::relation::{self, Table, quote};
 
 /// The type of value that a column holds.
@@ -48,6 +49,45 @@ pub const fn required(key: &'static str, names: &'static [&'static str], kind: K
     ColumnRule { key, names, kind, optional: false, may_be_unmapped: false }
 }
 
+/// What a binding says of a table's columns.
+#[derive(Clone, Copy)]
+pub struct Mapping<'a> {
+    /// A column's name, null or an expression, by key.
+    columns: Option<&'a Map<String, Value>>,
+    /// What a key means that is not among them.
+    unmapped: Unmapped,
+    /// The schema that the names in expressions are looked up in after pg_catalog.
+    schema: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unmapped {
+    /// The column of a recognised name; without one, an error unless the rule says that the table may lack it.
+    Required,
+    /// The column of a recognised name, where the table has one.
+    Recognised,
+    /// It is not stored.
+    Absent,
+}
+
+impl<'a> Mapping<'a> {
+    /// That of a table with the columns that the rules ask for, but for those that are given other names.
+    pub fn of_columns(columns: Option<&'a Map<String, Value>>) -> Self {
+        Mapping { columns, unmapped: Unmapped::Required, schema: None }
+    }
+
+    /// That of an argument of `bind_tables`: what it does not name is looked for. The extension is in `schema`.
+    pub fn given(columns: Option<&'a Map<String, Value>>, schema: &'a str) -> Self {
+        Mapping { columns, unmapped: Unmapped::Recognised, schema: Some(schema) }
+    }
+
+    /// That of a binding as it was resolved when it was made: a column that was renamed since is missing, and never
+    /// counts as not stored.
+    pub fn resolved(columns: Option<&'a Map<String, Value>>) -> Self {
+        Mapping { columns, unmapped: Unmapped::Absent, schema: None }
+    }
+}
+
 /// The requirements on a table that is bound.
 pub struct TableRules {
     /// Its name in messages: `turns`, `edges`, `events`.
@@ -56,6 +96,8 @@ pub struct TableRules {
     pub word: &'static str,
     /// Its columns.
     pub columns: &'static [ColumnRule],
+    /// Whether a mapping may hold expressions.
+    pub expressions: bool,
     /// The command that binds it, with a mapping filled in where one is given.
     pub command: fn(mapping: Option<&str>) -> String,
 }
@@ -70,22 +112,37 @@ pub struct BoundTable {
     pub columns: BTreeMap<&'static str, BoundColumn>,
 }
 
-/// A column of a bound table.
+/// A column of a bound table, or what stands for it.
 pub struct BoundColumn {
-    /// The column's name and type, or `None` where the table has no such column.
-    pub stored: Option<(String, pg_sys::Oid)>,
+    /// Where the values are; `None` where the table has none.
+    pub stored: Option<Stored>,
+    /// Whether it was found by a recognised name, not by a mapping.
+    recognised: bool,
     kind: Kind,
+}
+
+/// Where the values of a key are.
+pub enum Stored {
+    /// In a column.
+    Column {
+        /// Its name.
+        name: String,
+        /// Its type; of a domain, the type below it.
+        base_type: pg_sys::Oid,
+    },
+    /// They are computed from the row.
+    Expression(Expression),
 }
 
 impl BoundTable {
     /// The table of this OID with this mapping of columns, locked AccessShare.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when it is not what the rules ask for; 22023 for a bad mapping.
+    /// 42P01, 42703, 42804, 42809 when it is not what the rules ask for; 22023, 42P17, 0A000 for a bad mapping.
     pub fn resolve(
         oid: pg_sys::Oid,
         rules: &TableRules,
-        mapping: Option<&Value>,
+        mapping: Mapping<'_>,
     ) -> Result<Self, SqlError> {
         let table = Table::lock(oid).ok_or_else(|| {
             SqlError::new(
@@ -99,8 +156,8 @@ impl BoundTable {
             .map_err(|error| error.into_sql_error().detail(rules.word))?;
         let mut columns = BTreeMap::new();
         for rule in rules.columns {
-            let mapped = mapping.and_then(|m| m.get(rule.key));
-            columns.insert(rule.key, rule.resolve(&table, rules, mapped)?);
+            let mapped = mapping.columns.and_then(|columns| columns.get(rule.key));
+            columns.insert(rule.key, rule.resolve(&table, rules, mapping, mapped, rule.key)?);
         }
         Ok(BoundTable { table, partitions, columns })
     }
@@ -111,13 +168,12 @@ impl BoundTable {
         format!("{only}{}", self.table.qualified_name())
     }
 
-    /// What SQL code needs to query the table: its OID, its name as it stands in a FROM clause, the
-    /// name of each column or null, and the column as an expression over this alias.
+    /// What SQL code needs to query the table: its OID, its name as it stands in a FROM clause, the name of each
+    /// column, its expression or null, and the column as an expression over this alias.
     pub fn description(&self, alias: &str) -> Value {
         let (mut columns, mut expressions) = (Map::new(), Map::new());
         for (key, column) in &self.columns {
-            let name = column.stored.as_ref().map(|(name, _)| name.clone());
-            columns.insert((*key).to_owned(), name.into());
+            columns.insert((*key).to_owned(), column.name_or_text().into());
             expressions.insert((*key).to_owned(), column.expression(alias).into());
         }
         json!({
@@ -127,59 +183,168 @@ impl BoundTable {
             "expressions": expressions,
         })
     }
+
+    /// The mapping that names what each key was resolved to.
+    pub fn resolved_mapping(&self) -> Map<String, Value> {
+        self.columns.iter().map(|(key, column)| ((*key).to_owned(), column.mapped())).collect()
+    }
+
+    /// The table as it stands in statements that call it by this placeholder and alias.
+    pub fn in_statements(&self, name: &'static str, alias: &'static str) -> TableText {
+        let columns = self.columns.iter().map(|(key, column)| (*key, column.expression(alias)));
+        self.in_statements_with(name, alias, columns.collect())
+    }
+
+    /// As [`BoundTable::in_statements`], with these texts for the placeholders of columns.
+    pub fn in_statements_with(
+        &self,
+        name: &'static str,
+        alias: &'static str,
+        columns: BTreeMap<&'static str, String>,
+    ) -> TableText {
+        let Table { oid, columns: table_columns, .. } = &self.table;
+        TableText {
+            name,
+            alias,
+            from: self.from(),
+            oid: *oid,
+            table_columns: Rc::clone(table_columns),
+            columns,
+        }
+    }
+
+    /// The columns of the table that a key is read from.
+    pub fn raw_columns(&self, column: &BoundColumn) -> Vec<&relation::TableColumn> {
+        let all = self.table.columns.iter();
+        match &column.stored {
+            None => Vec::new(),
+            Some(Stored::Column { name, .. }) => all.filter(|raw| raw.name == *name).collect(),
+            Some(Stored::Expression(expression)) => {
+                all.filter(|raw| expression.columns.contains(&raw.number)).collect()
+            }
+        }
+    }
 }
 
 impl ColumnRule {
-    fn resolve(
+    /// What a mapping has at `place` for this key, or what is recognised.
+    ///
+    /// # Errors
+    /// As [`BoundTable::resolve`].
+    pub fn resolve(
         &self,
         table: &Table,
         rules: &TableRules,
+        mapping: Mapping<'_>,
         mapped: Option<&Value>,
+        place: &str,
     ) -> Result<BoundColumn, SqlError> {
         let named = |name: &str| table.columns.iter().find(|column| column.name == name);
+        let may_lack =
+            self.optional || mapping.unmapped == Unmapped::Recognised && self.may_be_unmapped;
         let (found, wanted) = match mapped {
             Some(Value::Null) if self.may_be_unmapped => return Ok(self.absent()),
             Some(Value::String(name)) => (named(name), quote(name)),
-            Some(_) => return Err(self.bad_mapping()),
-            None => {
+            Some(Value::Object(given)) if rules.expressions && given.len() == 1 => {
+                let Some(Value::String(text)) = given.get("expression") else {
+                    return Err(self.bad_mapping(rules, place));
+                };
+                let about = format!("\"{place}\" in {}", rules.part);
+                let expression = Expression::parse(table, text, mapping.schema, &about)?;
+                return self.of_expression(expression, &about);
+            }
+            None if mapping.unmapped == Unmapped::Absent && self.may_be_unmapped => {
+                return Ok(self.absent());
+            }
+            None | Some(Value::Bool(true))
+                if mapped.is_none() || mapping.unmapped == Unmapped::Absent =>
+            {
                 let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
                 (self.names.iter().find_map(|name| named(name)), names.join(" or "))
             }
+            _ => return Err(self.bad_mapping(rules, place)),
         };
+        let recognised = !matches!(mapped, Some(Value::String(_)));
         match found {
-            None if self.optional && mapped.is_none() => Ok(self.absent()),
+            None if may_lack && mapped.is_none() => Ok(self.absent()),
             None => Err(self.error(
                 rules,
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 format!("table {} has no column {wanted}", table.qualified_name()),
             )),
-            Some(column) if !self.kind.accepts(column.base_type) => Err(self.error(
-                rules,
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                format!(
-                    "column {} of table {} has type {}, not {}",
-                    quote(&column.name),
-                    table.qualified_name(),
-                    relation::type_name(column.base_type),
-                    self.kind.wanted(),
-                ),
-            )),
-            Some(column) => Ok(BoundColumn {
-                stored: Some((column.name.clone(), column.base_type)),
-                kind: self.kind,
-            }),
+            Some(column) if !self.kind.accepts(column.base_type) => {
+                let error = self.error(
+                    rules,
+                    PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                    format!(
+                        "column {} of table {} has type {}, not {}",
+                        quote(&column.name),
+                        table.qualified_name(),
+                        relation::type_name(column.base_type),
+                        self.kind.wanted(),
+                    ),
+                );
+                Err(match self.kind.conversion(column.base_type, &column.name) {
+                    Some(expression) if rules.expressions => {
+                        let mapping = json!({ self.key: { "expression": expression } });
+                        let command =
+                            (rules.command)(Some(&mapping.to_string().replace('\'', "''")));
+                        error.hint(format!("Bind an expression: {command}"))
+                    }
+                    _ => error,
+                })
+            }
+            Some(column) => {
+                let (name, base_type) = (column.name.clone(), column.base_type);
+                let stored = Some(Stored::Column { name, base_type });
+                Ok(BoundColumn { stored, recognised, kind: self.kind })
+            }
         }
     }
 
-    fn absent(&self) -> BoundColumn {
-        BoundColumn { stored: None, kind: self.kind }
+    fn of_expression(&self, expression: Expression, about: &str) -> Result<BoundColumn, SqlError> {
+        if self.kind.accepts(expression.base_type) {
+            return Ok(self.bound(Some(Stored::Expression(expression))));
+        }
+        Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            format!(
+                "expression of {about} has type {}, not {}",
+                relation::type_name(expression.base_type),
+                self.kind.wanted(),
+            ),
+        )
+        .detail("INVALID_BINDING")
+        .hint(format!(
+            "Convert it in the expression{}.",
+            self.kind
+                .conversion(expression.base_type, "…")
+                .map_or_else(String::new, |example| format!(", such as {example}"))
+        )))
     }
 
-    fn bad_mapping(&self) -> SqlError {
-        let null = if self.may_be_unmapped { " or null" } else { "" };
+    fn absent(&self) -> BoundColumn {
+        self.bound(None)
+    }
+
+    fn bound(&self, stored: Option<Stored>) -> BoundColumn {
+        BoundColumn { stored, recognised: false, kind: self.kind }
+    }
+
+    fn bad_mapping(&self, rules: &TableRules, place: &str) -> SqlError {
+        let mut may_be = vec!["a column name"];
+        if self.may_be_unmapped {
+            may_be.push("null");
+        }
+        if rules.expressions {
+            may_be.push("{\"expression\": \"…\"}");
+        }
+        let last = may_be.pop().unwrap_or_default();
+        let before = may_be.join(", ");
+        let or = if before.is_empty() { "" } else { " or " };
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("column mapping of \"{}\" must be a column name{null}", self.key),
+            format!("column mapping of \"{place}\" must be {before}{or}{last}"),
         )
         .detail("INVALID_BINDING")
     }
@@ -208,6 +373,35 @@ impl Kind {
             Kind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
             Kind::Boolean => oid == pg_sys::BOOLOID,
             Kind::Time => matches!(oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
+        }
+    }
+
+    /// An expression of a type that is accepted, of a column that has another one, where a common one is known.
+    fn conversion(self, oid: pg_sys::Oid, column: &str) -> Option<String> {
+        let column =
+            if column == "…" { column.to_owned() } else { relation::quote_as_needed(column) };
+        match (self, oid) {
+            (
+                Kind::Id,
+                pg_sys::TEXTOID
+                | pg_sys::VARCHAROID
+                | pg_sys::INT2OID
+                | pg_sys::INT4OID
+                | pg_sys::INT8OID,
+            ) => Some(format!("graph_turn_id({column})")),
+            (Kind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
+            (Kind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
+            (
+                Kind::Time,
+                pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::FLOAT8OID | pg_sys::NUMERICOID,
+            ) => Some(format!("to_timestamp({column})")),
+            (Kind::Text, pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID) => {
+                Some(format!("({column})::text"))
+            }
+            (Kind::Text, pg_sys::JSONOID | pg_sys::JSONBOID) => {
+                Some(format!("({column} #>> '{{}}')"))
+            }
+            _ => None,
         }
     }
 
@@ -240,63 +434,145 @@ impl BoundColumn {
     /// stored value, and none runs code of a user's: an enum's owner could give it a cast to text, so its own
     /// output function is called, by concat, which also takes a domain over it.
     pub fn expression(&self, alias: &str) -> String {
-        let Some((name, base_type)) = &self.stored else {
-            return format!("NULL{}", self.kind.cast());
+        let (value, base_type) = match &self.stored {
+            None => return format!("NULL{}", self.kind.cast()),
+            Some(Stored::Column { name, base_type }) => {
+                (format!("{alias}.{}", quote(name)), *base_type)
+            }
+            Some(Stored::Expression(expression)) => {
+                (format!("({})", expression.over(alias)), expression.base_type)
+            }
         };
-        let column = format!("{alias}.{}", quote(name));
-        match *base_type {
+        match base_type {
             oid if relation::is_enum(oid) => {
-                format!("CASE WHEN {column} IS NOT NULL THEN pg_catalog.concat({column}) END")
+                format!("CASE WHEN {value} IS NOT NULL THEN pg_catalog.concat({value}) END")
             }
             // A conversion into timestamptz would depend on the session's time zone.
-            pg_sys::TIMESTAMPOID => format!("{column}::pg_catalog.timestamp"),
-            _ => format!("{column}{}", self.kind.cast()),
+            pg_sys::TIMESTAMPOID => format!("{value}::pg_catalog.timestamp"),
+            _ => format!("{value}{}", self.kind.cast()),
+        }
+    }
+
+    /// The name of the column, where it is one.
+    pub fn column_name(&self) -> Option<&str> {
+        match &self.stored {
+            Some(Stored::Column { name, .. }) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The name of the column or the text of the expression; `None` where it is not stored.
+    fn name_or_text(&self) -> Option<&str> {
+        self.stored.as_ref().map(|stored| match stored {
+            Stored::Column { name, .. } => name.as_str(),
+            Stored::Expression(expression) => &expression.text,
+        })
+    }
+
+    /// Its text as an index definition has it; `None` where it is not stored.
+    pub fn index_key(&self) -> Option<String> {
+        self.stored.as_ref().map(|stored| match stored {
+            Stored::Column { name, .. } => relation::quote_as_needed(name),
+            Stored::Expression(expression) => expression.index_key.clone(),
+        })
+    }
+
+    /// Whether it is computed from the row.
+    pub fn is_expression(&self) -> bool {
+        matches!(self.stored, Some(Stored::Expression(_)))
+    }
+
+    /// The type of its values; of a domain, the type below it.
+    pub fn base_type(&self) -> Option<pg_sys::Oid> {
+        self.stored.as_ref().map(|stored| match stored {
+            Stored::Column { base_type, .. } => *base_type,
+            Stored::Expression(expression) => expression.base_type,
+        })
+    }
+
+    /// What a resolved mapping has for it: true where it has a recognised name, by which it is found again.
+    pub fn mapped(&self) -> Value {
+        match &self.stored {
+            None => Value::Null,
+            Some(_) if self.recognised => true.into(),
+            Some(Stored::Column { name, .. }) => name.clone().into(),
+            Some(Stored::Expression(expression)) => json!({ "expression": expression.text }),
         }
     }
 }
 
 /// A table as it stands in a statement's text.
-pub struct TablePlaceholder<'a> {
+pub struct TableText {
     /// The placeholder of the table itself.
-    pub name: &'static str,
+    name: &'static str,
     /// Its alias in the statement, which begins the placeholders of columns.
-    pub alias: &'static str,
-    /// The table.
-    pub table: &'a BoundTable,
+    alias: &'static str,
+    from: String,
+    oid: pg_sys::Oid,
+    table_columns: Rc<[relation::TableColumn]>,
+    /// The columns as expressions over the alias, by key.
+    columns: BTreeMap<&'static str, String>,
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and their texts. In one pass: names that users chose are never searched for
-/// placeholders.
+/// are other placeholders and their texts. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
+/// ALL between. In one pass: names that users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
     extra: &[(&str, &str)],
-    tables: &[TablePlaceholder<'_>],
+    tables: &[&TableText],
+    sources: &[TableText],
 ) -> Statement {
-    let mut named = Vec::new();
-    let mut value = |placeholder: &str| {
-        if let Some((_, text)) = extra.iter().find(|(name, _)| *name == placeholder) {
-            return (*text).to_owned();
+    let mut filling = Filling { extra, text: String::new(), named: Vec::new() };
+    let mut parts = template.text.split("[[");
+    filling.fill(parts.next().unwrap_or_default(), tables);
+    for part in parts {
+        let (repeated, rest) = part.split_once("]]").expect("repeated parts are closed");
+        for (number, source) in sources.iter().enumerate() {
+            if number > 0 {
+                filling.text.push_str("\nUNION ALL\n");
+            }
+            let tables: Vec<&TableText> = tables.iter().copied().chain([source]).collect();
+            filling.fill(repeated, &tables);
+        }
+        filling.fill(rest, tables);
+    }
+    Statement::new(template, filling.text, filling.named)
+}
+
+/// A statement that is being filled in.
+struct Filling<'a> {
+    extra: &'a [(&'a str, &'a str)],
+    text: String,
+    named: Vec<NamedTable>,
+}
+
+impl Filling<'_> {
+    fn fill(&mut self, template: &str, tables: &[&TableText]) {
+        let mut parts = template.split('{');
+        self.text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let (placeholder, rest) = part.split_once('}').expect("placeholders are closed");
+            self.put(placeholder, tables);
+            self.text.push_str(rest);
+        }
+    }
+
+    fn put(&mut self, placeholder: &str, tables: &[&TableText]) {
+        if let Some((_, text)) = self.extra.iter().find(|(name, _)| *name == placeholder) {
+            self.text.push_str(text);
+            return;
         }
         let found = match placeholder.split_once('.') {
-            None => tables.iter().find(|t| t.name == placeholder).map(|t| {
-                let Table { oid, columns, .. } = &t.table.table;
-                named.push(NamedTable { oid: *oid, columns: Rc::clone(columns) });
-                t.table.from()
+            None => tables.iter().find(|t| t.name == placeholder).map(|table| {
+                let columns = Rc::clone(&table.table_columns);
+                self.named.push(NamedTable { oid: table.oid, columns });
+                &table.from
             }),
-            Some((alias, key)) => tables
-                .iter()
-                .find(|t| t.alias == alias)
-                .map(|t| t.table.columns[key].expression(alias)),
+            Some((alias, key)) => {
+                tables.iter().find(|t| t.alias == alias).and_then(|table| table.columns.get(key))
+            }
         };
-        found.expect("placeholders name tables of the statement")
-    };
-    let mut parts = template.text.split('{');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (placeholder, rest) = part.split_once('}').expect("placeholders are closed");
-        text.push_str(&value(placeholder));
-        text.push_str(rest);
+        self.text.push_str(found.expect("placeholders name tables of the statement"));
     }
-    Statement::new(template, text, named)
 }

@@ -1,17 +1,22 @@
-//! The bound graph: which tables, which columns, which statements.
+//! The bound graphs: which tables, where they have which values, which statements.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use kernel::graph::edge::EdgeType;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use crate::pg::error::SqlError;
+use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{Column, Planning, Statement, Template};
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, TablePlaceholder, TableRules, fill, optional, rule,
+    BoundColumn, BoundTable, ColumnRule, Kind, Mapping, Stored, TableRules, TableText, fill,
+    optional, rule,
 };
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
 use crate::pg::tables::relation;
@@ -30,7 +35,13 @@ const TURN_COLUMNS: &[ColumnRule] = &[
     rule("created_at", &["created_at"], Kind::Time),
     optional("content_hash", &["content_hash"], Kind::Text),
     optional("content_text", &["content_text"], Kind::Text),
+    optional("token_count", &["token_count"], Kind::Integer),
 ];
+
+/// The key of edges that the turns table itself stores, and what its elements have.
+const PARENTS: &str = "parents";
+const PARENT_COLUMN: ColumnRule = rule("parent", &[], Kind::Id);
+const EDGE_TYPE: &str = "edge_type";
 
 const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("parent", &["parent_turn_id"], Kind::Id),
@@ -42,6 +53,7 @@ const TURNS: TableRules = TableRules {
     part: "turns",
     word: "GRAPH_TABLES",
     columns: TURN_COLUMNS,
+    expressions: true,
     command: |mapping| bind_command("turns", mapping),
 };
 
@@ -49,6 +61,7 @@ const EDGES: TableRules = TableRules {
     part: "edges",
     word: "GRAPH_TABLES",
     columns: EDGE_COLUMNS,
+    expressions: true,
     command: |mapping| bind_command("edges", mapping),
 };
 
@@ -124,11 +137,19 @@ const EDGE_PAIRS_QUERY: Template = Template::new(
     Planning::Once,
 );
 
+/// Compute an expression for graph_check.
+const EVALUATE: &str = include_str!("../../../sql/queries/evaluate.sql");
+const EVALUATE_ROW: &str = include_str!("../../../sql/queries/evaluate_row.sql");
+
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 15] = [
+const COUNTS: [(&str, &str); 16] = [
     ("turns", include_str!("../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../sql/queries/count/dangling_edges.sql")),
+    (
+        "shared_missing_parents",
+        include_str!("../../../sql/queries/count/shared_missing_parents.sql"),
+    ),
     ("self_loops", include_str!("../../../sql/queries/count/self_loops.sql")),
     ("unknown_edge_types", include_str!("../../../sql/queries/count/unknown_edge_types.sql")),
     ("unknown_phases", include_str!("../../../sql/queries/count/unknown_phases.sql")),
@@ -178,89 +199,196 @@ pub struct Statements {
 pub struct Graph {
     /// Its name in attestations.
     pub name: String,
-    turns: BoundTable,
-    edges: BoundTable,
     /// What a slice reads by.
     pub statements: Statements,
+    turns: BoundTable,
+    /// The edges table, where there is one.
+    edges: Option<BoundTable>,
+    /// Edges that the turns table stores.
+    parents: Vec<ParentColumn>,
+    turns_text: TableText,
+    /// What edges are read from: the edges table, and the turns table once for each of `parents`.
+    sources: Vec<TableText>,
     /// The mapping of `embedding`, as given to `bind_tables`.
     embedding: Option<Value>,
 }
 
-/// The name in attestations of the graph in the default tables.
-const DEFAULT_GRAPH: &str = "default";
+/// An edge that each row of the turns table may store: from the turn of this id to the row's turn.
+struct ParentColumn {
+    parent: BoundColumn,
+    edge_type: EdgeType,
+}
+
+/// What a graph is resolved from.
+pub struct GraphTables<'a> {
+    /// The turns table.
+    pub turns: pg_sys::Oid,
+    /// The edges table; without one, edges are in the turns table.
+    pub edges: Option<pg_sys::Oid>,
+    /// The mapping of the columns of both.
+    pub columns: &'a Value,
+    /// How the mapping is to be read.
+    pub reading: MappingReading<'a>,
+}
+
+/// How a mapping is to be read.
+#[derive(Clone, Copy)]
+pub enum MappingReading<'a> {
+    /// There is none: the tables have every column under a recognised name.
+    Default,
+    /// As an argument of `bind_tables`; the extension is in this schema.
+    Given(&'a str),
+    /// As it was resolved when it was bound.
+    Resolved,
+}
+
+impl<'a> MappingReading<'a> {
+    fn of(self, columns: Option<&'a Map<String, Value>>) -> Mapping<'a> {
+        match self {
+            MappingReading::Default => Mapping::of_columns(columns),
+            MappingReading::Given(schema) => Mapping::given(columns, schema),
+            MappingReading::Resolved => Mapping::resolved(columns),
+        }
+    }
+}
 
 thread_local! {
-    static CURRENT: SessionCache<Graph> = const { SessionCache::new() };
+    /// The graphs that were read, by the name of their binding.
+    static CURRENT: RefCell<HashMap<String, Rc<SessionCache<Graph>>>> = RefCell::default();
 }
 
 impl Graph {
-    /// The bound graph, or the default tables while nothing is bound. Both tables stay locked
-    /// AccessShare to the transaction's end.
+    /// The graph that is bound under this name; under [`DEFAULT_GRAPH`] the default tables while nothing is bound. Its
+    /// tables stay locked AccessShare to the transaction's end.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
-    pub fn current() -> Result<Rc<Self>, SqlError> {
-        CURRENT.with(|cache| {
-            if let Some(graph) = cache.get() {
-                graph.tables().into_iter().for_each(relation::lock_shared);
+    /// 42704 when there is none; 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
+    pub fn named(binding: &str) -> Result<Rc<Self>, SqlError> {
+        let cache = CURRENT.with_borrow_mut(|graphs| {
+            if !graphs.contains_key(binding) {
+                graphs.insert(binding.to_owned(), Rc::new(SessionCache::new()));
             }
-            // Taking the locks accepts the invalidations of changes that were committed before.
-            cache.get_or_compute(Self::resolve_bound)
-        })
+            Rc::clone(&graphs[binding])
+        });
+        if let Some(graph) = cache.get() {
+            graph.tables().for_each(relation::lock_shared);
+        }
+        // Taking the locks accepts the invalidations of changes that were committed before.
+        let graph = cache.get_or_compute(|| Self::resolve_bound(binding));
+        if graph.is_err() {
+            CURRENT.with_borrow_mut(|graphs| graphs.remove(binding));
+        }
+        graph
     }
 
-    fn resolve_bound() -> Result<Self, SqlError> {
-        match Binding::current() {
-            Some(Binding { graph, turns, edges, columns }) => {
+    fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
+        match Self::binding(binding)? {
+            Some(Binding { graph, turns, edges, columns, resolved, .. }) => {
                 relation::lock_shared(turns);
-                relation::lock_shared(edges);
-                Self::resolve(graph.to_string(), turns, edges, &mapping(columns.as_ref())?)
+                edges.into_iter().for_each(relation::lock_shared);
+                let mut columns = tables_mapping(&mapping(columns.as_ref())?)?;
+                let embedding = turns_part(&mut columns).remove(embedding::KEY);
+                let resolved = mapping(Some(&resolved))?;
+                let reading = MappingReading::Resolved;
+                let tables = GraphTables { turns, edges, columns: &resolved, reading };
+                Self::resolve_with(graph.to_string(), &tables, embedding)
             }
             None => {
                 let turns = default_table(c"memory_turns")?;
-                let edges = default_table(c"memory_turn_edges")?;
-                Self::resolve(DEFAULT_GRAPH.to_owned(), turns, edges, &Value::Null)
+                let edges = Some(default_table(c"memory_turn_edges")?);
+                let (columns, reading) = (&Value::Null, MappingReading::Default);
+                let tables = GraphTables { turns, edges, columns, reading };
+                Self::resolve_with(DEFAULT_GRAPH.to_owned(), &tables, None)
             }
         }
     }
 
-    /// The name of the bound graph, without looking at its tables.
-    pub fn current_name() -> String {
-        Binding::current().map_or_else(|| DEFAULT_GRAPH.to_owned(), |b| b.graph.to_string())
+    /// The binding of this name; `None` for the default tables.
+    fn binding(name: &str) -> Result<Option<Binding>, SqlError> {
+        let binding = Binding::named(name);
+        if binding.is_none() && name != DEFAULT_GRAPH {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+                format!("there is no graph \"{name}\""),
+            )
+            .detail("GRAPH_NOT_FOUND")
+            .hint(
+                "SELECT name FROM graph_kernel.bindings WHERE is_current; then                  SET graph_kernel.graph = '…'.",
+            ));
+        }
+        Ok(binding)
     }
 
-    /// The two tables.
-    pub fn tables(&self) -> [pg_sys::Oid; 2] {
-        [self.turns.table.oid, self.edges.table.oid]
+    /// The name in attestations of the graph that is bound under this name, without looking at its tables.
+    ///
+    /// # Errors
+    /// 42704 when there is none.
+    pub fn attested_name(binding: &str) -> Result<String, SqlError> {
+        let binding = Self::binding(binding)?;
+        Ok(binding.map_or_else(|| DEFAULT_GRAPH.to_owned(), |binding| binding.graph.to_string()))
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        self.bound_tables().map(|bound| bound.table.oid)
+    }
+
+    /// The turns table.
+    pub fn turns_table(&self) -> pg_sys::Oid {
+        self.turns.table.oid
+    }
+
+    fn bound_tables(&self) -> impl Iterator<Item = &BoundTable> {
+        [&self.turns].into_iter().chain(&self.edges)
     }
 
     /// The relations whose change changes the graph: the tables, their partitions, the table of the binding, and
     /// pg_namespace, since the default tables are found by name.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let mut relations = vec![BINDING.oid(), pg_sys::NamespaceRelationId];
-        for bound in [&self.turns, &self.edges] {
+        for bound in self.bound_tables() {
             relations.push(bound.table.oid);
             relations.extend(&bound.partitions);
         }
         relations
     }
 
-    /// The graph these tables make, with this column mapping.
+    /// The graph these tables make.
     ///
     /// # Errors
-    /// As [`Graph::current`]; 22023 for a bad mapping.
-    pub fn resolve(
+    /// As [`Graph::named`]; 22023, 42P17, 0A000 for a bad mapping.
+    pub fn resolve(tables: &GraphTables<'_>) -> Result<Self, SqlError> {
+        let mut columns = tables_mapping(tables.columns)?;
+        let embedding = turns_part(&mut columns).remove(embedding::KEY);
+        Self::resolve_with(String::new(), tables, embedding)
+    }
+
+    fn resolve_with(
         name: String,
-        turns: pg_sys::Oid,
-        edges: pg_sys::Oid,
-        mapping: &Value,
+        tables: &GraphTables<'_>,
+        embedding: Option<Value>,
     ) -> Result<Self, SqlError> {
-        let mapping = tables_mapping(mapping)?;
-        let turns = BoundTable::resolve(turns, &TURNS, mapping.get("turns"))?;
-        let edges = BoundTable::resolve(edges, &EDGES, mapping.get("edges"))?;
-        let embedding = mapping.get("turns").and_then(|turns| turns.get(embedding::KEY)).cloned();
-        let tables = named(&turns, &edges);
-        let fill = |template| fill(template, &[], &tables);
+        let columns = tables_mapping(tables.columns)?;
+        let part = |part: &str| tables.reading.of(columns.get(part).and_then(Value::as_object));
+        let turns = BoundTable::resolve(tables.turns, &TURNS, part("turns"))?;
+        let given = columns.get("turns").and_then(|turns| turns.get(PARENTS));
+        let parents = resolve_parents(&turns, part("turns"), given)?;
+        let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &EDGES, part("edges")));
+        let edges = edges.transpose()?;
+        if edges.is_none() && (parents.is_empty() || columns.contains_key("edges")) {
+            return Err(bad_mapping(
+                "there is no edges table",
+                &bind_command(
+                    "turns",
+                    Some("{\"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}"),
+                ),
+            ));
+        }
+        let turns_text = turns.in_statements("turns", "t");
+        let sources = edges.iter().map(|edges| edges.in_statements("edges", "e"));
+        let sources: Vec<TableText> =
+            sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
+        let fill = |template| fill(template, &[], &[&turns_text], &sources);
         let statements = Statements {
             scored: fill(&SCORED_QUERY),
             neighbours: fill(&NEIGHBOURS_QUERY),
@@ -272,7 +400,7 @@ impl Graph {
             turn_ids: fill(&TURN_IDS_QUERY),
             edge_pairs: fill(&EDGE_PAIRS_QUERY),
         };
-        Ok(Graph { name, turns, edges, statements, embedding })
+        Ok(Graph { name, statements, turns, edges, parents, turns_text, sources, embedding })
     }
 
     /// The embedding column as it is now: types and operators can be created and dropped without an
@@ -297,7 +425,7 @@ impl Graph {
 
     /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
     pub fn statement(&self, template: &Template, extra: &[(&str, &str)]) -> Statement {
-        fill(template, extra, &named(&self.turns, &self.edges))
+        fill(template, extra, &[&self.turns_text], &self.sources)
     }
 
     /// The statement that counts what graph_check reports under this name, if there is one.
@@ -307,65 +435,319 @@ impl Graph {
         Some(self.statement(&template, &[]))
     }
 
+    /// The statement that computes what the mapping has at this place, for each row or for one. `None` for a place that
+    /// has no expression.
+    pub fn evaluation(&self, place: &str, one_row: bool) -> Option<Statement> {
+        let (_, column) = self.keys().find(|(at, column)| at == place && column.is_expression())?;
+        let bound = self.bound_of(place)?;
+        let text = if one_row { EVALUATE_ROW } else { EVALUATE };
+        let template = Template { text, columns: &[Column::Integer], planning: Planning::Once };
+        let table = bound.in_statements("table", "t");
+        Some(fill(&template, &[("value", &column.expression("t"))], &[&table], &[]))
+    }
+
+    /// The table that a place in the mapping is about.
+    fn bound_of(&self, place: &str) -> Option<&BoundTable> {
+        if place.starts_with("edges.") { self.edges.as_ref() } else { Some(&self.turns) }
+    }
+
     /// A part of a statement with the graph's names filled in.
     pub fn statement_text(&self, text: &'static str) -> String {
         let template = Template { text, columns: &[], planning: Planning::Once };
         self.statement(&template, &[]).into_text()
     }
 
-    /// The name of a column of the turns table.
+    /// A key of the turns table as an expression over the alias t.
     ///
     /// # Errors
-    /// 42703 when there is none.
+    /// 42703 when it is not stored.
+    pub fn stored_expression(&self, key: &str) -> Result<String, SqlError> {
+        let column = &self.turns.columns[key];
+        match column.stored {
+            Some(_) => Ok(column.expression("t")),
+            None => Err(self.not_stored(key)),
+        }
+    }
+
+    /// The name of a column of the turns table that can be written.
+    ///
+    /// # Errors
+    /// 42703 when there is none; 55000 where an expression stands for it.
     pub fn turn_column(&self, key: &str) -> Result<&str, SqlError> {
-        let stored = self.turns.columns[key].stored.as_ref();
-        stored.map(|(name, _)| name.as_str()).ok_or_else(|| {
-            let table = self.turns.table.qualified_name();
-            SqlError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                format!("table {table} has no column for {key}"),
+        match &self.turns.columns[key].stored {
+            Some(Stored::Column { name, .. }) => Ok(name),
+            None => Err(self.not_stored(key)),
+            Some(Stored::Expression(expression)) => Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "{key} is bound to the expression {}, and cannot be written",
+                    expression.text
+                ),
             )
             .detail("GRAPH_TABLES")
             .hint(format!(
-                "ALTER TABLE {table} ADD COLUMN {key} text; or name the column with \
+                "To store it, bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
+            ))),
+        }
+    }
+
+    fn not_stored(&self, key: &str) -> SqlError {
+        let table = self.turns.table.qualified_name();
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!("table {table} has no column for {key}"),
+        )
+        .detail("GRAPH_TABLES")
+        .hint(match self.name.as_str() {
+            DEFAULT_GRAPH => format!("ALTER TABLE {table} ADD COLUMN {key} text;"),
+            _ => format!(
+                "ALTER TABLE {table} ADD COLUMN {key} text; then bind the tables again, or name what holds it, with \
                  graph_kernel.bind_tables."
-            ))
+            ),
         })
     }
 
-    /// A column of the turns as an expression over the alias t.
-    pub fn turn_expression(&self, key: &str) -> String {
-        self.turns.columns[key].expression("t")
+    /// The session of a turn over the alias t, as it is stored, and its type; `None` where none is.
+    pub fn session(&self) -> Option<(String, pg_sys::Oid)> {
+        let column = &self.turns.columns["session_id"];
+        let base_type = column.base_type()?;
+        // As text, a uuid could not be found by an index.
+        let stored = column.expression("t");
+        let stored = match base_type {
+            pg_sys::UUIDOID => {
+                stored.trim_end_matches("::pg_catalog.text").to_owned() + "::pg_catalog.uuid"
+            }
+            _ => stored,
+        };
+        Some((stored, base_type))
     }
 
-    /// The column that names a turn's session, and its type.
-    pub fn session_column(&self) -> Option<(&str, pg_sys::Oid)> {
-        let (name, base_type) = self.turns.columns["session_id"].stored.as_ref()?;
-        Some((name, *base_type))
+    /// Whether a value is computed by an expression, which may raise an error on a row.
+    pub fn has_expressions(&self) -> bool {
+        self.keys().any(|(_, column)| column.is_expression())
     }
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
     pub fn has_enum(&self) -> bool {
-        let columns = self.turns.columns.values().chain(self.edges.columns.values());
-        columns
-            .filter_map(|column| column.stored.as_ref())
-            .any(|(_, base_type)| relation::is_enum(*base_type))
+        self.bound_tables()
+            .flat_map(|bound| {
+                let columns = bound.columns.values();
+                columns.flat_map(|column| bound.raw_columns(column))
+            })
+            .any(|raw| relation::is_enum(raw.base_type))
     }
 
-    /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM
-    /// clause, the name of each column or null, and the column as an expression over the alias t
-    /// (turns) or e (edges).
+    /// Every value that is read of a row, by its place in a mapping.
+    fn keys(&self) -> impl Iterator<Item = (String, &BoundColumn)> {
+        let parents = self.parents.iter().enumerate();
+        let parents = parents.map(|(number, parent)| (parent_place(number), &parent.parent));
+        let tables = [("turns", Some(&self.turns)), ("edges", self.edges.as_ref())].into_iter();
+        let columns = tables.flat_map(|(part, bound)| {
+            let columns = bound.into_iter().flat_map(|bound| &bound.columns);
+            columns.map(move |(key, column)| (format!("{part}.{key}"), column))
+        });
+        columns.chain(parents)
+    }
+
+    /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM clause, the columns,
+    /// and the columns as expressions over the alias t (turns) or e (edges). With edges in the turns table, `edges`
+    /// stands for a subquery that has all of them. Also the indexes that the graph is read by, the mapping as it was
+    /// resolved, and the places in it that hold expressions.
     pub fn description(&self) -> Value {
-        json!({ "turns": self.turns.description("t"), "edges": self.edges.description("e") })
+        let mut turns = self.turns.resolved_mapping();
+        if !self.parents.is_empty() {
+            turns.insert(
+                PARENTS.to_owned(),
+                self.parents.iter().map(ParentColumn::mapped).collect(),
+            );
+        }
+        let mut resolved = json!({ "turns": turns });
+        if let Some(edges) = &self.edges {
+            resolved["edges"] = edges.resolved_mapping().into();
+        }
+        let expressions = self.keys().filter(|(_, column)| column.is_expression());
+        json!({
+            "turns": self.turns.description("t"),
+            "edges": match (&self.edges, self.parents.as_slice()) {
+                (Some(edges), []) => edges.description("e"),
+                _ => self.description_of_sources(),
+            },
+            "tables": self.tables().map(pg_sys::Oid::to_u32).collect::<Vec<_>>(),
+            "indexes": self.indexes(),
+            "expressions": expressions.map(|(place, _)| place).collect::<Vec<_>>(),
+            "resolved": resolved,
+        })
+    }
+
+    fn description_of_sources(&self) -> Value {
+        let template = Template {
+            text: "[[SELECT {e.parent} AS parent, {e.child} AS child, {e.edge_type} AS edge_type FROM {edges} AS e]]",
+            columns: &[],
+            planning: Planning::Once,
+        };
+        let from = self.statement(&template, &[]).into_text().replace('\n', " ");
+        let columns = json!({ "parent": "parent", "child": "child", "edge_type": "edge_type" });
+        let expressions =
+            json!({ "parent": "e.parent", "child": "e.child", "edge_type": "e.edge_type" });
+        json!({ "from": format!("({from})"), "columns": columns, "expressions": expressions })
+    }
+
+    /// The indexes that the graph is read by: by the id, by each end of an edge, by session and time.
+    fn indexes(&self) -> Vec<Value> {
+        let key = |column: &BoundColumn| column.index_key();
+        let turns = &self.turns;
+        let index = |name: &str,
+                     bound: &BoundTable,
+                     unique: bool,
+                     keys: Vec<Option<String>>,
+                     include: BTreeSet<&str>| {
+            let keys: Vec<String> = keys.into_iter().flatten().collect();
+            let include: Vec<String> = include.into_iter().map(relation::quote_as_needed).collect();
+            let include: Vec<&String> =
+                include.iter().filter(|column| !keys.contains(column)).collect();
+            json!({
+                "name": name, "rel": bound.table.oid.to_u32(), "is_unique": unique, "keys": keys, "include": include,
+            })
+        };
+        let id = &turns.columns["id"];
+        let by_id = index("index_turn_id", turns, true, vec![key(id)], self.read_with_ids());
+        let mut indexes = vec![by_id];
+        if let Some(edges) = &self.edges {
+            let [parent, child, edge_type] =
+                ["parent", "child", "edge_type"].map(|name| &edges.columns[name]);
+            for (name, ends) in
+                [("index_edge_parent", [parent, child]), ("index_edge_child", [child, parent])]
+            {
+                let include = raw_columns_of_expressions(edges, &ends);
+                let keys =
+                    vec![key(ends[0]), key(ends[1]), edge_type.column_name().and(key(edge_type))];
+                indexes.push(index(name, edges, false, keys, include));
+            }
+        }
+        // The child of such an edge is the row's turn, found by its id.
+        for ParentColumn { parent, .. } in &self.parents {
+            let include = raw_columns_of_expressions(turns, &[parent, id]);
+            indexes.push(index(
+                "index_edge_parent",
+                turns,
+                false,
+                vec![key(parent), key(id)],
+                include,
+            ));
+        }
+        let [session, time] = ["session_id", "created_at"].map(|name| &turns.columns[name]);
+        if session.stored.is_some() && time.stored.is_some() {
+            indexes.push(index(
+                "index_session",
+                turns,
+                false,
+                vec![key(session), key(time)],
+                BTreeSet::new(),
+            ));
+        }
+        indexes
+    }
+
+    /// The columns that the index by ids should hold too, so that finding a turn's parents and scoring it read the
+    /// index alone. A text or JSON value inside an expression may be too long for an index.
+    fn read_with_ids(&self) -> BTreeSet<&str> {
+        let turns = &self.turns;
+        let parents = self.parents.iter().map(|parent| &parent.parent);
+        let mut columns = raw_columns_of_expressions(turns, &[&turns.columns["id"]]);
+        columns.extend(
+            parents.flat_map(|parent| turns.raw_columns(parent)).map(|raw| raw.name.as_str()),
+        );
+        let scored = ["phase", "salience"].map(|name| &turns.columns[name]);
+        let raw = |column| turns.raw_columns(column).into_iter();
+        if scored
+            .iter()
+            .all(|c| !c.is_expression() || raw(c).all(|raw| relation::is_short(raw.type_oid)))
+        {
+            columns.extend(scored.into_iter().flat_map(raw).map(|raw| raw.name.as_str()));
+        }
+        columns
     }
 }
 
-/// The tables as statements of sql/queries name them.
-fn named<'a>(turns: &'a BoundTable, edges: &'a BoundTable) -> [TablePlaceholder<'a>; 2] {
-    [
-        TablePlaceholder { name: "turns", alias: "t", table: turns },
-        TablePlaceholder { name: "edges", alias: "e", table: edges },
-    ]
+/// The columns that those of these that are expressions are computed from.
+fn raw_columns_of_expressions<'a>(
+    bound: &'a BoundTable,
+    columns: &[&'a BoundColumn],
+) -> BTreeSet<&'a str> {
+    let expressions = columns.iter().filter(|column| column.is_expression());
+    expressions.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.name.as_str()).collect()
+}
+
+impl ParentColumn {
+    /// The turns table as a source of these edges.
+    fn source(&self, turns: &BoundTable) -> TableText {
+        let columns = [
+            ("parent", self.parent.expression("e")),
+            ("child", turns.columns["id"].expression("e")),
+            ("edge_type", format!("'{}'::pg_catalog.text", self.edge_type.name())),
+        ];
+        turns.in_statements_with("edges", "e", BTreeMap::from(columns))
+    }
+
+    fn mapped(&self) -> Value {
+        json!({ "parent": self.parent.mapped(), EDGE_TYPE: self.edge_type.name() })
+    }
+}
+
+/// The place of an element of `parents` in a mapping.
+fn parent_place(number: usize) -> String {
+    format!("turns.{PARENTS}[{number}].parent")
+}
+
+fn resolve_parents(
+    turns: &BoundTable,
+    mapping: Mapping<'_>,
+    given: Option<&Value>,
+) -> Result<Vec<ParentColumn>, SqlError> {
+    let bad = || {
+        let types: Vec<String> =
+            EdgeType::ALL.iter().map(|t| format!("\"{}\"", t.name())).collect();
+        bad_mapping(
+            &format!(
+                "\"{PARENTS}\" must be an array of objects {{\"parent\": …, \"edge_type\": …}}, the type one of {}",
+                types.join(", ")
+            ),
+            &bind_command(
+                "turns",
+                Some("{\"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}"),
+            ),
+        )
+    };
+    let given = match given {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(given) => given.as_array().ok_or_else(bad)?,
+    };
+    let resolve = |(number, element): (usize, &Value)| {
+        let element = element.as_object().filter(|element| element.len() == 2).ok_or_else(bad)?;
+        let edge_type =
+            element.get(EDGE_TYPE).and_then(Value::as_str).and_then(EdgeType::from_name);
+        let (Some(mapped), Some(edge_type)) = (element.get("parent"), edge_type) else {
+            return Err(bad());
+        };
+        let place = format!("{PARENTS}[{number}].parent");
+        let parent = PARENT_COLUMN.resolve(&turns.table, &TURNS, mapping, Some(mapped), &place)?;
+        Ok(ParentColumn { parent, edge_type })
+    };
+    given.iter().enumerate().map(resolve).collect()
+}
+
+fn bad_mapping(what: &str, command: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, what)
+        .detail("INVALID_BINDING")
+        .hint(format!("Run {command}."))
+}
+
+/// The part of a mapping for the turns table.
+fn turns_part(columns: &mut Map<String, Value>) -> Map<String, Value> {
+    match columns.remove("turns") {
+        Some(Value::Object(turns)) => turns,
+        _ => Map::new(),
+    }
 }
 
 fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError> {
@@ -403,7 +785,8 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .as_object()
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
         let known = |key: &str| {
-            rules.iter().any(|rule| rule.key == key) || (part == "turns" && key == embedding::KEY)
+            rules.iter().any(|rule| rule.key == key)
+                || (part == "turns" && (key == embedding::KEY || key == PARENTS))
         };
         if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));

@@ -2,6 +2,7 @@
 
 pub mod bound_table;
 pub mod embedding;
+pub mod expression;
 pub mod graph;
 pub mod recorder;
 pub mod relation;

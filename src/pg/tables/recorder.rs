@@ -8,7 +8,7 @@ use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::session::row_security_applies_to;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, TablePlaceholder, TableRules, fill, optional, required,
+    BoundTable, ColumnRule, Kind, Mapping, TableRules, TableText, fill, optional, required,
 };
 use crate::pg::tables::relation;
 
@@ -30,6 +30,7 @@ const EVENTS: TableRules = TableRules {
     part: "events",
     word: "RECORDER_TABLE",
     columns: EVENT_COLUMNS,
+    expressions: false,
     command: |mapping| {
         let mapping = mapping.map_or_else(String::new, |mapping| format!(", '{mapping}'"));
         format!("SELECT graph_kernel.bind_recorder_table('events'{mapping})")
@@ -39,6 +40,7 @@ const EVENTS: TableRules = TableRules {
 /// The event table as it is named now.
 pub struct RecorderTable {
     events: BoundTable,
+    in_statements: TableText,
     rls: bool,
 }
 
@@ -66,9 +68,11 @@ impl RecorderTable {
     /// As [`RecorderTable::current`]; 22023 for a bad mapping.
     pub fn resolve(events: pg_sys::Oid, mapping: &Value) -> Result<Self, SqlError> {
         check_mapping(mapping)?;
-        let events = BoundTable::resolve(events, &EVENTS, Some(mapping))?;
+        let events =
+            BoundTable::resolve(events, &EVENTS, Mapping::of_columns(mapping.as_object()))?;
         let rls = row_security_applies_to(events.table.oid);
-        Ok(RecorderTable { events, rls })
+        let in_statements = events.in_statements("events", "e");
+        Ok(RecorderTable { events, in_statements, rls })
     }
 
     /// What SQL code needs to query the table.
@@ -83,7 +87,7 @@ impl RecorderTable {
 
     /// A statement of sql/queries with the table's names filled in.
     pub fn statement(&self, template: &Template) -> Statement {
-        fill(template, &[], &[TablePlaceholder { name: "events", alias: "e", table: &self.events }])
+        fill(template, &[], &[&self.in_statements], &[])
     }
 }
 

@@ -289,7 +289,8 @@ fn qualified_name(oid: pg_sys::Oid) -> String {
     }
 }
 
-fn function_name(oid: pg_sys::Oid) -> String {
+/// The function's name and arguments for messages.
+pub fn function_name(oid: pg_sys::Oid) -> String {
     // SAFETY: format_procedure returns a NUL-terminated string for any OID.
     name(unsafe { pg_sys::format_procedure(oid) })
 }
@@ -346,10 +347,23 @@ pub fn quote(identifier: &str) -> String {
     format!("\"{}\"", identifier.replace('"', "\"\""))
 }
 
+/// An identifier as the server writes it: quoted where it has to be.
+pub fn quote_as_needed(identifier: &str) -> String {
+    let text = CString::new(identifier).expect("names hold no NUL byte");
+    // SAFETY: quote_identifier returns its argument or a NUL-terminated copy.
+    name(unsafe { pg_sys::quote_identifier(text.as_ptr()) })
+}
+
 /// Whether the type is an enum.
 pub fn is_enum(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: a syscache look-up.
     unsafe { pg_sys::type_is_enum(type_oid) }
+}
+
+/// Whether values of the type are of one length: they fit into any index.
+pub fn is_short(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up.
+    unsafe { pg_sys::get_typlen(type_oid) > 0 }
 }
 
 /// The type's name for messages.

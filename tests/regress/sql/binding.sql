@@ -7,15 +7,15 @@ INSERT INTO elsewhere.memory_turn_edges SELECT * FROM memory_turn_edges WHERE ch
 SELECT slice_id(2);
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') AS graph \gset
 SELECT slice_id(2) AS without_5;
-SELECT turns, edges, columns, graph = :'graph' AS graph FROM graph_kernel.binding;
--- The same tables and columns again are the same graph; anything else is another, also when bound back.
+SELECT turns, edges, columns, graph = :'graph' AS graph, bound_by FROM graph_kernel.bindings WHERE is_current;
+-- The same tables and columns again are the same graph, also when others were bound meanwhile; anything else is another.
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') = :'graph' AS same_graph;
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges', '{"turns": {"phase": "role"}}') = :'graph' AS same_graph;
 SELECT graph_kernel.bind_tables(edges => 'public.memory_turn_edges', turns => 'public.memory_turns') = :'graph' AS same_graph;
 SELECT slice_id(2);
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') = :'graph' AS same_graph;
 SELECT graph_kernel.unbind_tables();
-SELECT slice_id(2) AS unbound, (SELECT count(*) FROM graph_kernel.binding) AS bindings;
+SELECT slice_id(2) AS unbound, (SELECT count(*) FROM graph_kernel.bindings WHERE is_current) AS bindings;
 -- Unbinding twice is no error.
 SELECT graph_kernel.unbind_tables();
 
@@ -56,7 +56,7 @@ SELECT hint AS command FROM test_error($$SELECT graph_kernel.bind_tables('elsewh
 SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.bare', 'elsewhere.edges')$$);
 SELECT graph_kernel.unbind_tables();
 
--- Columns: each is looked for by name and type.
+-- Columns: each is looked for by name and type. One that is not an id counts as not stored where no column has its name.
 CREATE TABLE elsewhere.wrong (LIKE memory_turns INCLUDING INDEXES);
 CREATE FUNCTION pg_temp.with_change(change text) RETURNS TABLE (code text, message text, detail text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -100,7 +100,7 @@ SELECT detail, hint, count(*) FROM unnest(ARRAY['[]', '{"turn": {}}', '{"turns":
 -- A refused binding leaves the old one.
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') IS NOT NULL AS bound;
 SELECT code FROM test_error($$SELECT graph_kernel.bind_tables('elsewhere.view', 'elsewhere.edges')$$);
-SELECT turns, edges FROM graph_kernel.binding;
+SELECT turns, edges FROM graph_kernel.bindings WHERE is_current;
 
 
 -- create_tables makes them once in a schema, whatever its name, owned by the caller.

@@ -40,7 +40,7 @@ SELECT check_name, hint FROM graph_check() WHERE hint IS NOT NULL;
 DELETE FROM dirty."Turns" AS t USING dirty."Turns" AS o WHERE t.id = o.id AND t.ctid > o.ctid;
 CREATE TEMP TABLE before AS SELECT 'turn' AS what, t::text FROM dirty."Turns" AS t UNION ALL SELECT 'edge', e::text FROM dirty."Edges" AS e;
 CREATE TEMP TABLE done AS SELECT row_number() OVER () AS n, check_name, count, hint FROM graph_check() WHERE hint IS NOT NULL;
-SELECT d.check_name, e.code, e.message FROM done AS d, test_error(d.hint) AS e ORDER BY d.n;
+SELECT d.check_name, e.code, e.message FROM done AS d, test_error(replace(d.hint, 'CONCURRENTLY ', '')) AS e ORDER BY d.n;
 SELECT check_name, hint FROM done WHERE hint ~* '(update|delete|truncate|insert|merge)\M.*;';
 SELECT count(*) AS changed FROM ((TABLE before EXCEPT ALL (SELECT 'turn', t::text FROM dirty."Turns" AS t UNION ALL SELECT 'edge', e::text FROM dirty."Edges" AS e))) AS x;
 CREATE FUNCTION pg_temp.rows_of(command text) RETURNS bigint LANGUAGE plpgsql AS

@@ -62,10 +62,10 @@ SELECT graph_kernel.unbind_tables();
 GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables TO regress_other;
 \c - regress_other
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges') IS NOT NULL AS bound;
-SELECT turns, edges FROM graph_kernel.binding;
+SELECT turns, edges, bound_by FROM graph_kernel.bindings WHERE is_current;
 \c - regress_owner
 SELECT graph_kernel.unbind_tables();
-SELECT count(*) AS bindings FROM graph_kernel.binding;
+SELECT name, turns, is_current FROM graph_kernel.bindings ORDER BY turns::text;
 
 -- A web role as PostgREST uses it: USAGE of the schema, SELECT on the tables, arguments from JSON.
 \c - regress_owner
@@ -140,8 +140,8 @@ SELECT attrelid::regclass, attname, attacl FROM pg_attribute WHERE attacl IS NOT
 \c - :superuser
 DROP EXTENSION graph_kernel;
 CREATE EXTENSION graph_kernel;
-SELECT has_function_privilege('regress_owner', 'graph_kernel.bind_tables(regclass, regclass, jsonb)', 'EXECUTE') AS owner_may_bind,
-       has_function_privilege('regress_other', 'graph_kernel.bind_tables(regclass, regclass, jsonb)', 'EXECUTE') AS other_may_bind;
+SELECT has_function_privilege('regress_owner', 'graph_kernel.bind_tables(regclass, regclass, jsonb, text)', 'EXECUTE') AS owner_may_bind,
+       has_function_privilege('regress_other', 'graph_kernel.bind_tables(regclass, regclass, jsonb, text)', 'EXECUTE') AS other_may_bind;
 
 -- Databases that are not UTF8.
 \c :home :superuser

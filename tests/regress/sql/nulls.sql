@@ -28,6 +28,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     arguments text := (
         SELECT string_agg(CASE WHEN a.position <> odd_position AND a.position = 2 THEN replace(s.good, 'turns', 'turn_edges')
+                               WHEN a.position <> odd_position AND p.proargnames[a.position] = 'graph' THEN quote_literal('default')
                                WHEN a.position <> odd_position THEN s.good
                                WHEN odd_value = 'null' THEN 'NULL' ELSE s.empty END
                           || '::' || a.type::regtype, ', ' ORDER BY a.position)

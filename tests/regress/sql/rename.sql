@@ -24,7 +24,7 @@ ALTER TABLE here.five_edges RENAME TO aside;
 ALTER TABLE here.four_edges RENAME TO five_edges;
 ALTER TABLE here.aside RENAME TO four_edges;
 EXECUTE slice;
-SELECT turns, edges FROM graph_kernel.binding;
+SELECT turns, edges FROM graph_kernel.bindings WHERE is_current;
 CREATE SCHEMA there;
 ALTER TABLE here.four SET SCHEMA there;
 ALTER TABLE here.four_edges SET SCHEMA there;
@@ -35,7 +35,7 @@ ALTER SCHEMA here RENAME TO aside;
 ALTER SCHEMA there RENAME TO here;
 ALTER SCHEMA aside RENAME TO there;
 EXECUTE slice;
-SELECT turns, edges FROM graph_kernel.binding;
+SELECT turns, edges FROM graph_kernel.bindings WHERE is_current;
 -- The same in a subtransaction that is rolled back.
 BEGIN;
 SAVEPOINT s;
@@ -53,7 +53,7 @@ EXECUTE slice;
 ALTER TABLE here.four RENAME phase TO stage;
 SELECT * FROM test_error('EXECUTE slice');
 SELECT * FROM graph_check();
-SELECT graph_kernel.bind_tables(turns, edges, '{"turns": {"phase": "stage"}}') = graph AS same_graph FROM graph_kernel.binding;
+SELECT graph_kernel.bind_tables(turns, edges, '{"turns": {"phase": "stage"}}') = graph AS same_graph FROM graph_kernel.bindings WHERE is_current;
 EXECUTE slice;
 -- Two columns change names: each value is read by the name of its column.
 ALTER TABLE here.four RENAME trajectory_temporal TO aside;
@@ -61,12 +61,15 @@ ALTER TABLE here.four RENAME trajectory_homogeneity TO trajectory_temporal;
 ALTER TABLE here.four RENAME aside TO trajectory_homogeneity;
 SELECT t.trajectory_homogeneity = o.trajectory_temporal AND t.trajectory_temporal = o.trajectory_homogeneity AS swapped
 FROM graph_slice_turns(turn(3), '{"max_nodes": 1}') AS t JOIN memory_turns AS o ON o.id = t.turn_id;
--- A type of the same meaning, one of another, a dropped column.
+-- A type of the same meaning, one of another, a dropped column: what was stored when it was bound never counts as
+-- not stored.
 ALTER TABLE here.four ALTER trajectory_complexity TYPE integer;
 EXECUTE slice;
 ALTER TABLE here.four ALTER trajectory_complexity TYPE numeric;
 SELECT code, message FROM test_error('EXECUTE slice');
 ALTER TABLE here.four ALTER trajectory_complexity TYPE real, DROP content_hash;
+SELECT code, message FROM test_error('EXECUTE slice');
+ALTER TABLE here.four ADD content_hash text;
 SELECT graph_slice(turn(2)) ->> 'slice_id' AS slice_id, graph_slice(turn(2)) ->> 'graph_snapshot_hash' AS without_hashes;
 ALTER TABLE here.four DROP trajectory_complexity;
 SELECT code, message FROM test_error('EXECUTE slice');

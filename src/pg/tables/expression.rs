@@ -1,0 +1,416 @@
+//! Expressions in a column mapping: the server parses them, and only what is its own or this extension's is taken
+//! (BINDING.md, the mapping).
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::AssertUnwindSafe;
+use std::ptr::null_mut;
+
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::*;
+use pgrx::{PgList, PgTryBuilder, pg_sys};
+
+use crate::pg::error::SqlError;
+use crate::pg::query::{FIRST_NORMAL_OID, expression_tree_walker};
+use crate::pg::tables::relation::{self, Table};
+
+/// An expression over the columns of one row, checked.
+#[derive(Debug)]
+pub struct Expression {
+    /// Its text over bare column names, as it is kept: implicit casts made explicit, all names but those of
+    /// pg_catalog qualified, so that no object made later changes its meaning.
+    pub text: String,
+    /// The same with each column qualified by an alias.
+    qualified: [(&'static str, String); 2],
+    /// Its text as an index definition has it.
+    pub index_key: String,
+    /// Its type; of a domain, the type below it.
+    pub base_type: pg_sys::Oid,
+    /// The numbers of the columns that it mentions.
+    pub columns: BTreeSet<i16>,
+}
+
+/// The aliases that statements of sql/queries have for the tables of a graph.
+const ALIASES: [&CStr; 2] = [c"t", c"e"];
+
+/// The search_path that expressions are kept for.
+const KEPT_PATH: &CStr = c"pg_catalog, pg_temp";
+
+impl Expression {
+    /// The expression of this text over a table that is locked. `schema` is looked at after pg_catalog: the
+    /// extension's for a text that a user gave, none for one that was kept. `about` names it in messages.
+    ///
+    /// # Errors
+    /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression. Raises what
+    /// the parser finds.
+    pub fn parse(
+        table: &Table,
+        text: &str,
+        schema: Option<&str>,
+        about: &str,
+    ) -> Result<Self, SqlError> {
+        let path = schema.map_or_else(|| KEPT_PATH.to_owned(), path_with);
+        let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, &path)))
+            .catch_others(|error| match &error {
+                CaughtError::PostgresError(report) => refused(
+                    table,
+                    about,
+                    code_of(report.sql_error_code()),
+                    // The parser takes it for an expression of an index.
+                    &report.message().replace("index expression", "mapping expression"),
+                )
+                .raise(),
+                _ => error.rethrow(),
+            })
+            .execute();
+        parsed.map_err(|Refusal { code, what }| refused(table, about, code, &what))
+    }
+
+    /// Its text over this alias.
+    pub fn over(&self, alias: &str) -> &str {
+        let (_, text) =
+            self.qualified.iter().find(|(name, _)| *name == alias).expect("a known alias");
+        text
+    }
+}
+
+/// The search_path of a text that a user gave.
+fn path_with(schema: &str) -> CString {
+    let path = format!("pg_catalog, {}, pg_temp", relation::quote(schema));
+    CString::new(path).expect("names hold no NUL byte")
+}
+
+/// What is no plain expression is a feature that is not supported, whatever the parser says of it.
+fn code_of(code: PgSqlErrorCode) -> PgSqlErrorCode {
+    match code {
+        PgSqlErrorCode::ERRCODE_GROUPING_ERROR
+        | PgSqlErrorCode::ERRCODE_WINDOWING_ERROR
+        | PgSqlErrorCode::ERRCODE_UNDEFINED_PARAMETER => {
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED
+        }
+        code => code,
+    }
+}
+
+fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlError {
+    SqlError::new(code, format!("expression of {about} cannot be bound: {what}"))
+        .detail("INVALID_BINDING")
+        .hint(format!(
+            "Use the columns of {}, constants, and immutable functions of the server and of graph_kernel; then run \
+             graph_kernel.bind_tables.",
+            table.qualified_name()
+        ))
+}
+
+/// Why an expression is not taken.
+struct Refusal {
+    code: PgSqlErrorCode,
+    what: String,
+}
+
+impl Refusal {
+    fn not_supported(what: impl Into<String>) -> Self {
+        Refusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
+    }
+
+    fn invalid(what: String) -> Self {
+        Refusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
+    }
+}
+
+fn parse(table: &Table, text: &str, path: &CStr) -> Result<Expression, Refusal> {
+    // SAFETY: the table is locked, hence its relation can be opened, and it stays open while the expression is
+    // analysed. After an error the (sub)transaction's abort closes it and resets the settings. What is analysed lives
+    // in the current memory context.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        set_search_path(path);
+        let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
+        let analysed = analyse(relation, text);
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        set_search_path(KEPT_PATH);
+        let expression = analysed.and_then(|node| Ok(written_out(table, node, check(node)?)));
+        pg_sys::AtEOXact_GUC(true, level);
+        expression
+    }
+}
+
+/// Sets it until the current nest level of settings ends.
+fn set_search_path(path: &CStr) {
+    // SAFETY: a setting of the server that anybody may set, as a function's SET clause does.
+    unsafe {
+        pg_sys::set_config_option(
+            c"search_path".as_ptr(),
+            path.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// The expression tree of a text over a relation's columns.
+///
+/// # Safety
+/// The relation is open and locked.
+unsafe fn analyse(relation: pg_sys::Relation, text: &str) -> Result<*mut pg_sys::Node, Refusal> {
+    // SAFETY: as the caller vouches for. The parse state refers to the relation and is freed here.
+    unsafe {
+        let state = pg_sys::make_parsestate(null_mut());
+        let columns = pg_sys::addRangeTableEntryForRelation(
+            state,
+            relation,
+            pg_sys::AccessShareLock as c_int,
+            null_mut(),
+            false,
+            true,
+        );
+        pg_sys::addNSItemToQuery(state, columns, false, true, true);
+        let analysed = parsed(text).map(|parsed| {
+            let kind = pg_sys::ParseExprKind::EXPR_KIND_INDEX_EXPRESSION;
+            let node = pg_sys::transformExpr(state, parsed, kind);
+            pg_sys::assign_expr_collations(state, node);
+            node
+        });
+        pg_sys::free_parsestate(state);
+        match analysed? {
+            // A constant in quotes alone.
+            node if pg_sys::exprType(node) == pg_sys::UNKNOWNOID => {
+                analyse(relation, &format!("({text}\n)::pg_catalog.text"))
+            }
+            node => Ok(node),
+        }
+    }
+}
+
+/// The one expression that a text consists of, not yet analysed.
+fn parsed(text: &str) -> Result<*mut pg_sys::Node, Refusal> {
+    let single = || Refusal::not_supported("it must be one scalar expression");
+    let source = CString::new(format!("SELECT {text}")).map_err(|_| single())?;
+    // SAFETY: the parser returns a list of RawStmt; what it points to is a SelectStmt, and an entry of its target
+    // list a ResTarget, where the tag says so.
+    unsafe {
+        let statements = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::raw_parser(
+            source.as_ptr(),
+            pg_sys::RawParseMode::RAW_PARSE_DEFAULT,
+        ));
+        let first = statements.get_ptr(0).filter(|_| statements.len() == 1).ok_or_else(single)?;
+        let select = (*first).stmt.cast::<pg_sys::SelectStmt>();
+        if (*select).type_ != pg_sys::NodeTag::T_SelectStmt {
+            return Err(single());
+        }
+        let select = &*select;
+        let lists = [
+            select.distinctClause,
+            select.fromClause,
+            select.groupClause,
+            select.windowClause,
+            select.valuesLists,
+            select.sortClause,
+            select.lockingClause,
+        ];
+        let nodes = [
+            select.intoClause.cast(),
+            select.whereClause,
+            select.havingClause,
+            select.limitOffset,
+            select.limitCount,
+            select.withClause.cast(),
+        ];
+        let targets = PgList::<pg_sys::ResTarget>::from_pg(select.targetList);
+        let alone = lists.iter().all(|list| list.is_null())
+            && nodes.iter().all(|node: &*mut pg_sys::Node| node.is_null())
+            && select.op == pg_sys::SetOperation::SETOP_NONE
+            && targets.len() == 1;
+        let target = targets.get_ptr(0).filter(|_| alone).ok_or_else(single)?;
+        if !(*target).name.is_null() || !(*target).indirection.is_null() {
+            return Err(single());
+        }
+        Ok((*target).val)
+    }
+}
+
+/// The texts of an expression that mentions these columns.
+///
+/// # Safety
+/// `node` is an analysed expression over the table's columns.
+unsafe fn written_out(
+    table: &Table,
+    node: *mut pg_sys::Node,
+    columns: BTreeSet<i16>,
+) -> Expression {
+    // SAFETY: as the caller vouches for; deparsing returns NUL-terminated strings.
+    unsafe {
+        let text = |alias: &CStr, qualified, implicit_casts| {
+            let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);
+            string(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
+        };
+        let bare = text(ALIASES[0], false, false);
+        let is_call = (*node).type_ == pg_sys::NodeTag::T_FuncExpr
+            && (*node.cast::<pg_sys::FuncExpr>()).funcformat
+                == pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+        Expression {
+            text: text(ALIASES[0], false, true),
+            qualified: ALIASES
+                .map(|alias| (alias.to_str().expect("ASCII"), text(alias, true, true))),
+            index_key: if is_call { bare } else { format!("({bare})") },
+            base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
+            columns,
+        }
+    }
+}
+
+/// What a walk through an expression has found.
+struct Walk {
+    extension: pg_sys::Oid,
+    columns: BTreeSet<i16>,
+    refusal: Option<Refusal>,
+}
+
+/// Refuses whatever is not the server's own or this extension's. Returns the columns that are mentioned.
+///
+/// # Safety
+/// `node` is an analysed expression.
+unsafe fn check(node: *mut pg_sys::Node) -> Result<BTreeSet<i16>, Refusal> {
+    // SAFETY: looks the extension up by name; the walk gets the context that it expects.
+    let walk = unsafe {
+        let mut found = Walk {
+            extension: pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true),
+            columns: BTreeSet::new(),
+            refusal: None,
+        };
+        walk(node, (&raw mut found).cast());
+        found
+    };
+    walk.refusal.map_or(Ok(walk.columns), Err)
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: `context` is the Walk that `check` has begun with; `node` is part of an analysed expression.
+    unsafe {
+        let found = &mut *context.cast::<Walk>();
+        found.refusal = refusal_of(node, found);
+        if found.refusal.is_some()
+            || pg_sys::check_functions_in_node(node, Some(check_function), context)
+        {
+            return true;
+        }
+        expression_tree_walker(node, walk, context)
+    }
+}
+
+/// Why this node is refused, without looking at its functions and below it.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusal> {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: each cast follows the check of the node's tag.
+    unsafe {
+        match (*node).type_ {
+            Tag::T_List | Tag::T_CaseWhen => return None,
+            Tag::T_Var => {
+                let column = &*node.cast::<pg_sys::Var>();
+                if column.varattno <= 0 || column.varlevelsup != 0 {
+                    return Some(Refusal::not_supported(
+                        "it mentions a system column or the whole row",
+                    ));
+                }
+                found.columns.insert(column.varattno);
+                let base_type = pg_sys::getBaseType(column.vartype);
+                return (!relation::is_enum(base_type))
+                    .then(|| found.foreign_type(base_type))
+                    .flatten();
+            }
+            Tag::T_FuncExpr if (*node.cast::<pg_sys::FuncExpr>()).funcretset => {
+                return Some(Refusal::not_supported("it calls a function that returns a set"));
+            }
+            // The last two are OpExpr by another name; ScalarArrayOpExpr begins like it.
+            Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
+                let operator = (*node.cast::<pg_sys::OpExpr>()).opno;
+                if !found.is_own(pg_sys::OperatorRelationId, operator) {
+                    let name = string(pg_sys::format_operator(operator));
+                    let what = format!("it uses operator {name}, which is not the server's own");
+                    return Some(Refusal::invalid(what));
+                }
+            }
+            Tag::T_SubscriptingRef => {
+                let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
+                if let Some(refusal) = found.foreign_type(container) {
+                    return Some(refusal);
+                }
+            }
+            Tag::T_FuncExpr
+            | Tag::T_Const
+            | Tag::T_BoolExpr
+            | Tag::T_RelabelType
+            | Tag::T_CoerceViaIO
+            | Tag::T_ArrayCoerceExpr
+            | Tag::T_CaseExpr
+            | Tag::T_CaseTestExpr
+            | Tag::T_ArrayExpr
+            | Tag::T_CoalesceExpr
+            | Tag::T_MinMaxExpr
+            | Tag::T_NullTest
+            | Tag::T_BooleanTest
+            | Tag::T_CollateExpr => {}
+            _ => return Some(Refusal::not_supported("it has a part that a mapping must not have")),
+        }
+        let foreign = [pg_sys::exprCollation(node), pg_sys::exprInputCollation(node)]
+            .into_iter()
+            .find(|collation| !found.is_own(pg_sys::CollationRelationId, *collation));
+        match foreign {
+            Some(_) => Some(Refusal::invalid(
+                "it uses a collation that is not the server's own".to_owned(),
+            )),
+            None => found.foreign_type(pg_sys::exprType(node)),
+        }
+    }
+}
+
+impl Walk {
+    fn is_own(&self, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
+        object.to_u32() < FIRST_NORMAL_OID || {
+            // SAFETY: a look-up in pg_depend.
+            let holder = unsafe { pg_sys::getExtensionOfObject(class, object) };
+            holder != pg_sys::InvalidOid && holder == self.extension
+        }
+    }
+
+    fn foreign_type(&self, type_oid: pg_sys::Oid) -> Option<Refusal> {
+        (!self.is_own(pg_sys::TypeRelationId, type_oid)).then(|| {
+            let name = relation::type_name(type_oid);
+            Refusal::invalid(format!("it uses type {name}, which is not the server's own"))
+        })
+    }
+}
+
+/// Called for each function that a node calls, those of operators and casts among them; true ends the walk.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    // SAFETY: as in `walk`; the other calls are look-ups of a function that an analysed expression calls.
+    unsafe {
+        let found = &mut *context.cast::<Walk>();
+        let name = || relation::function_name(function);
+        if !found.is_own(pg_sys::ProcedureRelationId, function) {
+            let what = format!("it calls function {}, which is not the server's own", name());
+            found.refusal = Some(Refusal::invalid(what));
+        } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
+            let what = format!("it calls function {}, which is not immutable", name());
+            found.refusal = Some(Refusal::invalid(what));
+        }
+        found.refusal.is_some()
+    }
+}
+
+fn string(text: *const c_char) -> String {
+    // SAFETY: every caller hands a NUL-terminated string of the server.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
