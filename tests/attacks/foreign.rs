@@ -72,7 +72,7 @@ const CALLS: [&str; 5] = [
     "SELECT slice -> 'edges' FROM graph_slices(ARRAY[turn(5), turn(6)]) WHERE error IS NULL",
     "SELECT graph_snapshot()",
     "SELECT * FROM graph_slice_edges(turn(5))",
-    "SELECT graph_kernel.turns_in_cycles()",
+    "SELECT graph_kernel.turns_in_cycles('default')",
 ];
 
 #[test]

@@ -96,7 +96,7 @@ const CALLS: [&str; 8] = [
     "graph_snapshot()",
     "recorder_chunks()",
     "recorder_chunks_since(0, 3)",
-    "graph_kernel.describe_graph()",
+    "graph_kernel.describe_graph('default')",
 ];
 
 fn calls_before_and_after() -> Vec<String> {

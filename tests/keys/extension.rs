@@ -83,7 +83,7 @@ const TOO_MUCH: &str = "
              unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
-          AND NOT (c.relname IN ('binding', 'recorder_binding', 'trace_binding', 'policies',
+          AND NOT (c.relname IN ('binding', 'bindings', 'recorder_binding', 'trace_binding', 'policies',
                                   'known_policies') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
@@ -94,7 +94,7 @@ const TOO_MUCH: &str = "
                             'unbind_recorder_table', 'describe_recorder_table',
                             'bind_traces', 'announce_change', 'register_policy', 'rotate_key_internal',
                             'revoke_key_internal', 'bind_tables_internal', 'bind_recorder_table_internal',
-                            'bind_traces_internal')
+                            'bind_traces_internal', 'unbind_tables_internal')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

@@ -133,12 +133,12 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.bind_recorder_table_internal('recorder_events', NULL)"),
     ),
     (
-        "graph_kernel.bind_tables(regclass,regclass,jsonb)",
+        "graph_kernel.bind_tables(regclass,regclass,jsonb,text)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
     ),
     (
-        "graph_kernel.bind_tables_internal(regclass,regclass,jsonb)",
-        Some("SELECT graph_kernel.bind_tables_internal('memory_turns', 'memory_turn_edges', NULL)"),
+        "graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,text)",
+        Some("SELECT graph_kernel.bind_tables_internal('memory_turns', 'memory_turn_edges', NULL, 'default', 'x')"),
     ),
     (
         "graph_kernel.bind_traces(regclass)",
@@ -148,22 +148,26 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.bind_traces_internal(regclass)",
         Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces')"),
     ),
-    ("graph_kernel.check_graph()", Some("SELECT * FROM graph_kernel.check_graph()")),
+    ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
     (
-        "graph_kernel.check_promotion(json,uuid[])",
-        Some("SELECT * FROM graph_kernel.check_promotion('{}', '{}')"),
+        "graph_kernel.check_promotion(json,uuid[],text)",
+        Some("SELECT * FROM graph_kernel.check_promotion('{}', '{}', 'default')"),
     ),
     (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
+    ("graph_kernel.chosen_graph()", Some("SELECT graph_kernel.chosen_graph()")),
     ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
     ("graph_kernel.content_hash_trigger()", None),
     (
-        "graph_kernel.content_page(oid,uuid,integer)",
-        Some("SELECT graph_kernel.content_page('memory_turns'::regclass, NULL, 10)"),
+        "graph_kernel.content_page(text,oid,uuid,integer)",
+        Some("SELECT graph_kernel.content_page('default', 'memory_turns'::regclass, NULL, 10)"),
     ),
-    ("graph_kernel.count_found(text)", Some("SELECT graph_kernel.count_found('turns')")),
+    (
+        "graph_kernel.count_found(text,text)",
+        Some("SELECT graph_kernel.count_found('default', 'turns')"),
+    ),
     (
         "graph_kernel.create_recorder_tables(name)",
         Some("SELECT graph_kernel.create_recorder_tables('open')"),
@@ -173,23 +177,35 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.create_trace_table(name)",
         Some("SELECT graph_kernel.create_trace_table('open')"),
     ),
-    ("graph_kernel.describe_graph()", Some("SELECT graph_kernel.describe_graph()")),
+    ("graph_kernel.describe_graph(text)", Some("SELECT graph_kernel.describe_graph('default')")),
     (
         "graph_kernel.describe_recorder_table(oid,jsonb)",
         Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL)"),
     ),
     (
-        "graph_kernel.describe_tables(oid,oid,jsonb)",
+        "graph_kernel.describe_tables(oid,oid,jsonb,text)",
         Some(
             "SELECT graph_kernel.describe_tables('memory_turns'::regclass::oid,
-                                                 'memory_turn_edges'::regclass::oid, NULL)",
+                                                 'memory_turn_edges'::regclass::oid, NULL, 'public')",
         ),
     ),
     ("graph_kernel.epoch_times()", Some("SELECT * FROM graph_kernel.epoch_times()")),
+    (
+        "graph_kernel.evaluate(text,text)",
+        Some("SELECT graph_kernel.evaluate('default', 'turns.id')"),
+    ),
+    (
+        "graph_kernel.evaluate_row(text,text,oid,text)",
+        Some("SELECT graph_kernel.evaluate_row('default', 'turns.id', 0, '(0,1)')"),
+    ),
     ("graph_kernel.guard_table()", None),
     (
         "graph_kernel.has_index(regclass,text,boolean)",
         Some("SELECT graph_kernel.has_index('memory_turns', 'id', true)"),
+    ),
+    (
+        "graph_kernel.index_command(regclass,boolean,text[],text[])",
+        Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}')"),
     ),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
@@ -201,6 +217,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.raise_api_error(text,text)", None),
     ("graph_kernel.raise_policy_error(text,text)", None),
     ("graph_kernel.raise_search_error(text,text,text,text)", None),
+    (
+        "graph_kernel.raising_row(text,text,regclass)",
+        Some("SELECT graph_kernel.raising_row('default', 'turns.id', 'memory_turns')"),
+    ),
     (
         "graph_kernel.recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
         Some(
@@ -216,12 +236,12 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.registry_fingerprint('{}')"),
     ),
     (
-        "graph_kernel.rehash_free_turns(oid,uuid[])",
-        Some("SELECT graph_kernel.rehash_free_turns('memory_turns'::regclass, '{}')"),
+        "graph_kernel.rehash_free_turns(text,oid,uuid[])",
+        Some("SELECT graph_kernel.rehash_free_turns('default', 'memory_turns'::regclass, '{}')"),
     ),
     (
-        "graph_kernel.rehash_turn(oid,uuid)",
-        Some("SELECT graph_kernel.rehash_turn('memory_turns'::regclass, gen_random_uuid())"),
+        "graph_kernel.rehash_turn(text,oid,uuid)",
+        Some("SELECT graph_kernel.rehash_turn('default', 'memory_turns'::regclass, gen_random_uuid())"),
     ),
     ("graph_kernel.requested_anchors(json)", Some("SELECT graph_kernel.requested_anchors('[]')")),
     (
@@ -258,12 +278,12 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
                  '{00000000-0000-4000-8000-000000000001}', 'default')",
         ),
     ),
-    ("graph_kernel.turns_in_cycles()", Some("SELECT graph_kernel.turns_in_cycles()")),
+    ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
-    ("graph_kernel.unbind_tables()", Some("SELECT graph_kernel.unbind_tables()")),
+    ("graph_kernel.unbind_tables(text)", Some("SELECT graph_kernel.unbind_tables()")),
     (
-        "graph_kernel.unique_index_command(regclass,text)",
-        Some("SELECT graph_kernel.unique_index_command('memory_turns', 'id')"),
+        "graph_kernel.unbind_tables_internal(text)",
+        Some("SELECT graph_kernel.unbind_tables_internal('default')"),
     ),
     (
         "graph_kernel.verify_chunks(regclass,chunking_policy,boolean)",
@@ -425,7 +445,8 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
     };
     let (insert, update) = match relation {
         "graph_kernel.binding" => (
-            "(turns, edges) VALUES ('memory_turns', 'memory_turn_edges') ON CONFLICT DO NOTHING",
+            "(name, is_current, turns, edges, resolved, bound_by)
+             VALUES ('other', true, 'memory_turns', 'memory_turn_edges', '{}', 'x') ON CONFLICT DO NOTHING",
             "graph = gen_random_uuid()",
         ),
         "graph_kernel.recorder_binding" => {
@@ -438,7 +459,7 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
         ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.keys" | "graph_kernel.known_policies" | "graph_policies" => {
+        "graph_kernel.bindings" | "graph_kernel.keys" | "graph_kernel.known_policies" | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

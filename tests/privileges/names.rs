@@ -34,7 +34,7 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "parsed at creation; holds the extension before it calls",
     ),
     (
-        "graph_kernel.bind_tables(regclass,regclass,jsonb)",
+        "graph_kernel.bind_tables(regclass,regclass,jsonb,text)",
         "parsed at creation; holds the extension before it calls",
     ),
     (
@@ -55,7 +55,7 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     ("graph_kernel.revoke_key(text)", "parsed at creation; holds the extension before it calls"),
     ("graph_kernel.rotate_key(boolean)", "parsed at creation; holds the extension before it calls"),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),
-    ("graph_kernel.unbind_tables()", "parsed at creation; writes a private table"),
+    ("graph_kernel.unbind_tables(text)", "parsed at creation; holds the extension before it calls"),
     (
         "graph_require_admissible()",
         "a trigger of the writer's rights: DROP EXTENSION waits for the table it is on; names pg_catalog and the \
@@ -74,13 +74,15 @@ const HELD: &[(&str, &str)] = &[
         "takes a lock in each transaction and looks what it is on",
     ),
     ("graph_kernel.bind_recorder_table_internal(regclass,jsonb)", "bind_recorder_table"),
-    ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb)", "bind_tables"),
+    ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,text)", "bind_tables"),
     ("graph_kernel.bind_traces_internal(regclass)", "bind_traces"),
-    ("graph_kernel.check_graph()", "graph_check"),
+    ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.content_hash_trigger()", "its table's lock"),
     ("graph_kernel.guard_table()", "its table's lock"),
+    ("graph_kernel.raising_row(text,text,regclass)", "graph_check"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
     ("graph_kernel.rotate_key_internal(boolean)", "rotate_key"),
+    ("graph_kernel.unbind_tables_internal(text)", "unbind_tables"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
     ("graph_require_admissible()", "its table's lock"),
 ];
@@ -273,11 +275,13 @@ const OWN_SCHEMA: &str = "
     GRANT ALL ON ALL TABLES IN SCHEMA graph_kernel TO PUBLIC;
     CREATE FUNCTION graph_kernel.list_keys() RETURNS TABLE (kid text, state text) LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
-    CREATE FUNCTION graph_kernel.describe_graph() RETURNS jsonb LANGUAGE plpgsql AS
+    CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
-    CREATE FUNCTION graph_kernel.content_page(oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
+    CREATE FUNCTION graph_kernel.describe_graph(text) RETURNS jsonb LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
+    CREATE FUNCTION graph_kernel.content_page(text, oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
         LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
-    CREATE FUNCTION graph_kernel.rehash_turn(oid, uuid) RETURNS bigint LANGUAGE plpgsql AS
+    CREATE FUNCTION graph_kernel.rehash_turn(text, oid, uuid) RETURNS bigint LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;";
 
 /// Waits until as many sessions as said wait for a lock.

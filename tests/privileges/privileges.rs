@@ -98,9 +98,9 @@ fn the_extensions_owner_hands_administration_on() {
     let administration = [
         "graph_kernel.rotate_key(boolean)",
         "graph_kernel.revoke_key(text)",
-        "graph_kernel.bind_tables(regclass, regclass, jsonb)",
+        "graph_kernel.bind_tables(regclass, regclass, jsonb, text)",
         "graph_kernel.bind_traces(regclass)",
-        "graph_kernel.unbind_tables()",
+        "graph_kernel.unbind_tables(text)",
         "graph_kernel.list_keys()",
         "graph_kernel.epoch_times()",
         "graph_kernel.register_policy(slice_policy, text)",
@@ -125,10 +125,11 @@ fn the_extensions_owner_hands_administration_on() {
     for function in [
         "add_epoch()",
         "announce_change()",
-        "bind_tables_internal(regclass, regclass, jsonb)",
-        "describe_tables(oid, oid, jsonb)",
+        "bind_tables_internal(regclass, regclass, jsonb, text, text)",
+        "describe_tables(oid, oid, jsonb, text)",
         "guard_table()",
         "rotate_key_internal(boolean)",
+        "unbind_tables_internal(text)",
     ] {
         let grant = format!("GRANT EXECUTE ON FUNCTION graph_kernel.{function} TO plain");
         assert!(owner.batch_execute(&setup.named(&grant)).is_err(), "{function}");

@@ -47,8 +47,6 @@ fn a_slice_of_another_binding_is_of_another_graph() {
         // Other columns of the same tables are another graph.
         ("other.memory_turns", "other.memory_turn_edges", r#"'{"turns":{"session_id":"more"}}'"#),
         ("other.memory_turns", "public.memory_turn_edges", "NULL"),
-        // And what was bound before does not come back.
-        ("other.memory_turns", "other.memory_turn_edges", "NULL"),
     ] {
         let graph = bind(&mut client, turns, edges, columns);
         let export = slice(&mut client);
@@ -62,9 +60,63 @@ fn a_slice_of_another_binding_is_of_another_graph() {
         exports.push(export);
     }
     client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
+    let mut reasons = || exports.iter().map(|e| reason(&mut client, e)).collect::<Vec<_>>();
+    let other = ["other_graph"; 4];
+    assert_eq!(reasons(), [&["ok"], &other[..]].concat());
+
+    // What was bound before comes back with its name.
+    let mut client = database.connect();
+    let graph = bind(&mut client, "other.memory_turns", "other.memory_turn_edges", "NULL");
+    assert_eq!(graph, attested(&exports[2], "graph"));
     let reasons: Vec<String> = exports.iter().map(|e| reason(&mut client, e)).collect();
-    assert_eq!(reasons[0], "ok");
-    assert!(reasons[1..].iter().all(|reason| reason == "other_graph"), "{reasons:?}");
+    assert_eq!(reasons, ["other_graph", "other_graph", "ok", "other_graph", "other_graph"]);
+}
+
+#[test]
+fn graphs_of_several_names_are_several_graphs() {
+    let database = database("names");
+    let mut client = database.connect();
+    client.batch_execute(TABLES).unwrap();
+    let bind = |client: &mut Client, name: &str, schema: &str| {
+        let bind = format!(
+            "SELECT graph_kernel.bind_tables('{schema}.memory_turns', '{schema}.memory_turn_edges', NULL, '{name}')::text"
+        );
+        text(client, &bind)
+    };
+    let one = bind(&mut client, "one", "public");
+    // The same tables under another name are another graph.
+    let graphs = [
+        ("one", one.clone()),
+        ("two", bind(&mut client, "two", "public")),
+        ("three", bind(&mut client, "three", "other")),
+    ];
+    let default = slice(&mut client);
+    let exports: Vec<String> = graphs
+        .iter()
+        .map(|(name, graph)| {
+            client.batch_execute(&format!("SET graph_kernel.graph = '{name}'")).unwrap();
+            let export = slice(&mut client);
+            assert_eq!(attested(&export, "graph"), *graph);
+            export
+        })
+        .chain([default])
+        .collect();
+    for (number, name) in ["one", "two", "three", "default"].into_iter().enumerate() {
+        client.batch_execute(&format!("SET graph_kernel.graph = '{name}'")).unwrap();
+        for (of, export) in exports.iter().enumerate() {
+            let expected = if of == number { "ok" } else { "other_graph" };
+            assert_eq!(reason(&mut client, export), expected, "{of} as {name}");
+        }
+    }
+    client.batch_execute("SET graph_kernel.graph = 'four'").unwrap();
+    for call in ["graph_slice(turn(3))", "graph_verify('{}')", "graph_snapshot()"] {
+        assert_eq!(refusal(&mut client, &format!("SELECT {call}")), "42704", "{call}");
+    }
+    client
+        .batch_execute("RESET graph_kernel.graph; SELECT graph_kernel.unbind_tables('one')")
+        .unwrap();
+    assert_eq!(refusal(&mut client, "SELECT graph_kernel.unbind_tables('one')"), "42704");
+    assert_eq!(bind(&mut client, "one", "public"), one);
 }
 
 #[test]
@@ -142,8 +194,8 @@ fn an_owner_cannot_give_a_binding_a_name_of_his_choice() {
     let chosen = "7f0c1bd8-6b0a-4a5f-8a52-111111111111";
     owner
         .batch_execute(&format!(
-            "INSERT INTO graph_kernel.binding (graph, turns, edges)
-             VALUES ('{chosen}', 'memory_turns', 'memory_turn_edges')"
+            "INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, resolved, bound_by)
+             VALUES ('{chosen}', 'default', true, 'memory_turns', 'memory_turn_edges', '{{}}', 'somebody')"
         ))
         .unwrap();
     let export = slice(&mut owner);
