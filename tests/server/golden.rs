@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::database::{Database, load_graph};
 use common::export::{read_export, slice_text, without_claims};
+use common::shape::{Ids, Shape};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
@@ -90,8 +91,16 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
     let database = Database::with_loose_tables(&format!("golden_{name}"));
     let mut client = database.connect();
     load_graph(&mut client, folder);
-    for slice in slices {
-        assert_eq!(slice.retaken(&mut client), slice);
+    for slice in &slices {
+        assert_eq!(slice.retaken(&mut client), *slice);
+    }
+    // The same graph in an application's tables.
+    for ids in [Ids::Uuid, Ids::Text] {
+        let shape = Shape { ids, parents: true, expressions: ids == Ids::Text, partitions: false };
+        shape.bind(&mut client);
+        for slice in &slices {
+            assert_eq!(slice.retaken(&mut client), *slice, "{shape:?}");
+        }
     }
 }
 
@@ -178,6 +187,17 @@ struct Expected {
 }
 
 impl Case {
+    fn taken(&self, client: &mut Client) -> Expected {
+        let export = read_export(&slice_text(client, self.anchor, &self.policy.to_string()));
+        Expected {
+            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
+            edge_count: export.edges.len(),
+            policy_params_hash: export.policy_params_hash,
+            slice_id: export.slice_id,
+            graph_snapshot_hash: export.graph_snapshot_hash,
+        }
+    }
+
     fn store(&self, client: &mut Client) {
         client
             .execute(
@@ -211,15 +231,10 @@ fn small_graphs_are_sliced_as_the_specification_asks() {
     for case in cases {
         client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
         case.store(&mut client);
-        let text = slice_text(&mut client, case.anchor, &case.policy.to_string());
-        let export = read_export(&text);
-        let taken = Expected {
-            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
-            edge_count: export.edges.len(),
-            policy_params_hash: export.policy_params_hash,
-            slice_id: export.slice_id,
-            graph_snapshot_hash: export.graph_snapshot_hash,
-        };
-        assert_eq!(taken, case.spec_tiebreak, "case {}", case.case);
+        client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
+        assert_eq!(case.taken(&mut client), case.spec_tiebreak, "case {}", case.case);
+        let shape = Shape::numbered(case.case);
+        shape.bind(&mut client);
+        assert_eq!(case.taken(&mut client), case.spec_tiebreak, "case {} {shape:?}", case.case);
     }
 }

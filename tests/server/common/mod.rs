@@ -4,6 +4,7 @@
 pub mod database;
 pub mod export;
 pub mod process;
+pub mod shape;
 
 use std::io::Write;
 
