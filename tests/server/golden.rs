@@ -98,6 +98,7 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
     for ids in [Ids::Uuid, Ids::Text] {
         let shape = Shape { ids, parents: true, expressions: ids == Ids::Text, partitions: false };
         shape.bind(&mut client);
+        client.batch_execute("ANALYZE").unwrap();
         for slice in &slices {
             assert_eq!(slice.retaken(&mut client), *slice, "{shape:?}");
         }

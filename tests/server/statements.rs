@@ -5,6 +5,7 @@ mod common;
 use std::sync::mpsc::channel;
 
 use common::database::Database;
+use common::shape::{Ids, Shape};
 use common::tell;
 use postgres::error::{DbError, SqlState};
 
@@ -92,13 +93,33 @@ fn a_slice_probes_indexes_though_the_average_turn_has_very_many_children() {
     // Turn 1 has nearly all children, and so has the average of those that have any.
     let hub = graph("statements_hub", "ARRAY[CASE WHEN n % 50 = 0 THEN n - 50 ELSE 1 END]");
     let Some(slices) = slices(&hub) else { return };
-    assert!(turns(&slices) > 49 * 20);
+    let expected = turns(&slices);
+    assert!(expected > 49 * 20);
+    check_probes(&slices, "memory_turn", "");
+    // In the tables of an application as well, where ids are expressions, without and with statistics.
+    for ids in [Ids::Uuid, Ids::Text, Ids::Parts] {
+        let shape = Shape { ids, parents: true, expressions: false, partitions: false };
+        shape.bind(&mut hub.connect());
+        for analyze in ["", "ANALYZE app.messages, app.left_over"] {
+            hub.connect().batch_execute(analyze).unwrap();
+            let Some(slices) = self::slices(&hub) else { return };
+            assert_eq!(turns(&slices), expected, "{shape:?}");
+            let function = if ids == Ids::Uuid { "" } else { "public.graph_turn_id" };
+            check_probes(&slices, "app", function);
+        }
+    }
+}
+
+/// Every plan over a table finds its rows by an index, on this function of a column where one is named.
+fn check_probes(slices: &[Sliced], table: &str, function: &str) {
+    let condition = format!("Index Cond: {function}");
     let plans = slices.iter().flat_map(|(_, plans)| plans);
-    let plans: Vec<&String> = plans.filter(|plan| plan.contains("memory_turn")).collect();
+    let plans: Vec<&String> = plans.filter(|plan| plan.contains(table)).collect();
     assert!(plans.len() >= 2 * 49, "{}", plans.len());
     for plan in plans {
-        let probes = ["Index Scan", "Index Only Scan"].iter().any(|scan| plan.contains(scan));
+        let scans = plan.matches("Index Scan").count() + plan.matches("Index Only Scan").count();
         let others = ["Seq Scan", "Bitmap", "Memoize"].iter().any(|node| plan.contains(node));
-        assert!(probes && !others, "{plan}");
+        let conditions = plan.replace('(', "").matches(&condition).count();
+        assert!(scans > 0 && scans == conditions && !others, "{plan}");
     }
 }
