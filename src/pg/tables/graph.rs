@@ -313,7 +313,7 @@ impl Graph {
             )
             .detail("GRAPH_NOT_FOUND")
             .hint(
-                "SELECT name FROM graph_kernel.bindings WHERE is_current; then                  SET graph_kernel.graph = '…'.",
+                "SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.",
             ));
         }
         Ok(binding)
@@ -377,7 +377,7 @@ impl Graph {
         let edges = edges.transpose()?;
         if edges.is_none() && (parents.is_empty() || columns.contains_key("edges")) {
             return Err(bad_mapping(
-                "there is no edges table",
+                "there is neither an edges table nor parents",
                 &bind_command(
                     "turns",
                     Some("{\"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}"),
@@ -653,10 +653,10 @@ impl Graph {
     fn read_with_ids(&self) -> BTreeSet<&str> {
         let turns = &self.turns;
         let parents = self.parents.iter().map(|parent| &parent.parent);
-        let mut columns = raw_columns_of_expressions(turns, &[&turns.columns["id"]]);
-        columns.extend(
-            parents.flat_map(|parent| turns.raw_columns(parent)).map(|raw| raw.name.as_str()),
-        );
+        let id = &turns.columns["id"];
+        let ids: Vec<&BoundColumn> = [id].into_iter().chain(parents.clone()).collect();
+        let mut columns = raw_columns_of_expressions(turns, &ids);
+        columns.extend(parents.filter_map(BoundColumn::column_name));
         let scored = ["phase", "salience"].map(|name| &turns.columns[name]);
         let raw = |column| turns.raw_columns(column).into_iter();
         if scored
@@ -669,13 +669,26 @@ impl Graph {
     }
 }
 
-/// The columns that those of these that are expressions are computed from.
+/// The columns that those of these that are expressions are computed from, where an index can hold them: a JSON value,
+/// or a text that is no id, may be too long for one, and then its row could not be inserted.
 fn raw_columns_of_expressions<'a>(
     bound: &'a BoundTable,
     columns: &[&'a BoundColumn],
 ) -> BTreeSet<&'a str> {
     let expressions = columns.iter().filter(|column| column.is_expression());
-    expressions.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.name.as_str()).collect()
+    let raw = expressions
+        .flat_map(|column| bound.raw_columns(column).into_iter().map(|raw| (*column, raw)));
+    let raw: Vec<_> = raw.collect();
+    let fits = raw.iter().all(|(column, raw)| {
+        let is_text =
+            matches!(raw.base_type, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);
+        let is_id = column.index_key().is_some_and(|key| key.contains("graph_turn_id("));
+        relation::is_short(raw.base_type) || is_text && is_id
+    });
+    if !fits {
+        return BTreeSet::new();
+    }
+    raw.iter().map(|(_, raw)| raw.name.as_str()).collect()
 }
 
 impl ParentColumn {
