@@ -226,10 +226,25 @@ fn parsed(text: &str) -> Result<*mut pg_sys::Node, Refusal> {
             && select.op == pg_sys::SetOperation::SETOP_NONE
             && targets.len() == 1;
         let target = targets.get_ptr(0).filter(|_| alone).ok_or_else(single)?;
-        if !(*target).name.is_null() || !(*target).indirection.is_null() {
+        if !(*target).name.is_null() || !(*target).indirection.is_null() || is_star((*target).val) {
             return Err(single());
         }
         Ok((*target).val)
+    }
+}
+
+/// Whether a target is `*`, which the server expands before it analyses expressions.
+///
+/// # Safety
+/// `target` is the value of an entry of a target list.
+unsafe fn is_star(target: *mut pg_sys::Node) -> bool {
+    // SAFETY: a ColumnRef is what a node of this tag is; its fields are nodes, at least one.
+    unsafe {
+        (*target).type_ == pg_sys::NodeTag::T_ColumnRef && {
+            let fields =
+                PgList::<pg_sys::Node>::from_pg((*target.cast::<pg_sys::ColumnRef>()).fields);
+            fields.tail().is_some_and(|last| (*last).type_ == pg_sys::NodeTag::T_A_Star)
+        }
     }
 }
 

@@ -1,0 +1,72 @@
+-- Promise: an expression in a mapping consists of columns, constants, and immutable parts of the server and of this
+-- extension. All else is refused when the tables are bound, and whenever they are read.
+CREATE SCHEMA foreign_parts;
+CREATE SCHEMA app;
+CREATE FUNCTION foreign_parts.f(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+CREATE FUNCTION foreign_parts.same(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE OPERATOR foreign_parts.=== (LEFTARG = text, RIGHTARG = text, FUNCTION = foreign_parts.same);
+CREATE DOMAIN foreign_parts.checked AS text CHECK (foreign_parts.same(value, 'x'));
+CREATE TYPE foreign_parts.pair AS (a text);
+CREATE TYPE foreign_parts.label AS ENUM ('a', 'b');
+CREATE TYPE foreign_parts.text_range AS RANGE (subtype = text);
+CREATE TABLE app.messages (
+    id uuid PRIMARY KEY, body text, key text, n integer, j json, at timestamptz, list text[],
+    checked foreign_parts.checked, label foreign_parts.label, pair foreign_parts.pair);
+CREATE TABLE app.links (parent_turn_id uuid, child_turn_id uuid);
+CREATE FUNCTION pg_temp.bind(key text, expression text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    refused record;
+BEGIN
+    SELECT * INTO refused FROM test_error(format('SELECT graph_kernel.bind_tables(%L, %L, %L)', 'app.messages', 'app.links',
+        jsonb_build_object('turns', jsonb_build_object(key, jsonb_build_object('expression', expression)))));
+    IF refused.code <> '00000' THEN
+        RETURN format('%s %s %s', refused.code, refused.detail, regexp_replace(refused.message, '^expression of "\w+" in turns ', ''));
+    END IF;
+    RETURN (SELECT resolved #>> ARRAY['turns', key, 'expression'] FROM graph_kernel.binding WHERE is_current AND name = 'default');
+END $$;
+SET client_min_messages = warning;
+-- What is taken, as it is kept.
+SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
+    'body', 'messages.body', 'app.messages.body', 'body -- comment', '''user''', 'null', 'body || key', 'n::text', 'lower(body)', 'coalesce(body, key)',
+    'greatest(body, key)', 'nullif(body, '''')', 'CASE WHEN body LIKE ''a%'' THEN ''user'' ELSE ''tool'' END', 'CASE key WHEN ''ai'' THEN ''assistant'' END',
+    'j ->> ''a''', 'j #>> ''{}''', 'j::text', 'list[1]', 'checked', 'checked || body', 'label', 'graph_turn_id(body, ''-'', key)::text', 'graph_content_hash(body)'
+]) AS expression;
+SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['at', 'to_timestamp(n)', 'to_timestamp(n / 1000.0)']) AS expression;
+-- What is not the server's own or this extension's.
+SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
+    'foreign_parts.f(body)', 'body OPERATOR(foreign_parts.===) body', 'CASE WHEN body OPERATOR(foreign_parts.===) key THEN key END',
+    'body::foreign_parts.checked', '(pair).a', 'foreign_parts.text_range(body, key)::text', 'CASE WHEN label = ''a'' THEN body END'
+]) AS expression;
+-- What is not immutable.
+SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
+    'concat(body)', 'format(''%s'', body)', 'label::text', 'pair::text', 'messages::text', 'at::text', 'to_char(at, ''YYYY'')', 'list::text',
+    'array_to_string(list, '','')', 'random()::text', 'now()::text', 'graph_policy(''default'')::text', 'current_setting(''x'')', 'current_user'
+]) AS expression;
+SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['body::timestamptz', 'at + interval ''1 day''']) AS expression;
+-- What is not one scalar expression over a row's columns.
+SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
+    '*', 'messages.*', 'messages', 'ctid::text', 'row(body)', '', ' ', 'body, key', 'body AS x', 'body FROM app.links', 'body) FROM app.links --',
+    'body; SELECT 1', 'DISTINCT body', 'body LIMIT 1', 'body UNION SELECT body', 'body INTO x', '(SELECT body)', 'max(body)', 'row_number() OVER ()',
+    'unnest(list)', '$1', 'nope', 'nope(body)'
+]) AS expression;
+-- Of another type than the key has.
+SELECT key, expression, pg_temp.bind(key, expression) FROM (VALUES
+    ('id', 'body'), ('id', 'null'), ('role', 'n'), ('salience', 'n / 5.0'), ('created_at', 'n'), ('trajectory_depth', 'body')) AS v (key, expression);
+-- A column's change is seen: the expression is checked at each resolution.
+SELECT pg_temp.bind('role', 'lower(key)');
+INSERT INTO app.messages (id, key) VALUES (turn(1), 'USER');
+SELECT role FROM graph_slice_turns(turn(1));
+ALTER TABLE app.messages RENAME key TO name;
+SELECT code, message, detail FROM test_error('SELECT graph_slice(turn(1))');
+ALTER TABLE app.messages RENAME name TO key;
+ALTER TABLE app.messages ALTER key TYPE foreign_parts.label USING 'a';
+SELECT code, message, detail FROM test_error('SELECT graph_slice(turn(1))');
+SELECT ok, detail FROM graph_check() WHERE check_name = 'bound_tables';
+-- One that raises on a row: the error says whom to ask, and graph_check names key and row.
+SELECT pg_temp.bind('trajectory_depth', '(10 / n)::bigint');
+SELECT graph_slice(turn(1)) IS NOT NULL AS no_number;
+UPDATE app.messages SET n = 0;
+SELECT code, message, detail, hint FROM test_error('SELECT graph_slice(turn(1))');
+SELECT ok, detail, regexp_replace(hint, '\(\d+,\d+\)', '(page,row)') AS hint FROM graph_check() WHERE check_name = 'raising_expression';
+SELECT graph_kernel.unbind_tables();
+DROP SCHEMA app, foreign_parts CASCADE;
