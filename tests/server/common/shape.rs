@@ -31,8 +31,8 @@ impl Shape {
     pub fn numbered(number: u32) -> Self {
         Shape {
             ids: [Ids::Uuid, Ids::Text, Ids::Parts][(number % 3) as usize],
-            parents: number / 3 % 2 == 0,
-            expressions: number / 6 % 2 == 0,
+            parents: (number / 3).is_multiple_of(2),
+            expressions: (number / 6).is_multiple_of(2),
             partitions: number / 12 % 4 == 3,
         }
     }
