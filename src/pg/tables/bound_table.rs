@@ -269,12 +269,14 @@ impl ColumnRule {
             None if may_lack && mapped.is_none() => Ok(self.absent()),
             None => Err(self.error(
                 rules,
+                place,
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 format!("table {} has no column {wanted}", table.qualified_name()),
             )),
             Some(column) if !self.kind.accepts(column.base_type) => {
                 let error = self.error(
                     rules,
+                    place,
                     PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                     format!(
                         "column {} of table {} has type {}, not {}",
@@ -286,9 +288,8 @@ impl ColumnRule {
                 );
                 Err(match self.kind.conversion(column.base_type, &column.name) {
                     Some(expression) if rules.expressions => {
-                        let mapping = json!({ self.key: { "expression": expression } });
-                        let command =
-                            (rules.command)(Some(&mapping.to_string().replace('\'', "''")));
+                        let mapping = example(place, json!({ "expression": expression }));
+                        let command = (rules.command)(Some(&mapping));
                         error.hint(format!("Bind an expression: {command}"))
                     }
                     _ => error,
@@ -349,13 +350,28 @@ impl ColumnRule {
         .detail("INVALID_BINDING")
     }
 
-    fn error(&self, rules: &TableRules, code: PgSqlErrorCode, message: String) -> SqlError {
-        let mapping = format!("{{\"{}\": \"my_column\"}}", self.key);
+    fn error(
+        &self,
+        rules: &TableRules,
+        place: &str,
+        code: PgSqlErrorCode,
+        message: String,
+    ) -> SqlError {
+        let mapping = example(place, "my_column".into());
         SqlError::new(code, message).detail(rules.word).hint(format!(
             "Run {} with the names your tables use.",
             (rules.command)(Some(&mapping))
         ))
     }
+}
+
+/// A mapping of one key, with this value at its place, as a statement has it.
+fn example(place: &str, value: Value) -> String {
+    let mapping = match place.split_once('[') {
+        Some((list, _)) => json!({ list: [{ "parent": value, "edge_type": "reply" }] }),
+        None => json!({ place: value }),
+    };
+    mapping.to_string().replace('\'', "''").replace("\":", "\": ")
 }
 
 impl Kind {
