@@ -9,6 +9,7 @@ mod setup;
 mod domains;
 mod foreign;
 mod indexes;
+mod mappings;
 mod messages;
 mod moments;
 mod portals;

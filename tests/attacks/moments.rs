@@ -74,6 +74,14 @@ fn prepare(admin: &mut Client, moment: u32, action: &str) {
 }
 
 #[test]
+fn another_graph_or_none_is_chosen() {
+    let actions = ["other", "none"].map(|graph| {
+        format!("SELECT pg_catalog.set_config('graph_kernel.graph', '{graph}', false)")
+    });
+    do_at_all_moments("graph_chosen", &GRAPH_CALLS, &actions);
+}
+
+#[test]
 fn a_bigint_in_the_place_of_a_turns_column() {
     let columns = ["id", "session_id", "role", "trajectory_phase", "content_text", "content_hash"];
     let actions = columns.map(|column| take_place("turns", column, "number"));

@@ -31,22 +31,30 @@ const SETUP: &str = "
 const TABLES: [(&str, &str); 4] = [
     ("root_keys", "(epoch integer, root bytea, created_at timestamptz)"),
     ("revoked_keys", "(kid text, revoked_at timestamptz)"),
-    ("binding", "(single boolean, graph uuid, turns regclass, edges regclass, columns jsonb)"),
+    (
+        "binding",
+        "(graph uuid, name text, is_current boolean, turns regclass, edges regclass, columns jsonb, resolved jsonb, bound_by text, bound_at timestamptz)",
+    ),
     ("recorder_binding", "(single boolean, events regclass, columns jsonb)"),
 ];
 
 /// Some of them in another shape, with a row.
-const SHAPES: [&str; 11] = [
+const SHAPES: [&str; 12] = [
     "root_keys AS SELECT 1 AS epoch, 8::bigint AS root, now() AS created_at",
     "root_keys AS SELECT 8::bigint AS epoch, 8::bigint AS root, 8::bigint AS created_at",
     "root_keys AS SELECT 1 AS epoch",
     "root_keys AS SELECT 'x'::text AS epoch, '\\x00'::bytea AS root, now() AS created_at",
     "root_keys AS SELECT 1 AS epoch, ROW(1, 2) AS root, now() AS created_at",
     "revoked_keys AS SELECT 8::bigint AS kid",
-    "binding AS SELECT true AS single, 8::bigint AS graph, 8::bigint AS turns, 8::bigint AS edges, 8::bigint AS columns",
-    "binding AS SELECT true AS single, gen_random_uuid() AS graph, 'own.memory_turns'::regclass AS turns,
-         'own.memory_turn_edges'::regclass AS edges, 8::bigint AS columns",
-    "binding AS SELECT true AS single",
+    "binding AS SELECT 8::bigint AS graph, 'default' AS name, true AS is_current, 8::bigint AS turns,
+         8::bigint AS edges, 8::bigint AS columns, 8::bigint AS resolved, 'x' AS bound_by, now() AS bound_at",
+    "binding AS SELECT gen_random_uuid() AS graph, 'default'::text AS name, true AS is_current,
+         'own.memory_turns'::regclass AS turns, 'own.memory_turn_edges'::regclass AS edges,
+         NULL::jsonb AS columns, 8::bigint AS resolved, 'x'::text AS bound_by, now() AS bound_at",
+    "binding AS SELECT 'default'::text AS name, true AS is_current",
+    "binding AS SELECT gen_random_uuid() AS graph, 8::bigint AS name, 8::bigint AS is_current,
+         'own.memory_turns'::regclass AS turns, 'own.memory_turn_edges'::regclass AS edges,
+         NULL::jsonb AS columns, '{\"turns\": {\"id\": {\"expression\": \"*\"}}}'::jsonb AS resolved",
     "recorder_binding AS SELECT true AS single, 8::bigint AS events, 8::bigint AS columns",
     "recorder_binding AS SELECT true AS single, 'own.recorder_events'::regclass AS events, 8::bigint AS columns",
 ];

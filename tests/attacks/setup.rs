@@ -19,8 +19,8 @@ pub const OWNER: &str = "attack_owner";
 pub const READER: &str = "attack_reader";
 
 /// Ten turns in a row and forty events. Each table is one partition, on which a lock stops whoever reads it, and
-/// has columns of other types to take the place of those that are read.
-const TABLES: &str = "
+/// has columns of other types to take the place of those that are read. A second graph, named other, knows no sessions.
+const TABLES: &str = r#"
     CREATE FUNCTION turn(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
         $$ SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
     CREATE SCHEMA b2;
@@ -59,7 +59,8 @@ const TABLES: &str = "
            'ft.recorder.event.v1'
     FROM generate_series(1, 40) AS n;
     SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges'),
-           graph_kernel.bind_recorder_table('b2.events');";
+           graph_kernel.bind_tables('b2.turns', 'b2.edges', '{"turns": {"session_id": null}}', 'other'),
+           graph_kernel.bind_recorder_table('b2.events');"#;
 
 /// The reader may set another role.
 const MEMBER: &str = "SET client_min_messages = warning; GRANT attack_other TO attack_reader;";

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 
 logs="$root/target/test-logs"
-passed=0 failed=0 skipped=()
+passed=0 failed=0 skipped=() failures=()
 
 skip() {
   skipped+=("skipped: $1: $2")
@@ -45,7 +45,13 @@ step() {
   if ((bad != 0)); then
     tail -n 150 "$log"
     note "the whole log: $log"
+    failures+=("failed: $name" "$(failures_of "$log")")
   fi
+}
+
+# What a log says of its failures: cargo's tests with what they panicked with, pg_regress's, and errors.
+failures_of() {
+  grep -E -A 2 "^test .* FAILED|panicked at|^not ok|\.\.\. FAILED|^error" "$1" | cut -c 1-300 | head -n 40 | sed 's/^/  /'
 }
 
 count_status() { if (($2 == 0)); then note '1 0'; else note '0 1'; fi; }
@@ -230,6 +236,7 @@ if [[ $first ]] && ((failed == 0)); then
 fi
 
 note ''
+if ((${#failures[@]} > 0)); then printf '%s\n' "${failures[@]}"; fi
 if ((${#skipped[@]} > 0)); then printf '%s\n' "${skipped[@]}"; fi
 note "$passed passed, $failed failed"
 ((failed == 0))

@@ -97,16 +97,20 @@ fn assert_ends_at_once(
     let mut client = database.connect();
     let pid = backend_pid(&mut client);
     let ordinary = first_field(&mut client, ORDINARY);
-    // The first run also plans and warms.
-    timed_out_after(&mut client, statement, LATEST);
-    let start = Instant::now();
-    timed_out_after(&mut client, statement, LATEST);
-    let latest = start.elapsed().min(LATEST);
+    // The first run also plans and warms; of the others the fastest counts, as a run that takes less
+    // time than the one that was measured is not interrupted.
+    let shortest = (0..6)
+        .map(|_| {
+            let start = Instant::now();
+            timed_out_after(&mut client, statement, LATEST);
+            start.elapsed()
+        })
+        .min();
+    let latest = shortest.unwrap().min(LATEST);
     let mut times: Vec<Duration> = (1..=TRIES)
         .filter_map(|attempt| interrupt(&mut client, statement, latest * attempt / (TRIES + 5)))
         .collect();
     times.sort();
-    // Some runs may be faster than the one that was measured.
     assert!(times.len() >= 10, "{what}: {} runs interrupted", times.len());
     let median = times[times.len() / 2];
     let p99 = times[times.len() * 99 / 100];
@@ -280,7 +284,7 @@ fn ending_a_backend_in_a_slice_ends_no_other() {
         let pid = backend_pid(&mut client);
         let slicing = thread::spawn(move || client.batch_execute(statement));
         thread::sleep(Duration::from_millis(50));
-        witness.execute("SELECT pg_terminate_backend($1, 1000)", &[&pid]).unwrap();
+        witness.execute("SELECT pg_terminate_backend($1, 10000)", &[&pid]).unwrap();
         let error = slicing.join().unwrap().unwrap_err();
         // The client library does not always read what came before the end of the connection.
         if !error.is_closed() {

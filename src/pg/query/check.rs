@@ -88,7 +88,7 @@ pub const FIRST_NORMAL_OID: u32 = 16384;
 const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
 
 /// Whether a plain role may have written the function.
-fn is_foreign(function: pg_sys::Oid) -> bool {
+pub fn is_foreign(function: pg_sys::Oid) -> bool {
     if function.to_u32() < FIRST_NORMAL_OID {
         return false;
     }

@@ -11,7 +11,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, PgTryBuilder, pg_sys};
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{FIRST_NORMAL_OID, expression_tree_walker};
+use crate::pg::query::{FIRST_NORMAL_OID, expression_tree_walker, is_foreign};
 use crate::pg::tables::relation::{self, Table};
 
 /// An expression over the columns of one row, checked.
@@ -30,6 +30,9 @@ pub struct Expression {
     pub columns: BTreeSet<i16>,
 }
 
+/// The longest text of an expression, in bytes, as given and as kept.
+const MAX_TEXT: usize = 16_384;
+
 /// The aliases that statements of sql/queries have for the tables of a graph.
 const ALIASES: [&CStr; 2] = [c"t", c"e"];
 
@@ -41,8 +44,8 @@ impl Expression {
     /// extension's for a text that a user gave, none for one that was kept. `about` names it in messages.
     ///
     /// # Errors
-    /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression. Raises what
-    /// the parser finds.
+    /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression, 54001 for
+    /// more than [`MAX_TEXT`] bytes. Raises what the parser finds.
     pub fn parse(
         table: &Table,
         text: &str,
@@ -50,6 +53,8 @@ impl Expression {
         about: &str,
     ) -> Result<Self, SqlError> {
         let path = schema.map_or_else(|| KEPT_PATH.to_owned(), path_with);
+        let refuse = |Refusal { code, what }| refused(table, about, code, &what);
+        check_length(text).map_err(refuse)?;
         let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, &path)))
             .catch_others(|error| match &error {
                 CaughtError::PostgresError(report) => refused(
@@ -63,7 +68,9 @@ impl Expression {
                 _ => error.rethrow(),
             })
             .execute();
-        parsed.map_err(|Refusal { code, what }| refused(table, about, code, &what))
+        parsed
+            .and_then(|expression| check_length(&expression.text).map(|()| expression))
+            .map_err(refuse)
     }
 
     /// Its text over this alias.
@@ -72,6 +79,16 @@ impl Expression {
             self.qualified.iter().find(|(name, _)| *name == alias).expect("a known alias");
         text
     }
+}
+
+fn check_length(text: &str) -> Result<(), Refusal> {
+    if text.len() <= MAX_TEXT {
+        return Ok(());
+    }
+    Err(Refusal {
+        code: PgSqlErrorCode::ERRCODE_STATEMENT_TOO_COMPLEX,
+        what: format!("it has {} bytes, more than {MAX_TEXT}", text.len()),
+    })
 }
 
 /// The search_path of a text that a user gave.
@@ -340,9 +357,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
                 }
                 found.columns.insert(column.varattno);
                 let base_type = pg_sys::getBaseType(column.vartype);
-                return (!relation::is_enum(base_type))
-                    .then(|| found.foreign_type(base_type))
-                    .flatten();
+                return (!relation::is_enum(base_type)).then(|| foreign_type(base_type)).flatten();
             }
             Tag::T_FuncExpr if (*node.cast::<pg_sys::FuncExpr>()).funcretset => {
                 return Some(Refusal::not_supported("it calls a function that returns a set"));
@@ -350,7 +365,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
             // The last two are OpExpr by another name; ScalarArrayOpExpr begins like it.
             Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
                 let operator = (*node.cast::<pg_sys::OpExpr>()).opno;
-                if !found.is_own(pg_sys::OperatorRelationId, operator) {
+                if !is_server_own(operator) {
                     let name = string(pg_sys::format_operator(operator));
                     let what = format!("it uses operator {name}, which is not the server's own");
                     return Some(Refusal::invalid(what));
@@ -358,7 +373,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
             }
             Tag::T_SubscriptingRef => {
                 let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
-                if let Some(refusal) = found.foreign_type(container) {
+                if let Some(refusal) = foreign_type(container) {
                     return Some(refusal);
                 }
             }
@@ -380,31 +395,38 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
         }
         let foreign = [pg_sys::exprCollation(node), pg_sys::exprInputCollation(node)]
             .into_iter()
-            .find(|collation| !found.is_own(pg_sys::CollationRelationId, *collation));
+            .find(|collation| !is_server_own(*collation));
         match foreign {
             Some(_) => Some(Refusal::invalid(
                 "it uses a collation that is not the server's own".to_owned(),
             )),
-            None => found.foreign_type(pg_sys::exprType(node)),
+            None => foreign_type(pg_sys::exprType(node)),
         }
     }
 }
 
 impl Walk {
-    fn is_own(&self, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
-        object.to_u32() < FIRST_NORMAL_OID || {
+    /// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a
+    /// function of its own to it, but none in C.
+    fn is_own_function(&self, function: pg_sys::Oid) -> bool {
+        is_server_own(function) || {
             // SAFETY: a look-up in pg_depend.
-            let holder = unsafe { pg_sys::getExtensionOfObject(class, object) };
-            holder != pg_sys::InvalidOid && holder == self.extension
+            let holder =
+                unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) };
+            holder != pg_sys::InvalidOid && holder == self.extension && !is_foreign(function)
         }
     }
+}
 
-    fn foreign_type(&self, type_oid: pg_sys::Oid) -> Option<Refusal> {
-        (!self.is_own(pg_sys::TypeRelationId, type_oid)).then(|| {
-            let name = relation::type_name(type_oid);
-            Refusal::invalid(format!("it uses type {name}, which is not the server's own"))
-        })
-    }
+fn is_server_own(object: pg_sys::Oid) -> bool {
+    object.to_u32() < FIRST_NORMAL_OID
+}
+
+fn foreign_type(type_oid: pg_sys::Oid) -> Option<Refusal> {
+    (!is_server_own(type_oid)).then(|| {
+        let name = relation::type_name(type_oid);
+        Refusal::invalid(format!("it uses type {name}, which is not the server's own"))
+    })
 }
 
 /// Called for each function that a node calls, those of operators and casts among them; true ends the walk.
@@ -414,7 +436,7 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
     unsafe {
         let found = &mut *context.cast::<Walk>();
         let name = || relation::function_name(function);
-        if !found.is_own(pg_sys::ProcedureRelationId, function) {
+        if !found.is_own_function(function) {
             let what = format!("it calls function {}, which is not the server's own", name());
             found.refusal = Some(Refusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {

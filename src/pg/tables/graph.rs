@@ -43,6 +43,9 @@ const PARENTS: &str = "parents";
 const PARENT_COLUMN: ColumnRule = rule("parent", &[], Kind::Id);
 const EDGE_TYPE: &str = "edge_type";
 
+/// How many of them a table may have: each is one more part of every statement that reads edges.
+const MAX_PARENTS: usize = 16;
+
 const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("parent", &["parent_turn_id"], Kind::Id),
     rule("child", &["child_turn_id"], Kind::Id),
@@ -722,7 +725,8 @@ fn resolve_parents(
             EdgeType::ALL.iter().map(|t| format!("\"{}\"", t.name())).collect();
         bad_mapping(
             &format!(
-                "\"{PARENTS}\" must be an array of objects {{\"parent\": …, \"edge_type\": …}}, the type one of {}",
+                "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": …, \"edge_type\": …}}, \
+                 the type one of {}",
                 types.join(", ")
             ),
             &bind_command(
@@ -733,7 +737,9 @@ fn resolve_parents(
     };
     let given = match given {
         None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(given) => given.as_array().ok_or_else(bad)?,
+        Some(given) => {
+            given.as_array().filter(|parents| parents.len() <= MAX_PARENTS).ok_or_else(bad)?
+        }
     };
     let resolve = |(number, element): (usize, &Value)| {
         let element = element.as_object().filter(|element| element.len() == 2).ok_or_else(bad)?;

@@ -1,5 +1,6 @@
 //! The graphs that are sliced. What is generated depends on nothing but the seed.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use fastrand::Rng;
@@ -77,6 +78,22 @@ pub fn hub(children: usize) -> Graph {
         add_edge(&mut graph, at, 0, EdgeType::Reply);
     }
     graph
+}
+
+/// What an application's table of messages can store of a graph: one parent that a turn replies to, and one that it
+/// refers to.
+pub fn two_parents(graph: &Graph) -> Graph {
+    let mut seen = HashSet::new();
+    let mut stored = Graph { turns: graph.turns.clone(), edges: Vec::new() };
+    for edge in &graph.edges {
+        // Of two parents of another type, the second counts as a reference.
+        let free = [EdgeType::Reply, EdgeType::Reference]
+            .into_iter()
+            .skip(usize::from(edge.edge_type == EdgeType::Reference))
+            .find(|edge_type| seen.insert((edge.child, *edge_type)));
+        stored.edges.extend(free.map(|edge_type| Edge { edge_type, ..*edge }));
+    }
+    stored
 }
 
 fn add_turn(graph: &mut Graph, random: &mut Rng, session: usize) {

@@ -1,13 +1,16 @@
 //! The graphs in tables: one database each, with the extension's tables and, where the peer is
 //! compared, another with the tables its store reads.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io::Write;
 
 use graph_kernel_tests::data::Graph;
 use kernel::graph::content::sha256_hex;
+use kernel::graph::edge::EdgeType;
+use kernel::graph::turn::TurnId;
 use postgres::{Client, NoTls};
+use serde_json::json;
 use uuid::Uuid;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -62,6 +65,78 @@ pub fn load(name: &str, graph: &Graph) -> Result<Client> {
     }
     writer.finish()?;
     copy_edges(&mut client, graph)?;
+    Ok(client)
+}
+
+/// How an application's table of messages says which turn a row is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Ids {
+    /// By a uuid; role, phase, salience and time are columns.
+    Uuid,
+    /// By a text; all other values come from expressions.
+    Text,
+}
+
+/// A turns table that stores its edges in two columns, in a new database: a graph of `graphs::two_parents`.
+pub fn load_as_messages(name: &str, graph: &Graph, ids: Ids) -> Result<Client> {
+    let mut client = create_database(name)?;
+    let (id, values) = match ids {
+        Ids::Uuid => ("uuid", "role text, phase text, salience real, created_at timestamptz"),
+        Ids::Text => ("text", "author text, metadata jsonb, created_at bigint"),
+    };
+    client.batch_execute(&format!(
+        "CREATE EXTENSION graph_kernel;
+         CREATE TABLE messages (id {id} PRIMARY KEY, parent_id {id}, quote_id {id}, chat text, {values})"
+    ))?;
+    let mut parents: HashMap<TurnId, [Option<TurnId>; 2]> = HashMap::new();
+    for edge in &graph.edges {
+        let column = usize::from(edge.edge_type == EdgeType::Reference);
+        parents.entry(edge.child).or_default()[column] = Some(edge.parent);
+    }
+    let mut writer = client.copy_in("COPY messages FROM STDIN")?;
+    for turn in &graph.turns {
+        let parents = parents.get(&turn.id).copied().unwrap_or_default();
+        let [parent, quote] = parents.map(|id| id.map_or("\\N".to_owned(), |id| id.to_string()));
+        let (role, phase) = (turn.role.name(), turn.phase.name());
+        write!(writer, "{}\t{parent}\t{quote}\t{}\t", turn.id, turn.session_id)?;
+        match ids {
+            Ids::Uuid => {
+                let time = timestamp(turn.created_at);
+                writeln!(writer, "{role}\t{phase}\t{}\t{time}", turn.salience)?;
+            }
+            Ids::Text => {
+                let author = if role == "user" { "human" } else { role };
+                let metadata = json!({ "phase": phase, "salience": turn.salience });
+                writeln!(writer, "{author}\t{metadata}\t{}", turn.created_at)?;
+            }
+        }
+    }
+    writer.finish()?;
+    client.batch_execute(match ids {
+        Ids::Uuid => {
+            r#"CREATE INDEX ON messages (parent_id) INCLUDE (id);
+               CREATE INDEX ON messages (quote_id) INCLUDE (id);
+               SELECT graph_kernel.bind_tables('messages', columns => '{"turns": {
+                   "session_id": "chat",
+                   "parents": [{"parent": "parent_id", "edge_type": "reply"},
+                               {"parent": "quote_id", "edge_type": "reference"}]}}')"#
+        }
+        Ids::Text => {
+            r#"CREATE UNIQUE INDEX ON messages (graph_turn_id(id)) INCLUDE (id);
+               CREATE INDEX ON messages (graph_turn_id(parent_id)) INCLUDE (id, parent_id);
+               CREATE INDEX ON messages (graph_turn_id(quote_id)) INCLUDE (id, quote_id);
+               SELECT graph_kernel.bind_tables('messages', columns => '{"turns": {
+                   "id": {"expression": "graph_turn_id(id)"},
+                   "session_id": "chat",
+                   "role": {"expression": "CASE author WHEN ''human'' THEN ''user'' ELSE author END"},
+                   "phase": {"expression": "metadata ->> ''phase''"},
+                   "salience": {"expression": "(metadata ->> ''salience'')::float8"},
+                   "created_at": {"expression": "to_timestamp(created_at)"},
+                   "parents": [{"parent": {"expression": "graph_turn_id(parent_id)"}, "edge_type": "reply"},
+                               {"parent": {"expression": "graph_turn_id(quote_id)"}, "edge_type": "reference"}]}}')"#
+        }
+    })?;
+    client.batch_execute("VACUUM (ANALYZE) messages")?;
     Ok(client)
 }
 

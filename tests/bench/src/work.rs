@@ -13,7 +13,7 @@ use crate::graphs;
 use crate::peer;
 use crate::report::{Goal, Report};
 use crate::sample::{Contestant, anchors, race};
-use crate::tables::{Result, connect, load, load_for_peer};
+use crate::tables::{Ids, Result, connect, load, load_as_messages, load_for_peer};
 
 /// How much is measured.
 pub struct Size {
@@ -118,6 +118,49 @@ fn one_slice(name: &'static str, graph: &Graph, size: &Size, report: &mut Report
     report.compare("S4", name, slice, plpgsql, Goal::at_least(5.0, 5.0));
     report.compare("S4", name, rows, ball, Goal::at_most(1.0, 1.0));
     report.times(name, &[&times[..], &over_postgres[1..]].concat());
+    Ok(())
+}
+
+/// S9: the same graph in the created tables and in tables as applications have them.
+pub fn bindings(size: &Size, report: &mut Report) -> Result<()> {
+    let sessions = graphs::recorded_sessions().filter(|_| size.turns >= 100_000);
+    let sessions = sessions.unwrap_or_else(|| graphs::sessions(size.turns));
+    bound("bound sessions", &sessions, size, report)?;
+    bound("bound commits", &graphs::commits(size.turns), size, report)
+}
+
+fn bound(name: &'static str, graph: &Graph, size: &Size, report: &mut Report) -> Result<()> {
+    let graph = graphs::two_parents(graph);
+    let plain = RefCell::new(load("bound_plain", &graph)?);
+    let parents = RefCell::new(load_as_messages("bound_parents", &graph, Ids::Uuid)?);
+    let expressions = RefCell::new(load_as_messages("bound_expressions", &graph, Ids::Text)?);
+    let ids: Vec<Uuid> = graph.turns.iter().map(|turn| turn.id).collect();
+    let anchors = anchors(&ids, size.anchors);
+    let mut slices = Vec::new();
+    for client in [&plain, &parents, &expressions] {
+        let sql = "SELECT array_agg(s::text ORDER BY s.anchor_turn_id, s.ord)
+                     FROM unnest($1::uuid[]) AS a,
+                          LATERAL (SELECT a AS anchor_turn_id, turn_id, ordinality AS ord, distance, phase, salience
+                                     FROM graph_slice_turns(a) WITH ORDINALITY) AS s";
+        slices.push(client.borrow_mut().query_one(sql, &[&anchors])?.get::<_, Vec<String>>(0));
+    }
+    if slices.iter().any(|slice| *slice != slices[0]) {
+        return Err(format!("{name}: the bindings give different slices").into());
+    }
+    report.note(format!("{name}: {} edges; all three bindings select the same turns", graph.edges.len()));
+    let slice = "SELECT graph_slice($1)::text";
+    let times = race(
+        &mut [
+            statement(&plain, "created tables", slice)?,
+            statement(&parents, "parent columns, uuid ids", slice)?,
+            statement(&expressions, "text ids, expressions", slice)?,
+        ],
+        &anchors,
+        size.rounds,
+    )?;
+    report.compare("S9", name, &times[1], &times[0], Goal::at_most(1.2, 1.2));
+    report.compare("S9", name, &times[2], &times[0], Goal::at_most(2.0, 2.0));
+    report.times(name, &times);
     Ok(())
 }
 
