@@ -52,6 +52,10 @@ SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
 -- Of another type than the key has.
 SELECT key, expression, pg_temp.bind(key, expression) FROM (VALUES
     ('id', 'body'), ('id', 'null'), ('role', 'n'), ('salience', 'n / 5.0'), ('created_at', 'n'), ('trajectory_depth', 'body')) AS v (key, expression);
+-- Too much of it.
+SELECT pg_temp.bind('role', repeat(' ', 16381) || 'body');
+SELECT code, message, detail FROM test_error($$SELECT graph_kernel.bind_tables('app.messages', 'app.links', jsonb_build_object('turns',
+    jsonb_build_object('parents', array_fill('{"parent": "id", "edge_type": "reply"}'::jsonb, ARRAY[17]))))$$);
 -- A column's change is seen: the expression is checked at each resolution.
 SELECT pg_temp.bind('role', 'lower(key)');
 INSERT INTO app.messages (id, key) VALUES (turn(1), 'USER');
