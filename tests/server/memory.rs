@@ -126,3 +126,32 @@ fn a_long_request_is_refused_before_it_is_read() {
     assert_eq!(answer, Err("PT413 REQUEST_TOO_LARGE".to_owned()));
     assert!(held <= MOST, "{held} KiB");
 }
+
+#[test]
+fn a_hub_of_a_million_rows_of_an_application_is_streamed() {
+    let database = Database::empty("memory_hub");
+    let mut client = database.connect();
+    for statement in [
+        "CREATE EXTENSION graph_kernel",
+        "CREATE TABLE comments (id bigint, parent_id bigint, rating integer)",
+        "INSERT INTO comments SELECT n, nullif(1, n), n::bigint * 104729 % 1000 FROM generate_series(1, 1000001) AS n",
+        "CREATE UNIQUE INDEX ON comments (graph_turn_id(id)) INCLUDE (id, parent_id)",
+        "CREATE INDEX ON comments (graph_turn_id(parent_id), graph_turn_id(id)) INCLUDE (id, parent_id)",
+        "VACUUM ANALYZE comments",
+        r#"SELECT graph_kernel.bind_tables('comments', columns => '{"turns": {
+               "id": {"expression": "graph_turn_id(id)"},
+               "salience": {"expression": "rating / 1000.0::float8"},
+               "parents": [{"parent": {"expression": "graph_turn_id(parent_id)"}, "edge_type": "reply"}]}}')"#,
+    ] {
+        client.batch_execute(statement).unwrap();
+    }
+    let mut client = database.connect();
+    client.batch_execute("SELECT graph_slice(graph_turn_id(-1))").unwrap_err();
+    let best = "SELECT (count(*) = 256 AND min(s.salience) FILTER (WHERE distance = 1)
+                        >= (SELECT rating / 1000.0 FROM comments ORDER BY rating DESC OFFSET 254 LIMIT 1)::real)::text
+                  FROM graph_slice_turns(graph_turn_id(1)) AS s";
+    let (answer, held) = measured(&mut client, best);
+    assert_eq!(answer.as_deref(), Ok("true"));
+    tell(&format!("{} MiB: a slice of a hub of 1 000 000 rows", held / 1024));
+    assert!(held <= 64 * 1024, "{held} KiB");
+}
