@@ -1,5 +1,5 @@
--- Tables that are to be a graph, checked; the extension is in `schema`.
-CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb, schema text) RETURNS jsonb
+-- Tables that are to be the graph of a name, checked; the extension is in `schema`.
+CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb, schema text, name text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 -- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
@@ -110,7 +110,7 @@ BEGIN
     END IF;
     described := graph_kernel.describe_tables(turns::oid, edges::oid, columns,
         (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
-         WHERE x.extname = 'graph_kernel'));
+         WHERE x.extname = 'graph_kernel'), name);
     -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for
     -- the binding; an id that is a column has a key.
     FOR missing IN

@@ -155,7 +155,7 @@ COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
-COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text) IS
+COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text) IS
     'checks tables for use as a graph and says what holds what';
 COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
 COMMENT ON FUNCTION graph_kernel.describe_graph(text) IS
@@ -336,7 +336,7 @@ DECLARE
         'FUNCTION graph_kernel.epoch_times()',
         'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
-        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text)',
+        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.rotate_key_internal(boolean)',

@@ -12,8 +12,9 @@ fn describe_tables(
     edges: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
     schema: Option<&str>,
+    name: Option<&str>,
 ) -> Option<JsonB> {
-    Some(JsonB(tables::graph_of(turns?, edges, columns.as_ref(), schema?).or_raise()))
+    Some(JsonB(tables::graph_of(turns?, edges, columns.as_ref(), schema?, name?).or_raise()))
 }
 
 #[pg_extern(sql = false)]

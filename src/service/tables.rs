@@ -23,7 +23,8 @@ pub fn graph_named(binding: &str) -> Result<Value, SqlError> {
     Ok(Graph::named(binding)?.description())
 }
 
-/// Tables that are to be a graph, checked. Expressions may name functions of the extension, which is in `schema`.
+/// Tables that are to be the graph of this name, checked. Expressions may name functions of the extension, which is in
+/// `schema`.
 ///
 /// # Errors
 /// As [`Graph::resolve`]; also where an embedding column that is named cannot be searched.
@@ -32,9 +33,11 @@ pub fn graph_of(
     edges: Option<pg_sys::Oid>,
     columns: Option<&JsonbText>,
     schema: &str,
+    binding: &str,
 ) -> Result<Value, SqlError> {
     let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
-    let graph = Graph::resolve(&GraphTables { turns, edges, columns, reading })?;
+    let tables = GraphTables { binding, turns, edges, columns, reading };
+    let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_embedding()?;
     Ok(graph.description())
 }

@@ -113,8 +113,8 @@ fn what_cannot_be_called_says_so() {
         "CREATE TEMP TABLE b (x int); CREATE TRIGGER t AFTER INSERT ON b FOR EACH ROW
              EXECUTE FUNCTION graph_kernel.announce_change(); INSERT INTO b VALUES (1)",
         "SELECT graph_slice_support(NULL)",
-        "SELECT graph_kernel.describe_tables(NULL, NULL, NULL)",
-        "SELECT graph_kernel.describe_tables(0, 0, '1e400')",
+        "SELECT graph_kernel.describe_tables(NULL, NULL, NULL, NULL, NULL)",
+        "SELECT graph_kernel.describe_tables(0, 0, '1e400', 'public', 'default')",
         "SELECT graph_kernel.describe_recorder_table(0, '1e400')",
     ] {
         attempt(&mut admin, call).answer(call);

@@ -183,10 +183,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL)"),
     ),
     (
-        "graph_kernel.describe_tables(oid,oid,jsonb,text)",
+        "graph_kernel.describe_tables(oid,oid,jsonb,text,text)",
         Some(
             "SELECT graph_kernel.describe_tables('memory_turns'::regclass::oid,
-                                                 'memory_turn_edges'::regclass::oid, NULL, 'public')",
+                                                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default')",
         ),
     ),
     ("graph_kernel.epoch_times()", Some("SELECT * FROM graph_kernel.epoch_times()")),

@@ -126,7 +126,7 @@ fn the_extensions_owner_hands_administration_on() {
         "add_epoch()",
         "announce_change()",
         "bind_tables_internal(regclass, regclass, jsonb, text, text)",
-        "describe_tables(oid, oid, jsonb, text)",
+        "describe_tables(oid, oid, jsonb, text, text)",
         "guard_table()",
         "rotate_key_internal(boolean)",
         "unbind_tables_internal(text)",

@@ -89,7 +89,7 @@ impl<'a> Mapping<'a> {
 }
 
 /// The requirements on a table that is bound.
-pub struct TableRules {
+pub struct TableRules<'a> {
     /// Its name in messages: `turns`, `edges`, `events`.
     pub part: &'static str,
     /// The stable word in the DETAIL of its errors.
@@ -98,8 +98,8 @@ pub struct TableRules {
     pub columns: &'static [ColumnRule],
     /// Whether a mapping may hold expressions.
     pub expressions: bool,
-    /// The command that binds it, with a mapping filled in where one is given.
-    pub command: fn(mapping: Option<&str>) -> String,
+    /// The command that binds it, with this value at this place of its mapping.
+    pub command: &'a dyn Fn(Option<(&str, Value)>) -> String,
 }
 
 /// A bound table as it is now.
@@ -141,7 +141,7 @@ impl BoundTable {
     /// 42P01, 42703, 42804, 42809 when it is not what the rules ask for; 22023, 42P17, 0A000 for a bad mapping.
     pub fn resolve(
         oid: pg_sys::Oid,
-        rules: &TableRules,
+        rules: &TableRules<'_>,
         mapping: Mapping<'_>,
     ) -> Result<Self, SqlError> {
         let table = Table::lock(oid).ok_or_else(|| {
@@ -234,7 +234,7 @@ impl ColumnRule {
     pub fn resolve(
         &self,
         table: &Table,
-        rules: &TableRules,
+        rules: &TableRules<'_>,
         mapping: Mapping<'_>,
         mapped: Option<&Value>,
         place: &str,
@@ -288,8 +288,8 @@ impl ColumnRule {
                 );
                 Err(match self.kind.conversion(column.base_type, &column.name) {
                     Some(expression) if rules.expressions => {
-                        let mapping = example(place, json!({ "expression": expression }));
-                        let command = (rules.command)(Some(&mapping));
+                        let value = json!({ "expression": expression });
+                        let command = (rules.command)(Some((place, value)));
                         error.hint(format!("Bind an expression: {command}"))
                     }
                     _ => error,
@@ -332,7 +332,7 @@ impl ColumnRule {
         BoundColumn { stored, recognised: false, kind: self.kind }
     }
 
-    fn bad_mapping(&self, rules: &TableRules, place: &str) -> SqlError {
+    fn bad_mapping(&self, rules: &TableRules<'_>, place: &str) -> SqlError {
         let mut may_be = vec!["a column name"];
         if self.may_be_unmapped {
             may_be.push("null");
@@ -352,26 +352,39 @@ impl ColumnRule {
 
     fn error(
         &self,
-        rules: &TableRules,
+        rules: &TableRules<'_>,
         place: &str,
         code: PgSqlErrorCode,
         message: String,
     ) -> SqlError {
-        let mapping = example(place, "my_column".into());
         SqlError::new(code, message).detail(rules.word).hint(format!(
-            "Run {} with the names your tables use.",
-            (rules.command)(Some(&mapping))
+            "Run {} with the name that your table uses.",
+            (rules.command)(Some((place, "my_column".into())))
         ))
     }
 }
 
-/// A mapping of one key, with this value at its place, as a statement has it.
-fn example(place: &str, value: Value) -> String {
-    let mapping = match place.split_once('[') {
-        Some((list, _)) => json!({ list: [{ "parent": value, "edge_type": "reply" }] }),
-        None => json!({ place: value }),
+/// A mapping with this value at a place: a key, or a key of an element of an array, as in `parents[1].parent`.
+pub fn with_value(mapping: &mut Map<String, Value>, place: &str, value: Value) {
+    let element = place.split_once('[').and_then(|(list, rest)| {
+        let (number, key) = rest.split_once("].")?;
+        let number: usize = number.parse().ok()?;
+        mapping.get_mut(list)?.get_mut(number)?.as_object_mut().map(|element| (element, key))
+    });
+    match element {
+        Some((element, key)) => element.insert(key.to_owned(), value),
+        None => mapping.insert(place.to_owned(), value),
     };
-    mapping.to_string().replace('\'', "''").replace("\":", "\": ")
+}
+
+/// A value as a literal of type jsonb in a statement.
+pub fn literal(value: &Value) -> String {
+    literal_of(&value.to_string())
+}
+
+/// A text as a literal in a statement.
+pub fn literal_of(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 impl Kind {

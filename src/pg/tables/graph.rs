@@ -16,7 +16,7 @@ use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{Column, Planning, Statement, Template};
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, Kind, Mapping, Stored, TableRules, TableText, fill,
-    optional, rule,
+    literal, literal_of, optional, rule, with_value,
 };
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
 use crate::pg::tables::relation;
@@ -51,27 +51,6 @@ const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("child", &["child_turn_id"], Kind::Id),
     rule("edge_type", &["edge_type"], Kind::Text),
 ];
-
-const TURNS: TableRules = TableRules {
-    part: "turns",
-    word: "GRAPH_TABLES",
-    columns: TURN_COLUMNS,
-    expressions: true,
-    command: |mapping| bind_command("turns", mapping),
-};
-
-const EDGES: TableRules = TableRules {
-    part: "edges",
-    word: "GRAPH_TABLES",
-    columns: EDGE_COLUMNS,
-    expressions: true,
-    command: |mapping| bind_command("edges", mapping),
-};
-
-fn bind_command(part: &str, mapping: Option<&str>) -> String {
-    let mapping = mapping.map_or_else(String::new, |m| format!(", '{{\"{part}\": {m}}}'"));
-    format!("SELECT graph_kernel.bind_tables('turns', 'edges'{mapping})")
-}
 
 const SCORED_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/scored.sql"),
@@ -224,25 +203,27 @@ struct ParentColumn {
 
 /// What a graph is resolved from.
 pub struct GraphTables<'a> {
+    /// The name of the binding.
+    pub binding: &'a str,
     /// The turns table.
     pub turns: pg_sys::Oid,
     /// The edges table; without one, edges are in the turns table.
     pub edges: Option<pg_sys::Oid>,
-    /// The mapping of the columns of both.
+    /// The mapping of the columns of both, as given to `bind_tables`.
     pub columns: &'a Value,
-    /// How the mapping is to be read.
+    /// What the columns are resolved by.
     pub reading: MappingReading<'a>,
 }
 
-/// How a mapping is to be read.
+/// What the columns of a graph are resolved by.
 #[derive(Clone, Copy)]
 pub enum MappingReading<'a> {
-    /// There is none: the tables have every column under a recognised name.
+    /// The recognised names: the tables have every column.
     Default,
-    /// As an argument of `bind_tables`; the extension is in this schema.
+    /// The mapping as given; the extension is in this schema.
     Given(&'a str),
-    /// As it was resolved when it was bound.
-    Resolved,
+    /// The mapping as it was resolved when it was bound.
+    Resolved(&'a Value),
 }
 
 impl<'a> MappingReading<'a> {
@@ -250,8 +231,38 @@ impl<'a> MappingReading<'a> {
         match self {
             MappingReading::Default => Mapping::of_columns(columns),
             MappingReading::Given(schema) => Mapping::given(columns, schema),
-            MappingReading::Resolved => Mapping::resolved(columns),
+            MappingReading::Resolved(_) => Mapping::resolved(columns),
         }
+    }
+}
+
+impl GraphTables<'_> {
+    /// The call of `bind_tables` that binds them, with this value at a place of the mapping of `part`.
+    fn command(&self, part: &str, change: Option<(&str, Value)>) -> String {
+        let mut columns = self.columns.as_object().cloned().unwrap_or_default();
+        if let Some((place, value)) = change {
+            let part = columns.entry(part).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(part) = part.as_object_mut() {
+                with_value(part, place, value);
+            }
+        }
+        let table =
+            |oid, word: &str| literal_of(&relation::typed_name(oid).unwrap_or(word.to_owned()));
+        let mut arguments = vec![table(self.turns, "turns")];
+        arguments.extend(self.edges.map(|edges| table(edges, "edges")));
+        if !columns.is_empty() {
+            arguments.push(format!("columns => {}", literal(&Value::Object(columns))));
+        }
+        if self.binding != DEFAULT_GRAPH {
+            arguments.push(format!("name => {}", literal_of(self.binding)));
+        }
+        format!("SELECT graph_kernel.bind_tables({})", arguments.join(", "))
+    }
+
+    /// The same for tables whose edges are in a column of the turns table.
+    fn command_with_parents(&self) -> String {
+        let parents = json!([{ "parent": "parent_id", "edge_type": "reply" }]);
+        self.command("turns", Some((PARENTS, parents)))
     }
 }
 
@@ -289,19 +300,17 @@ impl Graph {
             Some(Binding { graph, turns, edges, columns, resolved, .. }) => {
                 relation::lock_shared(turns);
                 edges.into_iter().for_each(relation::lock_shared);
-                let mut columns = tables_mapping(&mapping(columns.as_ref())?)?;
-                let embedding = turns_part(&mut columns).remove(embedding::KEY);
-                let resolved = mapping(Some(&resolved))?;
-                let reading = MappingReading::Resolved;
-                let tables = GraphTables { turns, edges, columns: &resolved, reading };
-                Self::resolve_with(graph.to_string(), &tables, embedding)
+                let (columns, resolved) = (&mapping(columns.as_ref())?, &mapping(Some(&resolved))?);
+                let reading = MappingReading::Resolved(resolved);
+                let tables = GraphTables { binding, turns, edges, columns, reading };
+                Self::resolve(graph.to_string(), &tables)
             }
             None => {
                 let turns = default_table(c"memory_turns")?;
                 let edges = Some(default_table(c"memory_turn_edges")?);
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
-                let tables = GraphTables { turns, edges, columns, reading };
-                Self::resolve_with(DEFAULT_GRAPH.to_owned(), &tables, None)
+                let tables = GraphTables { binding, turns, edges, columns, reading };
+                Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)
             }
         }
     }
@@ -356,35 +365,39 @@ impl Graph {
         relations
     }
 
-    /// The graph these tables make.
+    /// The graph these tables make, with this name in attestations.
     ///
     /// # Errors
     /// As [`Graph::named`]; 22023, 42P17, 0A000 for a bad mapping.
-    pub fn resolve(tables: &GraphTables<'_>) -> Result<Self, SqlError> {
-        let mut columns = tables_mapping(tables.columns)?;
-        let embedding = turns_part(&mut columns).remove(embedding::KEY);
-        Self::resolve_with(String::new(), tables, embedding)
-    }
-
-    fn resolve_with(
-        name: String,
-        tables: &GraphTables<'_>,
-        embedding: Option<Value>,
-    ) -> Result<Self, SqlError> {
-        let columns = tables_mapping(tables.columns)?;
+    pub fn resolve(name: String, tables: &GraphTables<'_>) -> Result<Self, SqlError> {
+        let mut given = tables_mapping(tables.columns)?;
+        let embedding = turns_part(&mut given).remove(embedding::KEY);
+        let columns = match tables.reading {
+            MappingReading::Resolved(resolved) => resolved,
+            _ => tables.columns,
+        };
+        let columns = tables_mapping(columns)?;
         let part = |part: &str| tables.reading.of(columns.get(part).and_then(Value::as_object));
-        let turns = BoundTable::resolve(tables.turns, &TURNS, part("turns"))?;
+        let turns_command = |change: Option<(&str, Value)>| tables.command("turns", change);
+        let edges_command = |change: Option<(&str, Value)>| tables.command("edges", change);
+        let rules = TableRules {
+            part: "turns",
+            word: "GRAPH_TABLES",
+            columns: TURN_COLUMNS,
+            expressions: true,
+            command: &turns_command,
+        };
+        let turns = BoundTable::resolve(tables.turns, &rules, part("turns"))?;
         let given = columns.get("turns").and_then(|turns| turns.get(PARENTS));
-        let parents = resolve_parents(&turns, part("turns"), given)?;
-        let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &EDGES, part("edges")));
+        let parents = resolve_parents(&turns, tables, &rules, part("turns"), given)?;
+        let rules =
+            TableRules { part: "edges", columns: EDGE_COLUMNS, command: &edges_command, ..rules };
+        let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &rules, part("edges")));
         let edges = edges.transpose()?;
         if edges.is_none() && (parents.is_empty() || columns.contains_key("edges")) {
             return Err(bad_mapping(
                 "there is neither an edges table nor parents",
-                &bind_command(
-                    "turns",
-                    Some("{\"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}"),
-                ),
+                &tables.command_with_parents(),
             ));
         }
         let turns_text = turns.in_statements("turns", "t");
@@ -717,6 +730,8 @@ fn parent_place(number: usize) -> String {
 
 fn resolve_parents(
     turns: &BoundTable,
+    tables: &GraphTables<'_>,
+    rules: &TableRules<'_>,
     mapping: Mapping<'_>,
     given: Option<&Value>,
 ) -> Result<Vec<ParentColumn>, SqlError> {
@@ -729,10 +744,7 @@ fn resolve_parents(
                  the type one of {}",
                 types.join(", ")
             ),
-            &bind_command(
-                "turns",
-                Some("{\"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}"),
-            ),
+            &tables.command_with_parents(),
         )
     };
     let given = match given {
@@ -749,7 +761,7 @@ fn resolve_parents(
             return Err(bad());
         };
         let place = format!("{PARENTS}[{number}].parent");
-        let parent = PARENT_COLUMN.resolve(&turns.table, &TURNS, mapping, Some(mapped), &place)?;
+        let parent = PARENT_COLUMN.resolve(&turns.table, rules, mapping, Some(mapped), &place)?;
         Ok(ParentColumn { parent, edge_type })
     };
     given.iter().enumerate().map(resolve).collect()

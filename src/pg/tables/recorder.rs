@@ -8,7 +8,8 @@ use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::session::row_security_applies_to;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, Mapping, TableRules, TableText, fill, optional, required,
+    BoundTable, ColumnRule, Kind, Mapping, TableRules, TableText, fill, literal, literal_of,
+    optional, required, with_value,
 };
 use crate::pg::tables::relation;
 
@@ -25,17 +26,6 @@ const EVENT_COLUMNS: &[ColumnRule] = &[
     optional("is_gap", &["is_gap"], Kind::Boolean),
     optional("schema_version", &["schema_version"], Kind::Text),
 ];
-
-const EVENTS: TableRules = TableRules {
-    part: "events",
-    word: "RECORDER_TABLE",
-    columns: EVENT_COLUMNS,
-    expressions: false,
-    command: |mapping| {
-        let mapping = mapping.map_or_else(String::new, |mapping| format!(", '{mapping}'"));
-        format!("SELECT graph_kernel.bind_recorder_table('events'{mapping})")
-    },
-};
 
 /// The event table as it is named now.
 pub struct RecorderTable {
@@ -68,8 +58,14 @@ impl RecorderTable {
     /// As [`RecorderTable::current`]; 22023 for a bad mapping.
     pub fn resolve(events: pg_sys::Oid, mapping: &Value) -> Result<Self, SqlError> {
         check_mapping(mapping)?;
-        let events =
-            BoundTable::resolve(events, &EVENTS, Mapping::of_columns(mapping.as_object()))?;
+        let rules = TableRules {
+            part: "events",
+            word: "RECORDER_TABLE",
+            columns: EVENT_COLUMNS,
+            expressions: false,
+            command: &|change| bind_command(events, mapping, change),
+        };
+        let events = BoundTable::resolve(events, &rules, Mapping::of_columns(mapping.as_object()))?;
         let rls = row_security_applies_to(events.table.oid);
         let in_statements = events.in_statements("events", "e");
         Ok(RecorderTable { events, in_statements, rls })
@@ -89,6 +85,20 @@ impl RecorderTable {
     pub fn statement(&self, template: &Template) -> Statement {
         fill(template, &[], &[&self.in_statements], &[])
     }
+}
+
+/// The call that binds a table, with this value at a place of the mapping.
+fn bind_command(events: pg_sys::Oid, mapping: &Value, change: Option<(&str, Value)>) -> String {
+    let mut columns = mapping.as_object().cloned().unwrap_or_default();
+    if let Some((place, value)) = change {
+        with_value(&mut columns, place, value);
+    }
+    let table = relation::typed_name(events).unwrap_or("events".to_owned());
+    let columns = match columns.is_empty() {
+        true => String::new(),
+        false => format!(", {}", literal(&Value::Object(columns))),
+    };
+    format!("SELECT graph_kernel.bind_recorder_table({}{columns})", literal_of(&table))
 }
 
 fn no_default_table() -> SqlError {

@@ -278,14 +278,25 @@ fn index_predicate(index: pg_sys::Oid) -> Option<CString> {
 
 /// A relation's name for messages: schema-qualified, quoted.
 fn qualified_name(oid: pg_sys::Oid) -> String {
+    name_parts(oid).map_or_else(
+        || oid.to_u32().to_string(),
+        |[schema, relation]| format!("{}.{}", quote(&schema), quote(&relation)),
+    )
+}
+
+/// A relation's name as one types it: schema-qualified, quoted where it has to be; `None` if it was dropped.
+pub fn typed_name(oid: pg_sys::Oid) -> Option<String> {
+    name_parts(oid).map(|parts| parts.map(|part| quote_as_needed(&part)).join("."))
+}
+
+/// The names of a relation's schema and of the relation.
+fn name_parts(oid: pg_sys::Oid) -> Option<[String; 2]> {
     // SAFETY: syscache look-ups; a NULL is a relation or a schema that was dropped.
     unsafe {
         let (relation, schema) = (pg_sys::get_rel_name(oid), pg_sys::get_rel_namespace(oid));
         let schema = pg_sys::get_namespace_name(schema);
-        if relation.is_null() || schema.is_null() {
-            return oid.to_u32().to_string();
-        }
-        format!("{}.{}", quote(&name(schema)), quote(&name(relation)))
+        let found = !relation.is_null() && !schema.is_null();
+        found.then(|| [name(schema), name(relation)])
     }
 }
 
