@@ -282,7 +282,10 @@ fn ending_a_backend_in_a_slice_ends_no_other() {
     for statement in [HUB, CHAIN, BATCH, HUB] {
         let mut client = database.connect();
         let pid = backend_pid(&mut client);
-        let slicing = thread::spawn(move || client.batch_execute(statement));
+        // Again and again: one slice may take less time than passes until it is ended.
+        let slicing =
+            format!("DO $do$ BEGIN LOOP PERFORM * FROM ({statement}) AS s; END LOOP; END $do$");
+        let slicing = thread::spawn(move || client.batch_execute(&slicing));
         thread::sleep(Duration::from_millis(50));
         witness.execute("SELECT pg_terminate_backend($1, 10000)", &[&pid]).unwrap();
         let error = slicing.join().unwrap().unwrap_err();
