@@ -165,7 +165,7 @@ RETURN (
         string_agg(graph_kernel.policy_ref(p.policy), ',' ORDER BY p.params_hash),
         to_json(@extschema@.graph_policy_registry_fingerprint()))::json
     FROM (SELECT DISTINCT ON (d.params_hash) d.params_hash, d.policy
-          FROM graph_kernel.known_policies AS d ORDER BY d.params_hash) AS p);
+          FROM graph_kernel.known_policies AS d WHERE d.is_counted ORDER BY d.params_hash) AS p);
 
 CREATE FUNCTION @extschema@.graph_api_register_policy(json) RETURNS json
 LANGUAGE sql VOLATILE

@@ -24,6 +24,7 @@ BEGIN
             created_at timestamptz DEFAULT pg_catalog.now(),
             content_text text,
             content_hash text,
+            token_count integer,
             PRIMARY KEY (id) INCLUDE (trajectory_phase, salience_score)
         )', schema);
     EXECUTE pg_catalog.format(

@@ -236,7 +236,7 @@ COMMENT ON FUNCTION graph_kernel.raise_policy_error(text, text) IS
     'raises what forbids to register a policy';
 COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
-COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[]) IS
+COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[], text[]) IS
     'fingerprint of a registry with these policies';
 COMMENT ON FUNCTION graph_api_slice(json) IS 'REST: the slice at an anchor turn';
 COMMENT ON FUNCTION graph_api_slice_batch(json) IS 'REST: the slices at up to 100 anchor turns';

@@ -1,7 +1,8 @@
-CREATE FUNCTION graph_kernel.presets() RETURNS TABLE (name text, policy @extschema@.slice_policy)
+CREATE FUNCTION graph_kernel.presets()
+    RETURNS TABLE (name text, policy @extschema@.slice_policy, is_counted boolean)
     AS 'MODULE_PATHNAME', 'presets_wrapper'
-    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp;
-CREATE FUNCTION graph_kernel.registry_fingerprint(params_hashes text[]) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.registry_fingerprint(policy_ids text[], params_hashes text[]) RETURNS text
     AS 'MODULE_PATHNAME', 'registry_fingerprint_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp;
 
@@ -35,27 +36,32 @@ ALTER TABLE graph_kernel.policies ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.policies IS 'a registered policy is for good';
 COMMENT ON TRIGGER guard_truncate ON graph_kernel.policies IS 'a registered policy is for good';
 
+-- A preset gives way to a policy that was registered under its name before the preset came.
 CREATE VIEW graph_kernel.known_policies AS
     SELECT p.name, p.policy::pg_catalog.json OPERATOR(pg_catalog.->>) 'version' AS policy_id,
-           p.params_hash, p.policy, p.registered_by, p.registered_at
+           p.params_hash, p.policy, p.registered_by, p.registered_at, p.is_counted
     FROM (
         SELECT d.name, @extschema@.graph_policy_hash(d.policy) AS params_hash, d.policy,
-               NULL::pg_catalog.text AS registered_by, NULL::pg_catalog.timestamptz AS registered_at
+               NULL::pg_catalog.text AS registered_by, NULL::pg_catalog.timestamptz AS registered_at, d.is_counted
         FROM graph_kernel.presets() AS d
+        WHERE NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name OPERATOR(pg_catalog.=) d.name)
         UNION ALL
-        SELECT r.name, r.params_hash, r.policy, r.registered_by, r.registered_at
+        SELECT r.name, r.params_hash, r.policy, r.registered_by, r.registered_at, true
         FROM graph_kernel.policies AS r
         WHERE r.name IS NOT NULL OR NOT EXISTS (
             SELECT FROM graph_kernel.policies AS n
             WHERE n.params_hash OPERATOR(pg_catalog.=) r.params_hash AND n.name IS NOT NULL)
     ) AS p;
-CREATE VIEW @extschema@.graph_policies AS SELECT p.* FROM graph_kernel.known_policies AS p;
+CREATE VIEW @extschema@.graph_policies AS
+    SELECT p.name, p.policy_id, p.params_hash, p.policy, p.registered_by, p.registered_at
+    FROM graph_kernel.known_policies AS p;
 COMMENT ON COLUMN graph_kernel.known_policies.name IS 'a name of the policy; NULL when it has none';
 COMMENT ON COLUMN graph_kernel.known_policies.policy_id IS 'version of the policy''s rules';
 COMMENT ON COLUMN graph_kernel.known_policies.params_hash IS 'fingerprint of its parameters';
 COMMENT ON COLUMN graph_kernel.known_policies.policy IS 'the policy';
 COMMENT ON COLUMN graph_kernel.known_policies.registered_by IS 'role that registered it; NULL for a preset';
 COMMENT ON COLUMN graph_kernel.known_policies.registered_at IS 'when it was registered; NULL for a preset';
+COMMENT ON COLUMN graph_kernel.known_policies.is_counted IS 'whether the registry''s fingerprint counts it';
 COMMENT ON COLUMN @extschema@.graph_policies.name IS 'a name of the policy; NULL when it has none';
 COMMENT ON COLUMN @extschema@.graph_policies.policy_id IS 'version of the policy''s rules';
 COMMENT ON COLUMN @extschema@.graph_policies.params_hash IS 'fingerprint of its parameters';
@@ -115,7 +121,7 @@ BEGIN ATOMIC
 
     SELECT graph_kernel.add_policy(register_policy.policy, NULL)
     WHERE NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p
-                      WHERE p.params_hash = @extschema@.graph_policy_hash(register_policy.policy));
+                      WHERE p.is_counted AND p.params_hash = @extschema@.graph_policy_hash(register_policy.policy));
     SELECT graph_kernel.raise_policy_error('POLICY_HASH_COLLISION', p.params_hash)
     FROM graph_kernel.known_policies AS p
     WHERE p.params_hash = @extschema@.graph_policy_hash(register_policy.policy)
@@ -160,6 +166,8 @@ RETURN coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
 CREATE FUNCTION @extschema@.graph_policy_registry_fingerprint() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-RETURN graph_kernel.registry_fingerprint(ARRAY(SELECT p.params_hash FROM graph_kernel.known_policies AS p));
+RETURN (
+    SELECT graph_kernel.registry_fingerprint(array_agg(p.policy_id), array_agg(p.params_hash))
+    FROM graph_kernel.known_policies AS p WHERE p.is_counted);
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -6,7 +6,7 @@ FROM {edges} AS e
 WHERE {e.child} OPERATOR(pg_catalog.=) ANY ($1)
   AND {e.child} OPERATOR(pg_catalog.>=) $3 AND {e.child} OPERATOR(pg_catalog.<=) $4
 UNION ALL
-SELECT {e.parent}, false, {e.child}, NULL::pg_catalog.text
+SELECT {e.parent}, false, {e.child}, {e.edge_type?}
 FROM {edges} AS e
 WHERE {e.parent} OPERATOR(pg_catalog.=) ANY ($2)
   AND {e.parent} OPERATOR(pg_catalog.>=) $3 AND {e.parent} OPERATOR(pg_catalog.<=) $4]]

@@ -31,12 +31,13 @@ fn graph_slice_explain(
     TableIterator::new((0..explanation.turns.len()).map(move |step| {
         let turn = explanation.turns[step];
         let ExplainedTurn { outcome, rank, via, .. } = turn;
+        let has_priority = !matches!(outcome, TurnOutcome::Missing | TurnOutcome::NotAdmitted);
         (
             step as i32,
             to_sql_uuid(rank.id),
             outcome.name(),
             rank.distance as i32,
-            (outcome != TurnOutcome::Missing).then(|| rank.priority()),
+            has_priority.then(|| rank.priority()),
             via.name(),
             explanation.discovered_from(&turn).map(to_sql_uuid),
             explanation.reason(step),
@@ -78,6 +79,8 @@ fn graph_slice_stats(
         name!(phases, JsonB),
         name!(roles, JsonB),
         name!(content_chars, Option<i64>),
+        name!(tokens, Option<i64>),
+        name!(token_budget_used, Option<f32>),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -93,6 +96,8 @@ fn graph_slice_stats(
         counts(stats.phases().into_iter().map(|(phase, count)| (phase.name(), count))),
         counts(stats.roles().into_iter().map(|(role, count)| (role.name(), count))),
         chars,
+        stats.tokens.map(|tokens| tokens as i64),
+        stats.token_budget_used,
     ))
 }
 

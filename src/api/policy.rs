@@ -1,8 +1,9 @@
 use std::ffi::CStr;
 
 use kernel::graph::turn::{Phase, unit_interval};
+use kernel::policy::SlicePolicy;
 use kernel::policy::registry::{self, PolicyRef};
-use kernel::policy::{SlicePolicy, v1};
+use kernel::slicing::score::Place;
 use kernel::slicing::store::TurnFacts;
 use pgrx::Internal;
 use pgrx::prelude::*;
@@ -29,18 +30,26 @@ fn graph_policy_hash(policy: Option<Policy>) -> String {
 
 // Declared in sql/policies.sql, in the private schema.
 #[pg_extern(sql = false)]
-fn presets() -> TableIterator<'static, (name!(name, &'static str), name!(policy, Policy))> {
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn presets() -> TableIterator<
+    'static,
+    (name!(name, &'static str), name!(policy, Policy), name!(is_counted, bool)),
+> {
     let presets = SlicePolicy::PRESETS.into_iter();
-    TableIterator::new(presets.filter_map(|name| Some((name, Policy(SlicePolicy::preset(name)?)))))
+    TableIterator::new(presets.filter_map(|name| {
+        let is_counted = SlicePolicy::COUNTED_PRESETS.contains(&name);
+        Some((name, Policy(SlicePolicy::preset(name)?), is_counted))
+    }))
 }
 
 #[pg_extern(sql = false)]
-fn registry_fingerprint(params_hashes: Vec<Option<String>>) -> String {
+fn registry_fingerprint(
+    policy_ids: Vec<Option<String>>,
+    params_hashes: Vec<Option<String>>,
+) -> String {
+    let policies = policy_ids.iter().flatten().zip(params_hashes.iter().flatten());
     registry::registry_fingerprint(
-        params_hashes
-            .iter()
-            .flatten()
-            .map(|params_hash| PolicyRef { policy_id: v1::ID, params_hash }),
+        policies.map(|(policy_id, params_hash)| PolicyRef { policy_id, params_hash }),
     )
 }
 
@@ -61,9 +70,7 @@ fn graph_priority(
         .detail("INVALID_DISTANCE")
         .raise()
     };
-    let turn = TurnFacts {
-        phase: Phase::from_stored(Some(phase)),
-        salience: unit_interval(Some(f64::from(salience))),
-    };
-    Some(policy.priority(&turn, distance))
+    let salience = unit_interval(Some(f64::from(salience)));
+    let turn = TurnFacts::scoring(Phase::from_stored(Some(phase)), salience);
+    Some(policy.priority(&turn, Place::at(distance)))
 }

@@ -45,6 +45,7 @@ fn graph_slice_turns(
         name!(content_hash, Option<String>),
         name!(slice_id, String),
         name!(admissibility_token, Option<String>),
+        name!(tokens, Option<i32>),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -52,9 +53,9 @@ fn graph_slice_turns(
     let taken = ReadSlice::at(from_sql_uuid(anchor), &policy).or_raise();
     let export = taken.sign().or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
-    let turns = taken.slice.turns;
+    let (turns, bounded) = (taken.slice.turns, policy.max_tokens().is_some());
     TableIterator::new(move |put| {
-        for SelectedTurn { turn, distance, priority, selection_order } in turns {
+        for SelectedTurn { turn, distance, priority, selection_order, tokens } in turns {
             let turn = Rc::unwrap_or_clone(turn);
             put((
                 to_sql_uuid(turn.id),
@@ -74,6 +75,7 @@ fn graph_slice_turns(
                 turn.content_hash,
                 slice_id.clone(),
                 token.clone(),
+                bounded.then_some(tokens as i32),
             ));
         }
     })

@@ -128,14 +128,18 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 
 impl From<PolicyError> for SqlError {
     fn from(error: PolicyError) -> Self {
-        let mut hint = "Give a preset (default, focused, broad) or a JSON object such as \
+        let mut hint =
+            "Give a preset (default, focused, broad, lineage, chat) or a JSON object such as \
                         '{\"max_nodes\": 64, \"max_radius\": 4}'."
-            .to_owned();
+                .to_owned();
         // The input of a type is immutable, so that it cannot look a registered name up.
         if let PolicyError::UnknownPreset { name, .. } = &error
             && may_be_registered(name)
         {
             hint += &format!(" For a registered policy write graph_policy('{name}').");
+        }
+        if let PolicyError::OtherVersion { version, .. } = &error {
+            hint = format!("A policy with \"version\": \"{version}\" has it.");
         }
         policy_error(&error).hint(hint)
     }
@@ -159,7 +163,9 @@ fn policy_error(error: &PolicyError) -> SqlError {
         PolicyError::Syntax(_) | PolicyError::UnknownPreset { .. } => {
             PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION
         }
-        PolicyError::Parameter(_) => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        PolicyError::Parameter(_) | PolicyError::OtherVersion { .. } => {
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE
+        }
         PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
     };
     SqlError::new(code, error.to_string()).detail("INVALID_POLICY")

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::ranking::{Filters, Ranking};
 use kernel::slicing::slicer::SliceError;
-use kernel::slicing::store::GraphStore;
+use kernel::slicing::store::{GraphStore, Needs};
 
 use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
@@ -51,7 +51,7 @@ pub fn latest_turns(session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>,
 
 fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {
     let mut exists = false;
-    reader.ask(|store| {
+    reader.ask(Needs::default(), |store| {
         store.scored(&[turn], &mut |_| {
             exists = true;
             ControlFlow::Break(())

@@ -29,7 +29,7 @@ impl AnchoredSlices {
         anchors.sort_unstable();
         anchors.dedup();
         let reader = GraphReader::for_policy(policy)?;
-        let slices = reader.ask(|store| {
+        let slices = reader.ask(policy.needs(), |store| {
             let mut slicer = Slicer::new(store, policy, Limits::default());
             let mut slices = SliceSetsBuilder::default();
             let mut next = &anchors[..];

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use kernel::graph::snapshot::GraphSnapshot;
 use kernel::policy::SlicePolicy;
+use kernel::slicing::store::Needs;
 use kernel::trust::attestation::Circumstances;
 
 use crate::pg::access::search::Searcher;
@@ -64,9 +65,9 @@ impl GraphReader {
         Rc::ptr_eq(&self.graph, &other.graph) && self.caller == other.caller
     }
 
-    /// A store over the graph. What asks it goes through [`GraphReader::hinting`].
-    pub fn store(&self) -> PgStore<'_> {
-        PgStore::new(&self.graph, &self.caller)
+    /// A store over the graph, for policies that need so much. What asks it goes through [`GraphReader::hinting`].
+    pub fn store(&self, needs: Needs) -> PgStore<'_> {
+        PgStore::new(&self.graph, &self.caller, needs)
     }
 
     /// Gives errors that row security policies and bound expressions raise while `read` runs a hint.
@@ -74,15 +75,16 @@ impl GraphReader {
         with_hints(self.caller.rls, self.graph.has_expressions(), read)
     }
 
-    /// Asks a store over the graph.
+    /// Asks a store over the graph, for policies that need so much.
     ///
     /// # Errors
     /// Those of `ask`.
     pub fn ask<T, E: Into<SqlError>>(
         &self,
+        needs: Needs,
         ask: impl FnOnce(&mut PgStore<'_>) -> Result<T, E>,
     ) -> Result<T, SqlError> {
-        self.hinting(|| ask(&mut self.store())).map_err(Into::into)
+        self.hinting(|| ask(&mut self.store(needs))).map_err(Into::into)
     }
 
     /// Searches by embeddings and by time.
@@ -95,7 +97,7 @@ impl GraphReader {
     /// # Errors
     /// As any reading.
     pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
-        self.ask(|store| store.snapshot())
+        self.ask(Needs::default(), |store| store.snapshot())
     }
 
     /// The circumstances that an attestation states, as they are after reading.

@@ -11,7 +11,7 @@ use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
 use kernel::retrieval::search::{Answer, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
-use kernel::slicing::store::GraphStore;
+use kernel::slicing::store::{GraphStore, Needs};
 use kernel::trust::keys::SigningKeys;
 use pgrx::PgSqlErrorCode;
 
@@ -97,8 +97,8 @@ impl Question {
         let ids = ids(&hits);
         let contents = searcher.contents(&ids)?;
         let mut turns = HashMap::with_capacity(ids.len());
-        reader.ask(|store| {
-            store.turns(&ids, &mut |turn| {
+        reader.ask(Needs::default(), |store| {
+            store.turns(&ids, &mut |(turn, _)| {
                 turns.insert(turn.id, turn);
                 ControlFlow::Continue(())
             })

@@ -31,7 +31,7 @@ impl<'a> ReadSlice<'a> {
     /// 02000 when there is no such anchor; else as [`GraphReader::for_policy`] and any reading.
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
         let reader = GraphReader::for_policy(policy)?;
-        let slice = reader.ask(|store| slicer::slice(store, policy, anchor))?;
+        let slice = reader.ask(policy.needs(), |store| slicer::slice(store, policy, anchor))?;
         Ok(ReadSlice { reader, slice, policy })
     }
 
@@ -111,7 +111,7 @@ pub fn export_each<A>(
     guc::check_budget(policy)?;
     let reader = GraphReader::of(&fetched.binding)?;
     let signer = Signer::new(&reader, policy)?;
-    let mut store = reader.store();
+    let mut store = reader.store(policy.needs());
     let fetched_graph = fetched.take_for(&reader);
     let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, Limits::default());
     // What is read where row security applies does not hold for the next ones.

@@ -53,6 +53,7 @@ impl Worked {
             turn: turn.into(),
             distance: 0,
             priority: 0.0,
+            tokens: 0,
             selection_order: 0,
         };
         Slice {

@@ -4,6 +4,7 @@ mod atlas;
 mod attestation;
 mod chunks;
 mod drawing;
+mod policy_v2;
 mod recorded_slices;
 mod reference;
 mod small_graphs;

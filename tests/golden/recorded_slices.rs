@@ -50,7 +50,7 @@ impl RecordedSlice {
     }
 }
 
-fn selection_order_sha256(slice: &Slice) -> String {
+pub fn selection_order_sha256(slice: &Slice) -> String {
     let mut turns: Vec<&SelectedTurn> = slice.turns.iter().collect();
     turns.sort_by_key(|selected| selected.selection_order);
     ids_sha256(turns.iter().map(|selected| selected.turn.id))

@@ -12,7 +12,9 @@ use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::policy::registry::{PolicyRef, registry_fingerprint};
+use kernel::slicing::score::Place;
 use kernel::slicing::slicer::slice;
+use kernel::slicing::store::TurnFacts;
 use serde::Deserialize;
 
 use crate::data;
@@ -195,7 +197,7 @@ fn versions_are_the_published_ones() {
 
 #[test]
 fn presets_have_the_published_texts_and_hashes() {
-    assert_eq!(REFERENCE.policies.len(), SlicePolicy::PRESETS.len());
+    assert_eq!(REFERENCE.policies.len(), SlicePolicy::COUNTED_PRESETS.len());
     for (name, expected) in &REFERENCE.policies {
         let policy = SlicePolicy::preset(name).unwrap();
         assert_eq!(policy.canonical_text(), expected.canonical);
@@ -283,7 +285,8 @@ fn priorities_have_the_published_bits() {
     assert_eq!(REFERENCE.priorities.len(), 20);
     for expected in &REFERENCE.priorities {
         let turn = &turns[expected.turn - 1];
-        let found = policy.priority(&turn.into(), expected.distance);
+        let facts = TurnFacts::scoring(turn.phase, turn.salience);
+        let found = policy.priority(&facts, Place::at(expected.distance));
         assert_eq!(format!("{:#010x}", found.to_bits()), expected.bits);
         assert_eq!(found.to_string(), expected.priority);
     }

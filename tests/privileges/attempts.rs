@@ -232,8 +232,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_kernel.register_policy('{\"max_nodes\": 1}', 'one')"),
     ),
     (
-        "graph_kernel.registry_fingerprint(text[])",
-        Some("SELECT graph_kernel.registry_fingerprint('{}')"),
+        "graph_kernel.registry_fingerprint(text[],text[])",
+        Some("SELECT graph_kernel.registry_fingerprint('{}', '{}')"),
     ),
     (
         "graph_kernel.rehash_free_turns(text,oid,uuid[])",

@@ -22,6 +22,7 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
             turn: turn.into(),
             distance: 0,
             priority: 1.0,
+            tokens: 0,
             selection_order: number as u32,
         }
     };

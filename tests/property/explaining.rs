@@ -100,6 +100,7 @@ fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
         Via::Anchor => from == to,
         Via::Parent => edge(to, from),
         Via::Child => edge(from, to),
+        Via::Call => edge(from, to) || edge(to, from),
         Via::Sibling => graph.edges.iter().any(|e| e.child == from && edge(e.parent, to)),
     }
 }

@@ -10,7 +10,7 @@ use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::{FetchedGraph, Limits, Slicer, slice};
-use kernel::slicing::store::{GraphStore, Neighbour, ScoredTurn, Sink};
+use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn, Sink, TurnFacts};
 
 struct Counting {
     store: MemoryStore,
@@ -32,9 +32,9 @@ macro_rules! count {
 count! {
     scored(ids: &[TurnId]) -> ScoredTurn;
     neighbours(parents_of: &[TurnId], children_of: &[TurnId]) -> (TurnId, Neighbour);
-    children(of: &[TurnId]) -> (usize, ScoredTurn);
-    missing_children(of: &[TurnId]) -> (usize, TurnId);
-    turns(ids: &[TurnId]) -> Turn;
+    children(of: &[TurnId]) -> (usize, ScoredTurn, EdgeType);
+    missing_children(of: &[TurnId]) -> (usize, ChildEdge);
+    turns(ids: &[TurnId]) -> (Turn, TurnFacts);
 }
 
 /// A graph of this many turns; `parents` gives the parents of the turn at a place.

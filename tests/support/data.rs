@@ -1,5 +1,6 @@
 //! Graphs and expected values from files; a name ending in `.gz` is read through gzip.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -90,6 +91,29 @@ pub fn read_graph(folder: &Path) -> Graph {
         Ok(())
     });
     graph
+}
+
+/// The tokens of the turns in a folder that have a text: its bytes in UTF-8 divided by 4, rounded up.
+#[must_use]
+pub fn read_tokens(folder: &Path) -> HashMap<TurnId, u32> {
+    #[derive(Deserialize)]
+    struct TextRecord<'a> {
+        id: TurnId,
+        content_text: Option<&'a str>,
+    }
+    let mut tokens = HashMap::new();
+    for_each_record(&folder.join("memory_turns.csv.gz"), |record, headers| {
+        let row: TextRecord = record.deserialize(Some(headers))?;
+        tokens.extend(row.content_text.map(|text| (row.id, tokens_of(text))));
+        Ok(())
+    });
+    tokens
+}
+
+/// The tokens of a text.
+#[must_use]
+pub fn tokens_of(text: &str) -> u32 {
+    text.len().div_ceil(4).try_into().unwrap_or(u32::MAX)
 }
 
 fn for_each_record(

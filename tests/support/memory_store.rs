@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 
-use kernel::graph::edge::Edge;
+use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
+use kernel::slicing::store::{
+    ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
+};
 
 use crate::data::Graph;
 
@@ -20,6 +22,8 @@ pub struct MemoryStore {
     edges_by_child: HashMap<TurnId, Vec<usize>>,
     edges_by_parent: HashMap<TurnId, Vec<usize>>,
     shuffle: Option<fastrand::Rng>,
+    /// Of the turns that have any.
+    tokens: HashMap<TurnId, u32>,
 }
 
 impl MemoryStore {
@@ -34,7 +38,24 @@ impl MemoryStore {
             turns,
             edges,
             shuffle: None,
+            tokens: HashMap::new(),
         }
+    }
+
+    /// The same store, with these tokens.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: HashMap<TurnId, u32>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    fn facts(&self, turn: &Turn) -> TurnFacts {
+        let needs = Needs { facts: true, tokens: true, sessions: true, anchor: false };
+        TurnFacts::of(turn, self.tokens.get(&turn.id).copied().unwrap_or(0), needs)
+    }
+
+    fn scored_turn(&self, turn: &Turn) -> ScoredTurn {
+        ScoredTurn { id: turn.id, facts: self.facts(turn) }
     }
 
     /// The same store, answering in an order that the seed decides.
@@ -84,7 +105,7 @@ impl GraphStore for MemoryStore {
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), Infallible> {
         let rows = ids.iter().flat_map(|id| self.rows(*id));
-        let rows = rows.map(|(at, turn)| (at, turn.into())).collect();
+        let rows = rows.map(|(at, turn)| (at, self.scored_turn(turn))).collect();
         self.answer(rows, sink)
     }
 
@@ -103,7 +124,8 @@ impl GraphStore for MemoryStore {
         }
         for parent in children_of {
             rows.extend(at(&self.edges_by_parent, *parent).map(|position| {
-                (position, (*parent, Neighbour::Child(self.edges[position].child)))
+                let Edge { child, edge_type, .. } = self.edges[position];
+                (position, (*parent, Neighbour::Child(ChildEdge { child, edge_type })))
             }));
         }
         self.answer(rows, sink)
@@ -112,13 +134,16 @@ impl GraphStore for MemoryStore {
     fn children(
         &mut self,
         of: &[TurnId],
-        sink: Sink<'_, (usize, ScoredTurn)>,
+        sink: Sink<'_, (usize, ScoredTurn, EdgeType)>,
     ) -> Result<(), Infallible> {
         let mut rows = Vec::new();
         for (index, parent) in of.iter().enumerate() {
             for position in at(&self.edges_by_parent, *parent) {
-                let turns = self.rows(self.edges[position].child);
-                rows.extend(turns.map(|(_, turn)| (position, (index, turn.into()))));
+                let Edge { child, edge_type, .. } = self.edges[position];
+                rows.extend(
+                    self.rows(child)
+                        .map(|(_, turn)| (position, (index, self.scored_turn(turn), edge_type))),
+                );
             }
         }
         self.answer(rows, sink)
@@ -127,23 +152,27 @@ impl GraphStore for MemoryStore {
     fn missing_children(
         &mut self,
         of: &[TurnId],
-        sink: Sink<'_, (usize, TurnId)>,
+        sink: Sink<'_, (usize, ChildEdge)>,
     ) -> Result<(), Infallible> {
         let mut rows = Vec::new();
         for (index, parent) in of.iter().enumerate() {
             for position in at(&self.edges_by_parent, *parent) {
-                let child = self.edges[position].child;
+                let Edge { child, edge_type, .. } = self.edges[position];
                 if self.rows(child).next().is_none() {
-                    rows.push((position, (index, child)));
+                    rows.push((position, (index, ChildEdge { child, edge_type })));
                 }
             }
         }
         self.answer(rows, sink)
     }
 
-    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), Infallible> {
+    fn turns(
+        &mut self,
+        ids: &[TurnId],
+        sink: Sink<'_, (Turn, TurnFacts)>,
+    ) -> Result<(), Infallible> {
         let rows = ids.iter().flat_map(|id| self.rows(*id));
-        let rows = rows.map(|(at, turn)| (at, turn.clone())).collect();
+        let rows = rows.map(|(at, turn)| (at, (turn.clone(), self.facts(turn)))).collect();
         self.answer(rows, sink)
     }
 }

@@ -374,6 +374,7 @@ mod tests {
             turn: turn.into(),
             distance: 0,
             priority: 1.0,
+            tokens: 0,
             selection_order: 0,
         }];
         let slice = Slice { anchor: id, turns, edges: Vec::new() };

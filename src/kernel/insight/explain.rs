@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
-use crate::slicing::observer::{Observer, Via};
+use crate::slicing::admission::{Admission, AdmittingStore};
+use crate::slicing::observer::{Observer, PassedOver, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slice::Slice;
 use crate::slicing::slicer::{Limits, SliceError, Slicer};
-use crate::slicing::store::{GraphStore, ScoredTurn};
+use crate::slicing::store::{ChildEdge, GraphStore, ScoredTurn, TurnFacts};
 
 named_enum! {
     /// The outcome of a turn; the declaration order is the order of an explanation.
@@ -19,8 +20,12 @@ named_enum! {
         Selected = "selected",
         /// It was found, but the budget was used up before it was selected.
         Frontier = "frontier",
+        /// It was found, and takes more tokens than were left; or its calls and results take more tokens or turns.
+        OverBudget = "over_budget",
         /// It is a sibling beyond `max_siblings_per_node`, and was not discovered otherwise.
         SiblingLimit = "sibling_limit",
+        /// An edge names it, and for this policy it does not exist: its time or its session is another.
+        NotAdmitted = "not_admitted",
         /// An edge names it, and it does not exist.
         Missing = "missing",
     }
@@ -37,6 +42,19 @@ pub struct ExplainedTurn {
     pub via: Via,
     /// The selection order of the turn that it was discovered from; 0 for the anchor itself.
     pub from: usize,
+    /// Why it was passed over, or is not admitted.
+    because: Option<Because>,
+}
+
+/// Why a turn that was found is not selected, but for the number of turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Because {
+    PassedOver(PassedOver),
+    /// It was created so many seconds before the first that is admitted.
+    Early(u64),
+    /// It was created so many seconds after the last that is admitted.
+    Late(u64),
+    OtherSession,
 }
 
 /// Every turn that an expansion came across, once each: the selected turns in selection order, then the frontier best
@@ -70,11 +88,42 @@ impl Explanation {
                 place - self.selected + 1,
                 self.max_nodes
             ),
+            TurnOutcome::OverBudget | TurnOutcome::NotAdmitted => {
+                format!("{} of step {from}, {}", via.name(), self.turns[place].cause())
+            }
             TurnOutcome::SiblingLimit => format!(
                 "sibling of step {from}, not among its best {} (max_siblings_per_node)",
                 self.sibling_limit
             ),
             TurnOutcome::Missing => format!("{} of step {from}, no such turn", via.name()),
+        }
+    }
+}
+
+impl ExplainedTurn {
+    fn new(outcome: TurnOutcome, rank: Rank, via: Via, from: usize) -> Self {
+        ExplainedTurn { outcome, rank, via, from, because: None }
+    }
+
+    fn cause(&self) -> String {
+        match self.because {
+            Some(Because::PassedOver(PassedOver::Tokens { left })) => {
+                format!("takes {} tokens, {left} were left", self.rank.tokens)
+            }
+            Some(Because::PassedOver(PassedOver::GroupTurns { turns, left })) => {
+                format!("with its calls and results {turns} turns, {left} were left")
+            }
+            Some(Because::PassedOver(PassedOver::GroupTokens { tokens, left })) => {
+                format!("takes {tokens} tokens with its calls and results, {left} were left")
+            }
+            Some(Because::Early(seconds)) => {
+                format!("created {seconds} s before the window of the policy")
+            }
+            Some(Because::Late(seconds)) => {
+                format!("created {seconds} s after the window of the policy")
+            }
+            Some(Because::OtherSession) => "of another session".to_owned(),
+            None => String::new(),
         }
     }
 }
@@ -99,8 +148,15 @@ pub fn explain<S: GraphStore>(
         steps: 0,
         check_interrupts,
     };
-    Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut observer)?;
-    observer.find_missing_children(store, limits)?;
+    let slice = Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut observer)?;
+    let anchor = slice.turns.iter().find(|selected| selected.turn.id == anchor);
+    let facts = anchor.map(|a| TurnFacts::of(&a.turn, a.tokens, policy.needs()));
+    let admission = facts.map_or_else(|| policy.admission(), |facts| policy.admission_at(&facts));
+    if policy.include_children() {
+        let mut store = AdmittingStore::new(store, admission.clone());
+        observer.find_missing_children(&mut store, limits)?;
+    }
+    observer.find_not_admitted(store, &admission)?;
     let OutcomeObserver { selected, mut outcomes, .. } = observer;
     let mut explanation = Explanation {
         selected: selected.len(),
@@ -146,6 +202,38 @@ impl OutcomeObserver<'_> {
         }
     }
 
+    /// Notes which of the missing turns exist, but not for the policy.
+    fn find_not_admitted<S: GraphStore>(
+        &mut self,
+        store: &mut S,
+        admission: &Admission,
+    ) -> Result<(), SliceError<S::Error>> {
+        if *admission == Admission::default() {
+            return Ok(());
+        }
+        let missing = self.outcomes.values().filter(|t| t.outcome == TurnOutcome::Missing);
+        let missing: Vec<TurnId> = missing.map(|turn| turn.rank.id).collect();
+        let Some(outcomes) = (!missing.is_empty()).then_some(&mut self.outcomes) else {
+            return Ok(());
+        };
+        store
+            .scored(&missing, &mut |ScoredTurn { id, facts }| {
+                let because = if facts.created_at < admission.earliest {
+                    Because::Early(facts.created_at.abs_diff(admission.earliest))
+                } else if facts.created_at > admission.latest {
+                    Because::Late(facts.created_at.abs_diff(admission.latest))
+                } else {
+                    Because::OtherSession
+                };
+                if let Some(turn) = outcomes.get_mut(&id) {
+                    turn.outcome = TurnOutcome::NotAdmitted;
+                    turn.because = Some(because);
+                }
+                ControlFlow::Continue(())
+            })
+            .map_err(SliceError::Store)
+    }
+
     /// Notes the children that do not exist, which a slice does not ask for.
     fn find_missing_children<S: GraphStore>(
         &mut self,
@@ -158,7 +246,7 @@ impl OutcomeObserver<'_> {
         let expanded: Vec<TurnId> = steps.iter().map(|step| self.selected[*step].id).collect();
         let mut room = true;
         store
-            .missing_children(&expanded, &mut |(index, child)| {
+            .missing_children(&expanded, &mut |(index, ChildEdge { child, .. })| {
                 self.count_step();
                 let from = self.selected[steps[index]];
                 self.missing(child, Via::Child, from, steps[index]);
@@ -172,7 +260,7 @@ impl OutcomeObserver<'_> {
     /// Notes a turn that does not exist, with the first turn that has an edge to it.
     fn missing(&mut self, id: TurnId, via: Via, of: Rank, from: usize) {
         let rank = Rank::new(0.0, of.distance + 1, id);
-        let found = ExplainedTurn { outcome: TurnOutcome::Missing, rank, via, from };
+        let found = ExplainedTurn::new(TurnOutcome::Missing, rank, via, from);
         let known = self.outcomes.entry(id).or_insert(found);
         if from < known.from {
             *known = found;
@@ -190,8 +278,15 @@ impl Observer for OutcomeObserver<'_> {
 
     fn discovered(&mut self, rank: Rank, via: Via, _from: TurnId) {
         self.count_step();
-        let found = ExplainedTurn { outcome: TurnOutcome::Frontier, rank, via, from: self.step() };
+        let found = ExplainedTurn::new(TurnOutcome::Frontier, rank, via, self.step());
         self.outcomes.insert(rank.id, found);
+    }
+
+    fn passed_over(&mut self, rank: Rank, because: PassedOver) {
+        if let Some(turn) = self.outcomes.get_mut(&rank.id) {
+            turn.outcome = TurnOutcome::OverBudget;
+            turn.because = Some(Because::PassedOver(because));
+        }
     }
 
     fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
@@ -203,17 +298,15 @@ impl Observer for OutcomeObserver<'_> {
         self.missing(parent, Via::Parent, of, self.step());
     }
 
-    fn siblings(&mut self, parent: TurnId, siblings: &[ScoredTurn], of: Rank) {
+    fn siblings(&mut self, parent: TurnId, siblings: &mut dyn Iterator<Item = Rank>) {
         if !self.noted_parents.insert(parent) {
             return;
         }
         let from = self.step();
-        for turn in siblings {
+        for rank in siblings {
             self.count_step();
-            let rank = Rank::of(self.policy, turn, of.distance);
-            let cut =
-                ExplainedTurn { outcome: TurnOutcome::SiblingLimit, rank, via: Via::Sibling, from };
-            self.outcomes.entry(turn.id).or_insert(cut);
+            let cut = ExplainedTurn::new(TurnOutcome::SiblingLimit, rank, Via::Sibling, from);
+            self.outcomes.entry(rank.id).or_insert(cut);
         }
     }
 }
@@ -227,6 +320,10 @@ pub struct Stats {
     pub max_distance: u32,
     /// Turns divided by the budget, 0 … 1.
     pub budget_used: f32,
+    /// The tokens of its turns; `None` where the policy does not bound them.
+    pub tokens: Option<u64>,
+    /// Tokens divided by the bound; more than 1 where the anchor alone has more.
+    pub token_budget_used: Option<f32>,
     /// Turns that were discovered and not selected.
     pub frontier_left: usize,
 }
@@ -272,7 +369,10 @@ pub fn stats<S: GraphStore>(
     let frontier_left = counter.discovered - slice.turns.len();
     let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
     let budget_used = slice.turns.len() as f32 / policy.max_nodes() as f32;
-    Ok(Stats { slice, max_distance, budget_used, frontier_left })
+    let all = slice.turns.iter().map(|selected| u64::from(selected.tokens)).sum::<u64>();
+    let tokens = policy.max_tokens().map(|_| all);
+    let token_budget_used = policy.max_tokens().map(|most| (all as f64 / most as f64) as f32);
+    Ok(Stats { slice, max_distance, budget_used, tokens, token_budget_used, frontier_left })
 }
 
 /// Counts the turns that are discovered.

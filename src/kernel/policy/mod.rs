@@ -1,13 +1,13 @@
 //! SlicePolicy: the parameters of a slice.
 //!
 //! Each version has a module with its parameters, canonical form and priority. [`SlicePolicy`] is a policy of any
-//! version: its methods here match on the version. Reading policies (`text`) and the registry know version 1
-//! by name.
+//! version: its methods here match on the version.
 
 mod quantized;
 pub mod registry;
 pub mod text;
 pub mod v1;
+pub mod v2;
 
 use serde::{Serialize, Serializer};
 
@@ -15,7 +15,9 @@ pub(crate) use self::text::{POLICY_LIMITS, check_length};
 pub use self::text::{POLICY_TEXT_MAX_BYTES, PolicyError};
 pub use self::v1::MAX_NODES_LIMIT;
 use crate::export::canonical::{json_hash, json_text};
-use crate::slicing::store::TurnFacts;
+use crate::slicing::admission::Admission;
+use crate::slicing::score::Place;
+use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
 
 /// A valid policy.
 ///
@@ -25,6 +27,8 @@ use crate::slicing::store::TurnFacts;
 pub enum SlicePolicy {
     /// SlicePolicy v1.
     V1(v1::Parameters),
+    /// SlicePolicy v2.
+    V2(v2::Parameters),
 }
 
 impl Default for SlicePolicy {
@@ -35,25 +39,30 @@ impl Default for SlicePolicy {
 
 impl SlicePolicy {
     /// The identifiers of the versions there are.
-    pub const IDS: [&'static str; 1] = [v1::ID];
+    pub const IDS: [&'static str; 2] = [v1::ID, v2::ID];
 
     /// The identifier of the policy's version.
     #[must_use]
     pub fn id(&self) -> &'static str {
         match self {
             SlicePolicy::V1(_) => v1::ID,
+            SlicePolicy::V2(_) => v2::ID,
         }
     }
 
     /// The parameters that every version has.
     fn common(&self) -> &v1::Parameters {
-        let SlicePolicy::V1(parameters) = self;
-        parameters
+        match self {
+            SlicePolicy::V1(parameters) => parameters,
+            SlicePolicy::V2(parameters) => &parameters.common,
+        }
     }
 
     fn common_mut(&mut self) -> &mut v1::Parameters {
-        let SlicePolicy::V1(parameters) = self;
-        parameters
+        match self {
+            SlicePolicy::V1(parameters) => parameters,
+            SlicePolicy::V2(parameters) => &mut parameters.common,
+        }
     }
 
     /// The budget: most turns a slice may have, 1 … 10000.
@@ -75,12 +84,68 @@ impl SlicePolicy {
         if parameters.include_siblings { parameters.max_siblings_per_node as usize } else { 0 }
     }
 
-    /// What a turn counts for at a distance from the anchor: the higher, the earlier it is selected.
+    /// What a turn counts for at its place: the higher, the earlier it is selected.
     #[must_use]
-    pub fn priority(&self, turn: &TurnFacts, distance: u32) -> f32 {
+    pub fn priority(&self, turn: &TurnFacts, place: Place) -> f32 {
         match self {
-            SlicePolicy::V1(parameters) => parameters.priority(turn, distance),
+            SlicePolicy::V1(parameters) => parameters.priority(turn, place.distance),
+            SlicePolicy::V2(parameters) => parameters.priority(turn, place),
         }
+    }
+
+    fn v2(&self) -> Option<&v2::Parameters> {
+        match self {
+            SlicePolicy::V1(_) => None,
+            SlicePolicy::V2(parameters) => Some(parameters),
+        }
+    }
+
+    /// What the policy reads of turns and edges besides phase and salience.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.v2().map_or(Needs::default(), v2::Parameters::needs)
+    }
+
+    /// The turns and edges that exist for every anchor.
+    #[must_use]
+    pub fn admission(&self) -> Admission {
+        self.v2().map_or(Admission::default(), v2::Parameters::admission)
+    }
+
+    /// The turns and edges that exist at an anchor of these facts.
+    #[must_use]
+    pub fn admission_at(&self, anchor: &TurnFacts) -> Admission {
+        self.v2().map_or(Admission::default(), |parameters| parameters.admission_at(anchor))
+    }
+
+    /// The most tokens that the selected turns may have together, 1 … 2147483647.
+    #[must_use]
+    pub fn max_tokens(&self) -> Option<u64> {
+        self.v2()?.max_tokens()
+    }
+
+    /// Whether parents are discovered.
+    #[must_use]
+    pub fn include_parents(&self) -> bool {
+        self.v2().is_none_or(v2::Parameters::include_parents)
+    }
+
+    /// Whether children are discovered.
+    #[must_use]
+    pub fn include_children(&self) -> bool {
+        self.v2().is_none_or(v2::Parameters::include_children)
+    }
+
+    /// Whether calls and their results are selected together or not at all.
+    #[must_use]
+    pub fn keeps_tool_results(&self) -> bool {
+        self.v2().is_some_and(v2::Parameters::keep_tool_results)
+    }
+
+    /// What a hop along edges of these types, of which there is at least one, leaves of the strength.
+    #[must_use]
+    pub fn weight(&self, types: EdgeTypes) -> f32 {
+        self.v2().map_or(1.0, |parameters| parameters.weight(types))
     }
 
     /// The same policy with another budget.
@@ -116,6 +181,7 @@ impl SlicePolicy {
     pub fn canonical_text(&self) -> String {
         match self {
             SlicePolicy::V1(parameters) => json_text(&parameters.json()),
+            SlicePolicy::V2(parameters) => json_text(&parameters.json()),
         }
     }
 
@@ -146,6 +212,7 @@ impl Serialize for QuantizedPolicy<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             SlicePolicy::V1(parameters) => parameters.quantized_json().serialize(serializer),
+            SlicePolicy::V2(parameters) => parameters.quantized_json().serialize(serializer),
         }
     }
 }
@@ -157,6 +224,17 @@ mod tests {
     #[test]
     fn presets_have_their_published_hashes() {
         let hashes = SlicePolicy::PRESETS.map(|p| SlicePolicy::preset(p).unwrap().params_hash());
-        assert_eq!(hashes, ["02005444cae1117d", "1418f1bca097bcaf", "34dbc9c9d1bb9fb1"]);
+        assert_eq!(
+            hashes,
+            [
+                "02005444cae1117d",
+                "1418f1bca097bcaf",
+                "34dbc9c9d1bb9fb1",
+                "24b8579e67604796",
+                "d9859bf0aae30eff"
+            ]
+        );
+        let defaults: SlicePolicy = r#"{"version":"slice_policy_v2"}"#.parse().unwrap();
+        assert_eq!(defaults.params_hash(), "14d7536c94e6e585");
     }
 }

@@ -5,12 +5,15 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use super::{SlicePolicy, v1};
+use super::{SlicePolicy, v1, v2};
 use crate::export::canonical::json_hash;
 
 impl SlicePolicy {
     /// The names of the presets, which text may give in place of a JSON object.
-    pub const PRESETS: [&'static str; 3] = ["default", "focused", "broad"];
+    pub const PRESETS: [&'static str; 5] = ["default", "focused", "broad", "lineage", "chat"];
+
+    /// Those that every registry counts in its fingerprint.
+    pub const COUNTED_PRESETS: [&'static str; 3] = ["default", "focused", "broad"];
 
     /// The specification's small context (§9.2).
     #[must_use]
@@ -31,6 +34,8 @@ impl SlicePolicy {
             "default" => Some(Self::default()),
             "focused" => Some(Self::focused()),
             "broad" => Some(Self::broad()),
+            "lineage" => Some(SlicePolicy::V2(v2::Parameters::lineage())),
+            "chat" => Some(SlicePolicy::V2(v2::Parameters::chat())),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::quantized::Quantized;
-use super::{SlicePolicy, v1};
+use super::{SlicePolicy, v1, v2};
 use crate::export::json::{JsonError, JsonLimits, JsonValue, quoted};
 use crate::export::parse::{Object, ParseError};
 
@@ -30,8 +30,21 @@ pub enum PolicyError {
     },
     /// A key or its value is not allowed; the message names the key.
     Parameter(String),
+    /// A key that only policies of another version have.
+    OtherVersion {
+        /// The key.
+        key: &'static str,
+        /// The version that has it.
+        version: &'static str,
+    },
     /// The text is longer than [`POLICY_TEXT_MAX_BYTES`].
     TooLong(String),
+}
+
+impl From<ParseError> for PolicyError {
+    fn from(message: ParseError) -> Self {
+        Self::Parameter(message)
+    }
 }
 
 impl fmt::Display for PolicyError {
@@ -40,6 +53,7 @@ impl fmt::Display for PolicyError {
             Self::Syntax(message) | Self::Parameter(message) | Self::TooLong(message) => {
                 f.write_str(message)
             }
+            Self::OtherVersion { key, .. } => write!(f, "slice policy has no key {key:?}"),
             Self::UnknownPreset { kind, name } => {
                 write!(f, "no {kind} policy preset is named {}", quoted(name))
             }
@@ -113,14 +127,23 @@ impl SlicePolicy {
     }
 
     fn from_object(json: JsonValue<'_>, form: Form) -> Result<Self, PolicyError> {
-        let read = || {
+        let read = || -> Result<Self, PolicyError> {
             let mut keys = PolicyKeys { object: Object::policy("slice policy", json)?, form };
-            keys.version()?;
-            let parameters = v1::Parameters::take(&mut keys)?;
+            let policy = match keys.base()? {
+                SlicePolicy::V1(base) => {
+                    let parameters = v1::Parameters::take(&mut keys, &base)?;
+                    if let Some(key) = v2::KEYS.into_iter().find(|key| keys.object.has(key)) {
+                        let version = v2::ID;
+                        return Err(PolicyError::OtherVersion { key, version });
+                    }
+                    SlicePolicy::V1(parameters)
+                }
+                SlicePolicy::V2(base) => SlicePolicy::V2(v2::Parameters::take(&mut keys, &base)?),
+            };
             keys.finish()?;
-            Ok(SlicePolicy::V1(parameters))
+            Ok(policy)
         };
-        read().map_err(PolicyError::Parameter)
+        read()
     }
 }
 
@@ -158,14 +181,48 @@ impl<'a> PolicyKeys<'a> {
         self.object.read(key, wanted, read)
     }
 
-    fn version(&mut self) -> Result<(), ParseError> {
+    /// The policy of `preset` or, where that is not given, the one of `version` with every key at its default.
+    fn base(&mut self) -> Result<SlicePolicy, ParseError> {
+        let preset = if self.form == Form::Input && self.object.has("preset") {
+            let wanted = alternatives(&SlicePolicy::PRESETS);
+            Some(self.object.read("preset", wanted, |json| match json {
+                JsonValue::String(name) => SlicePolicy::preset(name),
+                _ => None,
+            })?)
+        } else {
+            None
+        };
+        let of_preset = preset.as_ref().map(SlicePolicy::id);
         if self.is_default("version") {
-            return Ok(());
+            return Ok(preset.unwrap_or_default());
         }
-        let wanted = SlicePolicy::IDS.map(|id| format!("{id:?}")).join(" or ");
-        self.value("version", wanted, (), |json| match json {
-            JsonValue::String(id) => SlicePolicy::IDS.contains(&id.as_ref()).then_some(()),
+        let ids: Vec<&'static str> = SlicePolicy::IDS
+            .into_iter()
+            .filter(|id| of_preset.is_none_or(|of| of == *id))
+            .collect();
+        let version = self.object.read("version", alternatives(&ids), |json| match json {
+            JsonValue::String(given) => ids.iter().copied().find(|id| id == given),
             _ => None,
+        })?;
+        Ok(preset.unwrap_or_else(|| match version {
+            v2::ID => SlicePolicy::V2(v2::Parameters::default()),
+            _ => SlicePolicy::default(),
+        }))
+    }
+
+    /// The integer of a key; `None` where it is null.
+    pub(super) fn optional_integer(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<i64>,
+        default: Option<i64>,
+    ) -> Result<Option<i64>, ParseError> {
+        let form = self.form;
+        let (min, max) = (range.start(), range.end());
+        let wanted = format_args!("null or an integer between {min} and {max}");
+        self.value(key, wanted, default, |json| match json {
+            JsonValue::Null => Some(None),
+            json => integer(json, form).filter(|integer| range.contains(integer)).map(Some),
         })
     }
 
@@ -235,6 +292,11 @@ impl<'a> PolicyKeys<'a> {
     }
 }
 
+/// The texts, quoted, with "or" between.
+fn alternatives(texts: &[&str]) -> String {
+    texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" or ")
+}
+
 fn integer(json: &JsonValue<'_>, form: Form) -> Option<i64> {
     match (form, json) {
         (Form::Input, JsonValue::Number(number)) => number.written_integer(),
@@ -280,6 +342,26 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_stands_in_for_the_defaults() {
+        let chat = SlicePolicy::preset("chat").unwrap();
+        assert_eq!(parse(r#"{"preset":"chat"}"#).unwrap(), chat);
+        assert_eq!(parse(r#"{"version":"slice_policy_v2","preset":"chat"}"#).unwrap(), chat);
+        assert_eq!(parse(&chat.canonical_text()).unwrap(), chat);
+        assert!(!chat.canonical_text().contains("preset"));
+        let wider = parse(r#"{"preset":"chat","max_tokens":4000,"edge_weights":{"reply":0.5}}"#);
+        let text = wider.unwrap().canonical_text();
+        assert!(text.contains(r#""max_tokens":4000,"#), "{text}");
+        assert!(
+            text.contains(r#""edge_weights":{"reply":0.5,"branch":1.0,"reference":0.5,"#),
+            "{text}"
+        );
+        assert_eq!(
+            parse(r#"{"preset":"focused","max_nodes":32}"#).unwrap(),
+            SlicePolicy::focused()
+        );
+    }
+
+    #[test]
     fn parameters_act_as_they_are_hashed() {
         let a = parse(r#"{"salience_weight":0.3000001}"#).unwrap();
         let b = parse(r#"{"salience_weight":0.3000004}"#).unwrap();
@@ -312,8 +394,34 @@ mod tests {
             ),
             (r#"{"max_nodes":1,"max_nodes":1}"#, r#"slice policy key "max_nodes" is given twice"#),
             (
-                r#"{"version":"slice_policy_v2"}"#,
-                r#"slice policy key "version" must be "slice_policy_v1", not "slice_policy_v2""#,
+                r#"{"version":"slice_policy_v3"}"#,
+                r#"slice policy key "version" must be "slice_policy_v1" or "slice_policy_v2", not "slice_policy_v3""#,
+            ),
+            (r#"{"max_tokens":100}"#, r#"slice policy has no key "max_tokens""#),
+            (r#"{"preset":"broad","as_of":1}"#, r#"slice policy has no key "as_of""#),
+            (
+                r#"{"preset":"chat","version":"slice_policy_v1"}"#,
+                r#"slice policy key "version" must be "slice_policy_v2", not "slice_policy_v1""#,
+            ),
+            (
+                r#"{"preset":"deep"}"#,
+                r#"slice policy key "preset" must be "default" or "focused" or "broad" or "lineage" or "chat", not "deep""#,
+            ),
+            (
+                r#"{"preset":"chat","max_tokens":0}"#,
+                r#"slice policy key "max_tokens" must be null or an integer between 1 and 2147483647, not 0"#,
+            ),
+            (
+                r#"{"preset":"chat","edge_weights":{"reply":1.5}}"#,
+                r#"slice policy key "edge_weights.reply" must be a number between 0 and 1, not 1.5"#,
+            ),
+            (
+                r#"{"preset":"chat","edge_weights":{"answer":1}}"#,
+                r#"slice policy has no key "edge_weights.answer""#,
+            ),
+            (
+                r#"{"preset":"chat","as_of":9007199254740992}"#,
+                r#"slice policy key "as_of" must be null or an integer between -9007199254740991 and 9007199254740991, not 9007199254740992"#,
             ),
             (r#"{"radius":1}"#, r#"slice policy has no key "radius""#),
             ("[]", "slice policy must be a JSON object or a preset name, not an array"),

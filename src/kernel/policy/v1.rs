@@ -21,16 +21,16 @@ const MAX_WEIGHT: f64 = 1e6;
 pub struct Parameters {
     pub(super) max_nodes: u32,
     pub(super) max_radius: u32,
-    phase_weights: PhaseWeights<Quantized>,
-    salience_weight: Quantized,
-    distance_decay: Quantized,
+    pub(super) phase_weights: PhaseWeights<Quantized>,
+    pub(super) salience_weight: Quantized,
+    pub(super) distance_decay: Quantized,
     pub(super) include_siblings: bool,
     pub(super) max_siblings_per_node: u32,
 }
 
 /// One value for each phase, in the specification's key order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-struct PhaseWeights<T> {
+pub(super) struct PhaseWeights<T> {
     synthesis: T,
     planning: T,
     consolidation: T,
@@ -62,7 +62,7 @@ impl<T: Copy> PhaseWeights<T> {
         }
     }
 
-    fn map<U>(&self, f: impl Fn(T) -> U) -> PhaseWeights<U> {
+    pub(super) fn map<U>(&self, f: impl Fn(T) -> U) -> PhaseWeights<U> {
         PhaseWeights {
             synthesis: f(self.synthesis),
             planning: f(self.planning),
@@ -134,9 +134,8 @@ impl Parameters {
         }
     }
 
-    /// Takes the parameters from the keys of a policy.
-    pub(super) fn take(keys: &mut PolicyKeys<'_>) -> Result<Self, ParseError> {
-        let default = Self::default();
+    /// Takes the parameters from the keys of a policy; a missing key takes its value from `default`.
+    pub(super) fn take(keys: &mut PolicyKeys<'_>, default: &Self) -> Result<Self, ParseError> {
         let max_nodes = keys.integer("max_nodes", 1..=MAX_NODES_LIMIT, default.max_nodes)?;
         let max_radius = keys.integer("max_radius", 0..=MAX_COUNT, default.max_radius)?;
         let mut weights = keys.nested("phase_weights", "an object of numbers")?;
@@ -243,7 +242,7 @@ mod tests {
     fn priorities_are_the_published_bits() {
         let default = Parameters::default();
         let bits = |phase, salience, distance| {
-            default.priority(&TurnFacts { phase, salience }, distance).to_bits()
+            default.priority(&TurnFacts::scoring(phase, salience), distance).to_bits()
         };
         assert_eq!(bits(Phase::Exploration, 0.3, 0), 0x3ec7_ae15);
         assert_eq!(bits(Phase::Planning, 0.8, 1), 0x3f83_53f7);

@@ -6,13 +6,16 @@ use std::rc::Rc;
 use foldhash::HashMap;
 
 use crate::graph::turn::{Phase, Turn, TurnId};
-use crate::slicing::store::{ParentEdge, ScoredTurn, TurnFacts};
+use crate::policy::SlicePolicy;
+use crate::slicing::admission::Admission;
+use crate::slicing::store::{EdgeTypes, Needs, ParentEdge, ScoredTurn, TurnFacts};
 use crate::slicing::window::Window;
 
-/// The part of a graph that was fetched. It holds for one snapshot, one reader, and policies that admit the same turns
-/// and edges.
+/// The part of a graph that was fetched. It holds for one snapshot and one reader.
 #[derive(Default)]
 pub struct FetchedGraph {
+    /// What the policies that it was fetched for need, and which turns and edges exist for them.
+    fetched_for: (Needs, Admission),
     turns: HashMap<TurnId, FetchedTurn>,
     edges: HashMap<TurnId, FetchedEdges>,
     /// Turns of which more than one row was read.
@@ -41,8 +44,8 @@ struct FetchedTurn {
     row: Option<Rc<Turn>>,
 }
 
-/// The highest salience that a turn has with each phase: its rows with a lower one never rank before it.
-type Scores = [Option<f32>; Phase::ALL.len()];
+/// Of the rows of a turn with each phase, one with the highest salience: by v1, the others never rank before it.
+type Scores = [Option<TurnFacts>; Phase::ALL.len()];
 
 /// What was fetched of a turn's edges.
 #[derive(Default)]
@@ -54,10 +57,13 @@ struct FetchedEdges {
 }
 
 impl FetchedGraph {
-    /// The graph itself where it is complete enough for a policy with this many siblings; else an empty one.
-    pub(crate) fn for_siblings(mut self, siblings: usize) -> Self {
+    /// The graph itself where it is complete enough for this policy; else an empty one.
+    pub(crate) fn for_policy(mut self, policy: &SlicePolicy) -> Self {
+        let fetched_for = (policy.needs(), policy.admission());
         // One more than the siblings: a turn is among its parent's children.
-        if self.fewest_of_wide.is_some_and(|children| children <= siblings) {
+        let lacks = |children| children <= policy.sibling_limit();
+        if self.fewest_of_wide.is_some_and(lacks) || self.fetched_for != fetched_for {
+            self.fetched_for = fetched_for;
             self.forget();
         }
         self
@@ -65,7 +71,14 @@ impl FetchedGraph {
 
     /// Forgets everything about the graph.
     pub fn forget(&mut self) {
-        *self = FetchedGraph { window: self.window.ended(), ..FetchedGraph::default() };
+        let (window, fetched_for) = (self.window.ended(), self.fetched_for.clone());
+        *self = FetchedGraph { window, fetched_for, ..FetchedGraph::default() };
+    }
+
+    /// Forgets everything about the graph and about windows.
+    pub(crate) fn reset(&mut self) {
+        let fetched_for = self.fetched_for.clone();
+        *self = FetchedGraph { fetched_for, ..FetchedGraph::default() };
     }
 
     /// Begins a slice. What was fetched stays, as slices of one conversation overlap.
@@ -98,15 +111,17 @@ impl FetchedGraph {
         self.edges.get(&id).is_some_and(|edges| edges.children.is_some())
     }
 
-    /// Whether the turn can be expanded with this many siblings without a further fetch.
-    pub(crate) fn is_loaded(&self, id: TurnId, siblings: usize) -> bool {
+    /// Whether the turn can be expanded this far without a further fetch.
+    pub(crate) fn is_loaded(&self, id: TurnId, reach: Reach) -> bool {
+        let Reach { children, siblings } = reach;
         let is_enough = |edge: &ParentEdge| {
             self.turns.get(&edge.parent).is_some_and(|turn| turn.is_looked_up)
                 && (siblings == 0 || self.has_children(edge.parent))
         };
         self.edges.get(&id).is_some_and(|edges| {
             let parents = edges.parents.as_ref();
-            edges.children.is_some() && parents.is_some_and(|edges| edges.iter().all(is_enough))
+            (edges.children.is_some() || !children)
+                && parents.is_some_and(|edges| edges.iter().all(is_enough))
         })
     }
 
@@ -117,6 +132,11 @@ impl FetchedGraph {
         turn.facts.map(|facts| ScoredTurn { id, facts })
     }
 
+    /// Whether any turn is known to be stored more than once.
+    pub(crate) fn has_duplicates(&self) -> bool {
+        !self.duplicates.is_empty()
+    }
+
     /// The further rows of those of these turns that are stored more than once.
     pub(crate) fn further_scores(&self, of: impl Iterator<Item = TurnId>) -> Vec<ScoredTurn> {
         if self.duplicates.is_empty() {
@@ -124,11 +144,7 @@ impl FetchedGraph {
         }
         let further = |id| {
             let scores = self.duplicates.get(&id).into_iter().flatten();
-            let scores = Phase::ALL.iter().zip(scores);
-            scores.filter_map(move |(phase, salience)| {
-                let facts = TurnFacts { phase: *phase, salience: (*salience)? };
-                Some(ScoredTurn { id, facts })
-            })
+            scores.flatten().map(move |facts| ScoredTurn { id, facts: *facts })
         };
         of.flat_map(further).collect()
     }
@@ -167,9 +183,9 @@ impl FetchedGraph {
         }
     }
 
-    /// Adds a whole row, which also says what scores the turn.
-    pub(crate) fn add_row(&mut self, turn: Turn) {
-        let scored = ScoredTurn::from(&turn);
+    /// Adds a whole row, and what scores the turn.
+    pub(crate) fn add_row(&mut self, turn: Turn, facts: TurnFacts) {
+        let scored = ScoredTurn { id: turn.id, facts };
         let fetched = self.turns.entry(turn.id).or_default();
         fetched.is_looked_up = true;
         fetched.facts.get_or_insert(scored.facts);
@@ -186,7 +202,9 @@ impl FetchedGraph {
     fn add_duplicate(&mut self, turn: ScoredTurn) {
         let scores = self.duplicates.entry(turn.id).or_default();
         let best = &mut scores[turn.facts.phase as usize];
-        *best = Some(best.map_or(turn.facts.salience, |best| best.max(turn.facts.salience)));
+        if best.is_none_or(|best| best.salience < turn.facts.salience) {
+            *best = Some(turn.facts);
+        }
     }
 
     pub(crate) fn mark_crowded(&mut self, id: TurnId) {
@@ -216,18 +234,34 @@ impl FetchedGraph {
     }
 }
 
+/// How far expanding a turn looks, besides its parents.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach {
+    /// Whether children are asked for.
+    pub(crate) children: bool,
+    /// How many siblings.
+    pub(crate) siblings: usize,
+}
+
+/// A child, and the types of the edges that lead to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Child {
+    pub(crate) turn: ScoredTurn,
+    pub(crate) types: EdgeTypes,
+}
+
 /// A turn's children, once each, in sibling order. A child that is stored more than once has the place of its first
 /// row.
 pub(crate) enum Children {
-    All(Vec<ScoredTurn>),
+    All(Vec<Child>),
     /// Only the first of very many children: as many as siblings may be asked for.
-    Wide(Vec<ScoredTurn>),
+    Wide(Vec<Child>),
 }
 
 impl Children {
-    pub(crate) fn in_sibling_order(&self) -> &[ScoredTurn] {
-        let (Children::All(turns) | Children::Wide(turns)) = self;
-        turns
+    pub(crate) fn in_sibling_order(&self) -> &[Child] {
+        let (Children::All(children) | Children::Wide(children)) = self;
+        children
     }
 }
 
@@ -240,7 +274,7 @@ pub(crate) fn sibling_order(turn: &ScoredTurn) -> (Reverse<u32>, TurnId, Phase) 
 /// A turn's children while they are read.
 #[derive(Default)]
 pub(crate) struct ChildList {
-    turns: Vec<ScoredTurn>,
+    children: Vec<Child>,
     /// Where children were dropped: how many of the first in sibling order are complete.
     wide: Option<usize>,
     /// Further rows of children that are stored more than once, unless children were dropped.
@@ -249,23 +283,23 @@ pub(crate) struct ChildList {
 
 impl ChildList {
     /// All children that a turn has.
-    pub(crate) fn new(turns: Vec<ScoredTurn>) -> Self {
-        ChildList { turns, ..ChildList::default() }
+    pub(crate) fn new(children: Vec<Child>) -> Self {
+        ChildList { children, ..ChildList::default() }
     }
 
     /// Adds a child; beyond `wide` children only the first `siblings` in sibling order are held.
     /// Returns how many entries were dropped.
-    pub(crate) fn push(&mut self, turn: ScoredTurn, wide: usize, siblings: usize) -> usize {
-        self.turns.push(turn);
-        if self.turns.len() <= wide || self.turns.len() < 2 * siblings {
+    pub(crate) fn push(&mut self, child: Child, wide: usize, siblings: usize) -> usize {
+        self.children.push(child);
+        if self.children.len() <= wide || self.children.len() < 2 * siblings {
             return 0;
         }
-        let held = self.turns.len() + self.duplicates.len();
+        let held = self.children.len() + self.duplicates.len();
         // A child that several edges lead to, or that is stored more than once, counts once.
         self.sort();
-        if self.turns.len() > siblings {
+        if self.children.len() > siblings {
             self.wide = Some(siblings);
-            self.turns.truncate(siblings);
+            self.children.truncate(siblings);
         }
         if self.wide.is_some() {
             self.duplicates.clear();
@@ -274,32 +308,36 @@ impl ChildList {
         self.duplicates
             .sort_unstable_by_key(|turn| (turn.id, turn.facts.phase, sibling_order(turn)));
         self.duplicates.dedup_by_key(|turn| (turn.id, turn.facts.phase));
-        held - self.turns.len() - self.duplicates.len()
+        held - self.children.len() - self.duplicates.len()
     }
 
     /// Leaves each child once, in sibling order.
     fn sort(&mut self) {
-        let ChildList { turns, duplicates, .. } = self;
-        turns.sort_unstable_by_key(|turn| (turn.id, sibling_order(turn)));
-        turns.dedup_by(|turn, first| {
-            // An equal entry is the same child by another edge.
-            if turn.id == first.id && turn != first {
-                duplicates.push(*turn);
+        let ChildList { children, duplicates, .. } = self;
+        children.sort_unstable_by_key(|child| (child.turn.id, sibling_order(&child.turn)));
+        children.dedup_by(|child, first| {
+            let is_same = child.turn.id == first.turn.id;
+            if is_same {
+                // An equal entry is the same child by another edge.
+                if child.turn != first.turn {
+                    duplicates.push(child.turn);
+                }
+                first.types = first.types.union(child.types);
             }
-            turn.id == first.id
+            is_same
         });
-        turns.sort_unstable_by_key(sibling_order);
+        children.sort_unstable_by_key(|child| sibling_order(&child.turn));
     }
 
     /// The children; `duplicate` takes the further rows of those that are stored more than once.
     fn finish(mut self, duplicate: impl FnMut(ScoredTurn)) -> Children {
-        if self.turns.len() > 1 {
+        if self.children.len() > 1 {
             self.sort();
         }
         if self.wide.is_some() {
-            return Children::Wide(self.turns);
+            return Children::Wide(self.children);
         }
         self.duplicates.into_iter().for_each(duplicate);
-        Children::All(self.turns)
+        Children::All(self.children)
     }
 }

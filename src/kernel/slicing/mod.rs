@@ -1,6 +1,10 @@
 //! From an anchor and a policy to a slice: the expansion, the store it asks, and what it holds.
 
+pub mod admission;
+mod expansion;
 mod fetched;
+mod frontier;
+mod groups;
 mod neighbourhood;
 pub mod observer;
 pub mod score;

@@ -10,9 +10,10 @@ use std::rc::Rc;
 use foldhash::{HashMap, HashSet};
 
 use crate::graph::turn::{Turn, TurnId};
-use crate::slicing::fetched::{ChildList, FetchedGraph};
+use crate::slicing::admission::AdmittingStore;
+use crate::slicing::fetched::{Child, ChildList, FetchedGraph, Reach};
 use crate::slicing::slice::SliceError;
-use crate::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn};
+use crate::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn};
 
 /// Bounds on the memory of an expansion and on its batches. They do not change a result, but may make it an error.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +39,13 @@ impl Default for Limits {
 }
 
 pub(crate) struct Neighbourhood<'a, S> {
-    pub(crate) store: &'a mut S,
+    pub(crate) store: AdmittingStore<'a, S>,
     limits: Limits,
     pub(crate) fetched: FetchedGraph,
 }
 
 impl<'a, S: GraphStore> Neighbourhood<'a, S> {
-    pub(crate) fn new(store: &'a mut S, limits: Limits, fetched: FetchedGraph) -> Self {
+    pub(crate) fn new(store: AdmittingStore<'a, S>, limits: Limits, fetched: FetchedGraph) -> Self {
         Neighbourhood { store, limits, fetched }
     }
 
@@ -59,7 +60,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         if self.fetched.window.is_over() && holds(1) {
             self.fetched.forget();
         } else if holds(2) {
-            self.fetched = FetchedGraph::default();
+            self.fetched.reset();
         }
     }
 
@@ -74,22 +75,25 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     pub(crate) fn load(
         &mut self,
         mut of: Vec<TurnId>,
-        siblings: usize,
+        reach: Reach,
         steps: u32,
         around: usize,
     ) -> Result<(), SliceError<S::Error>> {
         let mut seen: HashSet<TurnId> = HashSet::default();
         of.retain(|id| seen.insert(*id));
-        let read = self.read_around(&of, siblings, steps, around, &mut seen)?;
+        let read = self.read_around(&of, reach, steps, around, &mut seen)?;
         self.add(seen, read)?;
         // What is left are the crowded turns.
         self.load_parents(&of)?;
         let edges = of.iter().flat_map(|id| self.fetched.parents(*id));
         let parents: Vec<TurnId> = edges.map(|edge| edge.parent).collect();
-        let children_of = if siblings > 0 { [of, parents.clone()].concat() } else { of };
+        let mut children_of = if reach.children { of } else { Vec::new() };
+        if reach.siblings > 0 {
+            children_of.extend(&parents);
+        }
         self.load_turns(parents, false)?;
         self.check_held(0)?;
-        self.load_children(children_of, siblings)
+        self.load_children(children_of, reach.siblings)
     }
 
     /// The edges of these turns and, level by level, of those around them. Adds to `seen` the turns at the ends
@@ -97,22 +101,24 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
     fn read_around(
         &mut self,
         of: &[TurnId],
-        siblings: usize,
+        reach: Reach,
         steps: u32,
         around: usize,
         seen: &mut HashSet<TurnId>,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
         let fetched = of.iter().copied().filter(|id| self.fetched.has_parents(*id));
         let fetched = fetched.map(|id| (id, self.fetched.parents(id).to_vec())).collect();
-        let mut level = self.read_edges(of.to_vec(), of.to_vec(), 0)?;
+        let Reach { children, siblings } = reach;
+        let children_of = if children { of.to_vec() } else { Vec::new() };
+        let mut level = self.read_edges(of.to_vec(), children_of, 0)?;
         level.append(&mut EdgesRead { parents: fetched, children: Vec::new() });
         let mut read = EdgesRead::default();
         for step in 1..=steps {
             let mut parents: Vec<TurnId> = level.parent_ends().collect();
-            let mut children: Vec<TurnId> = level.child_ends().collect();
+            let mut child_ends: Vec<TurnId> = level.child_ends().collect();
             read.append(&mut level);
             parents.retain(|id| seen.insert(*id));
-            children.retain(|id| seen.insert(*id));
+            child_ends.retain(|id| seen.insert(*id));
             if !read.is_unbranched() {
                 // The children of parents are certain to be needed.
                 if step == 1 && siblings > 0 {
@@ -121,14 +127,14 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 }
                 break;
             }
-            let mut next = [parents.clone(), children].concat();
+            let mut next = [parents.clone(), child_ends].concat();
             next.truncate((of.len() + around).saturating_sub(read.turn_count()));
             parents.truncate(next.len());
             if next.is_empty() {
                 break;
             }
             // Turns at the radius are not expanded, but their children can be siblings of turns that are.
-            let children_of = match (step < steps, siblings) {
+            let children_of = match (children && step < steps, siblings) {
                 (true, _) => next.clone(),
                 (false, 0) => Vec::new(),
                 (false, _) => parents,
@@ -165,7 +171,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 .neighbours(&parents_of, &children_of, &mut |(turn, neighbour)| {
                     let fits = match neighbour {
                         Neighbour::Parent(edge) => parents.push(turn, edge, limits.crowded),
-                        Neighbour::Child(child) => children.push(turn, child, limits.crowded),
+                        Neighbour::Child(edge) => children.push(turn, edge, limits.crowded),
                     };
                     if fits {
                         count += 1;
@@ -201,10 +207,18 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             self.fetched.add_parents(turn, parents);
         }
         for (turn, children) in read.children {
-            let turns = children.iter().filter_map(|child| self.fetched.scored(*child));
-            let mut turns: Vec<ScoredTurn> = turns.collect();
-            turns.append(&mut self.fetched.further_scores(children.into_iter()));
-            self.fetched.add_children(turn, ChildList::new(turns));
+            let child = |edge: &ChildEdge, turn| Child { turn, types: edge.edge_type.into() };
+            let existing = children
+                .iter()
+                .filter_map(|edge| self.fetched.scored(edge.child).map(|turn| child(edge, turn)));
+            let mut existing: Vec<Child> = existing.collect();
+            if self.fetched.has_duplicates() {
+                for edge in &children {
+                    let further = self.fetched.further_scores(std::iter::once(edge.child));
+                    existing.extend(further.into_iter().map(|turn| child(edge, turn)));
+                }
+            }
+            self.fetched.add_children(turn, ChildList::new(existing));
         }
         self.check_held(0)
     }
@@ -221,8 +235,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             return Ok(());
         }
         let answered = if whole {
-            store.turns(&ids, &mut |turn| {
-                fetched.add_row(turn);
+            store.turns(&ids, &mut |(turn, facts)| {
+                fetched.add_row(turn, facts);
                 ControlFlow::Continue(())
             })
         } else {
@@ -281,9 +295,10 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let mut count = 0;
         let wide = self.limits.wide.max(2);
         self.store
-            .children(&of, &mut |(index, turn)| {
+            .children(&of, &mut |(index, turn, edge_type)| {
                 count += 1;
-                count -= lists[index].push(turn, wide, siblings);
+                let child = Child { turn, types: edge_type.into() };
+                count -= lists[index].push(child, wide, siblings);
                 continue_while(count <= room)
             })
             .map_err(SliceError::Store)?;
@@ -300,8 +315,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         let missing: Vec<TurnId> =
             ids.iter().copied().filter(|id| fetched.row(*id).is_none()).collect();
         if !missing.is_empty() {
-            let mut keep = |turn| {
-                fetched.add_row(turn);
+            let mut keep = |(turn, facts)| {
+                fetched.add_row(turn, facts);
                 ControlFlow::Continue(())
             };
             store.turns(&missing, &mut keep).map_err(SliceError::Store)?;
@@ -325,7 +340,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
 #[derive(Default)]
 struct EdgesRead {
     parents: Vec<(TurnId, Vec<ParentEdge>)>,
-    children: Vec<(TurnId, Vec<TurnId>)>,
+    children: Vec<(TurnId, Vec<ChildEdge>)>,
 }
 
 impl EdgesRead {
@@ -339,7 +354,7 @@ impl EdgesRead {
     }
 
     fn child_ends(&self) -> impl Iterator<Item = TurnId> {
-        self.children.iter().flat_map(|(_, children)| children).copied()
+        self.children.iter().flat_map(|(_, edges)| edges).map(|edge| edge.child)
     }
 
     /// How many edges there are, each counted at the turn it was read for.

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use crate::graph::turn::TurnId;
 use crate::named_enum::named_enum;
 use crate::slicing::score::Rank;
-use crate::slicing::store::ScoredTurn;
 
 named_enum! {
     /// How a turn is related to the turn that it was discovered from.
@@ -18,7 +17,33 @@ named_enum! {
         Child = "child",
         /// It has a parent in common with that turn.
         Sibling = "sibling",
+        /// It is a result of the call that the turn is part of, or the call of a result.
+        Call = "call",
     }
+}
+
+/// Why a turn is not selected, though nodes are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassedOver {
+    /// It takes more tokens than are left.
+    Tokens {
+        /// How many were left.
+        left: u64,
+    },
+    /// The calls and results it is part of are more turns than are left.
+    GroupTurns {
+        /// How many they are.
+        turns: usize,
+        /// How many were left.
+        left: usize,
+    },
+    /// The calls and results it is part of take more tokens than are left.
+    GroupTokens {
+        /// How many they take.
+        tokens: u64,
+        /// How many were left.
+        left: u64,
+    },
 }
 
 /// Is called at each step of an expansion. The default does nothing and costs nothing.
@@ -31,6 +56,9 @@ pub trait Observer {
     /// more.
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {}
 
+    /// A turn that was discovered is not selected, though its turn has come or never will.
+    fn passed_over(&mut self, _turn: Rank, _because: PassedOver) {}
+
     /// A turn was selected; `Break` ends the expansion.
     fn selected(&mut self, _turn: Rank) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -39,9 +67,9 @@ pub trait Observer {
     /// An edge into the turn `of` comes from a turn that does not exist.
     fn missing_parent(&mut self, _parent: TurnId, _of: Rank) {}
 
-    /// All children of a parent of `of`, itself among them. Those that the policy allows as siblings were discovered
-    /// before.
-    fn siblings(&mut self, _parent: TurnId, _siblings: &[ScoredTurn], _of: Rank) {}
+    /// All children of a parent of the turn that is being expanded, itself among them, as siblings of it. Those that
+    /// the policy allows were discovered before.
+    fn siblings(&mut self, _parent: TurnId, _siblings: &mut dyn Iterator<Item = Rank>) {}
 }
 
 impl Observer for () {}

@@ -15,19 +15,55 @@ pub struct Rank {
     pub distance: u32,
     /// The candidate.
     pub id: TurnId,
+    /// The bits of its strength.
+    strength: u32,
+    /// What it takes of a token budget.
+    pub tokens: u32,
+}
+
+/// Where a turn stands in an expansion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Hops from the anchor.
+    pub distance: u32,
+    /// What the edges on the way to it leave of the anchor's strength, 0 … 1.
+    pub strength: f32,
+    /// When the anchor was created. Unix seconds.
+    pub anchor_time: i64,
+}
+
+impl Place {
+    /// That of a turn of full strength, as old as the anchor.
+    #[must_use]
+    pub fn at(distance: u32) -> Self {
+        Place { distance, strength: 1.0, anchor_time: 0 }
+    }
 }
 
 impl Rank {
-    /// The rank that a policy gives a turn at this distance.
+    /// The rank that a policy gives a turn at this place.
     #[must_use]
-    pub fn of(policy: &SlicePolicy, turn: &ScoredTurn, distance: u32) -> Self {
-        Rank::new(policy.priority(&turn.facts, distance), distance, turn.id)
+    pub fn of(policy: &SlicePolicy, turn: &ScoredTurn, place: Place) -> Self {
+        Rank {
+            priority_key: Reverse(ordered_key(policy.priority(&turn.facts, place))),
+            distance: place.distance,
+            id: turn.id,
+            strength: place.strength.to_bits(),
+            tokens: turn.facts.tokens,
+        }
     }
 
     /// The rank of a turn with this priority at this distance.
     #[must_use]
     pub fn new(priority: f32, distance: u32, id: TurnId) -> Self {
-        Rank { priority_key: Reverse(ordered_key(priority)), distance, id }
+        let priority_key = Reverse(ordered_key(priority));
+        Rank { priority_key, distance, id, strength: 1.0f32.to_bits(), tokens: 0 }
+    }
+
+    /// Its strength.
+    #[must_use]
+    pub fn strength(&self) -> f32 {
+        f32::from_bits(self.strength)
     }
 
     /// The priority.

@@ -15,6 +15,8 @@ pub struct SelectedTurn {
     pub distance: u32,
     /// The priority it was selected by.
     pub priority: f32,
+    /// What it takes of a token budget; 0 where the policy has none.
+    pub tokens: u32,
     /// Position in the selection order, the anchor being 0.
     pub selection_order: u32,
 }

@@ -4,29 +4,35 @@ use std::ops::ControlFlow;
 
 use kernel::graph::edge::EdgeType;
 use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
-use kernel::graph::turn::{Phase, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
-use kernel::slicing::store::{GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts};
+use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
+use kernel::slicing::admission::SessionKey;
+use kernel::slicing::store::{
+    ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
+};
 
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
 use crate::pg::session::Caller;
-use crate::pg::tables::graph::{Graph, Statements};
+use crate::pg::tables::graph::{Graph, SliceStatements};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {
     graph: &'a Graph,
     caller: &'a Caller,
+    needs: Needs,
+    statements: &'a SliceStatements,
     neighbours: BatchStatement<'a>,
     scored: BatchStatement<'a>,
     turns: BatchStatement<'a>,
 }
 
 impl<'a> PgStore<'a> {
-    /// A store over this graph for this caller.
-    pub fn new(graph: &'a Graph, caller: &'a Caller) -> Self {
-        let Statements { neighbours, scored, turns, .. } = &graph.statements;
+    /// A store over this graph for this caller, for policies that need so much.
+    pub fn new(graph: &'a Graph, caller: &'a Caller, needs: Needs) -> Self {
+        let statements = graph.slicing(needs);
+        let SliceStatements { neighbours, scored, turns, .. } = statements;
         let [neighbours, scored, turns] = [neighbours, scored, turns].map(BatchStatement::new);
-        PgStore { graph, caller, neighbours, scored, turns }
+        PgStore { graph, caller, needs, statements, neighbours, scored, turns }
     }
 
     /// How many characters the contents of these turns have together; `None` where none is stored.
@@ -80,8 +86,9 @@ impl GraphStore for PgStore<'_> {
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
         self.caller.check_role()?;
+        let needs = self.needs;
         self.scored.ask([ids, &[]], |row| {
-            scored_turn(&row, 0).map_or(ControlFlow::Continue(()), &mut *sink)
+            scored_turn(&row, 0, needs).map_or(ControlFlow::Continue(()), &mut *sink)
         });
         Ok(())
     }
@@ -103,27 +110,37 @@ impl GraphStore for PgStore<'_> {
     fn children(
         &mut self,
         of: &[TurnId],
-        sink: Sink<'_, (usize, ScoredTurn)>,
+        sink: Sink<'_, (usize, ScoredTurn, EdgeType)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.children, &[Argument::Ids(of)], |row| {
-            let turn = scored_turn(&row, 1);
-            turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn)))
+        self.ask(&self.statements.children, &[Argument::Ids(of)], |row| {
+            let edge_type = row.text(8, EdgeType::from_stored);
+            let turn = scored_turn(&row, 1, self.needs);
+            turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn, edge_type)))
         })
     }
 
     fn missing_children(
         &mut self,
         of: &[TurnId],
-        sink: Sink<'_, (usize, TurnId)>,
+        sink: Sink<'_, (usize, ChildEdge)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.graph.statements.missing_children, &[Argument::Ids(of)], |row| {
-            row.id(1).map_or(ControlFlow::Continue(()), |child| sink((position(&row), child)))
+        self.ask(&self.statements.missing_children, &[Argument::Ids(of)], |row| {
+            let edge_type = row.text(2, EdgeType::from_stored);
+            let edge = row.id(1).map(|child| ChildEdge { child, edge_type });
+            edge.map_or(ControlFlow::Continue(()), |edge| sink((position(&row), edge)))
         })
     }
 
-    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, Turn>) -> Result<(), SqlError> {
+    fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, (Turn, TurnFacts)>) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        self.turns.ask([ids, &[]], |row| turn(&row).map_or(ControlFlow::Continue(()), &mut *sink));
+        let needs = self.needs;
+        self.turns.ask([ids, &[]], |row| match turn(&row) {
+            Some(turn) => {
+                let facts = TurnFacts::of(&turn, tokens(&row, 12), needs);
+                sink((turn, facts))
+            }
+            None => ControlFlow::Continue(()),
+        });
         Ok(())
     }
 
@@ -140,25 +157,39 @@ fn position(row: &Row) -> usize {
 /// Columns 1 to 3 of sql/queries/neighbours.sql.
 fn neighbour(row: &Row) -> Option<Neighbour> {
     let other = row.id(2)?;
+    let edge_type = row.text(3, EdgeType::from_stored);
     Some(match row.bool(1) {
-        Some(true) => {
-            let edge_type = row.text(3, EdgeType::from_stored);
-            Neighbour::Parent(ParentEdge { parent: other, edge_type })
-        }
-        _ => Neighbour::Child(other),
+        Some(true) => Neighbour::Parent(ParentEdge { parent: other, edge_type }),
+        _ => Neighbour::Child(ChildEdge { child: other, edge_type }),
     })
 }
 
-/// Three columns: id (NULL where there is no turn), phase, salience.
-fn scored_turn(row: &Row, first: usize) -> Option<ScoredTurn> {
+/// Seven columns: id (NULL where there is no turn), phase, salience, and what is NULL where it is not needed.
+fn scored_turn(row: &Row, first: usize, needs: Needs) -> Option<ScoredTurn> {
+    let id = row.id(first)?;
+    let phase = row.text(first + 1, Phase::from_stored);
+    let scoring = TurnFacts::scoring(phase, unit_interval(row.f64(first + 2)));
+    let tokens = tokens(row, first + 6);
+    if !needs.facts {
+        return Some(ScoredTurn { id, facts: TurnFacts { tokens, ..scoring } });
+    }
+    let session = |name: Option<&str>| SessionKey::of(name.unwrap_or_default());
     let facts = TurnFacts {
-        phase: row.text(first + 1, Phase::from_stored),
-        salience: unit_interval(row.f64(first + 2)),
+        created_at: row.time(first + 3).map_or(0, unix_seconds),
+        session: if needs.sessions { row.text(first + 4, session) } else { SessionKey::default() },
+        is_tool: row.text(first + 5, Role::from_stored) == Role::Tool,
+        tokens,
+        ..scoring
     };
-    Some(ScoredTurn { id: row.id(first)?, facts })
+    Some(ScoredTurn { id, facts })
 }
 
-/// The twelve columns of sql/queries/turns.sql.
+/// A column of tokens, which are in the range of an integer; 0 where they are not needed.
+fn tokens(row: &Row, column: usize) -> u32 {
+    row.i64(column).map_or(0, |tokens| tokens as u32)
+}
+
+/// The first twelve columns of sql/queries/turns.sql.
 fn turn(row: &Row) -> Option<Turn> {
     let id = row.id(0)?;
     row.text(1, |session_id| {

@@ -213,6 +213,11 @@ impl BoundTable {
         }
     }
 
+    /// Whether a key is read from a column that is never NULL.
+    pub fn is_not_null(&self, column: &BoundColumn) -> bool {
+        column.column_name().is_some() && self.raw_columns(column).iter().all(|raw| raw.not_null)
+    }
+
     /// The columns of the table that a key is read from.
     pub fn raw_columns(&self, column: &BoundColumn) -> Vec<&relation::TableColumn> {
         let all = self.table.columns.iter();
@@ -544,15 +549,16 @@ pub struct TableText {
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and their texts. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
+/// are other placeholders and their texts. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
 /// ALL between. In one pass: names that users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
     extra: &[(&str, &str)],
     tables: &[&TableText],
     sources: &[TableText],
+    with_facts: bool,
 ) -> Statement {
-    let mut filling = Filling { extra, text: String::new(), named: Vec::new() };
+    let mut filling = Filling { extra, with_facts, text: String::new(), named: Vec::new() };
     let mut parts = template.text.split("[[");
     filling.fill(parts.next().unwrap_or_default(), tables);
     for part in parts {
@@ -572,6 +578,7 @@ pub fn fill(
 /// A statement that is being filled in.
 struct Filling<'a> {
     extra: &'a [(&'a str, &'a str)],
+    with_facts: bool,
     text: String,
     named: Vec<NamedTable>,
 }
@@ -592,6 +599,13 @@ impl Filling<'_> {
             self.text.push_str(text);
             return;
         }
+        let placeholder = match placeholder.strip_suffix('?') {
+            Some("t.created_at") if !self.with_facts => {
+                return self.text.push_str("NULL::pg_catalog.timestamptz");
+            }
+            Some(_) if !self.with_facts => return self.text.push_str("NULL::pg_catalog.text"),
+            needed => needed.unwrap_or(placeholder),
+        };
         let found = match placeholder.split_once('.') {
             None => tables.iter().find(|t| t.name == placeholder).map(|table| {
                 let columns = Rc::clone(&table.table_columns);

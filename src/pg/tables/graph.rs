@@ -1,10 +1,11 @@
 //! The bound graphs: which tables, where they have which values, which statements.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use kernel::graph::edge::EdgeType;
+use kernel::slicing::store::Needs;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
@@ -54,7 +55,15 @@ const EDGE_COLUMNS: &[ColumnRule] = &[
 
 const SCORED_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/scored.sql"),
-    &[Column::Id, Column::Text, Column::Number],
+    &[
+        Column::Id,
+        Column::Text,
+        Column::Number,
+        Column::Time,
+        Column::Text,
+        Column::Text,
+        Column::Integer,
+    ],
     Planning::Probing,
 );
 
@@ -66,13 +75,23 @@ const NEIGHBOURS_QUERY: Template = Template::new(
 
 const CHILDREN_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/children.sql"),
-    &[Column::Integer, Column::Id, Column::Text, Column::Number],
+    &[
+        Column::Integer,
+        Column::Id,
+        Column::Text,
+        Column::Number,
+        Column::Time,
+        Column::Text,
+        Column::Text,
+        Column::Integer,
+        Column::Text,
+    ],
     Planning::Probing,
 );
 
 const MISSING_CHILDREN_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/missing_children.sql"),
-    &[Column::Integer, Column::Id],
+    &[Column::Integer, Column::Id, Column::Text],
     Planning::Probing,
 );
 
@@ -91,6 +110,7 @@ const TURNS_QUERY: Template = Template::new(
         Column::Number,
         Column::Time,
         Column::Text,
+        Column::Integer,
     ],
     Planning::Probing,
 );
@@ -155,8 +175,8 @@ const COUNTS: [(&str, &str); 16] = [
     ),
 ];
 
-/// The statements that read a graph, with its names filled in.
-pub struct Statements {
+/// The statements of a slice, with the graph's names filled in.
+pub struct SliceStatements {
     /// sql/queries/scored.sql
     pub scored: Statement,
     /// sql/queries/neighbours.sql
@@ -167,6 +187,10 @@ pub struct Statements {
     pub missing_children: Statement,
     /// sql/queries/turns.sql
     pub turns: Statement,
+}
+
+/// The other statements that read a graph, with its names filled in.
+pub struct Statements {
     /// sql/queries/edges.sql
     pub edges: Statement,
     /// sql/queries/content_chars.sql
@@ -183,6 +207,8 @@ pub struct Graph {
     pub name: String,
     /// What a slice reads by.
     pub statements: Statements,
+    /// The statements of slices: without and with facts, then the same with tokens.
+    slicing: [OnceCell<SliceStatements>; 4],
     turns: BoundTable,
     /// The edges table, where there is one.
     edges: Option<BoundTable>,
@@ -404,19 +430,25 @@ impl Graph {
         let sources = edges.iter().map(|edges| edges.in_statements("edges", "e"));
         let sources: Vec<TableText> =
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
-        let fill = |template| fill(template, &[], &[&turns_text], &sources);
+        let fill = |template| fill(template, &[], &[&turns_text], &sources, false);
         let statements = Statements {
-            scored: fill(&SCORED_QUERY),
-            neighbours: fill(&NEIGHBOURS_QUERY),
-            children: fill(&CHILDREN_QUERY),
-            missing_children: fill(&MISSING_CHILDREN_QUERY),
-            turns: fill(&TURNS_QUERY),
             edges: fill(&EDGES_QUERY),
             content_chars: fill(&CONTENT_CHARS_QUERY),
             turn_ids: fill(&TURN_IDS_QUERY),
             edge_pairs: fill(&EDGE_PAIRS_QUERY),
         };
-        Ok(Graph { name, statements, turns, edges, parents, turns_text, sources, embedding })
+        let slicing = Default::default();
+        Ok(Graph {
+            name,
+            statements,
+            slicing,
+            turns,
+            edges,
+            parents,
+            turns_text,
+            sources,
+            embedding,
+        })
     }
 
     /// The embedding column as it is now: types and operators can be created and dropped without an
@@ -441,7 +473,45 @@ impl Graph {
 
     /// A statement of sql/queries with the graph's names filled in, and `extra` placeholders.
     pub fn statement(&self, template: &Template, extra: &[(&str, &str)]) -> Statement {
-        fill(template, extra, &[&self.turns_text], &self.sources)
+        fill(template, extra, &[&self.turns_text], &self.sources, false)
+    }
+
+    /// The statements of slices by policies that need so much.
+    pub fn slicing(&self, needs: Needs) -> &SliceStatements {
+        let (facts, tokens) = (needs.facts, needs.tokens);
+        self.slicing[usize::from(facts) + 2 * usize::from(tokens)].get_or_init(|| {
+            let count =
+                if tokens { self.token_count() } else { "NULL::pg_catalog.int8".to_owned() };
+            let extra = [("tokens", count.as_str())];
+            let tables = [&self.turns_text];
+            let fill = |template| fill(template, &extra, &tables, &self.sources, facts);
+            SliceStatements {
+                scored: fill(&SCORED_QUERY),
+                neighbours: fill(&NEIGHBOURS_QUERY),
+                children: fill(&CHILDREN_QUERY),
+                missing_children: fill(&MISSING_CHILDREN_QUERY),
+                turns: fill(&TURNS_QUERY),
+            }
+        })
+    }
+
+    /// The tokens of a turn (POLICY-V2.md, Tokens): those that are counted, else a quarter of the bytes of its text. Of a
+    /// text that is stored out of line, PostgreSQL reads only how long it is.
+    fn token_count(&self) -> String {
+        let [counted, content] =
+            ["token_count", "content_text"].map(|key| &self.turns.columns[key]);
+        let is_null = |column: &BoundColumn| column.base_type().is_none();
+        let count = counted.expression("t");
+        let bound = format!(
+            "CASE WHEN {count} OPERATOR(pg_catalog.>=) 0 THEN LEAST({count}, {}) END",
+            i32::MAX
+        );
+        // A column that is never NULL spares its readers the right to read the text.
+        if is_null(content) || self.turns.is_not_null(counted) {
+            return format!("COALESCE({bound}, 0)");
+        }
+        let bytes = format!("pg_catalog.octet_length({})", content.expression("t"));
+        format!("COALESCE({bound}, ({bytes} OPERATOR(pg_catalog.+) 3) OPERATOR(pg_catalog./) 4, 0)")
     }
 
     /// The statement that counts what graph_check reports under this name, if there is one.
@@ -459,7 +529,7 @@ impl Graph {
         let text = if one_row { EVALUATE_ROW } else { EVALUATE };
         let template = Template { text, columns: &[Column::Integer], planning: Planning::Once };
         let table = bound.in_statements("table", "t");
-        Some(fill(&template, &[("value", &column.expression("t"))], &[&table], &[]))
+        Some(fill(&template, &[("value", &column.expression("t"))], &[&table], &[], false))
     }
 
     /// The table that a place in the mapping is about.

@@ -83,7 +83,7 @@ impl RecorderTable {
 
     /// A statement of sql/queries with the table's names filled in.
     pub fn statement(&self, template: &Template) -> Statement {
-        fill(template, &[], &[&self.in_statements], &[])
+        fill(template, &[], &[&self.in_statements], &[], false)
     }
 }
 

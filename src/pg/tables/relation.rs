@@ -69,6 +69,8 @@ pub struct TableColumn {
     pub base_type: pg_sys::Oid,
     /// Its type's modifier, −1 where there is none.
     pub modifier: i32,
+    /// Whether it is declared NOT NULL.
+    pub not_null: bool,
 }
 
 /// A table as it is now.
@@ -110,6 +112,7 @@ impl Table {
                         type_oid: attribute.atttypid,
                         base_type,
                         modifier,
+                        not_null: attribute.attnotnull,
                     }
                 })
                 .collect();

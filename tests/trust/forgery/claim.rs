@@ -108,7 +108,7 @@ pub fn turn(number: u64) -> Turn {
 }
 
 pub fn selected(turn: Turn) -> SelectedTurn {
-    SelectedTurn { turn: turn.into(), distance: 0, priority: 0.0, selection_order: 0 }
+    SelectedTurn { turn: turn.into(), distance: 0, priority: 0.0, tokens: 0, selection_order: 0 }
 }
 
 /// The verifier: two epochs of the graph `default`, the second one signs.

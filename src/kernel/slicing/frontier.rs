@@ -1,0 +1,206 @@
+//! The frontier of an expansion, and what the budget may drop from it.
+
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
+
+use crate::graph::turn::TurnId;
+use crate::policy::SlicePolicy;
+use crate::slicing::score::Rank;
+
+/// What is left of the turns and tokens that a policy allows.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    /// How many turns may still be selected.
+    pub(crate) nodes: usize,
+    /// How many tokens they may take together; `None` without a bound.
+    tokens: Option<u64>,
+    /// Whether turns are selected in groups: then any turn may be passed over.
+    groups: bool,
+}
+
+impl Budget {
+    pub(crate) fn of(policy: &SlicePolicy) -> Self {
+        Budget {
+            nodes: policy.max_nodes(),
+            tokens: policy.max_tokens(),
+            groups: policy.keeps_tool_results(),
+        }
+    }
+
+    /// How many tokens are left.
+    pub(crate) fn tokens_left(&self) -> u64 {
+        self.tokens.unwrap_or(u64::MAX)
+    }
+
+    /// Whether a turn takes no more tokens than are left.
+    pub(crate) fn fits(&self, turn: &Rank) -> bool {
+        u64::from(turn.tokens) <= self.tokens_left()
+    }
+
+    /// Takes a turn off.
+    pub(crate) fn take(&mut self, turn: &Rank) {
+        self.nodes -= 1;
+        self.tokens = self.tokens.map(|left| left.saturating_sub(turn.tokens.into()));
+    }
+
+    /// Whether so many candidates leave out none that could be selected with so many nodes left, though others of the
+    /// best cannot be. With a bound of tokens, those others decided which were dropped.
+    pub(crate) fn is_enough(&self, candidates: usize, nodes: usize) -> bool {
+        self.tokens.is_none() && candidates >= nodes
+    }
+
+    /// A collection of candidates of which those are dropped that this budget cannot reach.
+    pub(crate) fn best(&self) -> Best<'_> {
+        let (is_cut, is_bounded) = (false, false);
+        Best { budget: self, ranks: Vec::new(), bound: None, is_cut, is_bounded, prune_at: 0 }
+    }
+
+    /// Removes turns that can never be selected from ranks in the order of selection. Returns whether there were any
+    /// that fit.
+    ///
+    /// Without tokens and groups, as many turns as nodes are left will be selected. With tokens, a turn will not be when
+    /// so many better ones each take no more tokens than it: those that are passed over leave too few for it. With
+    /// groups, nothing is known.
+    fn drop_unreachable(&self, ranks: &mut Vec<Rank>) -> bool {
+        ranks.retain(|rank| self.fits(rank));
+        let fitting = ranks.len();
+        match self {
+            Budget { groups: true, .. } => {}
+            Budget { tokens: None, .. } => ranks.truncate(self.nodes),
+            Budget { tokens: Some(_), .. } => {
+                // The least tokens of the better ones, at most as many as nodes are left, ascending.
+                let mut least: Vec<u32> = Vec::with_capacity(self.nodes.min(ranks.len()) + 1);
+                ranks.retain(|rank| {
+                    let is_reachable =
+                        least.len() < self.nodes || least.last().is_some_and(|l| *l > rank.tokens);
+                    if is_reachable {
+                        let at = least.partition_point(|tokens| *tokens <= rank.tokens);
+                        least.insert(at, rank.tokens);
+                        least.truncate(self.nodes);
+                    }
+                    is_reachable
+                });
+            }
+        }
+        ranks.len() < fitting
+    }
+}
+
+/// Candidates that are collected in any order.
+pub(crate) struct Best<'a> {
+    budget: &'a Budget,
+    ranks: Vec<Rank>,
+    /// Without tokens and groups, the worst that may be reached.
+    bound: Option<Rank>,
+    /// Whether any was dropped.
+    is_cut: bool,
+    /// Whether any was dropped because of better ones.
+    is_bounded: bool,
+    prune_at: usize,
+}
+
+impl Best<'_> {
+    pub(crate) fn push(&mut self, rank: Rank) {
+        if !self.budget.fits(&rank) {
+            self.is_cut = true;
+            return;
+        }
+        if self.bound.is_some_and(|bound| rank >= bound) {
+            return;
+        }
+        self.ranks.push(rank);
+        if self.ranks.len() >= self.prune_at.max(self.budget.nodes + self.budget.nodes.max(256)) {
+            self.prune();
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn prune(&mut self) {
+        // Of several ranks of one turn the best counts.
+        self.ranks.sort_unstable_by_key(|rank| (rank.id, *rank));
+        self.ranks.dedup_by_key(|rank| rank.id);
+        self.ranks.sort_unstable();
+        self.is_bounded |= self.budget.drop_unreachable(&mut self.ranks);
+        self.is_cut |= self.is_bounded;
+        if self.budget.tokens.is_none() && self.is_bounded {
+            self.bound = self.ranks.last().copied();
+        }
+        self.prune_at = 2 * self.ranks.len();
+    }
+
+    /// Those that may be reached, best first.
+    pub(crate) fn finish(mut self) -> BestRanks {
+        self.prune();
+        let Best { ranks, is_cut, is_bounded, .. } = self;
+        BestRanks { ranks, is_cut, is_bounded }
+    }
+}
+
+/// The best of many candidates.
+pub(crate) struct BestRanks {
+    /// Best first, each turn once.
+    pub(crate) ranks: Vec<Rank>,
+    /// Whether any was dropped.
+    pub(crate) is_cut: bool,
+    /// Whether any was dropped because of better ones.
+    pub(crate) is_bounded: bool,
+}
+
+/// The candidates, best first.
+pub(crate) struct Frontier {
+    ranks: BTreeSet<Rank>,
+    /// By turn, where turns are selected in groups.
+    by_turn: Option<HashMap<TurnId, Rank>>,
+    /// How many there may be before unreachable ones are looked for.
+    prune_at: usize,
+}
+
+impl Frontier {
+    pub(crate) fn of(policy: &SlicePolicy) -> Self {
+        let by_turn = policy.keeps_tool_results().then(HashMap::default);
+        Frontier { ranks: BTreeSet::new(), by_turn, prune_at: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, rank: Rank) {
+        self.ranks.insert(rank);
+        if let Some(by_turn) = &mut self.by_turn {
+            by_turn.insert(rank.id, rank);
+        }
+    }
+
+    pub(crate) fn pop_first(&mut self) -> Option<Rank> {
+        let first = self.ranks.pop_first()?;
+        if let Some(by_turn) = &mut self.by_turn {
+            by_turn.remove(&first.id);
+        }
+        Some(first)
+    }
+
+    /// Takes a turn out, if it is among them and turns are selected in groups.
+    pub(crate) fn remove(&mut self, id: TurnId) -> Option<Rank> {
+        let rank = self.by_turn.as_mut()?.remove(&id)?;
+        self.ranks.remove(&rank).then_some(rank)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rank> {
+        self.ranks.iter()
+    }
+
+    /// Drops those that can never be selected.
+    pub(crate) fn drop_unreachable(&mut self, budget: &Budget) {
+        if budget.tokens.is_none() && !budget.groups {
+            while self.ranks.len() > budget.nodes {
+                self.ranks.pop_last();
+            }
+        } else if self.ranks.len() > self.prune_at.max(2 * budget.nodes) {
+            let mut ranks: Vec<Rank> = std::mem::take(&mut self.ranks).into_iter().collect();
+            budget.drop_unreachable(&mut ranks);
+            self.prune_at = 2 * ranks.len();
+            self.ranks = ranks.into_iter().collect();
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Slices of SlicePolicy v2, computed from its text by an independent program.
+
+use std::collections::HashMap;
+
+use graph_kernel_tests::data::{Graph, read_graph, read_json_lines, read_tokens, tokens_of};
+use graph_kernel_tests::memory_store::MemoryStore;
+use graph_kernel_tests::shared::shared_or_skip;
+use kernel::export::document::Export;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{StoredTurn, Turn, TurnId};
+use kernel::policy::SlicePolicy;
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slicer::{Limits, SliceError, Slicer};
+use serde::Deserialize;
+
+use crate::data;
+use crate::recorded_slices::selection_order_sha256;
+
+#[derive(Deserialize)]
+struct Case {
+    case: u32,
+    policy: serde_json::Value,
+    anchor: TurnId,
+    turns: Vec<Row>,
+    edges: Vec<(TurnId, TurnId, Option<String>)>,
+    expected: Option<Expected>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    id: TurnId,
+    session_id: Option<String>,
+    role: Option<String>,
+    phase: Option<String>,
+    salience: Option<f64>,
+    created_at: Option<i64>,
+    content_text: Option<String>,
+    token_count: Option<i64>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Expected {
+    anchor_turn_id: TurnId,
+    turn_ids: Vec<TurnId>,
+    edges: Vec<(TurnId, TurnId, String)>,
+    distances: HashMap<TurnId, u32>,
+    priorities: HashMap<TurnId, f32>,
+    selection_order: Vec<TurnId>,
+    tokens: u64,
+    policy_params_hash: String,
+    slice_id: String,
+}
+
+impl From<&Row> for Turn {
+    fn from(row: &Row) -> Self {
+        StoredTurn {
+            id: row.id,
+            session_id: row.session_id.as_deref(),
+            role: row.role.as_deref(),
+            phase: row.phase.as_deref(),
+            salience: row.salience,
+            trajectory_depth: None,
+            trajectory_sibling_order: None,
+            trajectory_homogeneity: None,
+            trajectory_temporal: None,
+            trajectory_complexity: None,
+            created_at: row.created_at,
+            content_hash: None,
+        }
+        .into()
+    }
+}
+
+impl Row {
+    fn tokens(&self) -> u32 {
+        let of_text = || self.content_text.as_deref().map_or(0, tokens_of);
+        let counted = self.token_count.filter(|count| *count >= 0);
+        counted.map_or_else(of_text, |count| count.min(i64::from(i32::MAX)) as u32)
+    }
+}
+
+impl Case {
+    fn store(&self) -> MemoryStore {
+        let edge = |(parent, child, name): &(TurnId, TurnId, Option<String>)| Edge {
+            parent: *parent,
+            child: *child,
+            edge_type: EdgeType::from_stored(name.as_deref()),
+        };
+        let graph = Graph {
+            turns: self.turns.iter().map(Turn::from).collect(),
+            edges: self.edges.iter().map(edge).collect(),
+        };
+        let tokens = self.turns.iter().map(|row| (row.id, row.tokens())).collect();
+        MemoryStore::new(graph).with_tokens(tokens)
+    }
+
+    fn slice(&self, limits: Limits) -> Option<Expected> {
+        let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
+        let mut store = self.store();
+        let slice = match Slicer::new(&mut store, &policy, limits).slice(self.anchor) {
+            Ok(slice) => slice,
+            Err(SliceError::AnchorNotFound(_)) => return None,
+            Err(error) => panic!("case {}: {error}", self.case),
+        };
+        let export = Export::new(&slice, &policy, &|| {});
+        let mut order: Vec<&SelectedTurn> = slice.turns.iter().collect();
+        order.sort_by_key(|selected| selected.selection_order);
+        let edge = |edge: &Edge| (edge.parent, edge.child, edge.edge_type.name().to_owned());
+        Some(Expected {
+            anchor_turn_id: export.anchor_turn_id,
+            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
+            edges: export.edges.iter().map(edge).collect(),
+            distances: order.iter().map(|turn| (turn.turn.id, turn.distance)).collect(),
+            priorities: order.iter().map(|turn| (turn.turn.id, turn.priority)).collect(),
+            selection_order: order.iter().map(|turn| turn.turn.id).collect(),
+            tokens: tokens(&slice),
+            policy_params_hash: export.policy_params_hash,
+            slice_id: export.slice_id,
+        })
+    }
+}
+
+fn tokens(slice: &Slice) -> u64 {
+    slice.turns.iter().map(|selected| u64::from(selected.tokens)).sum()
+}
+
+#[test]
+fn small_graphs_are_sliced_as_the_text_asks() {
+    let cases: Vec<Case> = read_json_lines(&data("small-graphs-v2.jsonl.gz"));
+    assert_eq!(cases.len(), 400);
+    let limits = Limits::default();
+    for limits in [
+        limits,
+        Limits { batch: 1, nearby: 1, crowded: 2, wide: 2, rows: 0, ..limits },
+        Limits { batch: 3, wide: 4, ..limits },
+    ] {
+        for case in &cases {
+            assert_eq!(case.slice(limits), case.expected, "case {} {limits:?}", case.case);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct RecordedSlice {
+    data: String,
+    policy_name: String,
+    policy: serde_json::Value,
+    anchor: TurnId,
+    expected: Option<RecordedValues>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct RecordedValues {
+    policy_params_hash: String,
+    turns: usize,
+    edges: usize,
+    tokens: u64,
+    slice_id: String,
+    selection_order_sha256: String,
+}
+
+fn retake(
+    slicer: &mut Slicer<'_, MemoryStore>,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+) -> Option<RecordedValues> {
+    let slice = match slicer.slice(anchor) {
+        Ok(slice) => slice,
+        Err(SliceError::AnchorNotFound(_)) => return None,
+        Err(error) => panic!("{anchor}: {error}"),
+    };
+    let export = Export::new(&slice, policy, &|| {});
+    Some(RecordedValues {
+        policy_params_hash: export.policy_params_hash,
+        turns: export.turns.len(),
+        edges: export.edges.len(),
+        // Only asked for where the policy bounds them.
+        tokens: tokens(&slice),
+        slice_id: export.slice_id,
+        selection_order_sha256: selection_order_sha256(&slice),
+    })
+}
+
+#[test]
+fn slices_of_shared_graphs_are_as_the_text_asks() {
+    let Some(shared) = shared_or_skip("slices_of_shared_graphs_are_as_the_text_asks") else {
+        return;
+    };
+    let slices: Vec<RecordedSlice> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
+    assert_eq!(slices.len(), 820);
+    for name in ["agent_sessions", "oasst1"] {
+        let folder = shared.join("data").join(name);
+        let mut store = MemoryStore::new(read_graph(&folder)).with_tokens(read_tokens(&folder));
+        for recorded in slices.iter().filter(|slice| slice.data == name) {
+            let policy: SlicePolicy = recorded.policy.to_string().parse().unwrap();
+            let mut slicer = Slicer::new(&mut store, &policy, Limits::default());
+            let taken = retake(&mut slicer, &policy, recorded.anchor);
+            let (name, anchor) = (&recorded.policy_name, recorded.anchor);
+            assert_eq!(taken, recorded.expected, "{name} at {anchor}");
+        }
+    }
+}
