@@ -83,6 +83,10 @@ impl Shape {
             json!({ "id": self.mapped_id("key"), "session_id": "chat", "content_hash": "digest" });
         columns.push(("chat".to_owned(), "text", "t.session_id".to_owned()));
         columns.push(("digest".to_owned(), "text", "t.content_hash".to_owned()));
+        columns.push(("body".to_owned(), "text", "t.content_text".to_owned()));
+        columns.push(("counted".to_owned(), "bigint", "t.token_count".to_owned()));
+        turns["content_text"] = "body".into();
+        turns["token_count"] = "counted".into();
         self.add_values(&mut columns, &mut turns);
         let parents = if self.parents { self.parents(client) } else { Vec::new() };
         for (name, edge_type, n) in &parents {
