@@ -27,6 +27,10 @@ ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
 ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
 ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_prompt(uuid, slice_policy)
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
+ALTER FUNCTION graph_slice_draw(uuid, slice_policy, text, integer, integer, boolean)
+    SET search_path = pg_catalog, pg_temp COST 20000;
 ALTER FUNCTION graph_content_hash(text) COST 100;
 -- Under row security only leakproof conditions reach an index.
 ALTER FUNCTION graph_turn_id(text) COST 10 LEAKPROOF;
@@ -107,6 +111,10 @@ COMMENT ON FUNCTION graph_slice_stats(uuid, slice_policy) IS
 COMMENT ON FUNCTION graph_slice_diff(json, json) IS 'what differs between two slices';
 COMMENT ON FUNCTION graph_slice_dot(json) IS 'a slice as a drawing for Graphviz';
 COMMENT ON FUNCTION graph_slice_mermaid(json) IS 'a slice as a drawing for Mermaid';
+COMMENT ON FUNCTION graph_slice_draw(uuid, slice_policy, text, integer, integer, boolean) IS
+    'a picture of the slice at an anchor, with the beginnings of its contents';
+COMMENT ON FUNCTION graph_prompt(uuid, slice_policy) IS
+    'the turns of the slice at an anchor in the order of the conversation, with contents and tokens';
 COMMENT ON FUNCTION graph_require_admissible() IS
     'trigger: a row must carry a slice that verifies and name only turns inside it';
 COMMENT ON VIEW graph_kernel.keys IS 'the keys by name and state; no secret';

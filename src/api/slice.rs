@@ -1,10 +1,13 @@
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use kernel::graph::turn::TurnId;
+use kernel::insight::picture::Format;
 use kernel::slicing::slice::SelectedTurn;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::rows::TableIterator;
 use crate::pg::sql::types::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 use crate::service::export::export_text;
@@ -96,4 +99,74 @@ fn graph_slice_edges(
             put((to_sql_uuid(edge.parent), to_sql_uuid(edge.child), edge.edge_type.name()));
         }
     })
+}
+
+#[pg_extern(stable, parallel_restricted)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn graph_prompt(
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'chat'"),
+) -> TableIterator<
+    'static,
+    (
+        name!(n, i32),
+        name!(turn_id, Uuid),
+        name!(role, &'static str),
+        name!(content, Option<String>),
+        name!(tokens, i32),
+        name!(cumulative_tokens, i64),
+    ),
+> {
+    let policy = Policy::required(policy).or_raise();
+    let Some(anchor) = anchor else { return TableIterator::new(|_| {}) };
+    let taken = ReadSlice::at(from_sql_uuid(anchor), &policy).or_raise();
+    let prompt = taken.prompt().or_raise();
+    let roles: HashMap<TurnId, &'static str> =
+        taken.turns().map(|turn| (turn.id, turn.role.name())).collect();
+    TableIterator::new(move |put| {
+        let mut cumulative = 0;
+        for (n, (id, turn)) in (1..).zip(prompt) {
+            cumulative += i64::from(turn.tokens);
+            put((n, to_sql_uuid(id), roles[&id], turn.content, turn.tokens as i32, cumulative));
+        }
+    })
+}
+
+#[pg_extern(stable, parallel_restricted)]
+fn graph_slice_draw(
+    anchor: Option<Uuid>,
+    policy: default!(Option<Policy>, "'default'"),
+    format: default!(Option<&str>, "'mermaid'"),
+    max_turns: default!(Option<i32>, 60),
+    chars: default!(Option<i32>, 48),
+    frontier: default!(Option<bool>, false),
+) -> Option<String> {
+    let policy = Policy::required(policy).or_raise();
+    let (format, max_turns, chars) = drawing_arguments(format?, max_turns?, chars?).or_raise();
+    let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
+    Some(taken.picture(format, max_turns, chars, frontier?).or_raise())
+}
+
+fn drawing_arguments(
+    format: &str,
+    max_turns: i32,
+    chars: i32,
+) -> Result<(Format, usize, i32), SqlError> {
+    let wrong = |message: String, hint: &str| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+            .detail("INVALID_DRAWING")
+            .hint(hint)
+    };
+    let known = Format::named(format).ok_or_else(|| {
+        wrong(format!("there is no drawing format {format:?}"), "Give mermaid or dot.")
+    })?;
+    if !(1..=10_000).contains(&max_turns) {
+        let message = format!("max_turns must be between 1 and 10000, not {max_turns}");
+        return Err(wrong(message, "A picture of more than about 60 turns is hard to read."));
+    }
+    if !(0..=1000).contains(&chars) {
+        let message = format!("chars must be between 0 and 1000, not {chars}");
+        return Err(wrong(message, "0 leaves the contents out."));
+    }
+    Ok((known, max_turns as usize, chars))
 }

@@ -5,15 +5,24 @@ use std::ops::ControlFlow;
 
 use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
+use kernel::insight::explain::TurnOutcome;
+use kernel::insight::picture::{FRONTIER_MOST, Format, Picture, drawn_turns};
+use kernel::insight::prompt::conversation_order;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
 use kernel::slicing::slicer::{self, FetchedGraph, LOOKED_AHEAD, Limits, SliceError, Slicer};
+use kernel::slicing::store::Needs;
 use pgrx::PgSqlErrorCode;
 
+use super::explain::explanation;
 use super::export::{Signer, export_text};
 use super::reader::GraphReader;
+#[allow(unused_imports)] // for the documentation
+use crate::pg::access::store::PgStore;
+use crate::pg::access::store::ToldTurn;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
+use crate::pg::session::check_interrupts;
 
 /// A slice of the bound graph, and how it was read.
 pub struct ReadSlice<'a> {
@@ -33,6 +42,52 @@ impl<'a> ReadSlice<'a> {
         let reader = GraphReader::for_policy(policy)?;
         let slice = reader.ask(policy.needs(), |store| slicer::slice(store, policy, anchor))?;
         Ok(ReadSlice { reader, slice, policy })
+    }
+
+    /// Its turns in the order of the conversation, with their contents.
+    ///
+    /// # Errors
+    /// As [`PgStore::told`].
+    pub fn prompt(&self) -> Result<Vec<(TurnId, ToldTurn)>, SqlError> {
+        let ids: Vec<TurnId> = self.turns().map(|turn| turn.id).collect();
+        let mut told = self.reader.ask(Needs::default(), |store| store.told(&ids, i32::MAX))?;
+        let time = |id: TurnId| told.get(&id).map_or(0, |turn| turn.time);
+        let order = conversation_order(&self.slice, time, &check_interrupts);
+        Ok(order.into_iter().filter_map(|id| Some((id, told.remove(&id)?))).collect())
+    }
+
+    /// A picture of it, of so many of its turns with so many characters of each content, and with the turns that would
+    /// have come next.
+    ///
+    /// # Errors
+    /// As [`PgStore::told`], and as the explanation of a slice.
+    pub fn picture(
+        &self,
+        format: Format,
+        most: usize,
+        chars: i32,
+        with_frontier: bool,
+    ) -> Result<String, SqlError> {
+        let drawn = drawn_turns(&self.slice, most);
+        let explanation = with_frontier.then(|| explanation(self.slice.anchor, self.policy));
+        let explanation = explanation.transpose()?;
+        let mut ids: Vec<TurnId> = drawn.iter().map(|selected| selected.turn.id).collect();
+        let next = explanation.iter().flat_map(|explanation| &explanation.turns);
+        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
+        ids.extend(next.map(|turn| turn.rank.id));
+        let told = self.reader.ask(Needs::default(), |store| store.told(&ids, chars + 1))?;
+        let beginning = |id: TurnId| {
+            let content =
+                told.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
+            match content.char_indices().nth(chars as usize) {
+                Some((0, _)) => String::new(),
+                Some((end, _)) => format!("{}…", &content[..end]),
+                None => content.to_owned(),
+            }
+        };
+        let picture =
+            Picture::new(&self.slice, self.policy, &drawn, explanation.as_ref(), beginning);
+        Ok(picture.text(self.slice.anchor, format))
     }
 
     /// Its turns, by id.

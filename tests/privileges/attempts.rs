@@ -320,6 +320,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_priority(text,real,integer,slice_policy)",
         Some("SELECT graph_priority('planning', 0.5, 1)"),
     ),
+    (
+        "graph_prompt(uuid,slice_policy)",
+        Some("SELECT * FROM graph_prompt('00000000-0000-4000-8000-000000000001')"),
+    ),
     ("graph_replay(json,slice_policy)", Some("SELECT * FROM graph_replay('{}')")),
     (
         "graph_replay_retrieval(jsonb,real[])",
@@ -343,6 +347,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some(concat!("SELECT * FROM graph_slice_diff(", an_export!(), ", ", an_export!(), ")")),
     ),
     ("graph_slice_dot(json)", Some(concat!("SELECT graph_slice_dot(", an_export!(), ")"))),
+    (
+        "graph_slice_draw(uuid,slice_policy,text,integer,integer,boolean)",
+        Some("SELECT graph_slice_draw('00000000-0000-4000-8000-000000000001')"),
+    ),
     (
         "graph_slice_edges(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_edges('00000000-0000-4000-8000-000000000001')"),

@@ -188,7 +188,10 @@ fn check_why(
             prop_assert!(!params.include_siblings || params.max_siblings_per_node == 0);
             prop_assert!(includes(case, &with, turn));
         }
-        Because::NoOneChange | Because::NotConnected | Because::NoSuchTurn => {}
+        Because::Tokens { .. } | Because::Key { .. } => {
+            prop_assert!(false, "v1 knows neither tokens nor such keys");
+        }
+        Because::NoOneChange { .. } | Because::NotConnected | Because::NoSuchTurn => {}
         // The whole of a graph is searched when the budget allows.
         Because::NotFound { within } => {
             prop_assert_eq!(within, most);

@@ -132,7 +132,7 @@ fn best(frontier: &[Candidate]) -> usize {
     best
 }
 
-fn is_better(a: &Candidate, b: &Candidate) -> bool {
+pub fn is_better(a: &Candidate, b: &Candidate) -> bool {
     if a.priority != b.priority {
         return a.priority > b.priority;
     }
@@ -162,7 +162,7 @@ fn candidate(policy: &PolicyParams, turn: &Turn, distance: u32) -> Candidate {
 }
 
 /// A parameter as it is hashed: in millionths of its binary32 value, halves away from zero.
-fn quantised(parameter: f64) -> f32 {
+pub fn quantised(parameter: f64) -> f32 {
     let scaled = f64::from(parameter as f32) * 1_000_000.0;
     let (magnitude, sign) = (scaled.abs(), scaled.signum());
     let whole = magnitude.floor();
@@ -171,7 +171,7 @@ fn quantised(parameter: f64) -> f32 {
 }
 
 /// Square and multiply, lowest bit of the exponent first.
-fn power(base: f32, exponent: u32) -> f32 {
+pub fn power(base: f32, exponent: u32) -> f32 {
     let squares = std::iter::successors(Some(base), |square| Some(square * square));
     let mut product = 1.0;
     for (bit, square) in squares.take(32).enumerate() {

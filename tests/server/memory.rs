@@ -133,14 +133,17 @@ fn a_hub_of_a_million_rows_of_an_application_is_streamed() {
     let mut client = database.connect();
     for statement in [
         "CREATE EXTENSION graph_kernel",
-        "CREATE TABLE comments (id bigint, parent_id bigint, rating integer)",
-        "INSERT INTO comments SELECT n, nullif(1, n), n::bigint * 104729 % 1000 FROM generate_series(1, 1000001) AS n",
+        "CREATE TABLE comments (id bigint, parent_id bigint, rating integer, tokens integer)",
+        "INSERT INTO comments SELECT n, nullif(1, n), n::bigint * 104729 % 1000,
+             CASE WHEN n::bigint * 104729 % 1000 > 990 THEN 600 ELSE 1 + n::bigint * 7919 % 40 END
+         FROM generate_series(1, 1000001) AS n",
         "CREATE UNIQUE INDEX ON comments (graph_turn_id(id)) INCLUDE (id, parent_id)",
         "CREATE INDEX ON comments (graph_turn_id(parent_id), graph_turn_id(id)) INCLUDE (id, parent_id)",
         "VACUUM ANALYZE comments",
         r#"SELECT graph_kernel.bind_tables('comments', columns => '{"turns": {
                "id": {"expression": "graph_turn_id(id)"},
                "salience": {"expression": "rating / 1000.0::float8"},
+               "token_count": "tokens",
                "parents": [{"parent": {"expression": "graph_turn_id(parent_id)"}, "edge_type": "reply"}]}}')"#,
     ] {
         client.batch_execute(statement).unwrap();
@@ -154,4 +157,45 @@ fn a_hub_of_a_million_rows_of_an_application_is_streamed() {
     assert_eq!(answer.as_deref(), Ok("true"));
     tell(&format!("{} MiB: a slice of a hub of 1 000 000 rows", held / 1024));
     assert!(held <= 64 * 1024, "{held} KiB");
+    // Under a budget of tokens, which most of the best do not fit, it is what taking one after the other gives.
+    client.batch_execute(GREEDY).unwrap();
+    let mut client = database.connect();
+    client.batch_execute("SELECT graph_slice(graph_turn_id(-1))").unwrap_err();
+    for most in [40, 3000, 100_000] {
+        let taken = format!(
+            "SELECT string_agg(turn_id::text, ' ' ORDER BY selection_order)
+               FROM graph_slice_turns(graph_turn_id(1), '{{\"version\": \"slice_policy_v2\", \"max_tokens\": {most}}}')"
+        );
+        let (answer, held) = measured(&mut client, &taken);
+        let greedy =
+            format!("SELECT string_agg(id::text, ' ' ORDER BY place) FROM greedy({most}, 256)");
+        let expected: String = client.query_one(&greedy, &[]).unwrap().get(0);
+        assert_eq!(answer, Ok(expected), "{most} tokens");
+        tell(&format!("{} MiB: the same with {most} tokens", held / 1024));
+        assert!(held <= 64 * 1024, "{most} tokens: {held} KiB");
+    }
 }
+
+/// The hub and the best of its children that fit, one after the other.
+const GREEDY: &str =
+    "CREATE FUNCTION greedy(most integer, nodes integer) RETURNS TABLE (place integer, id uuid)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+        remaining integer := most - (SELECT tokens FROM comments AS c WHERE c.id = 1);
+        child record;
+    BEGIN
+        place := 0;
+        id := graph_turn_id(1);
+        RETURN NEXT;
+        FOR child IN
+            SELECT graph_turn_id(c.id) AS turn, c.tokens FROM comments AS c WHERE parent_id = 1
+            ORDER BY (c.rating / 1000.0)::real DESC, graph_turn_id(c.id)
+        LOOP
+            CONTINUE WHEN child.tokens > remaining;
+            remaining := remaining - child.tokens;
+            place := place + 1;
+            id := child.turn;
+            RETURN NEXT;
+            EXIT WHEN place = nodes - 1;
+        END LOOP;
+    END $$";

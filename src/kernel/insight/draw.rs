@@ -16,7 +16,7 @@ use crate::policy::SlicePolicy;
 const TEXT_MOST: usize = 15;
 
 /// Fill and line of each phase.
-fn colours(phase: Phase) -> (&'static str, &'static str) {
+pub(super) fn colours(phase: Phase) -> (&'static str, &'static str) {
     match phase {
         Phase::Synthesis => ("#d3ead9", "#2e7d4f"),
         Phase::Planning => ("#d9e6f5", "#2f6396"),
@@ -26,8 +26,8 @@ fn colours(phase: Phase) -> (&'static str, &'static str) {
     }
 }
 
-const INK: &str = "#1c2733";
-const LINE: &str = "#7b8896";
+pub(super) const INK: &str = "#1c2733";
+pub(super) const LINE: &str = "#7b8896";
 
 /// The lines of the caption: which slice, by which policy.
 fn caption(export: &ParsedExport) -> [String; 2] {
@@ -121,7 +121,7 @@ pub fn dot(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
 }
 
 /// Lines as a quoted string of Graphviz, which reads `\` escapes and, in labels, `&` entities.
-fn dot_lines(lines: &[String]) -> String {
+pub(super) fn dot_lines(lines: &[String]) -> String {
     let mut quoted = String::from("\"");
     for (number, line) in lines.iter().enumerate() {
         quoted.push_str(if number == 0 { "" } else { "\\n" });
@@ -181,7 +181,7 @@ pub fn mermaid(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
 
 /// Lines as a quoted label of Mermaid: all but letters, digits and a few signs are entities, as
 /// its directives, comments and entities are looked for inside quotes too.
-fn mermaid_lines(lines: &[String]) -> String {
+pub(super) fn mermaid_lines(lines: &[String]) -> String {
     let mut quoted = String::from("\"");
     for (number, line) in lines.iter().enumerate() {
         quoted.push_str(if number == 0 { "" } else { "<br/>" });

@@ -54,6 +54,8 @@ enum Because {
     Early(u64),
     /// It was created so many seconds after the last that is admitted.
     Late(u64),
+    /// It was created so many seconds after `as_of`.
+    AfterMoment(u64),
     OtherSession,
 }
 
@@ -111,17 +113,18 @@ impl ExplainedTurn {
                 format!("takes {} tokens, {left} were left", self.rank.tokens)
             }
             Some(Because::PassedOver(PassedOver::GroupTurns { turns, left })) => {
-                format!("with its calls and results {turns} turns, {left} were left")
+                format!("its call takes {turns} turns, {left} were left")
             }
             Some(Because::PassedOver(PassedOver::GroupTokens { tokens, left })) => {
-                format!("takes {tokens} tokens with its calls and results, {left} were left")
+                format!("its call takes {tokens} tokens, {left} were left")
             }
             Some(Because::Early(seconds)) => {
-                format!("created {seconds} s before the window of the policy")
+                format!("created {seconds} s before the anchor's window")
             }
             Some(Because::Late(seconds)) => {
-                format!("created {seconds} s after the window of the policy")
+                format!("created {seconds} s after the anchor's window")
             }
+            Some(Because::AfterMoment(seconds)) => format!("created {seconds} s after as_of"),
             Some(Because::OtherSession) => "of another session".to_owned(),
             None => String::new(),
         }
@@ -211,6 +214,7 @@ impl OutcomeObserver<'_> {
         if *admission == Admission::default() {
             return Ok(());
         }
+        let moment = self.policy.admission().latest;
         let missing = self.outcomes.values().filter(|t| t.outcome == TurnOutcome::Missing);
         let missing: Vec<TurnId> = missing.map(|turn| turn.rank.id).collect();
         let Some(outcomes) = (!missing.is_empty()).then_some(&mut self.outcomes) else {
@@ -220,6 +224,8 @@ impl OutcomeObserver<'_> {
             .scored(&missing, &mut |ScoredTurn { id, facts }| {
                 let because = if facts.created_at < admission.earliest {
                     Because::Early(facts.created_at.abs_diff(admission.earliest))
+                } else if facts.created_at > moment {
+                    Because::AfterMoment(facts.created_at.abs_diff(moment))
                 } else if facts.created_at > admission.latest {
                     Because::Late(facts.created_at.abs_diff(admission.latest))
                 } else {

@@ -4,4 +4,6 @@ pub mod cycles;
 pub mod diff;
 pub mod draw;
 pub mod explain;
+pub mod picture;
+pub mod prompt;
 pub mod why;

@@ -41,8 +41,23 @@ pub enum Because {
         /// The limit of siblings with which it is selected.
         limit: usize,
     },
+    /// The tokens were spent before its turn came.
+    Tokens {
+        /// The bound of the policy.
+        max_tokens: u64,
+        /// A bound that reaches it.
+        needed: u32,
+    },
+    /// It is left out, or comes too late, because of one key.
+    Key {
+        /// The key and a value with which it is in.
+        change: &'static str,
+    },
     /// It is connected with the anchor, and no single change adds it.
-    NoOneChange,
+    NoOneChange {
+        /// Whether the policy is of a version that has more keys than v1, which were tried too.
+        has_more_keys: bool,
+    },
     /// It is not connected with the anchor.
     NotConnected,
     /// No connection was found within the number of turns searched.
@@ -110,10 +125,16 @@ impl fmt::Display for Because {
                 "It is found as a sibling, and siblings are off: with include_siblings true and \
                  max_siblings_per_node {limit} it is in."
             ),
-            Self::NoOneChange => write!(
+            Self::Tokens { max_tokens, needed } => write!(
+                f,
+                "The budget of {max_tokens} tokens was spent first: with max_tokens {needed} it is in."
+            ),
+            Self::Key { change } => write!(f, "The policy leaves it out: with {change} it is in."),
+            Self::NoOneChange { has_more_keys } => write!(
                 f,
                 "It is connected with the anchor, but neither a larger max_nodes, nor a max_radius \
-                 up to {RADIUS_STEPS} larger, nor siblings alone bring it in."
+                 up to {RADIUS_STEPS} larger, nor siblings{} alone bring it in.",
+                if *has_more_keys { ", nor a change of any other key" } else { "" }
             ),
             Self::NotConnected => f.write_str("It is not connected with the anchor."),
             Self::NotFound { within } => write!(
@@ -150,7 +171,7 @@ pub fn why<S: GraphStore>(
         return Ok(Why { because: Because::Selected(discovery), path: asked.path() });
     }
     let mut expansions = Expansions { store, fetched, limits };
-    match expansions.search(&policy.with_max_nodes(1), turn, turn) {
+    match expansions.search(&policy.as_v1().with_max_nodes(1), turn, turn) {
         Err(SliceError::AnchorNotFound(_)) => {
             return Ok(Why { because: Because::NoSuchTurn, path: None });
         }
@@ -220,6 +241,47 @@ impl<S: GraphStore> Expansions<'_, S> {
                 return Ok(Some(Why { because, path: tried.path() }));
             }
         }
+        if let Some(why) = self.more_tokens(policy, anchor, turn)? {
+            return Ok(Some(why));
+        }
+        for (change, relaxed) in policy.relaxations() {
+            let tried = self.search(&relaxed, anchor, turn)?;
+            if tried.is_selected() {
+                return Ok(Some(Why { because: Because::Key { change }, path: tried.path() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a larger bound of tokens adds the turn.
+    fn more_tokens(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+    ) -> Result<Option<Why>, SliceError<S::Error>> {
+        let Some((max_tokens, unbounded)) = policy.max_tokens().zip(policy.with_max_tokens(None))
+        else {
+            return Ok(None);
+        };
+        let largest = self.search(&unbounded, anchor, turn)?;
+        // What was selected up to the turn takes so many.
+        let needed = u32::try_from(largest.tokens).unwrap_or(u32::MAX).min(i32::MAX as u32);
+        if !largest.is_selected() {
+            return Ok(None);
+        }
+        // The turn's own group may take more.
+        let bounds = std::iter::successors(Some(needed.max(1)), |needed| {
+            (*needed < i32::MAX as u32).then(|| needed.saturating_mul(2).min(i32::MAX as u32))
+        });
+        for needed in bounds {
+            let Some(wider) = policy.with_max_tokens(Some(needed)) else { break };
+            let tried = self.search(&wider, anchor, turn)?;
+            if tried.is_selected() {
+                let because = Because::Tokens { max_tokens, needed };
+                return Ok(Some(Why { because, path: tried.path() }));
+            }
+        }
         Ok(None)
     }
 
@@ -231,7 +293,9 @@ impl<S: GraphStore> Expansions<'_, S> {
         turn: TurnId,
         most_nodes: u32,
     ) -> Result<Why, SliceError<S::Error>> {
-        let far = policy.with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
+        let has_more_keys = policy.max_tokens().is_some() || !policy.relaxations().is_empty();
+        let far =
+            policy.as_v1().with_siblings().with_max_nodes(most_nodes).with_max_radius(u32::MAX);
         // Edges are followed in both directions, so one of the two expansions that ends below its budget answers it.
         for (from, to) in [(anchor, turn), (turn, anchor)] {
             let search = self.search(&far, from, to)?;
@@ -239,7 +303,8 @@ impl<S: GraphStore> Expansions<'_, S> {
                 if from == turn {
                     path.reverse();
                 }
-                return Ok(Why { because: Because::NoOneChange, path: Some(path) });
+                let because = Because::NoOneChange { has_more_keys };
+                return Ok(Why { because, path: Some(path) });
             }
             if search.selected < far.max_nodes() {
                 return Ok(Why { because: Because::NotConnected, path: None });
@@ -257,6 +322,8 @@ struct TargetObserver {
     discovered_from: HashMap<TurnId, (TurnId, Via)>,
     /// How many turns were selected.
     selected: usize,
+    /// The tokens that they take.
+    tokens: u64,
     /// The target's place in the selection order and its rank.
     target_place: Option<(usize, Rank)>,
 }
@@ -268,6 +335,7 @@ impl TargetObserver {
             ends_at_target,
             discovered_from: HashMap::new(),
             selected: 0,
+            tokens: 0,
             target_place: None,
         }
     }
@@ -308,6 +376,7 @@ impl Observer for TargetObserver {
             self.target_place = Some((self.selected, turn));
         }
         self.selected += 1;
+        self.tokens += u64::from(turn.tokens);
         if is_target && self.ends_at_target {
             ControlFlow::Break(())
         } else {

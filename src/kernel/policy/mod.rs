@@ -142,6 +142,12 @@ impl SlicePolicy {
         self.v2().is_some_and(v2::Parameters::keep_tool_results)
     }
 
+    /// Whether every hop leaves all of the strength.
+    #[must_use]
+    pub fn weighs_alike(&self) -> bool {
+        self.v2().is_none_or(v2::Parameters::weighs_alike)
+    }
+
     /// What a hop along edges of these types, of which there is at least one, leaves of the strength.
     #[must_use]
     pub fn weight(&self, types: EdgeTypes) -> f32 {
@@ -164,6 +170,25 @@ impl SlicePolicy {
         policy
     }
 
+    /// The same policy without a bound of tokens, or with another; `None` for a version that has none.
+    #[must_use]
+    pub(crate) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Option<Self> {
+        Some(SlicePolicy::V2(self.v2()?.with_max_tokens(max_tokens)))
+    }
+
+    /// Each key of a version after v1 that leaves turns or edges out or puts them last, in words as it would be without,
+    /// and the policy then.
+    pub(crate) fn relaxations(&self) -> Vec<(&'static str, Self)> {
+        let relaxed = self.v2().map(v2::Parameters::relaxations).unwrap_or_default();
+        relaxed.into_iter().map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed))).collect()
+    }
+
+    /// The policy of v1 with the same parameters: no turn and no edge is left out for what v1 does not know.
+    #[must_use]
+    pub(crate) fn as_v1(&self) -> Self {
+        SlicePolicy::V1(self.common().clone())
+    }
+
     /// The same policy with siblings on: as many as it says, or the default policy's where it says 0.
     #[must_use]
     pub(crate) fn with_siblings(&self) -> Self {
@@ -174,6 +199,32 @@ impl SlicePolicy {
             parameters.max_siblings_per_node = v1::Parameters::default().max_siblings_per_node;
         }
         policy
+    }
+
+    /// What the policy says, for people: what differs from its version's defaults, after the preset where it is one.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let preset =
+            Self::PRESETS.into_iter().find(|name| Self::preset(name).as_ref() == Some(self));
+        let mut words: Vec<String> = preset.into_iter().map(str::to_owned).collect();
+        words.push(match self.max_nodes() {
+            1 => "1 turn".to_owned(),
+            most => format!("at most {most} turns"),
+        });
+        words.extend(self.max_tokens().map(|tokens| format!("{tokens} tokens")));
+        words.push(format!("{} hops", self.max_radius()));
+        match (self.include_parents(), self.include_children()) {
+            (true, true) => {}
+            (true, false) => words.push("no children".to_owned()),
+            (false, true) => words.push("no parents".to_owned()),
+            (false, false) => words.push("no parents, no children".to_owned()),
+        }
+        words.push(match self.sibling_limit() {
+            0 => "no siblings".to_owned(),
+            most => format!("{most} siblings of each turn"),
+        });
+        words.extend(self.v2().map(v2::Parameters::in_words).into_iter().flatten());
+        words.join(", ")
     }
 
     /// The canonical JSON text: every key, in the specification's order.

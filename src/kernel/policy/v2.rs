@@ -256,7 +256,7 @@ impl Parameters {
     }
 
     /// Whether all edges weigh 1.
-    fn weighs_alike(&self) -> bool {
+    pub(super) fn weighs_alike(&self) -> bool {
         EdgeType::ALL.iter().all(|edge_type| self.edge_weights.of(*edge_type).value() == 1.0)
     }
 
@@ -317,5 +317,60 @@ impl Parameters {
         });
         // 2^-126 is the least that binary32 holds with full precision.
         strong * f32::from_bits((127 - halvings) << 23) + 0.0
+    }
+
+    /// The same parameters without the bound of tokens, or with another.
+    pub(super) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Self {
+        Parameters { max_tokens: max_tokens.map(i64::from), ..self.clone() }
+    }
+
+    /// Each key that leaves something out, in words as it would be without, and the parameters then.
+    pub(super) fn relaxations(&self) -> Vec<(&'static str, Self)> {
+        let all = Self::default();
+        let with = |change: &dyn Fn(&mut Self)| {
+            let mut relaxed = self.clone();
+            change(&mut relaxed);
+            relaxed
+        };
+        let mut relaxations = vec![
+            ("as_of null", with(&|p| p.as_of = None)),
+            ("max_seconds_before null", with(&|p| p.max_seconds_before = None)),
+            ("max_seconds_after null", with(&|p| p.max_seconds_after = None)),
+            ("same_session false", with(&|p| p.same_session = false)),
+            ("include_parents true", with(&|p| p.include_parents = true)),
+            ("include_children true", with(&|p| p.include_children = true)),
+            ("edge_weights of 1", with(&|p| p.edge_weights = all.edge_weights)),
+            ("halving_seconds null", with(&|p| p.halving_seconds = None)),
+            ("keep_tool_results false", with(&|p| p.keep_tool_results = false)),
+        ];
+        relaxations.retain(|(_, relaxed)| relaxed != self);
+        relaxations
+    }
+
+    /// What the keys that bound no number of turns or tokens say, where they differ from the defaults.
+    pub(super) fn in_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for edge_type in EdgeType::ALL {
+            match self.edge_weights.of(*edge_type) {
+                weight if weight.value() == 1.0 => {}
+                weight if weight.millionths() == 0 => {
+                    words.push(format!("no {} edges", edge_type.name()))
+                }
+                weight => {
+                    words.push(format!("{} edges count {}", edge_type.name(), weight.value()))
+                }
+            }
+        }
+        words.extend(self.halving_seconds.map(|s| format!("half as much for each {s} s of age")));
+        if self.same_session {
+            words.push("the same session".to_owned());
+        }
+        words.extend(self.max_seconds_before.map(|s| format!("at most {s} s earlier")));
+        words.extend(self.max_seconds_after.map(|s| format!("at most {s} s later")));
+        words.extend(self.as_of.map(|seconds| format!("as of Unix second {seconds}")));
+        if self.keep_tool_results {
+            words.push("calls with their results".to_owned());
+        }
+        words
     }
 }

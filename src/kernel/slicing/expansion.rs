@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 
 use crate::graph::edge::Edge;
 use crate::graph::turn::TurnId;
@@ -18,7 +18,7 @@ use crate::slicing::observer::{Observer, PassedOver, Via};
 use crate::slicing::score::{Place, Rank};
 use crate::slicing::slice::{SelectedTurn, Slice, SliceError};
 use crate::slicing::slicer::expands;
-use crate::slicing::store::{EdgeTypes, GraphStore, ScoredTurn};
+use crate::slicing::store::{ChildEdge, EdgeTypes, GraphStore, Neighbour, ScoredTurn};
 
 /// How far a policy looks from a turn that is expanded.
 pub(crate) fn reach(policy: &SlicePolicy) -> Reach {
@@ -247,7 +247,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             edges.map(|edge| edge.edge_type).collect::<EdgeTypes>()
         };
         let existing = edges.iter().filter_map(|edge| fetched.scored(edge.parent));
-        if !self.policy.needs().facts {
+        if self.policy.weighs_alike() {
             return existing.map(|turn| (turn, of.strength())).collect();
         }
         existing.map(|turn| (turn, self.strength(of, types(turn.id)))).collect()
@@ -330,7 +330,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         distance: u32,
         budget: &Budget,
     ) -> Result<BestRanks, SliceError<S::Error>> {
-        let held = self.around.fetched.held() + self.visited.len();
+        let types = self.types_of_children(parent.id)?;
+        let held = self.around.fetched.held() + self.visited.len() + types.len();
         let Expansion { around, policy, visited, limits, anchor_time, .. } = self;
         let room = limits.held.saturating_sub(held);
         let (strength, anchor_time) = (parent.strength(), *anchor_time);
@@ -339,7 +340,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         around
             .store
             .children(&[parent.id], &mut |(_, turn, edge_type)| {
-                let strength = strength * policy.weight(edge_type.into());
+                let types = types.get(&turn.id).copied().unwrap_or(edge_type.into());
+                let strength = strength * policy.weight(types);
                 let rank = Rank::of(policy, &turn, Place { distance, strength, anchor_time });
                 if !visited.contains(&rank.id) {
                     best.push(rank);
@@ -352,6 +354,33 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             return Err(SliceError::TooManyIds(limits.held));
         }
         Ok(best.finish())
+    }
+
+    /// The types of the edges from a wide turn to each of its children, where the strength depends on them: the rows of
+    /// one child may be far apart.
+    fn types_of_children(
+        &mut self,
+        parent: TurnId,
+    ) -> Result<HashMap<TurnId, EdgeTypes>, SliceError<S::Error>> {
+        let mut types: HashMap<TurnId, EdgeTypes> = HashMap::default();
+        if self.policy.weighs_alike() {
+            return Ok(types);
+        }
+        let room = self.limits.held.saturating_sub(self.around.fetched.held() + self.visited.len());
+        self.around
+            .store
+            .neighbours(&[], &[parent], &mut |(_, neighbour)| {
+                if let Neighbour::Child(ChildEdge { child, edge_type }) = neighbour {
+                    let of_child = types.entry(child).or_default();
+                    *of_child = of_child.union(edge_type.into());
+                }
+                if types.len() <= room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+            .map_err(SliceError::Store)?;
+        if types.len() > room {
+            return Err(SliceError::TooManyIds(self.limits.held));
+        }
+        Ok(types)
     }
 
     /// Removes the children of parents whose children were dropped: they count as visited.

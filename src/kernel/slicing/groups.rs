@@ -55,6 +55,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
                 return Ok(vec![candidate.id]);
             }
         }
+        self.around.look_up(&group)?;
         Ok(group)
     }
 

@@ -70,6 +70,11 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(self.fetched.scored(id))
     }
 
+    /// Looks these turns up.
+    pub(crate) fn look_up(&mut self, ids: &[TurnId]) -> Result<(), SliceError<S::Error>> {
+        self.load_turns(ids.to_vec(), false)
+    }
+
     /// Fetches what expanding these turns needs. The nearest of them is `steps` below the radius. Where there are
     /// hardly any branches, up to `around` turns around them are fetched as well.
     pub(crate) fn load(

@@ -16,7 +16,7 @@ use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
 
 /// The most text that a search returns, in bytes.
-const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+pub const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 const EMBEDDINGS: Template = Template::new(
     include_str!("../../../sql/queries/embeddings.sql"),
@@ -61,6 +61,16 @@ pub type DatedTurn = (TurnId, i64);
 pub struct Searcher<'a> {
     graph: &'a Graph,
     caller: &'a Caller,
+}
+
+/// The error for contents of more than [`CONTENTS_MAX_BYTES`].
+pub fn contents_too_long() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("contents of the turns found are longer than {CONTENTS_MAX_BYTES} bytes"),
+    )
+    .detail("SEARCH_TOO_LARGE")
+    .hint("Use a smaller max_nodes or max_tokens.")
 }
 
 impl<'a> Searcher<'a> {
@@ -179,12 +189,7 @@ impl<'a> Searcher<'a> {
         if left.is_some() {
             return Ok(contents);
         }
-        Err(SqlError::new(
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            format!("contents of the turns found are longer than {CONTENTS_MAX_BYTES} bytes"),
-        )
-        .detail("SEARCH_TOO_LARGE")
-        .hint("Use a smaller limit_count."))
+        Err(contents_too_long().hint("Use a smaller limit_count."))
     }
 
     /// The latest turns, of a session where one is named: by time downwards, then by id.

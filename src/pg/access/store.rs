@@ -1,5 +1,6 @@
 //! The graph store over SQL: each statement reads for a whole batch.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kernel::graph::edge::EdgeType;
@@ -10,6 +11,7 @@ use kernel::slicing::store::{
     ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
 };
 
+use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
 use crate::pg::session::Caller;
@@ -46,6 +48,27 @@ impl<'a> PgStore<'a> {
             ControlFlow::Continue(())
         })?;
         Ok(chars)
+    }
+
+    /// What a prompt or a drawing says of these turns, with at most so many characters of each content.
+    ///
+    /// # Errors
+    /// 54000 when the contents are longer than [`CONTENTS_MAX_BYTES`] together; 55000 when the role changed. The caller
+    /// needs SELECT on the content's column.
+    pub fn told(&self, ids: &[TurnId], chars: i32) -> Result<HashMap<TurnId, ToldTurn>, SqlError> {
+        let mut told = HashMap::with_capacity(ids.len());
+        let mut left = Some(CONTENTS_MAX_BYTES);
+        let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
+        self.ask(&self.graph.prompt(), &arguments, |row| {
+            let content = row.text(1, |text| {
+                left = left?.checked_sub(text.map_or(0, str::len));
+                left.and(text).map(str::to_owned)
+            });
+            let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
+            told.extend(row.id(0).map(|id| (id, ToldTurn { content, time, tokens })));
+            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if left.is_some() { Ok(told) } else { Err(contents_too_long()) }
     }
 
     /// The snapshot of the whole graph.
@@ -148,6 +171,19 @@ impl GraphStore for PgStore<'_> {
         pgrx::check_for_interrupts!();
     }
 }
+
+/// What a prompt or a drawing says of a turn.
+pub struct ToldTurn {
+    /// Its content or the beginning of it; `None` where none is stored.
+    pub content: Option<String>,
+    /// When it was created, in microseconds since 2000.
+    pub time: i64,
+    /// What it takes of a token budget.
+    pub tokens: u32,
+}
+
+/// The time of a turn without one: Unix time 0, in microseconds since 2000.
+const NO_TIME: i64 = -946_684_800_000_000;
 
 /// Column 0 as the index of the id it belongs to: `WITH ORDINALITY` counts from 1.
 fn position(row: &Row) -> usize {

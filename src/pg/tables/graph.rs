@@ -127,6 +127,12 @@ const CONTENT_CHARS_QUERY: Template = Template::new(
     Planning::Probing,
 );
 
+const PROMPT_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/prompt.sql"),
+    &[Column::Id, Column::Text, Column::Time, Column::Integer],
+    Planning::Probing,
+);
+
 const TURN_IDS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/turn_ids.sql"),
     &[Column::Id, Column::Time],
@@ -512,6 +518,11 @@ impl Graph {
         }
         let bytes = format!("pg_catalog.octet_length({})", content.expression("t"));
         format!("COALESCE({bound}, ({bytes} OPERATOR(pg_catalog.+) 3) OPERATOR(pg_catalog./) 4, 0)")
+    }
+
+    /// The statement that reads contents, times and tokens of turns.
+    pub fn prompt(&self) -> Statement {
+        self.statement(&PROMPT_QUERY, &[("tokens", &self.token_count())])
     }
 
     /// The statement that counts what graph_check reports under this name, if there is one.

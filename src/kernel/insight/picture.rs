@@ -1,0 +1,277 @@
+//! A slice as a picture that tells what it says: text for Graphviz and for Mermaid.
+//!
+//! Contents come from anyone. They are shortened and escaped as in drawings of exports.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use crate::graph::edge::{Edge, EdgeType};
+use crate::graph::turn::{Role, TurnId};
+use crate::insight::draw::{INK, LINE, colours, dot_lines, mermaid_lines};
+use crate::insight::explain::{Explanation, TurnOutcome};
+use crate::policy::SlicePolicy;
+use crate::slicing::observer::Via;
+use crate::slicing::slice::{SelectedTurn, Slice};
+
+/// The most turns that are drawn as those that would have come next.
+pub const FRONTIER_MOST: usize = 12;
+
+/// A picture of a slice.
+pub struct Picture<'a> {
+    caption: [String; 2],
+    boxes: Vec<TurnBox<'a>>,
+    /// Between boxes, by their places.
+    arrows: Vec<(usize, usize, Arrow)>,
+    /// The boxes of calls and their results that are framed together.
+    frames: Vec<Vec<usize>>,
+    /// How many selected turns are not drawn.
+    hidden: usize,
+}
+
+enum TurnBox<'a> {
+    Selected(&'a SelectedTurn, Vec<String>),
+    /// A turn that would have come next.
+    Next(Vec<String>),
+}
+
+#[derive(Clone, Copy)]
+enum Arrow {
+    Edge(EdgeType),
+    /// How a turn that would have come next was found.
+    Found,
+}
+
+/// A format of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Mermaid's language.
+    Mermaid,
+    /// Graphviz's language.
+    Dot,
+}
+
+impl Format {
+    /// The format of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "mermaid" => Some(Format::Mermaid),
+            "dot" => Some(Format::Dot),
+            _ => None,
+        }
+    }
+}
+
+/// The turns of a slice that are drawn: so many of the first in the order of selection.
+#[must_use]
+pub fn drawn_turns(slice: &Slice, most: usize) -> Vec<&SelectedTurn> {
+    let mut drawn: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    drawn.sort_unstable_by_key(|selected| selected.selection_order);
+    drawn.truncate(most);
+    drawn
+}
+
+impl<'a> Picture<'a> {
+    /// A picture of these turns of a slice. `text` is the beginning of a turn's content; the frontier of `explanation`,
+    /// where one is given, is drawn as well.
+    pub fn new(
+        slice: &'a Slice,
+        policy: &SlicePolicy,
+        drawn: &[&'a SelectedTurn],
+        explanation: Option<&Explanation>,
+        text: impl Fn(TurnId) -> String,
+    ) -> Self {
+        let bounded = policy.max_tokens().is_some();
+        let mut boxes: Vec<TurnBox<'a>> = Vec::new();
+        let mut places: HashMap<TurnId, usize> = HashMap::new();
+        for selected in drawn {
+            let SelectedTurn { turn, distance, tokens, selection_order, .. } = selected;
+            let mut lines = vec![format!("{selection_order} {}", turn.role.name())];
+            lines.push(text(turn.id));
+            let tokens = if bounded { format!(", {tokens} tokens") } else { String::new() };
+            lines.push(format!("distance {distance}{tokens}"));
+            lines.retain(|line| !line.is_empty());
+            places.insert(turn.id, boxes.len());
+            boxes.push(TurnBox::Selected(selected, lines));
+        }
+        let is_drawn =
+            |edge: &&Edge| places.contains_key(&edge.parent) && places.contains_key(&edge.child);
+        let drawn_edges: Vec<&Edge> = slice.edges.iter().filter(is_drawn).collect();
+        let mut arrows: Vec<(usize, usize, Arrow)> = drawn_edges
+            .iter()
+            .map(|edge| (places[&edge.parent], places[&edge.child], Arrow::Edge(edge.edge_type)))
+            .collect();
+        let is_result = |id: TurnId| matches!(boxes[places[&id]], TurnBox::Selected(s, _) if s.turn.role == Role::Tool);
+        let links = drawn_edges.iter().filter(|edge| is_result(edge.child));
+        let frames = frames(boxes.len(), links.map(|e| (places[&e.parent], places[&e.child])));
+        let next = explanation.map(|explanation| explanation.turns.iter()).into_iter().flatten();
+        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
+        for turn in next {
+            let id = turn.rank.id;
+            let from =
+                explanation.and_then(|e| e.discovered_from(turn)).and_then(|id| places.get(&id));
+            let lines =
+                vec!["next".to_owned(), text(id), format!("distance {}", turn.rank.distance)];
+            let place = boxes.len();
+            boxes.push(TurnBox::Next(lines.into_iter().filter(|line| !line.is_empty()).collect()));
+            if let Some(from) = from {
+                arrows.push(match turn.via {
+                    Via::Parent => (place, *from, Arrow::Found),
+                    _ => (*from, place, Arrow::Found),
+                });
+            }
+        }
+        let tokens: u64 = slice.turns.iter().map(|selected| u64::from(selected.tokens)).sum();
+        let tokens = if bounded { format!(", {tokens} tokens") } else { String::new() };
+        let caption = [
+            format!(
+                "{}, {}{tokens}",
+                counted(slice.turns.len(), "turn"),
+                counted(slice.edges.len(), "edge")
+            ),
+            policy.in_words(),
+        ];
+        let hidden = slice.turns.len() - drawn.len();
+        Picture { caption, boxes, arrows, frames, hidden }
+    }
+
+    /// The picture in a language.
+    #[must_use]
+    pub fn text(&self, anchor: TurnId, format: Format) -> String {
+        match format {
+            Format::Mermaid => self.mermaid(anchor),
+            Format::Dot => self.dot(anchor),
+        }
+    }
+
+    fn more(&self) -> Option<String> {
+        (self.hidden > 0).then(|| format!("and {} more", counted(self.hidden, "turn")))
+    }
+
+    fn mermaid(&self, anchor: TurnId) -> String {
+        let mut text = String::from("flowchart TB\n");
+        let _ = writeln!(text, "  subgraph slice[{}]", mermaid_lines(&self.caption));
+        let framed: Vec<usize> = self.frames.concat();
+        let node = |text: &mut String, place: usize| {
+            let (label, class, is_anchor) = match &self.boxes[place] {
+                TurnBox::Selected(selected, lines) => {
+                    (lines, selected.turn.phase.name(), selected.turn.id == anchor)
+                }
+                TurnBox::Next(lines) => (lines, "next", false),
+            };
+            let (open, close) = if is_anchor { ("{{", "}}") } else { ("(", ")") };
+            let _ = writeln!(text, "    n{place}{open}{}{close}:::{class}", mermaid_lines(label));
+        };
+        for (number, frame) in self.frames.iter().enumerate() {
+            let _ = writeln!(text, "    subgraph calls{number}[\" \"]");
+            frame.iter().for_each(|place| node(&mut text, *place));
+            text.push_str("    end\n");
+        }
+        for place in (0..self.boxes.len()).filter(|place| !framed.contains(place)) {
+            node(&mut text, place);
+        }
+        if let Some(more) = self.more() {
+            let _ = writeln!(text, "    more({}):::next", mermaid_lines(&[more]));
+        }
+        text.push_str("  end\n");
+        for (from, to, arrow) in &self.arrows {
+            let arrow = match arrow {
+                Arrow::Edge(EdgeType::Reply) => "-->",
+                Arrow::Edge(EdgeType::Branch) => "==>",
+                Arrow::Edge(EdgeType::Reference) => "-.->",
+                Arrow::Edge(EdgeType::Default) => "--o",
+                Arrow::Found => "-.-",
+            };
+            let _ = writeln!(text, "  n{from} {arrow} n{to}");
+        }
+        let phases: BTreeMap<_, _> =
+            self.phases().map(|phase| (phase.name(), colours(phase))).collect();
+        for (phase, (fill, line)) in phases {
+            let _ = writeln!(text, "  classDef {phase} fill:{fill},stroke:{line},color:{INK}");
+        }
+        let _ = writeln!(text, "  classDef next fill:#ffffff,stroke:#c3cad2,color:{LINE}");
+        for number in 0..self.frames.len() {
+            let _ = writeln!(text, "  style calls{number} fill:#f7f8fa,stroke:#c3cad2");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn phases(&self) -> impl Iterator<Item = crate::graph::turn::Phase> {
+        self.boxes.iter().filter_map(|turn| match turn {
+            TurnBox::Selected(selected, _) => Some(selected.turn.phase),
+            TurnBox::Next(_) => None,
+        })
+    }
+
+    fn dot(&self, anchor: TurnId) -> String {
+        let mut text = String::from("digraph slice {\n");
+        let caption = dot_lines(&self.caption);
+        let _ = writeln!(
+            text,
+            "  graph [label={caption}, labelloc=t, fontname=\"Helvetica\", fontsize=12, \
+             fontcolor=\"{INK}\", nodesep=0.25, ranksep=0.4];\n  \
+             node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=11, \
+             fontcolor=\"{INK}\", margin=\"0.12,0.06\"];\n  \
+             edge [color=\"{LINE}\", arrowsize=0.7];"
+        );
+        let pale = format!("fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\"");
+        for (place, turn) in self.boxes.iter().enumerate() {
+            let (lines, style) = match turn {
+                TurnBox::Selected(selected, lines) => {
+                    let (fill, line) = colours(selected.turn.phase);
+                    let is_anchor = selected.turn.id == anchor;
+                    let border = if is_anchor { ", penwidth=2, peripheries=2" } else { "" };
+                    (lines, format!("fillcolor=\"{fill}\", color=\"{line}\"{border}"))
+                }
+                TurnBox::Next(lines) => (lines, pale.clone()),
+            };
+            let _ = writeln!(text, "  n{place} [label={}, {style}];", dot_lines(lines));
+        }
+        for (number, frame) in self.frames.iter().enumerate() {
+            let nodes: Vec<String> = frame.iter().map(|place| format!("n{place}")).collect();
+            let _ = writeln!(
+                text,
+                "  subgraph cluster_calls{number} {{ label=\"\"; style=\"filled,rounded\"; \
+                 fillcolor=\"#f7f8fa\"; color=\"#c3cad2\"; {}; }}",
+                nodes.join("; ")
+            );
+        }
+        if let Some(more) = self.more() {
+            let _ = writeln!(text, "  more [label={}, {pale}];", dot_lines(&[more]));
+        }
+        for (from, to, arrow) in &self.arrows {
+            let style = match arrow {
+                Arrow::Edge(EdgeType::Reply) => "",
+                Arrow::Edge(EdgeType::Branch) => " [style=bold, arrowhead=empty]",
+                Arrow::Edge(EdgeType::Reference) => " [style=dashed]",
+                Arrow::Edge(EdgeType::Default) => " [style=dotted]",
+                Arrow::Found => " [style=dashed, color=\"#c3cad2\", arrowhead=none]",
+            };
+            let _ = writeln!(text, "  n{from} -> n{to}{style};");
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// A number of things.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The components of these links that have more than one box.
+fn frames(boxes: usize, links: impl Iterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
+    let mut component: Vec<usize> = (0..boxes).collect();
+    for (a, b) in links {
+        let (a, b) = (component[a], component[b]);
+        if a != b {
+            component.iter_mut().filter(|c| **c == b).for_each(|c| *c = a);
+        }
+    }
+    let mut frames: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, component) in component.into_iter().enumerate() {
+        frames.entry(component).or_default().push(place);
+    }
+    frames.into_values().filter(|frame| frame.len() > 1).collect()
+}

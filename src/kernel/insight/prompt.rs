@@ -1,0 +1,127 @@
+//! The order in which a slice's turns are told to a model.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::graph::turn::{Role, TurnId};
+use crate::interrupts::Interrupts;
+use crate::slicing::slice::Slice;
+
+/// A turn's place among turns whose order nothing else decides: when it was created, then its id.
+type Key = (i64, TurnId);
+
+/// The turns of a slice in the order of the conversation: repeatedly the earliest of those whose parents in the slice
+/// were all given; where there is none, as in a cycle, the earliest of those left. Results of a call directly follow it.
+/// `time` is when a turn was created, in any unit. `check_interrupts` is called often.
+#[must_use]
+pub fn conversation_order(
+    slice: &Slice,
+    time: impl Fn(TurnId) -> i64,
+    check_interrupts: &dyn Fn(),
+) -> Vec<TurnId> {
+    let interrupts = Interrupts::new(check_interrupts);
+    let key = |id: TurnId| (time(id), id);
+    let mut children: HashMap<TurnId, BTreeSet<Key>> = HashMap::new();
+    let mut missing_parents: HashMap<TurnId, usize> = HashMap::new();
+    for edge in slice.edges.iter().filter(|edge| edge.parent != edge.child) {
+        interrupts.item();
+        // Several edges between two turns count once.
+        if children.entry(edge.parent).or_default().insert(key(edge.child)) {
+            *missing_parents.entry(edge.child).or_default() += 1;
+        }
+    }
+    let results: BTreeSet<TurnId> = slice
+        .turns
+        .iter()
+        .filter(|selected| selected.turn.role == Role::Tool)
+        .map(|selected| selected.turn.id)
+        .collect();
+    let mut left: BTreeSet<Key> = slice.turns.iter().map(|t| key(t.turn.id)).collect();
+    let mut ready: BTreeSet<Key> =
+        left.iter().copied().filter(|(_, id)| !missing_parents.contains_key(id)).collect();
+    let mut order = Vec::with_capacity(slice.turns.len());
+    // Results that follow directly, the next one last.
+    let mut following: Vec<Key> = Vec::new();
+    while let Some(next) = following.pop().or(ready.first().copied()).or(left.first().copied()) {
+        interrupts.item();
+        ready.remove(&next);
+        if !left.remove(&next) {
+            continue;
+        }
+        order.push(next.1);
+        let mut now_ready: Vec<Key> = Vec::new();
+        for child in children.get(&next.1).into_iter().flatten() {
+            if let Some(missing) = missing_parents.get_mut(&child.1) {
+                *missing -= 1;
+                if *missing == 0 && left.contains(child) {
+                    now_ready.push(*child);
+                }
+            }
+        }
+        ready.extend(&now_ready);
+        following.extend(now_ready.into_iter().rev().filter(|(_, id)| results.contains(id)));
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::edge::{Edge, EdgeType};
+    use crate::graph::turn::StoredTurn;
+    use crate::slicing::slice::SelectedTurn;
+
+    /// The order of turns 1, 2, …, of which these are results, with these edges, each created at its own number.
+    fn order(turns: u128, results: &[u128], edges: &[(u128, u128)]) -> Vec<u128> {
+        let id = TurnId::from_u128;
+        let turn = |number: u128| {
+            let turn = StoredTurn {
+                id: id(number),
+                session_id: None,
+                role: results.contains(&number).then_some("tool"),
+                phase: None,
+                salience: None,
+                trajectory_depth: None,
+                trajectory_sibling_order: None,
+                trajectory_homogeneity: None,
+                trajectory_temporal: None,
+                trajectory_complexity: None,
+                created_at: None,
+                content_hash: None,
+            };
+            let turn = std::rc::Rc::new(turn.into());
+            SelectedTurn { turn, distance: 0, priority: 0.0, tokens: 0, selection_order: 0 }
+        };
+        let edge = |(parent, child): &(u128, u128)| Edge {
+            parent: id(*parent),
+            child: id(*child),
+            edge_type: EdgeType::Reply,
+        };
+        let slice = Slice {
+            anchor: id(1),
+            turns: (1..=turns).map(turn).collect(),
+            edges: edges.iter().map(edge).collect(),
+        };
+        let order = conversation_order(&slice, |id| id.as_u128() as i64, &|| {});
+        order.into_iter().map(|id| id.as_u128()).collect()
+    }
+
+    #[test]
+    fn turns_come_after_their_parents_and_else_by_time() {
+        assert_eq!(order(4, &[], &[(4, 1)]), [2, 3, 4, 1]);
+        assert_eq!(order(4, &[], &[(1, 2), (2, 3), (3, 4), (1, 2)]), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_cycle_is_entered_at_its_earliest_turn() {
+        assert_eq!(order(4, &[], &[(2, 3), (3, 4), (4, 2), (1, 1)]), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn results_follow_their_call() {
+        // 1 and 2 call; 3 and 5 are results of 1, 6 of 5; 4 of 2.
+        let edges = [(1, 3), (1, 5), (5, 6), (2, 4)];
+        assert_eq!(order(6, &[3, 4, 5, 6], &edges), [1, 3, 5, 6, 2, 4]);
+        // A result of two calls follows the later one.
+        assert_eq!(order(4, &[3], &[(1, 3), (2, 3), (1, 4)]), [1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,292 @@
+//! SlicePolicy v2: the slicer selects what the text's own loop selects, and what the text says must hold does.
+
+use std::collections::{HashMap, HashSet};
+
+use graph_kernel_tests::data::Graph;
+use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::graph::edge::EdgeType;
+use kernel::graph::turn::{Turn, TurnId};
+use kernel::policy::SlicePolicy;
+use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::cases;
+use crate::generate::{Case, graphs, hubs, limits, policies};
+use crate::naive_v2::{self, PolicyV2};
+
+/// When the first of the generated turns was created.
+const FIRST: i64 = 1_700_000_000;
+
+fn optional<T: Clone + std::fmt::Debug + 'static>(
+    values: impl Strategy<Value = T> + 'static,
+) -> impl Strategy<Value = Option<T>> {
+    prop::option::weighted(0.3, values)
+}
+
+fn policies_v2() -> impl Strategy<Value = PolicyV2> {
+    let weight = || select(vec![1.0, 1.0, 1.0, 0.5, 0.3, 0.0, 1e-7]);
+    let tokens = select(vec![1u32, 4, 10, 30, 100, 1000]);
+    (
+        policies(1..=24),
+        (prop::option::weighted(0.6, tokens), optional(1..=40u32)),
+        prop_oneof![2 => Just([1.0; 4]), 1 => prop::array::uniform4(weight())],
+        (prop::bool::weighted(0.8), prop::bool::weighted(0.8), prop::bool::weighted(0.2)),
+        (optional(0..=50i64), optional(0..=50i64), optional(FIRST - 1..=FIRST + 60)),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(
+                common,
+                (max_tokens, halving),
+                weights,
+                (parents, children, session),
+                times,
+                keep,
+            )| {
+                PolicyV2 {
+                    max_tokens,
+                    edge_weights: weights,
+                    halving_seconds: halving,
+                    include_parents: parents,
+                    include_children: children,
+                    same_session: session,
+                    max_seconds_before: times.0,
+                    max_seconds_after: times.1,
+                    as_of: times.2,
+                    keep_tool_results: keep,
+                    ..PolicyV2::of(common)
+                }
+            },
+        )
+}
+
+/// Few different counts, so that what fits and what does not alternates.
+fn tokens(graph: &Graph, seed: u64) -> HashMap<TurnId, u32> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let counts = [0, 1, 1, 2, 3, 5, 8, 20, 300];
+    graph.turns.iter().map(|turn| (turn.id, counts[random.usize(..counts.len())])).collect()
+}
+
+fn store(graph: &Graph, seed: u64) -> MemoryStore {
+    MemoryStore::new(graph.clone()).with_tokens(tokens(graph, seed)).shuffled(seed)
+}
+
+fn take(
+    graph: &Graph,
+    policy: &SlicePolicy,
+    anchor: TurnId,
+    limits: Limits,
+    seed: u64,
+) -> Result<Option<Slice>, TestCaseError> {
+    match Slicer::new(&mut store(graph, seed), policy, limits).slice(anchor) {
+        Ok(slice) => Ok(Some(slice)),
+        Err(SliceError::AnchorNotFound(_)) => Ok(None),
+        Err(error) => Err(TestCaseError::fail(error.to_string())),
+    }
+}
+
+type Selected = (TurnId, u32, u32);
+
+fn in_order(slice: &Slice) -> Vec<Selected> {
+    let mut selected: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    selected.sort_by_key(|turn| turn.selection_order);
+    selected.iter().map(|t| (t.turn.id, t.distance, t.priority.to_bits())).collect()
+}
+
+fn check(case: &Case, policy: &PolicyV2, limits: Limits, seed: u64) -> Result<(), TestCaseError> {
+    let expected = naive_v2::slice(&case.graph, &tokens(&case.graph, seed), policy, case.anchor);
+    let found = take(&case.graph, &policy.policy(), case.anchor, limits, seed)?;
+    let wanted: Option<Vec<Selected>> = expected.as_ref().map(|slice| {
+        let selected = slice.selected.iter();
+        selected.map(|turn| (turn.id, turn.distance, (turn.priority + 0.0).to_bits())).collect()
+    });
+    prop_assert_eq!(found.as_ref().map(in_order), wanted);
+    prop_assert_eq!(found.map(|slice| slice.edges), expected.map(|slice| slice.edges));
+    Ok(())
+}
+
+/// The graph without the turns for which this is false.
+fn only(graph: &Graph, mut keep: impl FnMut(&Turn) -> bool) -> Graph {
+    let turns = graph.turns.iter().filter(|turn| keep(turn)).cloned().collect();
+    Graph { turns, edges: graph.edges.clone() }
+}
+
+/// Checks that a policy gives at the anchor what another gives over another graph with the same tokens.
+fn check_same(
+    case: &Case,
+    policy: &PolicyV2,
+    without: &PolicyV2,
+    graph: &Graph,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let counts = tokens(&case.graph, seed);
+    let found = take(&case.graph, &policy.policy(), case.anchor, Limits::default(), seed)?;
+    let mut other = MemoryStore::new(graph.clone()).with_tokens(counts);
+    let same = Slicer::new(&mut other, &without.policy(), Limits::default()).slice(case.anchor);
+    match (found, same) {
+        (Some(found), Ok(same)) => {
+            prop_assert_eq!(in_order(&found), in_order(&same));
+            prop_assert_eq!(found.edges, same.edges);
+        }
+        (found, same) => prop_assert!(found.is_none() && same.is_err(), "{found:?} {same:?}"),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(3000))]
+
+    #[test]
+    fn any_graph_is_sliced_as_the_text_says(
+        case in graphs(), policy in policies_v2(), seed: u64,
+    ) {
+        check(&case, &policy, Limits::default(), seed)?;
+    }
+
+    #[test]
+    fn how_a_graph_is_read_changes_nothing(
+        case in graphs(), policy in policies_v2(), limits in limits(), seed: u64,
+    ) {
+        check(&case, &policy, limits, seed)?;
+    }
+
+    /// 1 and 6: with the new keys at their defaults, all is as in v1, to the bit.
+    #[test]
+    fn the_defaults_are_v1(case in graphs(), params in policies(1..=64), seed: u64) {
+        let v1 = take(&case.graph, &params.policy(), case.anchor, Limits::default(), seed)?;
+        let v2 = PolicyV2::of(params).policy();
+        let v2 = take(&case.graph, &v2, case.anchor, Limits::default(), seed)?;
+        let (v1, v2) = (v1.expect("the anchor exists"), v2.expect("the anchor exists"));
+        prop_assert_eq!(in_order(&v1), in_order(&v2));
+        prop_assert_eq!(v1.edges, v2.edges);
+    }
+
+    /// 2: the tokens are bounded, but for those of the anchor.
+    #[test]
+    fn tokens_are_bounded(case in graphs(), policy in policies_v2(), most in 1..=60u32, seed: u64) {
+        let policy = PolicyV2 { max_tokens: Some(most), ..policy };
+        let slice = take(&case.graph, &policy.policy(), case.anchor, Limits::default(), seed)?;
+        let Some(slice) = slice else { return Ok(()) };
+        let counts = tokens(&case.graph, seed);
+        let sum = |turns: &[SelectedTurn]| turns.iter().map(|t| counts[&t.turn.id]).sum::<u32>();
+        prop_assert!(slice.turns.iter().all(|turn| turn.tokens == counts[&turn.turn.id]));
+        let of_anchor = counts[&case.anchor];
+        prop_assert!(sum(&slice.turns) <= most.max(of_anchor));
+    }
+
+    /// 3: no group is split, but the anchor's where it did not fit.
+    #[test]
+    fn groups_are_whole(case in graphs(), policy in policies_v2(), seed: u64) {
+        let policy = PolicyV2 { keep_tool_results: true, ..policy };
+        let slice = take(&case.graph, &policy.policy(), case.anchor, Limits::default(), seed)?;
+        let Some(slice) = slice else { return Ok(()) };
+        let anchor = case.graph.turns.iter().find(|turn| turn.id == case.anchor).unwrap();
+        let exists = naive_v2::admitted(&case.graph, &policy, anchor);
+        let selected: HashSet<TurnId> = slice.turns.iter().map(|turn| turn.turn.id).collect();
+        let of_anchor = naive_v2::component(&exists, case.anchor);
+        for turn in selected.iter().filter(|turn| !of_anchor.contains(turn)) {
+            let group = naive_v2::group_of(&exists, *turn);
+            prop_assert!(group.iter().all(|member| selected.contains(member)), "{turn} of {group:?}");
+        }
+    }
+
+    /// 4: as_of is what would be without the later turns.
+    #[test]
+    fn as_of_leaves_out_later_turns(case in graphs(), policy in policies_v2(), last in FIRST - 1..=FIRST + 60, seed: u64) {
+        let policy = PolicyV2 { as_of: Some(last), ..policy };
+        let without = PolicyV2 { as_of: None, ..policy.clone() };
+        let earlier = only(&case.graph, |turn| turn.created_at <= last);
+        check_same(&case, &policy, &without, &earlier, seed)?;
+    }
+
+    /// 5: the same for sessions and windows.
+    #[test]
+    fn sessions_and_windows_leave_out_other_turns(
+        case in graphs(), policy in policies_v2(), before in 0..=50i64, after in 0..=50i64, seed: u64,
+    ) {
+        let anchor = case.graph.turns.iter().find(|turn| turn.id == case.anchor).unwrap().clone();
+        let policy = PolicyV2 {
+            same_session: true, max_seconds_before: Some(before), max_seconds_after: Some(after), ..policy
+        };
+        let without = PolicyV2 {
+            same_session: false, max_seconds_before: None, max_seconds_after: None, ..policy.clone()
+        };
+        let window = anchor.created_at - before..=anchor.created_at + after;
+        let inside = only(&case.graph, |turn| {
+            turn.session_id == anchor.session_id && window.contains(&turn.created_at)
+        });
+        check_same(&case, &policy, &without, &inside, seed)?;
+    }
+
+    /// 5: the same for a weight of 0 and the edges of that type.
+    #[test]
+    fn a_weight_of_zero_leaves_out_edges(case in graphs(), policy in policies_v2(), place in 0..4usize, seed: u64) {
+        let (mut none, mut any) = (policy.clone(), policy);
+        none.edge_weights[place] = 0.0;
+        any.edge_weights[place] = 1.0;
+        let mut graph = case.graph.clone();
+        graph.edges.retain(|edge| edge.edge_type != EdgeType::ALL[place]);
+        check_same(&case, &none, &any, &graph, seed)?;
+    }
+
+    /// What earlier slices fetched, at other anchors and by other policies, changes no slice.
+    #[test]
+    fn what_was_fetched_before_changes_nothing(
+        case in graphs(), tried in prop::collection::vec(policies_v2(), 1..=4), limits in limits(), seed: u64,
+    ) {
+        let mut shared = store(&case.graph, seed);
+        let mut fetched = FetchedGraph::default();
+        for policy in &tried {
+            let policy = policy.policy();
+            for anchor in case.graph.turns.iter().map(|turn| turn.id).take(6) {
+                let mut slicer = Slicer::reusing(fetched, &mut shared, &policy, limits);
+                let together = slicer.slice(anchor).ok();
+                fetched = slicer.into_fetched();
+                let alone = take(&case.graph, &policy, anchor, limits, seed)?;
+                prop_assert_eq!(together, alone);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    /// Very many children, of which a budget of tokens reaches few, some of them far down.
+    #[test]
+    fn hubs_are_sliced_as_the_text_says(
+        case in hubs(60..=300, 600), policy in policies_v2(), limits in limits(), seed: u64,
+    ) {
+        check(&case, &policy, limits, seed)?;
+    }
+}
+
+/// Many better children that take more tokens than are left do not keep out those that fit.
+#[test]
+fn turns_that_fit_are_not_dropped_for_better_ones_that_do_not() {
+    let anchor = crate::generate::turn(0, 0);
+    let child = |number: usize| {
+        let salience = if number <= 300 { 1.0 } else { 0.25 };
+        Turn { salience, phase: anchor.phase, ..crate::generate::turn(number, 0) }
+    };
+    let turns: Vec<Turn> = std::iter::once(anchor.clone()).chain((1..=400).map(child)).collect();
+    let edge = |child: &Turn| kernel::graph::edge::Edge {
+        parent: anchor.id,
+        child: child.id,
+        edge_type: EdgeType::Reply,
+    };
+    let graph = Graph { edges: turns[1..].iter().map(edge).collect(), turns };
+    let tokens = |(number, turn): (usize, &Turn)| {
+        (turn.id, if (1..=300).contains(&number) { 600 } else { 1 })
+    };
+    let tokens: HashMap<TurnId, u32> = graph.turns.iter().enumerate().map(tokens).collect();
+    let policy: SlicePolicy = r#"{"version":"slice_policy_v2","max_tokens":1000}"#.parse().unwrap();
+    for wide in [usize::MAX, 1024, 128, 2] {
+        let limits = Limits { wide, crowded: wide, ..Limits::default() };
+        let mut store = MemoryStore::new(graph.clone()).with_tokens(tokens.clone()).shuffled(7);
+        let slice = Slicer::new(&mut store, &policy, limits).slice(anchor.id).unwrap();
+        assert_eq!(slice.turns.len(), 102, "wide {wide}");
+    }
+}
