@@ -227,7 +227,7 @@ BEGIN ATOMIC
     SELECT format('{"status":"healthy","version":%s,"schema_version":"1.0.0","policy_count":%s,'
                   '"registry_fingerprint":%s,"database":{"connected":true}}',
         to_json(@extschema@.graph_kernel_version()),
-        (SELECT count(DISTINCT p.params_hash) FROM graph_kernel.known_policies AS p),
+        (SELECT count(DISTINCT p.params_hash) FROM graph_kernel.known_policies AS p WHERE p.is_counted),
         to_json(@extschema@.graph_policy_registry_fingerprint()))::json;
 END;
 

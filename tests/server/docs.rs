@@ -270,6 +270,47 @@ fn the_figures_show_slices_of_the_sample_as_they_are() {
     }
 }
 
+/// The pictures that are drawn with contents, with their anchors and policies.
+const PICTURES: [(&str, &str, &str); 4] = [
+    (
+        "policies-chat",
+        "a9ad8365-bc0a-5da2-93e6-e37e99d95d9c",
+        r#"{"preset": "chat", "max_tokens": 600}"#,
+    ),
+    (
+        "policies-agent",
+        "944708e3-3cb7-565f-a2fc-971543aaaa99",
+        r#"{"preset": "chat", "max_tokens": 700}"#,
+    ),
+    (
+        "policies-notes",
+        "a9ad8365-bc0a-5da2-93e6-e37e99d95d9c",
+        r#"{"version": "slice_policy_v2", "max_nodes": 12, "edge_weights": {"branch": 0.5}, "halving_seconds": 604800}"#,
+    ),
+    (
+        "policies-audit",
+        "ee76b8d6-817c-5696-918a-8a34a1af0a8b",
+        r#"{"version": "slice_policy_v2", "as_of": 1768219200}"#,
+    ),
+];
+
+#[test]
+fn the_pictures_show_slices_of_the_sample_as_they_are() {
+    let database = sample_database("docs_pictures");
+    let mut client = database.connect();
+    for (name, anchor, policy) in PICTURES {
+        let draw = "SELECT graph_slice_draw($1::text::uuid, $2::text::slice_policy, 'dot', chars => 32)";
+        let drawn: String = client.query_one(draw, &[&anchor, &policy]).unwrap().get(0);
+        let caption = drawn.split_once("label=\"").unwrap().1.split_once("\\n").unwrap().0;
+        let path = repository().join(format!("docs/figures/{name}.svg"));
+        let figure = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(figure.contains(caption), "{name} is not of {caption}: run make figures");
+        let boxes = drawn.lines().filter(|line| line.starts_with("  n") && !line.contains(" -> n"));
+        assert_eq!(figure.matches("class=\"node").count(), boxes.count() - 1, "{name}");
+        assert!(figure.contains("prefers-color-scheme: dark"), "{name} is not themed");
+    }
+}
+
 #[test]
 fn the_reference_documents_every_function_and_runs_an_example_of_it() {
     let database = Database::with_tables("docs_functions");

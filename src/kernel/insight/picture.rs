@@ -215,14 +215,18 @@ impl<'a> Picture<'a> {
              fontcolor=\"{INK}\", margin=\"0.12,0.06\"];\n  \
              edge [color=\"{LINE}\", arrowsize=0.7];"
         );
-        let pale = format!("fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\"");
+        let pale = format!("class=\"next\", fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\"");
         for (place, turn) in self.boxes.iter().enumerate() {
             let (lines, style) = match turn {
                 TurnBox::Selected(selected, lines) => {
                     let (fill, line) = colours(selected.turn.phase);
                     let is_anchor = selected.turn.id == anchor;
                     let border = if is_anchor { ", penwidth=2, peripheries=2" } else { "" };
-                    (lines, format!("fillcolor=\"{fill}\", color=\"{line}\"{border}"))
+                    let class = selected.turn.phase.name();
+                    let style = format!(
+                        "class=\"{class}\", fillcolor=\"{fill}\", color=\"{line}\"{border}"
+                    );
+                    (lines, style)
                 }
                 TurnBox::Next(lines) => (lines, pale.clone()),
             };
@@ -232,7 +236,7 @@ impl<'a> Picture<'a> {
             let nodes: Vec<String> = frame.iter().map(|place| format!("n{place}")).collect();
             let _ = writeln!(
                 text,
-                "  subgraph cluster_calls{number} {{ label=\"\"; style=\"filled,rounded\"; \
+                "  subgraph cluster_calls{number} {{ label=\"\"; class=\"calls\"; style=\"filled,rounded\"; \
                  fillcolor=\"#f7f8fa\"; color=\"#c3cad2\"; {}; }}",
                 nodes.join("; ")
             );

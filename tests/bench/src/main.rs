@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         _ => return Err("the scale is short, 1m or 10m".into()),
     };
     let mut report = Report::new(machine::describe()?);
-    let works = [work::graphs, work::bindings, work::batch, work::vectors, work::growth, work::hub];
+    let works = [work::graphs, work::bindings, work::policy_v2, work::batch, work::vectors, work::growth, work::hub];
     for work in works {
         work(&size, &mut report)?;
         // What was measured is kept even if the next work fails.

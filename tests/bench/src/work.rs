@@ -121,6 +121,44 @@ fn one_slice(name: &'static str, graph: &Graph, size: &Size, report: &mut Report
     Ok(())
 }
 
+/// S10: SlicePolicy v2 beside v1 and, with a budget of tokens, beside a recursive CTE that climbs to the beginning.
+pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
+    let mut client = connect("sessions")?;
+    client.batch_execute(include_str!("../sql/climb.sql"))?;
+    // The generated sessions have no texts.
+    client.batch_execute(
+        "UPDATE memory_turns SET content_text = repeat('word ', 10 + (salience_score * 100)::int)
+         WHERE content_text IS NULL",
+    )?;
+    client.batch_execute("VACUUM ANALYZE memory_turns")?;
+    let ids = client.query("SELECT id FROM memory_turns ORDER BY id", &[])?;
+    let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
+    let anchors = anchors(&ids, size.anchors);
+    let client = RefCell::new(client);
+    let times = race(
+        &mut [
+            statement(&client, "v1", "SELECT graph_slice($1)::text")?,
+            statement(
+                &client,
+                "v2 at its defaults",
+                r#"SELECT graph_slice($1, '{"version": "slice_policy_v2"}')::text"#,
+            )?,
+            statement(
+                &client,
+                "graph_slice_turns, lineage of 4000 tokens",
+                r#"SELECT * FROM graph_slice_turns($1, '{"preset": "lineage", "max_tokens": 4000}')"#,
+            )?,
+            statement(&client, "recursive CTE", "SELECT * FROM climb($1, 4000)")?,
+        ],
+        &anchors,
+        size.rounds,
+    )?;
+    report.compare("S10", "sessions", &times[1], &times[0], Goal::at_most(1.15, 1.15));
+    report.compare("S10", "sessions", &times[2], &times[3], Goal::at_most(1.5, 1.5));
+    report.times("policy v2", &times);
+    Ok(())
+}
+
 /// S9: the same graph in the created tables and in tables as applications have them.
 pub fn bindings(size: &Size, report: &mut Report) -> Result<()> {
     let sessions = graphs::recorded_sessions().filter(|_| size.turns >= 100_000);
