@@ -215,7 +215,9 @@ impl<'a> Picture<'a> {
              fontcolor=\"{INK}\", margin=\"0.12,0.06\"];\n  \
              edge [color=\"{LINE}\", arrowsize=0.7];"
         );
-        let pale = format!("class=\"next\", fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\"");
+        let pale = format!(
+            "class=\"next\", fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\""
+        );
         for (place, turn) in self.boxes.iter().enumerate() {
             let (lines, style) = match turn {
                 TurnBox::Selected(selected, lines) => {

@@ -99,8 +99,11 @@ pub struct TableRules<'a> {
     /// Whether a mapping may hold expressions.
     pub expressions: bool,
     /// The command that binds it, with this value at this place of its mapping.
-    pub command: &'a dyn Fn(Option<(&str, Value)>) -> String,
+    pub command: &'a dyn Fn(MappingChange<'_>) -> String,
 }
+
+/// A value for a place of a mapping, where one is proposed.
+pub type MappingChange<'a> = Option<(&'a str, Value)>;
 
 /// A bound table as it is now.
 pub struct BoundTable {

@@ -30,7 +30,7 @@ SELECT graph_api_policies()::text = format('{"policies":[%s],"registry_fingerpri
 SELECT graph_api_register_policy('{"policy": "focused", "name": "short"}');
 SELECT graph_policy('short') = 'focused' AS named;
 SELECT k.key, CASE k.key WHEN 'version' THEN (k.value #>> '{}' = graph_kernel_version())::text
-                         WHEN 'policy_count' THEN (k.value::text::int = (SELECT count(DISTINCT params_hash) FROM graph_policies))::text
+                         WHEN 'policy_count' THEN (k.value::text::int = (SELECT count(DISTINCT params_hash) FROM graph_policies WHERE policy_id = 'slice_policy_v1'))::text
                          WHEN 'registry_fingerprint' THEN (k.value #>> '{}' = graph_policy_registry_fingerprint())::text
                          WHEN 'schema_version' THEN (k.value #>> '{}' = graph_slice(turn(2)) ->> 'schema_version')::text
                          ELSE k.value::text END AS value
