@@ -57,7 +57,8 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
         ("policy_params_hash".to_owned(), was.params_hash.clone(), now.params_hash.clone()),
     ];
     if let (Some(was), Some(now)) = (&was.attestation, &now.attestation) {
-        let both = parameters(&was.policy).into_iter().zip(parameters(&now.policy));
+        let (was, now) = SlicePolicy::comparable(&was.policy, &now.policy);
+        let both = parameters(&was).into_iter().zip(parameters(&now));
         pairs.extend(both.map(|((key, was), (_, now))| (format!("policy.{key}"), was, now)));
     }
     pairs.extend([

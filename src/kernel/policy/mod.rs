@@ -183,6 +183,19 @@ impl SlicePolicy {
         relaxed.into_iter().map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed))).collect()
     }
 
+    /// Two policies of one version that select the same as these: where the versions differ, v1 is v2 with every key that
+    /// it does not have at its default.
+    pub(crate) fn comparable(a: &Self, b: &Self) -> (Self, Self) {
+        if a.id() == b.id() {
+            return (a.clone(), b.clone());
+        }
+        let as_v2 = |policy: &Self| match policy {
+            SlicePolicy::V1(common) => SlicePolicy::V2(v2::Parameters::of(common.clone())),
+            SlicePolicy::V2(_) => policy.clone(),
+        };
+        (as_v2(a), as_v2(b))
+    }
+
     /// The policy of v1 with the same parameters: no turn and no edge is left out for what v1 does not know.
     #[must_use]
     pub(crate) fn as_v1(&self) -> Self {

@@ -119,8 +119,15 @@ struct ParametersJson<T> {
 
 impl Default for Parameters {
     fn default() -> Self {
+        Self::of(v1::Parameters::default())
+    }
+}
+
+impl Parameters {
+    /// With every key that v1 does not have at its default.
+    pub(super) fn of(common: v1::Parameters) -> Self {
         Parameters {
-            common: v1::Parameters::default(),
+            common,
             max_tokens: None,
             edge_weights: EdgeWeights {
                 reply: Quantized::new(1.0),

@@ -65,6 +65,7 @@ CREATE TEMP TABLE kept AS SELECT graph_slice(turn(5), 'lineage') AS slice;
 SELECT slice ->> 'policy_id' AS policy_id, v.valid, v.reason FROM kept, graph_verify(slice) AS v;
 SELECT v.valid, v.reason FROM kept, graph_verify(replace(slice::text, 'slice_policy_v2', 'slice_policy_v1')::json) AS v;
 SELECT r.status FROM kept, graph_replay(slice) AS r;
+SELECT field, was, now FROM kept, graph_slice_diff(graph_slice(turn(5)), slice) WHERE field LIKE 'policy%';
 BEGIN;
 SELECT graph_api_slice(json_build_object('anchor_turn_id', turn(5), 'policy_ref', r.ref)) #>> '{slice,policy_id}' AS policy_id
 FROM (SELECT graph_api_register_policy('{"policy": "lineage", "name": "back"}') -> 'policy_ref' AS ref) AS r;
