@@ -214,7 +214,11 @@ BEGIN
             ('duplicate_turns', 'id', 'turn ids stored more than once',
              format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
-             format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice)),
+             -- Where the turns table stores edges, with the row that does.
+             CASE WHEN e LIKE '(%' THEN
+                 format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s = e.child WHERE %s AND %s;%s',
+                        e, t, x ->> 'id', edge, dangling, advice)
+             ELSE format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice) END),
             ('shared_missing_parents', 'session_id', 'ids that are no turn, and a parent in several sessions: siblings mix them',
              format('SELECT %3$s AS parent, count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s = %4$s'
                     ' WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s = %3$s) GROUP BY 1'

@@ -195,7 +195,7 @@ impl From<SliceError<SqlError>> for SqlError {
             SliceError::DuplicateTurn(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
                     .detail("DUPLICATE_TURN")
-                    .hint("Keep one row for each turn id across all partitions.")
+                    .hint("Two rows have this id: see duplicate_turns of graph_check().")
             }
             SliceError::TooManyIds(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
