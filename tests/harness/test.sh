@@ -51,7 +51,8 @@ step() {
 
 # What a log says of its failures: cargo's tests with what they panicked with, pg_regress's, and errors.
 failures_of() {
-  grep -E -A 2 "^test .* FAILED|panicked at|^not ok|\.\.\. FAILED|^error" "$1" | cut -c 1-300 | head -n 40 | sed 's/^/  /'
+  # Without head, which would end the others early; a log may have no such line.
+  grep -E -A 2 '^test .* FAILED|panicked at|^not ok|\.\.\. FAILED|^error' "$1" | cut -c 1-300 | sed -n '1,40s/^/  /p' || true
 }
 
 count_status() { if (($2 == 0)); then note '1 0'; else note '0 1'; fi; }

@@ -132,8 +132,9 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     fn select_group(&mut self, candidate: Rank) -> Result<ControlFlow<()>, SliceError<S::Error>> {
         let mut group = self.group_of(candidate)?;
         let is_anchor = self.selected.is_empty();
-        let facts = |id: &TurnId| self.around.fetched.scored(*id).map_or(0, |t| t.facts.tokens);
-        let tokens: u64 = group.iter().map(|id| u64::from(facts(id))).sum();
+        let of = |id: &TurnId| self.around.fetched.scored(*id).map_or(0, |turn| turn.facts.tokens);
+        let others: u64 = group[1..].iter().map(|id| u64::from(of(id))).sum();
+        let tokens = u64::from(candidate.tokens) + others;
         // The anchor's own tokens are taken off in any case.
         let left = self.budget.tokens_left();
         let left = if is_anchor { left.max(candidate.tokens.into()) } else { left };
@@ -242,15 +243,16 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     fn parents(&self, of: Rank) -> Vec<(ScoredTurn, f32)> {
         let fetched = &self.around.fetched;
         let edges = fetched.parents(of.id);
-        let types = |parent| {
-            let edges = edges.iter().filter(move |edge| edge.parent == parent);
-            edges.map(|edge| edge.edge_type).collect::<EdgeTypes>()
-        };
         let existing = edges.iter().filter_map(|edge| fetched.scored(edge.parent));
         if self.policy.weighs_alike() {
             return existing.map(|turn| (turn, of.strength())).collect();
         }
-        existing.map(|turn| (turn, self.strength(of, types(turn.id)))).collect()
+        let mut types: HashMap<TurnId, EdgeTypes> = HashMap::default();
+        for edge in edges {
+            let of_parent = types.entry(edge.parent).or_default();
+            *of_parent = of_parent.union(edge.edge_type.into());
+        }
+        existing.map(|turn| (turn, self.strength(of, types[&turn.id]))).collect()
     }
 
     /// The strength of a turn that edges of these types connect with this one.
@@ -267,7 +269,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
         self.remove_dropped_children(&mut found)?;
-        for rank in found {
+        for (place, rank) in found.into_iter().enumerate() {
+            if place % 256 == 255 {
+                self.around.store.check_interrupts();
+            }
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
                 // What is left never grows. The anchor is selected in any case.

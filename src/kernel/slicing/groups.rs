@@ -45,14 +45,15 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             }
             next += 1;
             self.load_neighbours(turn, candidate.distance)?;
+            self.around.look_up(&[turn])?;
             for linked in self.tool_links(turn)? {
                 if !group.contains(&linked) {
                     group.push(linked);
                 }
-            }
-            if group.len() > MOST_TURNS {
-                self.groups.split(&group);
-                return Ok(vec![candidate.id]);
+                if group.len() > MOST_TURNS {
+                    self.groups.split(&group);
+                    return Ok(vec![candidate.id]);
+                }
             }
         }
         self.around.look_up(&group)?;
