@@ -64,7 +64,7 @@ BEGIN
     dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
-    advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn.'
+    advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
     IF EXISTS (SELECT FROM unnest(tables) AS r (rel) WHERE row_security_active(r.rel)) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
@@ -75,7 +75,8 @@ BEGIN
         NULL::text;
 
     RETURN QUERY
-    SELECT i.name, i.found, NULL::bigint, i.what, CASE WHEN NOT i.found THEN i.command END
+    SELECT i.name, i.found, NULL::bigint, CASE WHEN i.found THEN '' ELSE 'no ' END || i.what,
+           CASE WHEN NOT i.found THEN i.command END
     FROM graph_kernel.wanted_indexes(graph) AS i;
 
     -- Slices run with a fixed search_path: a policy's function that depends on the caller's fails.
@@ -200,7 +201,8 @@ BEGIN
             PERFORM graph_kernel.evaluate(name, listed.place);
         EXCEPTION WHEN data_exception OR insufficient_privilege THEN
             ok := false;
-            detail := format('%s: %s', detail, SQLERRM);
+            detail := CASE WHEN SQLSTATE = '42501' THEN 'could not be checked: ' || SQLERRM
+                      ELSE format('%s: %s', detail, SQLERRM) END;
             IF SQLSTATE <> '42501' AND hidden IS NULL THEN
                 hint := graph_kernel.raising_row(name, listed.place, tables[CASE WHEN listed.place LIKE 'edges.%' THEN 2 ELSE 1 END]);
             END IF;
@@ -212,18 +214,19 @@ BEGIN
     FOR listed IN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
-             format('SELECT %2$s AS id, count(*) FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
+             format('SELECT %2$s AS id, count(*), array_agg(t.ctid) AS rows FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is no turn',
              -- Where the turns table stores edges, with the row that does.
              CASE WHEN e LIKE '(%' THEN
                  format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s = e.child WHERE %s AND %s;%s',
                         e, t, x ->> 'id', edge, dangling, advice)
              ELSE format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice) END),
-            ('shared_missing_parents', 'session_id', 'ids that are no turn, and a parent in several sessions: siblings mix them',
+            ('shared_missing_parents', 'session_id', 'missing parents that turns of several sessions name: these turns count as siblings',
              format('SELECT %3$s AS parent, count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s = %4$s'
-                    ' WHERE NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s = %3$s) GROUP BY 1'
+                    ' WHERE %3$s IS NOT NULL AND NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s = %3$s) GROUP BY 1'
                     ' HAVING min(%6$s) <> max(%6$s);'
-                    ' -- An import''s marker for a beginning? Bind the parent as an expression with NULLIF.',
+                    ' -- If the id stands for the beginning of every conversation, bind the parent as an expression with'
+                    ' NULLIF; a turn that was deleted does no harm.',
                     e, t, x ->> 'parent', x ->> 'child', x ->> 'id', x ->> 'session_id')),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
@@ -290,7 +293,7 @@ BEGIN
         count := NULL;
         detail := 'could not be checked: ' || SQLERRM;
     END;
-    hint := CASE WHEN NOT ok THEN format(
+    hint := CASE WHEN count > 0 THEN format(
         'WITH RECURSIVE walk AS (SELECT %2$s AS start, %3$s AS at FROM %1$s AS e WHERE %4$s'
         ' UNION SELECT walk.start, %3$s FROM walk JOIN %1$s AS e ON %2$s = walk.at WHERE %4$s)'
         ' SELECT start FROM walk WHERE start = at;', e, x ->> 'parent', x ->> 'child', edge) END;

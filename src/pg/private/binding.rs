@@ -22,6 +22,13 @@ pub struct Binding {
 }
 
 impl Binding {
+    /// The names that stand for a binding now, in ascending order.
+    pub fn names() -> Vec<String> {
+        let mut names = BINDING.scan(|row| row.boolean(3)?.then(|| row.text(2))?);
+        names.sort_unstable();
+        names
+    }
+
     /// The binding that has this name now.
     pub fn named(name: &str) -> Option<Self> {
         let row = BINDING.scan(|row| {

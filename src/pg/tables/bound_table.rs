@@ -298,9 +298,22 @@ impl ColumnRule {
                     Some(expression) if rules.expressions => {
                         let value = json!({ "expression": expression });
                         let command = (rules.command)(Some((place, value)));
-                        error.hint(format!("Bind an expression: {command}"))
+                        let milliseconds = match self.kind {
+                            Kind::Time if column.base_type != pg_sys::DATEOID => {
+                                "; milliseconds are divided by 1000.0 first"
+                            }
+                            _ => "",
+                        };
+                        error.hint(format!("Bind an expression{milliseconds}: {command}"))
                     }
-                    _ => error,
+                    _ => {
+                        let value =
+                            if self.may_be_unmapped { Value::Null } else { "my_column".into() };
+                        let command = (rules.command)(Some((place, value)));
+                        let or = if self.may_be_unmapped { ", or none" } else { "" };
+                        let what = if rules.expressions { " or an expression" } else { "" };
+                        error.hint(format!("Bind a column{what} of that type{or}: {command}"))
+                    }
                 })
             }
             Some(column) => {
@@ -356,6 +369,10 @@ impl ColumnRule {
             format!("column mapping of \"{place}\" must be {before}{or}{last}"),
         )
         .detail("INVALID_BINDING")
+        .hint(format!(
+            "Run {} with the name that your table uses.",
+            (rules.command)(Some((place, "my_column".into())))
+        ))
     }
 
     fn error(
@@ -426,6 +443,8 @@ impl Kind {
                 | pg_sys::INT4OID
                 | pg_sys::INT8OID,
             ) => Some(format!("graph_turn_id({column})")),
+            (Kind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
+            (Kind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
             (Kind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
             (Kind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
             (
@@ -436,7 +455,13 @@ impl Kind {
                 Some(format!("({column})::text"))
             }
             (Kind::Text, pg_sys::JSONOID | pg_sys::JSONBOID) => {
-                Some(format!("({column} #>> '{{}}')"))
+                // A json value may hold an escaped NUL, which no text can.
+                let is_json = oid == pg_sys::JSONOID;
+                Some(if is_json {
+                    format!("({column})::text")
+                } else {
+                    format!("({column} #>> '{{}}')")
+                })
             }
             _ => None,
         }

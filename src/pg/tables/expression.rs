@@ -113,8 +113,8 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
     SqlError::new(code, format!("expression of {about} cannot be bound: {what}"))
         .detail("INVALID_BINDING")
         .hint(format!(
-            "Use the columns of {}, constants, and immutable functions of the server and of graph_kernel; then run \
-             graph_kernel.bind_tables.",
+            "Use the columns of {}, capital letters in double quotes, constants, and immutable functions of the server and \
+             of graph_kernel, with casts such as ::text; docs/bind.md says what looks immutable and is not.",
             table.qualified_name()
         ))
 }

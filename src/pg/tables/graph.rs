@@ -293,8 +293,14 @@ impl GraphTables<'_> {
 
     /// The same for tables whose edges are in a column of the turns table.
     fn command_with_parents(&self) -> String {
-        let parents = json!([{ "parent": "parent_id", "edge_type": "reply" }]);
-        self.command("turns", Some((PARENTS, parents)))
+        let id = self.columns.get("turns").and_then(|turns| turns.get("id"));
+        let parent = match id {
+            Some(Value::Object(_)) => json!({ "expression": "graph_turn_id(my_column)" }),
+            _ => "my_column".into(),
+        };
+        let parents = json!([{ "parent": parent, "edge_type": "reply" }]);
+        let command = self.command("turns", Some((PARENTS, parents)));
+        format!("{command} with the column that names the parent")
     }
 }
 
@@ -756,6 +762,13 @@ impl Graph {
         columns.extend(parents.filter_map(BoundColumn::column_name));
         let scored = ["phase", "salience"].map(|name| &turns.columns[name]);
         let raw = |column| turns.raw_columns(column).into_iter();
+        // Without all ids in it, the index alone is never enough.
+        let all_ids = ids
+            .iter()
+            .all(|c| !c.is_expression() || raw(c).all(|raw| columns.contains(raw.name.as_str())));
+        if !all_ids {
+            return BTreeSet::new();
+        }
         if scored
             .iter()
             .all(|c| !c.is_expression() || raw(c).all(|raw| relation::is_short(raw.type_oid)))
@@ -869,18 +882,32 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
             format!("relation \"public.{}\" does not exist", name.to_string_lossy()),
         )
         .detail("GRAPH_TABLES")
-        .hint(
-            "Run SELECT graph_kernel.create_tables(), or bind tables of your own with \
-             SELECT graph_kernel.bind_tables('turns', 'edges').",
-        )
+        .hint(match Binding::names().first() {
+            Some(graph) => format!(
+                "No tables are bound as {}. For the graph {graph} run SET graph_kernel.graph = {};",
+                literal_of(DEFAULT_GRAPH),
+                literal_of(graph)
+            ),
+            None => "Run SELECT graph_kernel.create_tables(), or bind tables of your own with \
+                     SELECT graph_kernel.bind_tables('turns', 'edges')."
+                .to_owned(),
+        })
     })
 }
 
 fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
+    let keys =
+        |rules: &[ColumnRule]| rules.iter().map(|rule| rule.key).collect::<Vec<_>>().join(", ");
     let wrong = |message: String| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
             .detail("INVALID_BINDING")
-            .hint("Give columns as '{\"turns\": {\"id\": \"…\"}, \"edges\": {\"parent\": \"…\"}}'.")
+            .hint(format!(
+                "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
+                 {}, {}, {PARENTS}; of edges: {}.",
+                keys(TURN_COLUMNS),
+                embedding::KEY,
+                keys(EDGE_COLUMNS)
+            ))
     };
     let tables = match mapping {
         Value::Null => return Ok(Map::new()),
