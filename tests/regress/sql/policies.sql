@@ -1,5 +1,5 @@
 -- Promise: a registered policy is for good; a name and a params_hash mean one policy each; the presets are always there.
-SELECT name, policy_id, params_hash, policy = name::slice_policy AS preset, registered_by, registered_at FROM graph_policies;
+SELECT name, policy_id, params_hash, policy = name::slice_policy AS preset, registered_by, registered_at FROM graph_policies ORDER BY policy_id, params_hash;
 -- As the published registry has it with these three.
 SELECT graph_policy_registry_fingerprint() = 'cafe77a21173bb02' AS published;
 
