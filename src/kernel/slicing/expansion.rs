@@ -103,6 +103,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             self.around.fetched.forget();
             self.around.store.admission = self.policy.admission();
             let Some(turn) = self.around.turn(anchor)? else { return Err(not_found) };
+            // Which of its rows would decide what else exists?
+            if self.around.fetched.is_duplicate(anchor) {
+                return Err(SliceError::DuplicateTurn(anchor));
+            }
             self.around.fetched.forget();
             self.around.store.admission = self.policy.admission_at(&turn.facts);
         }

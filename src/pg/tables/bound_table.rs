@@ -216,11 +216,6 @@ impl BoundTable {
         }
     }
 
-    /// Whether a key is read from a column that is never NULL.
-    pub fn is_not_null(&self, column: &BoundColumn) -> bool {
-        column.column_name().is_some() && self.raw_columns(column).iter().all(|raw| raw.not_null)
-    }
-
     /// The columns of the table that a key is read from.
     pub fn raw_columns(&self, column: &BoundColumn) -> Vec<&relation::TableColumn> {
         let all = self.table.columns.iter();

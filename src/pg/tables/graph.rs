@@ -518,8 +518,7 @@ impl Graph {
             "CASE WHEN {count} OPERATOR(pg_catalog.>=) 0 THEN LEAST({count}, {}) END",
             i32::MAX
         );
-        // A column that is never NULL spares its readers the right to read the text.
-        if is_null(content) || self.turns.is_not_null(counted) {
+        if is_null(content) {
             return format!("COALESCE({bound}, 0)");
         }
         let bytes = format!("pg_catalog.octet_length({})", content.expression("t"));

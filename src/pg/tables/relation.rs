@@ -69,8 +69,6 @@ pub struct TableColumn {
     pub base_type: pg_sys::Oid,
     /// Its type's modifier, −1 where there is none.
     pub modifier: i32,
-    /// Whether it is declared NOT NULL.
-    pub not_null: bool,
 }
 
 /// A table as it is now.
@@ -112,7 +110,6 @@ impl Table {
                         type_oid: attribute.atttypid,
                         base_type,
                         modifier,
-                        not_null: attribute.attnotnull,
                     }
                 })
                 .collect();
