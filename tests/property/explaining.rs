@@ -241,7 +241,11 @@ proptest! {
             if let Some(from) = from {
                 prop_assert!(is_related(&case.graph, from, touched.rank.id, touched.via));
                 // Turns are discovered from selected ones only.
-                prop_assert_eq!(orders.get(&from), Some(&touched.from));
+                prop_assert!(orders.contains_key(&from));
+                let of_step = format!("{} of step {}", touched.via.name(), orders[&from]);
+                prop_assert!(
+                    touched.outcome != TurnOutcome::Selected || explanation.reason(step) == of_step
+                );
             }
             if touched.outcome == TurnOutcome::Selected {
                 orders.insert(touched.rank.id, step);

@@ -1,11 +1,12 @@
 //! SlicePolicy v2, line by line from its text over lists: slow and simple, and independent of the kernel.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use graph_kernel_tests::data::Graph;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
+use kernel::slicing::observer::Via;
 
 use crate::generate::PolicyParams;
 use crate::naive::{Candidate, edges_between, is_better, power, quantised};
@@ -91,6 +92,12 @@ pub fn admitted(graph: &Graph, policy: &PolicyV2, anchor: &Turn) -> Graph {
 pub struct NaiveSlice {
     pub selected: Vec<Candidate>,
     pub edges: Vec<Edge>,
+    /// What was found and takes too many tokens or turns, by itself or with its group.
+    pub over_budget: BTreeSet<TurnId>,
+    /// What was left when the turns were spent.
+    pub left: BTreeSet<TurnId>,
+    /// How every turn was found first, and from which.
+    pub found: BTreeMap<TurnId, (Via, TurnId)>,
 }
 
 /// The slice of an existing anchor; `None` where it does not exist for the policy.
@@ -112,7 +119,8 @@ pub fn slice(
         .map_or(u64::MAX, |most| u64::from(most).saturating_sub(tokens(anchor.id)));
     let nodes = policy.common.max_nodes as usize;
     let mut selected: Vec<Candidate> = Vec::new();
-    let mut visited = vec![anchor.id];
+    let mut over_budget: BTreeSet<TurnId> = BTreeSet::new();
+    let mut visited = BTreeMap::from([(anchor.id, (Via::Anchor, anchor.id))]);
     let mut split: Vec<TurnId> = Vec::new();
     let mut frontier: Vec<(Candidate, f32)> = candidate(anchor.id, 0, 1.0).into_iter().collect();
     while !frontier.is_empty() && selected.len() < nodes {
@@ -130,7 +138,10 @@ pub fn slice(
             split = group;
             group = vec![id];
         } else if !fits {
-            visited.extend(&group);
+            for member in &group {
+                visited.entry(*member).or_insert((Via::Call, id));
+            }
+            over_budget.extend(&group);
             frontier.retain(|(other, _)| !group.contains(&other.id));
             continue;
         }
@@ -141,7 +152,7 @@ pub fn slice(
                 Some(place) => frontier.remove(place),
                 None => candidate(*member, current.0.distance, current.1).expect("it exists"),
             });
-            visited.push(*member);
+            visited.entry(*member).or_insert((Via::Call, id));
         }
         members.sort_by(|(a, _), (b, _)| is_better(b, a).cmp(&is_better(a, b)));
         members.insert(0, current);
@@ -154,7 +165,7 @@ pub fn slice(
             if member.distance >= policy.common.max_radius {
                 continue;
             }
-            let mut found: Vec<(TurnId, u32, f32)> = Vec::new();
+            let mut found: Vec<(Via, TurnId, u32, f32)> = Vec::new();
             let farther = member.distance + 1;
             let weight = |from: TurnId, to: TurnId| {
                 let edges = graph.edges.iter().filter(|e| e.parent == from && e.child == to);
@@ -162,37 +173,36 @@ pub fn slice(
             };
             if policy.include_parents {
                 let edges = graph.edges.iter().filter(|edge| edge.child == member.id);
-                found.extend(
-                    edges.map(|edge| {
-                        (edge.parent, farther, strength * weight(edge.parent, member.id))
-                    }),
-                );
+                found.extend(edges.map(|edge| {
+                    (Via::Parent, edge.parent, farther, strength * weight(edge.parent, member.id))
+                }));
             }
             if policy.include_children {
                 let edges = graph.edges.iter().filter(|edge| edge.parent == member.id);
-                found.extend(
-                    edges.map(|edge| {
-                        (edge.child, farther, strength * weight(member.id, edge.child))
-                    }),
-                );
+                found.extend(edges.map(|edge| {
+                    (Via::Child, edge.child, farther, strength * weight(member.id, edge.child))
+                }));
             }
             if policy.common.include_siblings {
                 let siblings = siblings(graph, member.id);
                 let most = policy.common.max_siblings_per_node as usize;
-                found.extend(siblings.iter().take(most).map(|id| (*id, member.distance, strength)));
+                let at = member.distance;
+                found
+                    .extend(siblings.iter().take(most).map(|id| (Via::Sibling, *id, at, strength)));
             }
-            for (id, distance, strength) in found {
-                if !visited.contains(&id)
+            for (via, id, distance, strength) in found {
+                if !visited.contains_key(&id)
                     && let Some(candidate) = candidate(id, distance, strength)
                 {
-                    visited.push(id);
+                    visited.insert(id, (via, member.id));
                     frontier.push(candidate);
                 }
             }
         }
     }
     let edges = edges_between(graph, &selected);
-    Some(NaiveSlice { selected, edges })
+    let left = frontier.iter().map(|(candidate, _)| candidate.id).collect();
+    Some(NaiveSlice { selected, edges, over_budget, left, found: visited })
 }
 
 fn row(graph: &Graph, id: TurnId) -> Option<&Turn> {

@@ -1,16 +1,19 @@
 //! SlicePolicy v2: the slicer selects what the text's own loop selects, and what the text says must hold does.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::{Turn, TurnId};
+use kernel::insight::explain::{TurnOutcome, explain, stats};
+use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
+use kernel::slicing::observer::Via;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 
 use crate::cases;
 use crate::generate::{Case, graphs, hubs, limits, policies};
@@ -229,6 +232,76 @@ proptest! {
         let mut graph = case.graph.clone();
         graph.edges.retain(|edge| edge.edge_type != EdgeType::ALL[place]);
         check_same(&case, &none, &any, &graph, seed)?;
+    }
+
+    /// Every turn that was found is explained as the text's own loop met it.
+    #[test]
+    fn every_outcome_is_explained(
+        case in graphs(), policy in policies_v2(), limits in limits(), seed: u64,
+    ) {
+        let Some(expected) =
+            naive_v2::slice(&case.graph, &tokens(&case.graph, seed), &policy, case.anchor)
+        else {
+            return Ok(());
+        };
+        let mut store = store(&case.graph, seed);
+        let explanation =
+            explain(&mut store, &policy.policy(), case.anchor, limits, &|| {}).unwrap();
+        let with = |outcome| {
+            let turns = explanation.turns.iter().filter(move |turn| turn.outcome == outcome);
+            turns.map(|turn| turn.rank.id)
+        };
+        let selected = expected.selected.iter().map(|turn| turn.id);
+        prop_assert!(with(TurnOutcome::Selected).eq(selected));
+        prop_assert_eq!(with(TurnOutcome::Frontier).collect::<BTreeSet<TurnId>>(), expected.left);
+        let over_budget: BTreeSet<TurnId> = with(TurnOutcome::OverBudget).collect();
+        prop_assert_eq!(&over_budget, &expected.over_budget);
+        for (place, turn) in explanation.turns.iter().enumerate() {
+            if let Some((via, from)) = expected.found.get(&turn.rank.id) {
+                prop_assert_eq!(turn.via, *via);
+                let from = (*via != Via::Anchor).then_some(*from);
+                prop_assert_eq!(explanation.discovered_from(turn), from);
+                let step = expected.selected.iter().position(|t| Some(t.id) == from);
+                let named = explanation.reason(place).contains(&format!("of step {}", step.unwrap_or(0)));
+                prop_assert!(named || step.is_none(), "{}", explanation.reason(place));
+            }
+        }
+        let stats = stats(&mut store, &policy.policy(), case.anchor, limits).unwrap();
+        let left = with(TurnOutcome::Frontier).count() + over_budget.len();
+        prop_assert_eq!(stats.frontier_left, left);
+    }
+
+    /// With the change that `why` names, the turn is in.
+    #[test]
+    fn why_names_a_change_that_adds_the_turn(
+        case in graphs(), policy in policies_v2(), turn: Index, limits in limits(), seed: u64,
+    ) {
+        let turn = case.graph.turns[turn.index(case.graph.turns.len())].id;
+        let all = tokens(&case.graph, seed);
+        let includes = |policy: &PolicyV2| {
+            naive_v2::slice(&case.graph, &all, policy, case.anchor)
+                .is_some_and(|slice| slice.selected.iter().any(|found| found.id == turn))
+        };
+        let mut store = store(&case.graph, seed);
+        let Ok(why) = why(&mut store, &policy.policy(), case.anchor, turn, 200, limits) else {
+            return Ok(());
+        };
+        prop_assert_eq!(why.included(), includes(&policy));
+        let mut changed = policy.clone();
+        match why.because {
+            Because::Budget { needed, .. } => changed.common.max_nodes = needed as u32,
+            Because::Radius { needed, .. } => changed.common.max_radius = needed,
+            Because::Tokens { needed, .. } => changed.max_tokens = Some(needed),
+            Because::Anchor | Because::Selected(_) => {}
+            // No budget is too small alone.
+            _ => changed.common.max_nodes = 200,
+        }
+        let is_named = !matches!(
+            why.because,
+            Because::Siblings { .. } | Because::Key { .. } | Because::NoOneChange { .. }
+                | Because::NotConnected | Because::NotFound { .. } | Because::NoSuchTurn
+        );
+        prop_assert_eq!(includes(&changed), is_named, "{:?}", why.because);
     }
 
     /// What earlier slices fetched, at other anchors and by other policies, changes no slice.

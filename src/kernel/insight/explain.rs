@@ -40,15 +40,15 @@ pub struct ExplainedTurn {
     pub rank: Rank,
     /// How it is related to the turn that it was discovered from.
     pub via: Via,
-    /// The selection order of the turn that it was discovered from; 0 for the anchor itself.
-    pub from: usize,
+    /// The turn that it was discovered from; for the anchor, itself.
+    from: TurnId,
     /// Why it was passed over, or is not admitted.
-    because: Option<Because>,
+    because: Option<LeftOut>,
 }
 
 /// Why a turn that was found is not selected, but for the number of turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Because {
+enum LeftOut {
     PassedOver(PassedOver),
     /// It was created so many seconds before the first that is admitted.
     Early(u64),
@@ -65,7 +65,8 @@ enum Because {
 pub struct Explanation {
     /// The turns.
     pub turns: Vec<ExplainedTurn>,
-    selected: usize,
+    /// The place of each selected turn in `turns`, which is its selection order.
+    steps: HashMap<TurnId, usize>,
     max_nodes: usize,
     sibling_limit: usize,
 }
@@ -74,58 +75,62 @@ impl Explanation {
     /// The turn that a turn was discovered from; `None` for the anchor.
     #[must_use]
     pub fn discovered_from(&self, turn: &ExplainedTurn) -> Option<TurnId> {
-        (turn.via != Via::Anchor).then(|| self.turns[turn.from].rank.id)
+        (turn.via != Via::Anchor).then_some(turn.from)
     }
 
     /// Why the turn at this place has its outcome.
     #[must_use]
     pub fn reason(&self, place: usize) -> String {
-        let ExplainedTurn { outcome, via, from, .. } = self.turns[place];
-        match outcome {
-            TurnOutcome::Selected if via == Via::Anchor => "the anchor comes first".to_owned(),
-            TurnOutcome::Selected => format!("{} of step {from}", via.name()),
+        let turn = &self.turns[place];
+        let found = match self.steps.get(&turn.from) {
+            Some(step) => format!("{} of step {step}", turn.via.name()),
+            // Only the others of a group are found from a turn that is not selected itself.
+            None => format!("{} of a turn that is left out", turn.via.name()),
+        };
+        match turn.outcome {
+            TurnOutcome::Selected if turn.via == Via::Anchor => "the anchor comes first".to_owned(),
+            TurnOutcome::Selected => found,
             TurnOutcome::Frontier => format!(
-                "{} of step {from}, next in line {} when max_nodes {} was spent",
-                via.name(),
-                place - self.selected + 1,
+                "{found}, next in line {} when max_nodes {} was spent",
+                place - self.steps.len() + 1,
                 self.max_nodes
             ),
             TurnOutcome::OverBudget | TurnOutcome::NotAdmitted => {
-                format!("{} of step {from}, {}", via.name(), self.turns[place].cause())
+                format!("{found}, {}", turn.cause())
             }
             TurnOutcome::SiblingLimit => format!(
-                "sibling of step {from}, not among its best {} (max_siblings_per_node)",
+                "{found}, not among its best {} (max_siblings_per_node)",
                 self.sibling_limit
             ),
-            TurnOutcome::Missing => format!("{} of step {from}, no such turn", via.name()),
+            TurnOutcome::Missing => format!("{found}, no such turn"),
         }
     }
 }
 
 impl ExplainedTurn {
-    fn new(outcome: TurnOutcome, rank: Rank, via: Via, from: usize) -> Self {
+    fn new(outcome: TurnOutcome, rank: Rank, via: Via, from: TurnId) -> Self {
         ExplainedTurn { outcome, rank, via, from, because: None }
     }
 
     fn cause(&self) -> String {
         match self.because {
-            Some(Because::PassedOver(PassedOver::Tokens { left })) => {
+            Some(LeftOut::PassedOver(PassedOver::Tokens { left })) => {
                 format!("takes {} tokens, {left} were left", self.rank.tokens)
             }
-            Some(Because::PassedOver(PassedOver::GroupTurns { turns, left })) => {
+            Some(LeftOut::PassedOver(PassedOver::GroupTurns { turns, left })) => {
                 format!("its call takes {turns} turns, {left} were left")
             }
-            Some(Because::PassedOver(PassedOver::GroupTokens { tokens, left })) => {
+            Some(LeftOut::PassedOver(PassedOver::GroupTokens { tokens, left })) => {
                 format!("its call takes {tokens} tokens, {left} were left")
             }
-            Some(Because::Early(seconds)) => {
+            Some(LeftOut::Early(seconds)) => {
                 format!("created {seconds} s before the anchor's window")
             }
-            Some(Because::Late(seconds)) => {
+            Some(LeftOut::Late(seconds)) => {
                 format!("created {seconds} s after the anchor's window")
             }
-            Some(Because::AfterMoment(seconds)) => format!("created {seconds} s after as_of"),
-            Some(Because::OtherSession) => "of another session".to_owned(),
+            Some(LeftOut::AfterMoment(seconds)) => format!("created {seconds} s after as_of"),
+            Some(LeftOut::OtherSession) => "of another session".to_owned(),
             None => String::new(),
         }
     }
@@ -146,9 +151,10 @@ pub fn explain<S: GraphStore>(
     let mut observer = OutcomeObserver {
         policy,
         selected: Vec::new(),
+        steps: HashMap::new(),
         outcomes: HashMap::new(),
         noted_parents: HashSet::new(),
-        steps: 0,
+        calls: 0,
         check_interrupts,
     };
     let slice = Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut observer)?;
@@ -160,9 +166,9 @@ pub fn explain<S: GraphStore>(
         observer.find_missing_children(&mut store, limits)?;
     }
     observer.find_not_admitted(store, &admission)?;
-    let OutcomeObserver { selected, mut outcomes, .. } = observer;
+    let OutcomeObserver { selected, steps, mut outcomes, .. } = observer;
     let mut explanation = Explanation {
-        selected: selected.len(),
+        steps,
         max_nodes: policy.max_nodes(),
         sibling_limit: policy.sibling_limit(),
         turns: Vec::with_capacity(outcomes.len()),
@@ -189,18 +195,20 @@ struct OutcomeObserver<'a> {
     policy: &'a SlicePolicy,
     /// In selection order.
     selected: Vec<Rank>,
+    /// The selection order of each, in which they are expanded as well.
+    steps: HashMap<TurnId, usize>,
     /// Turns that were discovered have [`TurnOutcome::Frontier`] here, also when they were selected later.
     outcomes: HashMap<TurnId, ExplainedTurn>,
     /// The parents whose children were noted.
     noted_parents: HashSet<TurnId>,
-    steps: usize,
+    calls: usize,
     check_interrupts: &'a dyn Fn(),
 }
 
 impl OutcomeObserver<'_> {
-    fn count_step(&mut self) {
-        self.steps += 1;
-        if self.steps.is_multiple_of(256) {
+    fn count_call(&mut self) {
+        self.calls += 1;
+        if self.calls.is_multiple_of(256) {
             (self.check_interrupts)();
         }
     }
@@ -223,13 +231,13 @@ impl OutcomeObserver<'_> {
         store
             .scored(&missing, &mut |ScoredTurn { id, facts }| {
                 let because = if facts.created_at < admission.earliest {
-                    Because::Early(facts.created_at.abs_diff(admission.earliest))
+                    LeftOut::Early(facts.created_at.abs_diff(admission.earliest))
                 } else if facts.created_at > moment {
-                    Because::AfterMoment(facts.created_at.abs_diff(moment))
+                    LeftOut::AfterMoment(facts.created_at.abs_diff(moment))
                 } else if facts.created_at > admission.latest {
-                    Because::Late(facts.created_at.abs_diff(admission.latest))
+                    LeftOut::Late(facts.created_at.abs_diff(admission.latest))
                 } else {
-                    Because::OtherSession
+                    LeftOut::OtherSession
                 };
                 if let Some(turn) = outcomes.get_mut(&id) {
                     turn.outcome = TurnOutcome::NotAdmitted;
@@ -247,15 +255,14 @@ impl OutcomeObserver<'_> {
         limits: Limits,
     ) -> Result<(), SliceError<S::Error>> {
         let radius = self.policy.max_radius();
-        let steps = 0..self.selected.len();
-        let steps: Vec<usize> = steps.filter(|s| self.selected[*s].distance < radius).collect();
-        let expanded: Vec<TurnId> = steps.iter().map(|step| self.selected[*step].id).collect();
+        let expanded: Vec<Rank> =
+            self.selected.iter().copied().filter(|turn| turn.distance < radius).collect();
+        let ids: Vec<TurnId> = expanded.iter().map(|turn| turn.id).collect();
         let mut room = true;
         store
-            .missing_children(&expanded, &mut |(index, ChildEdge { child, .. })| {
-                self.count_step();
-                let from = self.selected[steps[index]];
-                self.missing(child, Via::Child, from, steps[index]);
+            .missing_children(&ids, &mut |(index, ChildEdge { child, .. })| {
+                self.count_call();
+                self.missing(child, Via::Child, expanded[index]);
                 room = self.outcomes.len() <= limits.held;
                 if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })
@@ -264,54 +271,49 @@ impl OutcomeObserver<'_> {
     }
 
     /// Notes a turn that does not exist, with the first turn that has an edge to it.
-    fn missing(&mut self, id: TurnId, via: Via, of: Rank, from: usize) {
+    fn missing(&mut self, id: TurnId, via: Via, of: Rank) {
         let rank = Rank::new(0.0, of.distance + 1, id);
-        let found = ExplainedTurn::new(TurnOutcome::Missing, rank, via, from);
+        let found = ExplainedTurn::new(TurnOutcome::Missing, rank, via, of.id);
         let known = self.outcomes.entry(id).or_insert(found);
-        if from < known.from {
+        if self.steps[&of.id] < self.steps[&known.from] {
             *known = found;
         }
-    }
-
-    /// The selection order of the turn that is being expanded.
-    fn step(&self) -> usize {
-        self.selected.len().saturating_sub(1)
     }
 }
 
 impl Observer for OutcomeObserver<'_> {
     const SEES_ALL: bool = true;
 
-    fn discovered(&mut self, rank: Rank, via: Via, _from: TurnId) {
-        self.count_step();
-        let found = ExplainedTurn::new(TurnOutcome::Frontier, rank, via, self.step());
+    fn discovered(&mut self, rank: Rank, via: Via, from: TurnId) {
+        self.count_call();
+        let found = ExplainedTurn::new(TurnOutcome::Frontier, rank, via, from);
         self.outcomes.insert(rank.id, found);
     }
 
     fn passed_over(&mut self, rank: Rank, because: PassedOver) {
         if let Some(turn) = self.outcomes.get_mut(&rank.id) {
             turn.outcome = TurnOutcome::OverBudget;
-            turn.because = Some(Because::PassedOver(because));
+            turn.because = Some(LeftOut::PassedOver(because));
         }
     }
 
     fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
+        self.steps.insert(turn.id, self.selected.len());
         self.selected.push(turn);
         ControlFlow::Continue(())
     }
 
     fn missing_parent(&mut self, parent: TurnId, of: Rank) {
-        self.missing(parent, Via::Parent, of, self.step());
+        self.missing(parent, Via::Parent, of);
     }
 
-    fn siblings(&mut self, parent: TurnId, siblings: &mut dyn Iterator<Item = Rank>) {
+    fn siblings(&mut self, parent: TurnId, of: Rank, siblings: &mut dyn Iterator<Item = Rank>) {
         if !self.noted_parents.insert(parent) {
             return;
         }
-        let from = self.step();
         for rank in siblings {
-            self.count_step();
-            let cut = ExplainedTurn::new(TurnOutcome::SiblingLimit, rank, Via::Sibling, from);
+            self.count_call();
+            let cut = ExplainedTurn::new(TurnOutcome::SiblingLimit, rank, Via::Sibling, of.id);
             self.outcomes.entry(rank.id).or_insert(cut);
         }
     }

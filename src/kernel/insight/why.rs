@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
+use crate::slicing::groups::MOST_TURNS;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
@@ -26,7 +27,7 @@ pub enum Because {
     Budget {
         /// The budget of the policy.
         max_nodes: usize,
-        /// The smallest budget that reaches it.
+        /// A budget that reaches it: the smallest, unless turns are selected in groups.
         needed: usize,
     },
     /// It is too far away.
@@ -214,14 +215,18 @@ impl<S: GraphStore> Expansions<'_, S> {
         turn: TurnId,
         most_nodes: u32,
     ) -> Result<Option<Why>, SliceError<S::Error>> {
-        // The place of the turn with the largest budget is the budget that it needs.
+        // The place of the turn with the largest budget is the budget that it needs, unless more turns of its group
+        // follow it, or groups that do not fit a smaller budget come before it.
         let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
         if let Some(discovery) = largest.discovery() {
-            let needed = discovery.order + 1;
-            let tried = self.search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
-            if tried.is_selected() {
-                let because = Because::Budget { max_nodes: policy.max_nodes(), needed };
-                return Ok(Some(Why { because, path: tried.path() }));
+            let least = discovery.order + 1;
+            for needed in [least, least + MOST_TURNS, most_nodes as usize] {
+                let needed = needed.min(most_nodes as usize);
+                let tried = self.search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
+                if tried.is_selected() {
+                    let because = Because::Budget { max_nodes: policy.max_nodes(), needed };
+                    return Ok(Some(Why { because, path: tried.path() }));
+                }
             }
         }
         let max_radius = policy.max_radius();

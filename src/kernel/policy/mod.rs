@@ -148,6 +148,12 @@ impl SlicePolicy {
         self.v2().is_none_or(v2::Parameters::weighs_alike)
     }
 
+    /// Whether more strength never makes a priority lower.
+    #[must_use]
+    pub fn stronger_is_better(&self) -> bool {
+        self.weighs_alike() || !self.common().has_negative_phase_weights()
+    }
+
     /// What a hop along edges of these types, of which there is at least one, leaves of the strength.
     #[must_use]
     pub fn weight(&self, types: EdgeTypes) -> f32 {

@@ -185,6 +185,11 @@ impl Parameters {
         }
     }
 
+    /// Whether a turn may have a priority below 0.
+    pub(super) fn has_negative_phase_weights(&self) -> bool {
+        Phase::ALL.iter().any(|phase| self.phase_weights.of(*phase).value() < 0.0)
+    }
+
     /// `(phase_weight + salience × salience_weight) × decay^distance`, each operation in binary32 in that order, so
     /// that a priority is the same bits on every machine.
     pub(super) fn priority(&self, turn: &TurnFacts, distance: u32) -> f32 {

@@ -55,7 +55,7 @@ impl Admission {
 
 /// A session in place of its name: nobody finds two names with one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionKey(u64);
+pub struct SessionKey(u128);
 
 impl SessionKey {
     /// The key of a name.
@@ -63,7 +63,7 @@ impl SessionKey {
     pub fn of(name: &str) -> Self {
         let digest = Sha256::digest(name.as_bytes());
         let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
-        SessionKey(u64::from_le_bytes(*first))
+        SessionKey(u128::from_le_bytes(*first))
     }
 }
 

@@ -134,8 +134,12 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
 
     /// Selects a candidate with its calls and results, or passes over all of them.
     fn select_group(&mut self, candidate: Rank) -> Result<ControlFlow<()>, SliceError<S::Error>> {
-        let mut group = self.group_of(candidate)?;
         let is_anchor = self.selected.is_empty();
+        // Each of the others will find the same in its turn. An observer is told of all of them at once.
+        if !is_anchor && !O::SEES_ALL && !self.budget.fits(&candidate) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut group = self.group_of(candidate)?;
         let of = |id: &TurnId| self.around.fetched.scored(*id).map_or(0, |turn| turn.facts.tokens);
         let others: u64 = group[1..].iter().map(|id| u64::from(of(id))).sum();
         let tokens = u64::from(candidate.tokens) + others;
@@ -156,7 +160,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
                 group.truncate(1);
             }
             Some(because) => {
-                self.pass_over(candidate, &group, because);
+                self.pass_over(candidate, &group[1..], because);
                 return Ok(ControlFlow::Continue(()));
             }
             None => {}
@@ -174,32 +178,33 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The others of a group in the order of selection, taken out of the frontier. Those that were not discovered yet
-    /// take the candidate's distance and strength.
+    /// The others of a group in the order of selection, taken out of the frontier.
     fn take_together(&mut self, candidate: Rank, others: &[TurnId]) -> Vec<Rank> {
-        let mut ranks = Vec::new();
-        for id in others {
-            if let Some(rank) = self.frontier.remove(*id) {
-                ranks.push(rank);
-            } else if let Some(turn) = self.around.fetched.scored(*id) {
-                let found = self.ranks([(turn, candidate.strength())], candidate.distance);
-                if let Some(rank) = found.first().filter(|_| self.visited.insert(*id)) {
-                    self.observer.discovered(*rank, Via::Call, candidate.id);
-                    ranks.push(*rank);
-                }
-            }
-        }
+        let ranks = others.iter().filter_map(|id| self.take_other(candidate, *id));
+        let mut ranks: Vec<Rank> = ranks.collect();
         ranks.sort_unstable();
         ranks
     }
 
-    fn pass_over(&mut self, candidate: Rank, group: &[TurnId], because: PassedOver) {
+    /// Takes another turn of a candidate's group out of the frontier. If it was not discovered yet, it takes the
+    /// candidate's distance and strength. `None` if it was passed over before.
+    fn take_other(&mut self, candidate: Rank, id: TurnId) -> Option<Rank> {
+        if let Some(rank) = self.frontier.remove(id) {
+            return Some(rank);
+        }
+        let turn = self.around.fetched.scored(id).filter(|_| self.visited.insert(id))?;
+        let found = self.ranks([(turn, candidate.strength())], candidate.distance);
+        let rank = *found.first()?;
+        self.observer.discovered(rank, Via::Call, candidate.id);
+        Some(rank)
+    }
+
+    fn pass_over(&mut self, candidate: Rank, others: &[TurnId], because: PassedOver) {
         self.observer.passed_over(candidate, because);
-        for id in &group[1..] {
-            if let Some(rank) = self.frontier.remove(*id) {
+        for id in others {
+            if let Some(rank) = self.take_other(candidate, *id) {
                 self.observer.passed_over(rank, because);
             }
-            self.visited.insert(*id);
         }
     }
 
@@ -239,7 +244,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         if O::SEES_ALL {
             self.report_not_discovered(candidate);
         }
-        self.frontier.drop_unreachable(&self.budget);
+        // An observer is told why each is not selected.
+        if !O::SEES_ALL {
+            self.frontier.drop_unreachable(&self.budget);
+        }
         self.check_held(0)
     }
 
@@ -279,12 +287,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             }
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
-                // What is left never grows. The anchor is selected in any case.
-                if self.selected.is_empty() || self.budget.fits(&rank) {
+                // What is left never grows: a turn that does not fit now need not be kept, unless an observer is told
+                // what becomes of it in its turn. The anchor is selected in any case.
+                if O::SEES_ALL || self.selected.is_empty() || self.budget.fits(&rank) {
                     self.frontier.insert(rank);
-                } else {
-                    let left = self.budget.tokens_left();
-                    self.observer.passed_over(rank, PassedOver::Tokens { left });
                 }
             }
         }
@@ -302,7 +308,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
                 let siblings = self.around.fetched.children(edge.parent).in_sibling_order();
                 let policy = self.policy;
                 let mut ranks = siblings.iter().map(|child| Rank::of(policy, &child.turn, place));
-                self.observer.siblings(edge.parent, &mut ranks);
+                self.observer.siblings(edge.parent, expanded, &mut ranks);
             }
         }
     }
@@ -315,11 +321,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
                 self.best_children(parent, distance, &budget)?;
             let found = ranks.len();
             self.remove_dropped_children(&mut ranks)?;
-            // Where some of the best had been dropped with another wide parent, more are needed.
-            if is_bounded
-                && ranks.len() < found
-                && !budget.is_enough(ranks.len(), self.budget.nodes)
-            {
+            // Each that was dropped here has so many better ones as this budget has nodes. Where too many of those had
+            // been dropped with another wide parent, more are needed.
+            let removed = found - ranks.len();
+            if is_bounded && removed > budget.nodes - self.budget.nodes {
                 budget.nodes *= 2;
                 self.check_held(2 * budget.nodes)?;
                 continue;
@@ -365,14 +370,14 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         Ok(best.finish())
     }
 
-    /// The types of the edges from a wide turn to each of its children, where the strength depends on them: the rows of
-    /// one child may be far apart.
+    /// The types of the edges from a wide turn to each of its children, where the greatest strength need not give the
+    /// best rank: the rows of one child may be far apart.
     fn types_of_children(
         &mut self,
         parent: TurnId,
     ) -> Result<HashMap<TurnId, EdgeTypes>, SliceError<S::Error>> {
         let mut types: HashMap<TurnId, EdgeTypes> = HashMap::default();
-        if self.policy.weighs_alike() {
+        if self.policy.stronger_is_better() {
             return Ok(types);
         }
         let room = self.limits.held.saturating_sub(self.around.fetched.held() + self.visited.len());
@@ -445,8 +450,9 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             return Ok(());
         }
         let most = self.limits.batch.min(self.budget.nodes).max(1);
-        let expanded = |rank: &&Rank| rank.distance < self.policy.max_radius();
-        let next = self.frontier.iter().take(most - 1).filter(expanded).map(|rank| rank.id);
+        let (radius, groups) = (self.policy.max_radius(), self.policy.keeps_tool_results());
+        let needed = |rank: &&Rank| rank.distance < radius || groups;
+        let next = self.frontier.iter().take(most - 1).filter(needed).map(|rank| rank.id);
         let batch: Vec<TurnId> = std::iter::once(turn)
             .chain(next.filter(|id| !self.around.fetched.is_loaded(*id, reach)))
             .collect();

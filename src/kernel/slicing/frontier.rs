@@ -1,5 +1,6 @@
 //! The frontier of an expansion, and what the budget may drop from it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use foldhash::HashMap;
@@ -42,12 +43,6 @@ impl Budget {
     pub(crate) fn take(&mut self, turn: &Rank) {
         self.nodes -= 1;
         self.tokens = self.tokens.map(|left| left.saturating_sub(turn.tokens.into()));
-    }
-
-    /// Whether so many candidates leave out none that could be selected with so many nodes left, though others of the
-    /// best cannot be. With a bound of tokens, those others decided which were dropped.
-    pub(crate) fn is_enough(&self, candidates: usize, nodes: usize) -> bool {
-        self.tokens.is_none() && candidates >= nodes
     }
 
     /// A collection of candidates of which those are dropped that this budget cannot reach.
@@ -120,8 +115,8 @@ impl Best<'_> {
     }
 
     fn prune(&mut self) {
-        // Of several ranks of one turn the best counts.
-        self.ranks.sort_unstable_by_key(|rank| (rank.id, *rank));
+        // Of several ranks of one turn the strongest counts, and of these the best.
+        self.ranks.sort_unstable_by_key(|rank| (rank.id, Reverse(rank.strength_bits()), *rank));
         self.ranks.dedup_by_key(|rank| rank.id);
         self.ranks.sort_unstable();
         self.is_bounded |= self.budget.drop_unreachable(&mut self.ranks);

@@ -13,7 +13,7 @@ use crate::slicing::slice::SliceError;
 use crate::slicing::store::GraphStore;
 
 /// Most turns of a group; of a larger component, each turn is a group by itself.
-const MOST_TURNS: usize = 64;
+pub(crate) const MOST_TURNS: usize = 64;
 
 /// What is known of groups.
 #[derive(Default)]

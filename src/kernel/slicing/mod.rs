@@ -4,7 +4,7 @@ pub mod admission;
 mod expansion;
 mod fetched;
 mod frontier;
-mod groups;
+pub(crate) mod groups;
 mod neighbourhood;
 pub mod observer;
 pub mod score;

@@ -56,7 +56,7 @@ pub trait Observer {
     /// more.
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {}
 
-    /// A turn that was discovered is not selected, though its turn has come or never will.
+    /// The turn of a turn that was discovered has come, and it takes more than is left.
     fn passed_over(&mut self, _turn: Rank, _because: PassedOver) {}
 
     /// A turn was selected; `Break` ends the expansion.
@@ -67,9 +67,9 @@ pub trait Observer {
     /// An edge into the turn `of` comes from a turn that does not exist.
     fn missing_parent(&mut self, _parent: TurnId, _of: Rank) {}
 
-    /// All children of a parent of the turn that is being expanded, itself among them, as siblings of it. Those that
-    /// the policy allows were discovered before.
-    fn siblings(&mut self, _parent: TurnId, _siblings: &mut dyn Iterator<Item = Rank>) {}
+    /// All children of a parent of the turn `of`, itself among them, as siblings of it. Those that the policy allows were
+    /// discovered before.
+    fn siblings(&mut self, _parent: TurnId, _of: Rank, _siblings: &mut dyn Iterator<Item = Rank>) {}
 }
 
 impl Observer for () {}

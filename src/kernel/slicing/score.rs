@@ -66,6 +66,12 @@ impl Rank {
         f32::from_bits(self.strength)
     }
 
+    /// The bits of its strength, which order as strengths do.
+    #[must_use]
+    pub(crate) fn strength_bits(&self) -> u32 {
+        self.strength
+    }
+
     /// The priority.
     #[must_use]
     pub fn priority(&self) -> f32 {
