@@ -36,13 +36,17 @@ ALTER TABLE graph_kernel.policies ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.policies IS 'a registered policy is for good';
 COMMENT ON TRIGGER guard_truncate ON graph_kernel.policies IS 'a registered policy is for good';
 
--- A preset gives way to a policy that was registered under its name before the preset came.
+-- A preset gives way to a policy that was registered under its name before the preset came. A preset that was
+-- registered is counted, and listed once.
 CREATE VIEW graph_kernel.known_policies AS
     SELECT p.name, p.policy::pg_catalog.json OPERATOR(pg_catalog.->>) 'version' AS policy_id,
            p.params_hash, p.policy, p.registered_by, p.registered_at, p.is_counted
     FROM (
         SELECT d.name, @extschema@.graph_policy_hash(d.policy) AS params_hash, d.policy,
-               NULL::pg_catalog.text AS registered_by, NULL::pg_catalog.timestamptz AS registered_at, d.is_counted
+               NULL::pg_catalog.text AS registered_by, NULL::pg_catalog.timestamptz AS registered_at,
+               d.is_counted OR EXISTS (
+                   SELECT FROM graph_kernel.policies AS r
+                   WHERE r.params_hash OPERATOR(pg_catalog.=) @extschema@.graph_policy_hash(d.policy)) AS is_counted
         FROM graph_kernel.presets() AS d
         WHERE NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name OPERATOR(pg_catalog.=) d.name)
         UNION ALL
@@ -50,7 +54,11 @@ CREATE VIEW graph_kernel.known_policies AS
         FROM graph_kernel.policies AS r
         WHERE r.name IS NOT NULL OR NOT EXISTS (
             SELECT FROM graph_kernel.policies AS n
-            WHERE n.params_hash OPERATOR(pg_catalog.=) r.params_hash AND n.name IS NOT NULL)
+            WHERE n.params_hash OPERATOR(pg_catalog.=) r.params_hash AND n.name IS NOT NULL
+        ) AND NOT EXISTS (
+            SELECT FROM graph_kernel.presets() AS d
+            WHERE @extschema@.graph_policy_hash(d.policy) OPERATOR(pg_catalog.=) r.params_hash
+              AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name OPERATOR(pg_catalog.=) d.name))
     ) AS p;
 CREATE VIEW @extschema@.graph_policies AS
     SELECT p.name, p.policy_id, p.params_hash, p.policy, p.registered_by, p.registered_at
@@ -91,7 +99,7 @@ BEGIN
                 USING ERRCODE = 'unique_violation', DETAIL = error,
                       HINT = 'Change a parameter of the policy by a millionth.';
         WHEN 'POLICY_NAME_TAKEN' THEN
-            RAISE EXCEPTION 'another policy is named %', quote_literal(about)
+            RAISE EXCEPTION 'the name % is taken', quote_literal(about)
                 USING ERRCODE = 'unique_violation', DETAIL = error,
                       HINT = 'SELECT name, params_hash FROM graph_policies;';
     END CASE;
@@ -132,7 +140,11 @@ BEGIN ATOMIC
       AND NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p WHERE p.name = register_policy.name);
     SELECT graph_kernel.raise_policy_error('POLICY_NAME_TAKEN', p.name)
     FROM graph_kernel.known_policies AS p
-    WHERE p.name = register_policy.name AND p.policy::text <> register_policy.policy::text;
+    WHERE p.name = register_policy.name
+      AND (p.policy::text <> register_policy.policy::text
+           -- A name that the fingerprint does not count is given only where it was registered before it was a preset's.
+           OR EXISTS (SELECT FROM graph_kernel.presets() AS d WHERE d.name = p.name AND NOT d.is_counted)
+              AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name = p.name));
 
     SELECT register_policy.policy::json ->> 'version', @extschema@.graph_policy_hash(register_policy.policy);
 END;

@@ -1,6 +1,6 @@
 //! Slices at one anchor and at many.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 use kernel::export::document::Export;
@@ -75,12 +75,14 @@ impl<'a> ReadSlice<'a> {
         let next = explanation.iter().flat_map(|explanation| &explanation.turns);
         let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
         ids.extend(next.map(|turn| turn.rank.id));
-        let told = self.reader.ask(Needs::default(), |store| store.told(&ids, chars + 1))?;
+        let told = match chars {
+            0 => HashMap::new(),
+            _ => self.reader.ask(Needs::default(), |store| store.told(&ids, chars + 1))?,
+        };
         let beginning = |id: TurnId| {
             let content =
                 told.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
             match content.char_indices().nth(chars as usize) {
-                Some((0, _)) => String::new(),
                 Some((end, _)) => format!("{}…", &content[..end]),
                 None => content.to_owned(),
             }

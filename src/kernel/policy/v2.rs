@@ -368,7 +368,9 @@ impl Parameters {
                 }
             }
         }
-        words.extend(self.halving_seconds.map(|s| format!("half as much for each {s} s of age")));
+        words.extend(
+            self.halving_seconds.map(|s| format!("half as much for each {s} s from the anchor")),
+        );
         if self.same_session {
             words.push("the same session".to_owned());
         }

@@ -41,6 +41,11 @@ SELECT turn_number(turn_id) AS turn, outcome, reason
 FROM graph_slice_explain(turn(6), '{"version": "slice_policy_v2", "max_tokens": 10, "same_session": true}');
 SELECT turn_number(turn_id) AS turn, outcome, reason
 FROM graph_slice_explain(turn(5), '{"version": "slice_policy_v2", "max_seconds_before": 5, "max_seconds_after": 60}');
+-- What a call with its results leads to is found from the turn of them that was expanded.
+SELECT turn_number(turn_id) AS turn, outcome, turn_number(discovered_from) AS from, reason
+FROM graph_slice_explain(turn(2), '{"preset": "lineage", "include_children": true, "max_nodes": 4}');
+SELECT turn_number(turn_id) AS turn, outcome, turn_number(discovered_from) AS from, reason
+FROM graph_slice_explain(turn(5), '{"preset": "lineage", "max_nodes": 3}');
 -- What exists: sessions, windows, a moment, types of edges, directions.
 SELECT name, pg_temp.turns(5, policy::slice_policy) FROM (VALUES
     ('session', '{"version": "slice_policy_v2", "same_session": true}'), ('before', '{"version": "slice_policy_v2", "max_seconds_before": 9}'),
@@ -74,6 +79,13 @@ SELECT graph_policy_registry_fingerprint() <> 'cafe77a21173bb02' AS counted;
 ROLLBACK;
 SELECT graph_policy_registry_fingerprint() = 'cafe77a21173bb02' AS published;
 SELECT code, detail FROM test_error($$SELECT graph_policy_register('default', 'chat')$$);
+-- The presets of version 2 have the only names that cannot be given, and are listed once where they are registered.
+BEGIN;
+SELECT code, detail, message FROM unnest('{chat,lineage,default}'::text[]) AS name, test_error(format('SELECT graph_policy_register(%1$L, %1$L)', name));
+SELECT policy_id FROM graph_policy_register('chat');
+SELECT name, registered_by IS NULL AS preset FROM graph_policies WHERE policy_id = 'slice_policy_v2' ORDER BY name;
+SELECT graph_policy_registry_fingerprint() <> 'cafe77a21173bb02' AS counted;
+ROLLBACK;
 -- Without a right to the contents, what is not counted cannot be.
 CREATE ROLE regress_counter;
 GRANT USAGE ON SCHEMA v2 TO regress_counter;
@@ -83,6 +95,7 @@ GRANT SELECT (id, session_id, role, trajectory_phase, salience_score, trajectory
 SET ROLE regress_counter;
 SELECT json_array_length(graph_slice(turn(5), 'lineage') -> 'turns') AS lineage;
 SELECT code FROM test_error($$SELECT graph_slice(turn(5), 'chat')$$);
+SELECT code FROM unnest('{0,1}'::int[]) AS chars, test_error(format($$SELECT graph_slice_draw(turn(5), 'lineage', chars => %s)$$, chars));
 RESET ROLE;
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
