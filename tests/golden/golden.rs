@@ -5,6 +5,7 @@ mod attestation;
 mod chunks;
 mod drawing;
 mod policy_v2;
+mod proof;
 mod recorded_slices;
 mod reference;
 mod small_graphs;

@@ -5,6 +5,7 @@ use uuid::fmt::Hyphenated;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::export::canonical::{Checked, SCHEMA_VERSION, json_hash, json_text};
+use crate::export::parse::ParsedExport;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
@@ -134,13 +135,31 @@ struct ExportJson<'a> {
     anchor_turn_id: TurnId,
     turns: Checked<'a, &'a Turn>,
     edges: Checked<'a, Edge>,
-    policy_id: &'static str,
+    policy_id: &'a str,
     policy_params_hash: &'a str,
-    schema_version: &'static str,
+    schema_version: &'a str,
     slice_id: &'a str,
     graph_snapshot_hash: &'a str,
     admissibility_token: Option<&'a str>,
     attestation: Option<&'a Attestation>,
+}
+
+/// The canonical JSON text of an export that was read, in the order that it gives its turns and edges. It is what the
+/// kernel wrote, if that is what was read.
+#[must_use]
+pub fn canonical_text(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
+    json_text(&ExportJson {
+        anchor_turn_id: export.anchor,
+        turns: Checked(&export.turn_refs(), check_interrupts),
+        edges: Checked(&export.edges, check_interrupts),
+        policy_id: &export.policy_id,
+        policy_params_hash: &export.params_hash,
+        schema_version: &export.schema_version,
+        slice_id: &export.slice_id,
+        graph_snapshot_hash: &export.graph_snapshot_hash,
+        admissibility_token: export.admissibility_token.as_deref(),
+        attestation: export.attestation.as_ref(),
+    })
 }
 
 impl Serialize for Export<'_> {

@@ -1,9 +1,12 @@
-//! Keys: what is derived from the root of an epoch, and the MACs that are made and checked with it.
+//! Keys: what is derived from the root of an epoch, and the MACs and signatures that are made and checked with it.
 //!
 //! The root, what signs and what verifies are separate types: code that holds a verifying key cannot sign with it,
 //! although HMAC uses the same bytes for both. Key material is wiped when dropped, has no Debug, and can be read by no
 //! function.
 
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{DecodePublicKey, EncodePublicKey};
+use ed25519_dalek::{Signature, Signer};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -74,6 +77,59 @@ impl VerifyingKey {
     }
 }
 
+/// The private key that signs proofs, by Ed25519 (RFC 8032).
+pub struct ProofKey {
+    /// Names the epoch's keys.
+    pub kid: String,
+    key: ed25519_dalek::SigningKey,
+}
+
+impl ProofKey {
+    /// Derives the proof key of an epoch from its root.
+    #[must_use]
+    pub fn derive(root: &Secret, epoch: u32) -> Self {
+        let hkdf = Hkdf::<Sha256>::new(Some(SALT), &root.0);
+        let mut seed = Zeroizing::new([0; ed25519_dalek::SECRET_KEY_LENGTH]);
+        expand(&hkdf, "proof", epoch, seed.as_mut_slice());
+        ProofKey { kid: kid(&hkdf, epoch), key: ed25519_dalek::SigningKey::from_bytes(&seed) }
+    }
+
+    /// The signature of a message.
+    #[must_use]
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.key.sign(message).to_bytes()
+    }
+
+    /// The key that checks what this one signs.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey(self.key.verifying_key())
+    }
+}
+
+/// A public key that checks proofs.
+pub struct PublicKey(ed25519_dalek::VerifyingKey);
+
+impl PublicKey {
+    /// Reads a SubjectPublicKeyInfo in PEM; `None` where the text is none, or is that of another kind of key.
+    #[must_use]
+    pub fn from_pem(pem: &str) -> Option<Self> {
+        ed25519_dalek::VerifyingKey::from_public_key_pem(pem).ok().map(PublicKey)
+    }
+
+    /// The SubjectPublicKeyInfo in PEM.
+    #[must_use]
+    pub fn to_pem(&self) -> String {
+        self.0.to_public_key_pem(LineEnding::LF).expect("a public key always has this form")
+    }
+
+    /// Whether this is the message's signature. Keys of small order and signatures with a second spelling never are.
+    #[must_use]
+    pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+    }
+}
+
 /// The signing keys of an epoch.
 pub struct SigningKeys {
     /// Names the epoch's keys: `<epoch>-<16 hex digits>`.
@@ -103,15 +159,13 @@ impl SigningKeys {
     #[must_use]
     pub fn derive(root: &Secret, epoch: u32) -> Self {
         let hkdf = Hkdf::<Sha256>::new(Some(SALT), &root.0);
-        let expand = |label: &str, length: usize| {
-            let info = [label.as_bytes(), &epoch.to_le_bytes()].concat();
-            let mut key = Zeroizing::new(vec![0; length]);
-            hkdf.expand(&info, &mut key).expect("the length is far below HKDF's limit");
-            key
+        let key = |label| {
+            let mut key = Zeroizing::new(vec![0; 32]);
+            expand(&hkdf, label, epoch, &mut key);
+            SigningKey(Secret(key))
         };
-        let key = |label| SigningKey(Secret(expand(label, 32)));
         SigningKeys {
-            kid: format!("{epoch}-{}", hex(&expand("kid", 8))),
+            kid: kid(&hkdf, epoch),
             v2: key("v2"),
             v3: key("v3"),
             retrieval: key("retrieval"),
@@ -136,6 +190,18 @@ impl VerifyingKeys {
     pub fn derive(root: &Secret, epoch: u32) -> Self {
         SigningKeys::derive(root, epoch).verifying_keys()
     }
+}
+
+/// Fills `key` with what the label names in an epoch.
+fn expand(hkdf: &Hkdf<Sha256>, label: &str, epoch: u32, key: &mut [u8]) {
+    let info = [label.as_bytes(), &epoch.to_le_bytes()].concat();
+    hkdf.expand(&info, key).expect("the length is far below HKDF's limit");
+}
+
+fn kid(hkdf: &Hkdf<Sha256>, epoch: u32) -> String {
+    let mut tail = [0; 8];
+    expand(hkdf, "kid", epoch, &mut tail);
+    format!("{epoch}-{}", hex(&tail))
 }
 
 /// The epoch in a kid; `None` where the text does not have the form of a kid.

@@ -2,4 +2,5 @@
 
 pub mod attestation;
 pub mod keys;
+pub mod proof;
 pub mod verify;

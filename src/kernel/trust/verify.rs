@@ -197,6 +197,41 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
 
+/// Whether everything in an export that can be computed without a key agrees, its attestation with it.
+#[must_use]
+pub fn is_consistent(export: &ParsedExport, check_interrupts: &dyn Fn()) -> bool {
+    let Some(attestation) = &export.attestation else { return false };
+    let mut verdict = Verdict { checks: Vec::new(), export: None };
+    check_slice(&mut verdict, export, check_interrupts);
+    check_fingerprints(&mut verdict, export, attestation, check_interrupts);
+    attestation.status == Status::Attested && verdict.reason() == "ok"
+}
+
+/// Computes again what the export and its attestation say of the slice. Returns the digest.
+fn check_fingerprints(
+    verdict: &mut Verdict,
+    export: &ParsedExport,
+    attestation: &Attestation,
+    check_interrupts: &dyn Fn(),
+) -> [u8; 32] {
+    let policy = &attestation.policy;
+    verdict.note(Check::Attested, true, format!("by {}", attestation.kid));
+    verdict.compare(Check::ParamsHash, &export.params_hash, &policy.params_hash());
+    let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
+    verdict.note(Check::Budget, turns <= max_nodes, format!("{turns} of {max_nodes} turns"));
+
+    let refs = export.turn_refs();
+    let all = (&refs[..], &export.edges[..]);
+    let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &export.params_hash };
+    let selection = slice_id(export.anchor, all, policy_ref, check_interrupts);
+    verdict.compare(Check::SliceId, &export.slice_id, &selection);
+    let content = graph_snapshot_hash(&refs, export.edges.len(), check_interrupts);
+    verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
+    let everything = digest(export.anchor, all, &policy.quantized_text(), check_interrupts);
+    verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
+    everything
+}
+
 /// Checks what the attestation claims.
 fn check_claim(
     verdict: &mut Verdict,
@@ -204,23 +239,8 @@ fn check_claim(
     attestation: &Attestation,
     ring: &impl KeyRing,
 ) {
-    let policy = &attestation.policy;
-    verdict.note(Check::Attested, true, format!("by {}", attestation.kid));
-    verdict.compare(Check::ParamsHash, &export.params_hash, &policy.params_hash());
-    let (turns, max_nodes) = (export.turns.len(), policy.max_nodes());
-    verdict.note(Check::Budget, turns <= max_nodes, format!("{turns} of {max_nodes} turns"));
-
     let check_interrupts = || ring.check_interrupts();
-    let refs = export.turn_refs();
-    let all = (&refs[..], &export.edges[..]);
-    let policy_ref = PolicyRef { policy_id: policy.id(), params_hash: &export.params_hash };
-    let selection = slice_id(export.anchor, all, policy_ref, &check_interrupts);
-    verdict.compare(Check::SliceId, &export.slice_id, &selection);
-    let content = graph_snapshot_hash(&refs, export.edges.len(), &check_interrupts);
-    verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
-    let everything = digest(export.anchor, all, &policy.quantized_text(), &check_interrupts);
-    verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
-
+    let everything = check_fingerprints(verdict, export, attestation, &check_interrupts);
     let keys = ring.verifying_keys(&attestation.kid);
     verdict.note(Check::KnownKey, keys.is_some(), attestation.kid.clone());
     let revoked = ring.is_revoked(&attestation.kid);

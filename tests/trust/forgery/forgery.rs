@@ -10,6 +10,7 @@ mod edited_turns;
 mod keys;
 mod mutated_text;
 mod numbers;
+mod proofs;
 mod provenance;
 mod reasons;
 mod rewritten;
