@@ -217,6 +217,21 @@ BEGIN ATOMIC
     SELECT graph_kernel.api_verify_token($1);
 END;
 
+CREATE FUNCTION graph_kernel.verify_proof(slice json, proof json, public_key text)
+RETURNS TABLE (valid boolean, reason text)
+    AS 'MODULE_PATHNAME', 'graph_verify_proof_wrapper'
+    LANGUAGE c IMMUTABLE PARALLEL SAFE COST 3000 ROWS 1 SET search_path = pg_catalog, pg_temp;
+
+CREATE FUNCTION @extschema@.graph_api_verify_proof(json) RETURNS json
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.check_request($1, '{slice,proof,public_key}', '{}');
+    SELECT format('{"valid":%s,"reason":%s}', to_json(v.valid), CASE WHEN v.valid THEN 'null' ELSE to_json(v.reason)::text END)::json
+    FROM graph_kernel.verify_proof($1 -> 'slice', $1 -> 'proof', $1 ->> 'public_key') AS v;
+END;
+
 CREATE FUNCTION @extschema@.graph_api_health() RETURNS json
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp

@@ -12,6 +12,8 @@ ALTER FUNCTION graph_verify(json) SET search_path = pg_catalog, pg_temp COST 200
 ALTER FUNCTION graph_verify_slice(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 15;
 ALTER FUNCTION graph_verify_token(text, text, uuid, text, text, text, text)
     SET search_path = pg_catalog, pg_temp COST 100;
+ALTER FUNCTION graph_proof(json) SET search_path = pg_catalog, pg_temp COST 3000;
+ALTER FUNCTION graph_verify_proof(json, json, text) SET search_path = pg_catalog, pg_temp COST 3000 ROWS 1;
 ALTER FUNCTION graph_is_admissible(json, uuid) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_filter_admissible(json, uuid[])
     SET search_path = pg_catalog, pg_temp COST 2000;
@@ -96,6 +98,10 @@ COMMENT ON FUNCTION graph_verify(json) IS
 COMMENT ON FUNCTION graph_verify_slice(json) IS 'every check of an export, for people';
 COMMENT ON FUNCTION graph_verify_token(text, text, uuid, text, text, text, text) IS
     'whether an admissibility token is the kernel''s for these fields';
+COMMENT ON FUNCTION graph_proof(json) IS
+    'a signed statement about a slice that verifies, which anyone can check with a public key';
+COMMENT ON FUNCTION graph_verify_proof(json, json, text) IS
+    'whether a proof is that of a slice under a public key; else the reason';
 COMMENT ON FUNCTION graph_is_admissible(json, uuid) IS
     'whether a turn is in a slice that verifies';
 COMMENT ON FUNCTION graph_filter_admissible(json, uuid[]) IS
@@ -121,6 +127,13 @@ COMMENT ON VIEW graph_kernel.keys IS 'the keys by name and state; no secret';
 COMMENT ON COLUMN graph_kernel.keys.kid IS 'names the key in attestations';
 COMMENT ON COLUMN graph_kernel.keys.state IS 'active, verifying or revoked';
 COMMENT ON COLUMN graph_kernel.keys.created_at IS 'when the epoch began';
+COMMENT ON VIEW graph_kernel.proof_keys IS 'the public keys that check proofs';
+COMMENT ON COLUMN graph_kernel.proof_keys.kid IS 'names the key in proofs';
+COMMENT ON COLUMN graph_kernel.proof_keys.state IS 'active, verifying or revoked';
+COMMENT ON COLUMN graph_kernel.proof_keys.created_at IS 'when the epoch began';
+COMMENT ON COLUMN graph_kernel.proof_keys.public_key IS 'the key in PEM';
+COMMENT ON COLUMN graph_kernel.proof_keys.key_source IS 'where its root is kept: database or file';
+COMMENT ON FUNCTION graph_kernel.list_proof_keys() IS 'key ids, states and public keys';
 COMMENT ON FUNCTION graph_kernel.rotate_key(boolean) IS
     'begins a new key epoch and returns its key id; may revoke the one before';
 COMMENT ON FUNCTION graph_kernel.revoke_key(text) IS
@@ -251,6 +264,7 @@ COMMENT ON FUNCTION graph_api_slice_batch(json) IS 'REST: the slices at up to 10
 COMMENT ON FUNCTION graph_api_policies() IS 'REST: the registered policies';
 COMMENT ON FUNCTION graph_api_register_policy(json) IS 'REST: registers a policy';
 COMMENT ON FUNCTION graph_api_verify_token(json) IS 'REST: whether an admissibility token is the kernel''s';
+COMMENT ON FUNCTION graph_api_verify_proof(json) IS 'REST: whether a proof is that of a slice under a public key';
 COMMENT ON FUNCTION graph_api_health() IS 'REST: whether slices can be taken';
 COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], slice_policy) IS
     'slices as the REST bodies have them, or what is wrong';
@@ -264,6 +278,8 @@ COMMENT ON FUNCTION graph_kernel.requested_policy_not_found(json) IS
 COMMENT ON FUNCTION graph_kernel.requested_anchors(json) IS 'the anchors of a batch';
 COMMENT ON FUNCTION graph_kernel.verify_token(text, text, uuid, text, text, text, text) IS
     'graph_verify_token, for api_verify_token';
+COMMENT ON FUNCTION graph_kernel.verify_proof(json, json, text) IS
+    'graph_verify_proof, for functions of the extension';
 COMMENT ON FUNCTION graph_kernel.api_verify_token(json) IS 'graph_api_verify_token';
 COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_slice';
 COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
@@ -341,7 +357,6 @@ DECLARE
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
-        'FUNCTION graph_kernel.epoch_times()',
         'FUNCTION graph_kernel.bind_traces(regclass)'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
@@ -365,7 +380,8 @@ DECLARE
         'TABLE graph_kernel.known_policies',
         'TABLE @extschema@.graph_policies',
         'TABLE graph_kernel.trace_binding',
-        'TABLE graph_kernel.keys'];
+        'TABLE graph_kernel.keys',
+        'TABLE graph_kernel.proof_keys'];
     object text;
     holder name;
 BEGIN
@@ -401,6 +417,6 @@ BEGIN
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
-GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, @extschema@.graph_policies TO PUBLIC;
+GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, graph_kernel.proof_keys, @extschema@.graph_policies TO PUBLIC;
 -- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

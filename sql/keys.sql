@@ -4,6 +4,9 @@ CREATE FUNCTION graph_kernel.add_epoch() RETURNS text
 CREATE FUNCTION graph_kernel.list_keys() RETURNS TABLE (kid text, state text)
     AS 'MODULE_PATHNAME', 'list_keys_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 4 SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION graph_kernel.list_proof_keys() RETURNS TABLE (kid text, state text, public_key text, key_source text)
+    AS 'MODULE_PATHNAME', 'list_proof_keys_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 4 SET search_path = pg_catalog, pg_temp;
 CREATE FUNCTION graph_kernel.is_kid(kid text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_kid_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
@@ -22,6 +25,12 @@ END;
 CREATE VIEW graph_kernel.keys AS
     SELECT k.kid, k.state, t.created_at
     FROM graph_kernel.list_keys() AS k
+    LEFT JOIN graph_kernel.epoch_times() AS t
+        ON t.epoch OPERATOR(pg_catalog.=) pg_catalog.split_part(k.kid, '-', 1)::integer;
+
+CREATE VIEW graph_kernel.proof_keys AS
+    SELECT k.kid, k.state, t.created_at, k.public_key, k.key_source
+    FROM graph_kernel.list_proof_keys() AS k
     LEFT JOIN graph_kernel.epoch_times() AS t
         ON t.epoch OPERATOR(pg_catalog.=) pg_catalog.split_part(k.kid, '-', 1)::integer;
 

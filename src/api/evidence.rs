@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 use super::verify::verdict;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::types::{JsonArg, JsonbText};
+use crate::service::verify::not_admissible;
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_diversity(slice: JsonArg) -> JsonbText {
@@ -37,16 +38,8 @@ fn graph_sufficiency(
 /// The diversity of a slice that verifies.
 fn diversity(slice: Option<JsonArg>) -> Result<Diversity, SqlError> {
     let verdict = verdict(slice);
-    let reason = verdict.reason();
     let valid = verdict.valid().map(|export| Diversity::of(&export.turns));
-    valid.ok_or_else(|| {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("slice does not verify: {reason}"),
-        )
-        .detail("NOT_ADMISSIBLE")
-        .hint("SELECT * FROM graph_verify_slice(slice);")
-    })
+    valid.ok_or_else(|| not_admissible(&verdict))
 }
 
 fn sufficiency_policy(policy: Option<JsonbText>) -> Result<SufficiencyPolicy, SqlError> {

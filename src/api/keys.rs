@@ -16,6 +16,21 @@ fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'sta
 }
 
 #[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)] // the columns are the SQL signature
+fn list_proof_keys() -> TableIterator<
+    'static,
+    (
+        name!(kid, String),
+        name!(state, &'static str),
+        name!(public_key, String),
+        name!(key_source, &'static str),
+    ),
+> {
+    let published = keys::published().or_raise().into_iter();
+    TableIterator::new(published.map(|k| (k.kid, k.state, k.public_key, k.source.name())))
+}
+
+#[pg_extern(sql = false)]
 fn is_kid(kid: &str) -> bool {
     epoch_of_kid(kid).is_some()
 }

@@ -1,12 +1,14 @@
 use kernel::graph::edge::Edge;
 use kernel::insight::diff::Difference;
 use kernel::trust::attestation::TokenFields;
+use kernel::trust::proof::{Refusal, verify_proof};
 use kernel::trust::verify::Verdict;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonArg, Policy, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::session::check_interrupts;
+use crate::pg::sql::types::{JsonArg, JsonText, Policy, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::service::verify::{self, Drift, Unreplayable};
 
 #[pg_extern(stable, parallel_safe)]
@@ -113,6 +115,24 @@ fn check_promotion(
         claimed.map(|attestation| attestation.rls),
         outside,
     ))
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn graph_proof(slice: JsonArg) -> JsonText {
+    JsonText(verify::proof(slice.0).or_raise())
+}
+
+// Needs no key and no table of this database.
+#[pg_extern(immutable, parallel_safe)]
+fn graph_verify_proof(
+    slice: Option<JsonArg>,
+    proof: Option<JsonArg>,
+    public_key: Option<&str>,
+) -> TableIterator<'static, (name!(valid, bool), name!(reason, &'static str))> {
+    let key = public_key.unwrap_or_default();
+    let checked = verify_proof(text(slice), text(proof), key, &check_interrupts);
+    let reason = checked.err().map_or("ok", Refusal::name);
+    TableIterator::once((reason == "ok", reason))
 }
 
 type SliceReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);

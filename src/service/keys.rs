@@ -1,5 +1,6 @@
 //! The keys of this database.
 
+use kernel::trust::proof::KeySource;
 use kernel::trust::verify::KeyRing;
 
 use super::verify::keys;
@@ -13,6 +14,31 @@ use crate::pg::private::keys::begin_epoch;
 pub fn rotate() -> Result<String, SqlError> {
     begin_epoch()?;
     Ok(keys()?.active()?.kid.clone())
+}
+
+/// A public key that checks proofs.
+pub struct PublishedKey {
+    /// Names the key.
+    pub kid: String,
+    /// As in [`states`].
+    pub state: &'static str,
+    /// In PEM.
+    pub public_key: String,
+    /// Where its root is kept.
+    pub source: KeySource,
+}
+
+/// The public key of each known key, oldest first.
+///
+/// # Errors
+/// As [`keys`].
+pub fn published() -> Result<Vec<PublishedKey>, SqlError> {
+    let (keys, states) = (keys()?, states()?);
+    let published = states.into_iter().filter_map(|(kid, state)| {
+        let public_key = keys.proof_key(&kid)?.public_key().to_pem();
+        Some(PublishedKey { kid, state, public_key, source: keys.source() })
+    });
+    Ok(published.collect())
 }
 
 /// The id of each known key, oldest first, and its state: `active`, `verifying` or `revoked`.

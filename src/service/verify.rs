@@ -6,6 +6,9 @@ use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::TokenFields;
 use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
 
+use kernel::trust::proof::proof as proof_of;
+use pgrx::PgSqlErrorCode;
+
 use super::slices::ReadSlice;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
@@ -39,6 +42,28 @@ pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
 /// As [`keys`].
 pub fn verdict_for(binding: &str, export: &str) -> Result<Verdict, SqlError> {
     Ok(verify(export, &keys_of(binding)?))
+}
+
+/// The proof of an export that verifies.
+///
+/// # Errors
+/// 22023 when it does not; else as [`keys`].
+pub fn proof(export: &str) -> Result<String, SqlError> {
+    let keys = keys()?;
+    let verdict = verify(export, &keys);
+    let key = verdict.attestation().and_then(|claim| keys.proof_key(&claim.kid));
+    let proof = key.and_then(|key| proof_of(&verdict, &key, keys.source(), &check_interrupts));
+    proof.ok_or_else(|| not_admissible(&verdict))
+}
+
+/// The error of a call that needs an export that verifies.
+pub fn not_admissible(verdict: &Verdict) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("slice does not verify: {}", verdict.reason()),
+    )
+    .detail("NOT_ADMISSIBLE")
+    .hint("SELECT * FROM graph_verify_slice(slice);")
 }
 
 /// Whether a published token was made for these fields with a key of this database that is not revoked.

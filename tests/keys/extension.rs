@@ -84,12 +84,12 @@ const TOO_MUCH: &str = "
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
           AND NOT (c.relname IN ('binding', 'bindings', 'recorder_binding', 'trace_binding', 'policies',
-                                  'known_policies') AND p = 'SELECT')
+                                  'known_policies', 'proof_keys') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f
         WHERE f.pronamespace = 'graph_kernel'::regnamespace
-          AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys', 'epoch_times',
+          AND f.proname IN ('rotate_key', 'revoke_key', 'add_epoch', 'list_keys',
                             'bind_tables', 'describe_tables', 'bind_recorder_table',
                             'unbind_recorder_table', 'describe_recorder_table',
                             'bind_traces', 'announce_change', 'register_policy', 'rotate_key_internal',

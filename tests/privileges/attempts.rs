@@ -75,6 +75,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         ),
     ),
     (
+        "graph_api_verify_proof(json)",
+        Some("SELECT graph_api_verify_proof('{\"slice\": {}, \"proof\": {}, \"public_key\": \"\"}')"),
+    ),
+    (
         "graph_api_verify_token(json)",
         Some(
             "SELECT graph_api_verify_token(json_build_object(
@@ -209,6 +213,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
+    ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     ("graph_kernel.policy_not_found(text)", None),
     ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
@@ -290,6 +295,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_kernel.verify_chunks('kept_chunks', 'default', false)"),
     ),
     (
+        "graph_kernel.verify_proof(json,json,text)",
+        Some("SELECT * FROM graph_kernel.verify_proof('{}', '{}', '')"),
+    ),
+    (
         "graph_kernel.verify_token(text,text,uuid,text,text,text,text)",
         Some("SELECT graph_kernel.verify_token('', '', NULL, '', '', '', '')"),
     ),
@@ -323,6 +332,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_prompt(uuid,slice_policy)",
         Some("SELECT * FROM graph_prompt('00000000-0000-4000-8000-000000000001')"),
+    ),
+    (
+        "graph_proof(json)",
+        Some("SELECT graph_proof(graph_slice('00000000-0000-4000-8000-000000000001'))"),
     ),
     ("graph_replay(json,slice_policy)", Some("SELECT * FROM graph_replay('{}')")),
     (
@@ -385,6 +398,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_turn_id(text)", Some("SELECT graph_turn_id('a')")),
     ("graph_turn_id(text[])", Some("SELECT graph_turn_id('a', 'b')")),
     ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
+    (
+        "graph_verify_proof(json,json,text)",
+        Some("SELECT * FROM graph_verify_proof('{}', '{}', '')"),
+    ),
     ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),
     (
         "graph_verify_token(text,text,uuid,text,text,text,text)",
@@ -467,7 +484,7 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
         ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.bindings" | "graph_kernel.keys" | "graph_kernel.known_policies" | "graph_policies" => {
+        "graph_kernel.bindings" | "graph_kernel.keys" | "graph_kernel.proof_keys" | "graph_kernel.known_policies" | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

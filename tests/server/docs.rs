@@ -42,6 +42,7 @@ const INTERNAL: &[&str] = &[
     "index_command",
     "is_kid",
     "list_keys",
+    "list_proof_keys",
     "make_trace_table",
     "policy_not_found",
     "policy_ref",
@@ -64,6 +65,7 @@ const INTERNAL: &[&str] = &[
     "turns_in_cycles",
     "unbind_tables_internal",
     "verify_chunks",
+    "verify_proof",
     "verify_token",
     "write_trace",
 ];

@@ -7,8 +7,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::rc::Rc;
 
 use kernel::trust::keys::{
-    SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys, epoch_of_kid,
+    ProofKey, SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys,
+    epoch_of_kid,
 };
+use kernel::trust::proof::KeySource;
 use kernel::trust::verify::KeyRing;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -109,6 +111,24 @@ impl Keys {
         self.shared_v2.as_ref().unwrap_or(&active.v2)
     }
 
+    /// The key of this kid that signs proofs, if it is known.
+    pub fn proof_key(&self, kid: &str) -> Option<ProofKey> {
+        let (epoch, root) = self.root_of(kid)?;
+        Some(ProofKey::derive(root, epoch)).filter(|key| key.kid == kid)
+    }
+
+    /// Where the roots are kept.
+    pub fn source(&self) -> KeySource {
+        if self.file.is_some() { KeySource::File } else { KeySource::Database }
+    }
+
+    /// The epoch that a kid names, and the root that its keys would have.
+    fn root_of(&self, kid: &str) -> Option<(u32, &Secret)> {
+        let epoch = epoch_of_kid(kid)?;
+        let own = || self.stored.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
+        Some((epoch, self.file.as_ref().or_else(own)?))
+    }
+
     /// Every key that is known, oldest first: with a key file those of the epochs begun here.
     pub fn all(&self) -> Vec<VerifyingKeys> {
         let roots = self.stored.epochs.iter().filter_map(|(epoch, own)| {
@@ -128,9 +148,7 @@ impl KeyRing for Keys {
     }
 
     fn verifying_keys(&self, kid: &str) -> Option<VerifyingKeys> {
-        let epoch = epoch_of_kid(kid)?;
-        let own = || self.stored.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
-        let root = self.file.as_ref().or_else(own)?;
+        let (epoch, root) = self.root_of(kid)?;
         Some(VerifyingKeys::derive(root, epoch)).filter(|keys| keys.kid == kid)
     }
 

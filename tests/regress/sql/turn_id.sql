@@ -12,7 +12,7 @@ SELECT graph_turn_id(VARIADIC '{{a,b},{c,d}}'::text[]) = graph_turn_id('abcd') A
 SELECT graph_turn_id(repeat('x', 100000000)) = graph_turn_id(repeat('x', 50000000), repeat('x', 50000000)) AS long;
 SELECT graph_turn_id(VARIADIC array_fill(''::text, ARRAY[3000000])) = graph_turn_id('') AS very_many_parts;
 SELECT oid::regprocedure AS function, provolatile, proisstrict, proparallel, proleakproof, proconfig IS NULL AS no_settings
-FROM pg_proc WHERE proname = 'graph_turn_id' ORDER BY 1::text COLLATE "C";
+FROM pg_proc WHERE proname = 'graph_turn_id' ORDER BY oid::regprocedure::text COLLATE "C";
 -- An index over it serves a join with a slice, also where row security applies.
 CREATE TABLE message (id text PRIMARY KEY, owner name DEFAULT current_user);
 INSERT INTO message SELECT 'msg_' || n FROM generate_series(1, 2000) AS n;
