@@ -154,7 +154,7 @@ use_server() {
 check_format() { cargo fmt --all --check; }
 check_clippy() {
   cargo clippy --all-targets "${features[@]}" -- -D warnings
-  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_tests -- -D warnings
+  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
 # The files that packagers read must tell Cargo.toml's version.

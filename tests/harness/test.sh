@@ -68,7 +68,7 @@ count_regress() {
     awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
 }
 
-kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_tests; }
+kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests; }
 
 # The extension's tests inside a server that cargo pgrx starts itself, on a loopback port.
 pgrx_tests() {

@@ -17,6 +17,9 @@ use crate::export::canonical::{hex, is_lower_hex};
 /// The shortest root or shared secret, in bytes.
 pub const SECRET_MIN_BYTES: usize = 32;
 
+/// The longest public key that is read, in bytes.
+const PEM_MAX_BYTES: usize = 4096;
+
 const SALT: &[u8] = b"graph_kernel";
 
 /// The bytes of which keys are made: the root of an epoch, or a secret that is shared with other programs.
@@ -111,9 +114,13 @@ impl ProofKey {
 pub struct PublicKey(ed25519_dalek::VerifyingKey);
 
 impl PublicKey {
-    /// Reads a SubjectPublicKeyInfo in PEM; `None` where the text is none, or is that of another kind of key.
+    /// Reads a SubjectPublicKeyInfo in PEM; `None` where the text is none, is that of another kind of key, or is longer
+    /// than a file of one key ever is.
     #[must_use]
     pub fn from_pem(pem: &str) -> Option<Self> {
+        if pem.len() > PEM_MAX_BYTES {
+            return None;
+        }
         ed25519_dalek::VerifyingKey::from_public_key_pem(pem).ok().map(PublicKey)
     }
 

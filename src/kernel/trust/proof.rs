@@ -15,7 +15,7 @@ use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::trust::keys::{ProofKey, PublicKey};
-use crate::trust::verify::{Verdict, is_consistent};
+use crate::trust::verify::{Verdict, consistency};
 
 /// The longest proof that is read, in bytes.
 pub const PROOF_MAX_BYTES: usize = 64 * 1024;
@@ -106,7 +106,7 @@ pub fn verify_proof(
     let source = stated.predicate.key_source;
     let says_the_same = Statement::of(&export, digest, source) == Some(stated)
         && export.attestation.as_ref().is_some_and(|claim| claim.kid == signed.key_id);
-    if says_the_same && is_consistent(&export, check_interrupts) {
+    if says_the_same && consistency(&export, check_interrupts).iter().all(|check| check.ok) {
         Ok(())
     } else {
         Err(Refusal::Inconsistent)

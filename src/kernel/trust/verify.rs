@@ -197,14 +197,18 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
 
-/// Whether everything in an export that can be computed without a key agrees, its attestation with it.
+/// The checks of an export that need no key, in order.
 #[must_use]
-pub fn is_consistent(export: &ParsedExport, check_interrupts: &dyn Fn()) -> bool {
-    let Some(attestation) = &export.attestation else { return false };
+pub fn consistency(export: &ParsedExport, check_interrupts: &dyn Fn()) -> Vec<CheckResult> {
     let mut verdict = Verdict { checks: Vec::new(), export: None };
     check_slice(&mut verdict, export, check_interrupts);
-    check_fingerprints(&mut verdict, export, attestation, check_interrupts);
-    attestation.status == Status::Attested && verdict.reason() == "ok"
+    match export.attestation.as_ref().filter(|claim| claim.status == Status::Attested) {
+        Some(attestation) => {
+            check_fingerprints(&mut verdict, export, attestation, check_interrupts);
+        }
+        None => verdict.note(Check::Attested, false, "there is no claim"),
+    }
+    verdict.checks
 }
 
 /// Computes again what the export and its attestation say of the slice. Returns the digest.

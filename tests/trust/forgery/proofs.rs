@@ -270,6 +270,7 @@ fn only_an_ed25519_public_key_checks() {
         &pem("PUBLIC KEY", &der[..40]),
         &proven.pem.replace("-----END", "----END"),
         &format!("{0}{0}", proven.pem),
+        &format!("{}{}", proven.pem, "\n".repeat(5000)),
     ] {
         assert_eq!(check(text), Err(Refusal::MalformedKey), "{text}");
     }

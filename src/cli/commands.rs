@@ -1,0 +1,125 @@
+//! The commands. Each writes its answer into `out`.
+
+use std::io::Write;
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use kernel::insight::diff::{Difference, differences, head_differences};
+use kernel::insight::draw;
+use kernel::trust::proof::{Refusal, verify_proof};
+use kernel::trust::verify::consistency;
+
+use crate::arguments::DrawingFormat;
+use crate::input::{at_most_one_input, read_slice, read_text};
+use crate::output::escaped;
+use crate::{Failure, Outcome};
+
+const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
+const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red))).bold();
+
+macro_rules! line {
+    ($out:expr, $($part:tt)*) => {
+        writeln!($out, $($part)*).map_err(|error| error.to_string())?
+    };
+}
+
+pub(crate) fn verify(
+    out: &mut impl Write,
+    slice: &Path,
+    proof: &Path,
+    key: &Path,
+) -> Result<Outcome, Failure> {
+    at_most_one_input(&[slice, proof, key])?;
+    let (slice, proof, key) = (read_text(slice)?, read_text(proof)?, read_text(key)?);
+    match verify_proof(&slice, &proof, &key, &|| {}) {
+        Ok(()) => {
+            line!(out, "{GOOD}valid{GOOD:#}");
+            Ok(Outcome::Yes)
+        }
+        Err(refusal) => {
+            line!(out, "{BAD}not valid{BAD:#}: {}: {}", refusal.name(), explained(refusal));
+            Ok(Outcome::No)
+        }
+    }
+}
+
+fn explained(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::MalformedKey => "the key is no Ed25519 public key in PEM",
+        Refusal::MalformedProof => "the proof is no signed statement about a slice",
+        Refusal::BadSignature => "the signature is not that of this statement under this key",
+        Refusal::MalformedExport => "the slice is no export",
+        Refusal::OtherExport => "the proof is about another slice",
+        Refusal::Inconsistent => "slice and proof do not agree",
+    }
+}
+
+pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Failure> {
+    let export = read_slice(slice)?;
+    line!(out, "anchor       {}", export.anchor);
+    line!(out, "turns        {}", export.turns.len());
+    line!(out, "edges        {}", export.edges.len());
+    line!(out, "slice_id     {}", export.slice_id);
+    line!(out, "snapshot     {}", export.graph_snapshot_hash);
+    line!(out, "policy       {} {}", escaped(&export.policy_id), export.params_hash);
+    if let Some(attestation) = &export.attestation {
+        let row_security = if attestation.rls { "with" } else { "without" };
+        line!(out, "             {}", attestation.policy.in_words());
+        line!(out, "graph        {}", escaped(&attestation.graph));
+        line!(out, "taken for    {}, {row_security} row security", escaped(&attestation.role));
+        line!(out, "key          {}", escaped(&attestation.kid));
+        line!(out, "status       {}", attestation.status.name());
+    }
+    let checks = consistency(&export, &|| {});
+    for check in &checks {
+        let (style, word) = if check.ok { (GOOD, "ok") } else { (BAD, "wrong") };
+        line!(out, "{:<20} {style}{word}{style:#}  {}", check.check.name(), escaped(&check.detail));
+    }
+    Ok(if checks.iter().all(|check| check.ok) { Outcome::Yes } else { Outcome::No })
+}
+
+pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<Outcome, Failure> {
+    at_most_one_input(&[before, after])?;
+    let (was, now) = (read_slice(before)?, read_slice(after)?);
+    let mut lines: Vec<String> = Vec::new();
+    for found in head_differences(&was, &now) {
+        lines.push(format!("{}: {} -> {}", found.field, found.was, found.now));
+    }
+    let (was_turns, now_turns) = (was.turn_refs(), now.turn_refs());
+    let (was, now) = ((&was_turns[..], &was.edges[..]), (&now_turns[..], &now.edges[..]));
+    differences(was, now, &|| {}, &mut |found| lines.push(in_words(found)));
+    for text in &lines {
+        line!(out, "{}", escaped(text));
+    }
+    Ok(if lines.is_empty() { Outcome::Yes } else { Outcome::No })
+}
+
+fn in_words(found: Difference) -> String {
+    match found {
+        Difference::TurnGone(id) => format!("- turn {id}"),
+        Difference::TurnNew(id) => format!("+ turn {id}"),
+        Difference::TurnField { id, field, was, now } => {
+            format!("turn {id} {field}: {was} -> {now}")
+        }
+        Difference::EdgeGone(edge) => {
+            format!("- edge {} -> {} {}", edge.parent, edge.child, edge.edge_type.name())
+        }
+        Difference::EdgeNew(edge) => {
+            format!("+ edge {} -> {} {}", edge.parent, edge.child, edge.edge_type.name())
+        }
+    }
+}
+
+pub(crate) fn draw(
+    out: &mut impl Write,
+    slice: &Path,
+    format: DrawingFormat,
+) -> Result<Outcome, Failure> {
+    let export = read_slice(slice)?;
+    let text = match format {
+        DrawingFormat::Dot => draw::dot(&export, &|| {}),
+        DrawingFormat::Mermaid => draw::mermaid(&export, &|| {}),
+    };
+    line!(out, "{}", text.trim_end_matches('\n'));
+    Ok(Outcome::Yes)
+}
