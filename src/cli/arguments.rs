@@ -56,14 +56,12 @@ pub(crate) enum Command {
         /// The second slice.
         after: PathBuf,
     },
-    /// Draw a slice, as text for Graphviz or Mermaid.
-    #[command(
-        after_help = "Example:\n  graph-kernel draw slice.json --format dot | dot -Tsvg > slice.svg"
-    )]
+    /// Draw a slice: as a picture, or as text for Graphviz or Mermaid.
+    #[command(after_help = "Example:\n  graph-kernel draw slice.json --format svg > slice.svg")]
     Draw {
         /// The slice.
         slice: PathBuf,
-        /// The language of the drawing.
+        /// The format of the drawing.
         #[arg(long, value_enum, default_value_t = DrawingFormat::Mermaid)]
         format: DrawingFormat,
     },
@@ -75,9 +73,17 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// Print the manual page.
-    #[command(after_help = "Example:\n  graph-kernel man > graph-kernel.1")]
-    Man,
+    /// Print the manual page of the program or of a command, or write all of them into a folder.
+    #[command(
+        after_help = "Examples:\n  graph-kernel man verify | man -l -\n  graph-kernel man --all /usr/local/share/man/man1"
+    )]
+    Man {
+        /// The command.
+        command: Option<String>,
+        /// Write every page into this folder.
+        #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+        all: Option<PathBuf>,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -86,4 +92,6 @@ pub(crate) enum DrawingFormat {
     Dot,
     /// Mermaid's language.
     Mermaid,
+    /// A picture. A slice whose edges cross too often is refused: Graphviz can draw it.
+    Svg,
 }

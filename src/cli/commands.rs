@@ -4,15 +4,16 @@ use std::io::Write;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use clap::CommandFactory;
 use kernel::insight::diff::{Difference, differences, head_differences};
 use kernel::insight::draw;
 use kernel::trust::proof::{Refusal, verify_proof};
 use kernel::trust::verify::consistency;
 
-use crate::arguments::DrawingFormat;
+use crate::arguments::{Arguments, DrawingFormat};
 use crate::input::{at_most_one_input, read_slice, read_text};
 use crate::output::escaped;
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, picture};
 
 const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
 const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red))).bold();
@@ -119,7 +120,32 @@ pub(crate) fn draw(
     let text = match format {
         DrawingFormat::Dot => draw::dot(&export, &|| {}),
         DrawingFormat::Mermaid => draw::mermaid(&export, &|| {}),
+        DrawingFormat::Svg => picture::svg(&export)?,
     };
     line!(out, "{}", text.trim_end_matches('\n'));
+    Ok(Outcome::Yes)
+}
+
+/// The manual page of the program, or of one of its commands; with `folder`, all of them as files in it.
+pub(crate) fn man(
+    out: &mut impl Write,
+    command: Option<&str>,
+    folder: Option<&Path>,
+) -> Result<Outcome, Failure> {
+    let mut program = Arguments::command();
+    program.build(); // gives each command its whole name
+    if let Some(folder) = folder {
+        clap_mangen::generate_to(program, folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        return Ok(Outcome::Yes);
+    }
+    let described = match command {
+        None => program,
+        Some(name) => program
+            .find_subcommand(name)
+            .ok_or_else(|| format!("no command {name}; graph-kernel help lists them"))?
+            .clone(),
+    };
+    clap_mangen::Man::new(described).render(out).map_err(|error| error.to_string())?;
     Ok(Outcome::Yes)
 }

@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod input;
 mod output;
+mod picture;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -51,10 +52,8 @@ fn run(command: Command) -> Result<Outcome, Failure> {
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut text);
             Outcome::Yes
         }
-        Command::Man => {
-            let page = clap_mangen::Man::new(Arguments::command());
-            page.render(&mut text).map_err(|error| error.to_string())?;
-            Outcome::Yes
+        Command::Man { command, all } => {
+            commands::man(&mut text, command.as_deref(), all.as_deref())?
         }
     };
     match anstream::stdout().write_all(&text).and_then(|()| io::stdout().flush()) {

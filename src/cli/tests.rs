@@ -147,6 +147,100 @@ fn slices_are_compared_and_drawn() {
 }
 
 #[test]
+fn a_picture_shows_each_turn_and_edge_of_the_slice() {
+    let files = Files::new("picture");
+    let (status, text) = files.run("draw slice.json --format svg");
+    assert_eq!(status, 0, "{text}");
+    let slice: Value = serde_json::from_str(&files.read("slice.json")).unwrap();
+    let picture = roxmltree::Document::parse(&text).unwrap();
+    let of_class = |class: &str| {
+        let has = |node: &roxmltree::Node| {
+            node.attribute("class").is_some_and(|all| all.split(' ').any(|one| one == class))
+        };
+        picture.descendants().filter(has).collect::<Vec<_>>()
+    };
+    let titles: Vec<_> = of_class("turn")
+        .iter()
+        .map(|turn| turn.first_element_child().unwrap().text().unwrap())
+        .collect();
+    let turns: Vec<_> = slice["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| turn["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles, turns);
+    assert_eq!(of_class("anchor").len(), 1);
+    let arrows = of_class("edge").iter().filter(|edge| edge.has_attribute("marker-end")).count();
+    assert_eq!(arrows, slice["edges"].as_array().unwrap().len());
+    // No two turns overlap.
+    let boxes: Vec<[f64; 4]> = of_class("turn")
+        .iter()
+        .map(|turn| {
+            let outline = turn.children().find(|child| child.has_tag_name("rect")).unwrap();
+            ["x", "y", "width", "height"]
+                .map(|name| outline.attribute(name).unwrap().parse().unwrap())
+        })
+        .collect();
+    for (number, a) in boxes.iter().enumerate() {
+        for b in &boxes[..number] {
+            let apart =
+                |side: usize| a[side] + a[side + 2] <= b[side] || b[side] + b[side + 2] <= a[side];
+            assert!(apart(0) || apart(1), "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_shows_hostile_text_as_text() {
+    let files = Files::new("markup");
+    let slice = files.read("slice.json");
+    let id = "\"policy_id\":\"slice_policy_v1\"";
+    assert!(slice.contains(id), "{slice}");
+    for (hostile, shown) in [
+        ("</text><a>&", "</text><a>& "),
+        ("\"'&amp;<!--", "\"'&amp;<!-- "),
+        ("]]>\u{202e}\u{ffff}\u{1}x", "]]>   x "),
+    ] {
+        let text = Value::from(hostile).to_string();
+        files.write("hostile.json", &slice.replacen(id, &format!("\"policy_id\":{text}"), 1));
+        let (status, text) = files.run("draw hostile.json --format svg");
+        assert_eq!(status, 0, "{text}");
+        let picture = roxmltree::Document::parse(&text).unwrap();
+        let mut texts = picture.descendants().filter_map(|node| node.text());
+        assert!(texts.any(|text| text.trim_start().starts_with(shown)), "{hostile}: {text}");
+    }
+}
+
+#[test]
+fn a_slice_that_takes_too_long_to_lay_out_is_refused() {
+    let files = Files::new("large");
+    let mut slice: Value = serde_json::from_str(&files.read("slice.json")).unwrap();
+    let (turn, edge) = (slice["turns"][0].clone(), slice["edges"][0].clone());
+    let id = |number: usize| Value::from(format!("00000000-0000-0000-0000-{number:012}"));
+    let with = |mut object: Value, fields: &[(&str, Value)]| {
+        for (name, value) in fields {
+            object[*name] = value.clone();
+        }
+        object
+    };
+    // A chain of which each turn but the first also has the first for its parent.
+    slice["turns"] = (0..600).map(|n| with(turn.clone(), &[("id", id(n))])).collect();
+    slice["edges"] = (2..600)
+        .map(|n| (0, n))
+        .chain((1..600).map(|n| (n - 1, n)))
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .map(|(parent, child)| with(edge.clone(), &[("parent", id(parent)), ("child", id(child))]))
+        .collect();
+    slice["anchor_turn_id"] = id(0);
+    files.write("slice.json", &slice.to_string());
+    assert_eq!(files.run("draw slice.json --format dot").0, 0);
+    let (status, text) = files.run("draw slice.json --format svg");
+    assert_eq!((status, text.contains("--format dot")), (2, true), "{text}");
+}
+
+#[test]
 fn terminals_get_colours_only_where_they_want_them_and_never_a_files_control_characters() {
     let files = Files::new("colours");
     let hostile = files.read("slice.json").replacen(
@@ -169,6 +263,9 @@ fn terminals_get_colours_only_where_they_want_them_and_never_a_files_control_cha
 #[test]
 fn help_completions_and_manual_come_from_one_source() {
     let files = Files::new("help");
+    assert_eq!(files.run("man --all .").0, 0);
+    let (status, text) = files.run("man nothing");
+    assert_eq!((status, text.contains("no command nothing")), (2, true), "{text}");
     for command in ["verify", "inspect", "diff", "draw"] {
         let (status, text) = files.run(&format!("{command} --help"));
         assert_eq!((status, text.contains("Example:")), (0, true), "{text}");
@@ -178,6 +275,8 @@ fn help_completions_and_manual_come_from_one_source() {
             let (status, text) = files.run(arguments);
             assert_eq!((status, text.contains(&spelt)), (0, true), "{spelt}: {text}");
         }
+        let (status, text) = files.run(&format!("man {command}"));
+        assert_eq!((status, text), (0, files.read(&format!("graph-kernel-{command}.1"))));
         for shell in ["bash", "zsh", "fish"] {
             let (status, text) = files.run(&format!("completions {shell}"));
             assert_eq!((status, text.contains(command)), (0, true), "{shell}");

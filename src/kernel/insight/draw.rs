@@ -15,8 +15,9 @@ use crate::policy::SlicePolicy;
 /// The most characters of a free text that are drawn: the name of a policy's version is 15 long.
 const TEXT_MOST: usize = 15;
 
-/// Fill and line of each phase.
-pub(super) fn colours(phase: Phase) -> (&'static str, &'static str) {
+/// The colours of a phase: of the inside and of the line.
+#[must_use]
+pub fn colours(phase: Phase) -> (&'static str, &'static str) {
     match phase {
         Phase::Synthesis => ("#d3ead9", "#2e7d4f"),
         Phase::Planning => ("#d9e6f5", "#2f6396"),
@@ -26,11 +27,14 @@ pub(super) fn colours(phase: Phase) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) const INK: &str = "#1c2733";
-pub(super) const LINE: &str = "#7b8896";
+/// The colour of text.
+pub const INK: &str = "#1c2733";
+/// The colour of edges.
+pub const LINE: &str = "#7b8896";
 
-/// The lines of the caption: which slice, by which policy.
-fn caption(export: &ParsedExport) -> [String; 2] {
+/// The lines of the caption: which slice, by which policy. Free texts are shortened and have no control characters.
+#[must_use]
+pub fn caption(export: &ParsedExport) -> [String; 2] {
     let hash_of = |name: &&str| SlicePolicy::preset(name).map(|policy| policy.params_hash());
     let preset = SlicePolicy::PRESETS
         .into_iter()
@@ -43,8 +47,9 @@ fn caption(export: &ParsedExport) -> [String; 2] {
     ]
 }
 
-/// The lines of a turn's label.
-fn label(turn: &Turn) -> Vec<String> {
+/// The lines of a turn's label. Free texts are shortened and have no control characters.
+#[must_use]
+pub fn label(turn: &Turn) -> Vec<String> {
     let id = turn.id.to_string();
     let mut lines = vec![
         format!("{} {}", turn.role.name(), &id[..8]),
@@ -56,23 +61,26 @@ fn label(turn: &Turn) -> Vec<String> {
     lines
 }
 
-/// A text, shortened to what is drawn.
+/// A text, shortened to what is drawn, with spaces for what cannot be printed.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(TEXT_MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let printed = |c: char| if is_unprintable(c) { ' ' } else { c };
+    let mut short: String = text.chars().take(TEXT_MOST).map(printed).collect();
+    if text.chars().nth(TEXT_MOST).is_some() {
+        short.push('…');
     }
+    short
 }
 
 /// The font size: 9 for salience 0 to 18 for salience 1. An export from outside may have a salience out of range.
-fn letters(turn: &Turn) -> f32 {
+#[must_use]
+pub fn letters(turn: &Turn) -> f32 {
     9.0 + 9.0 * turn.salience.clamp(0.0, 1.0)
 }
 
 /// Whether a character ends a line or changes the direction of the text after it.
 fn is_unprintable(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// The drawing in Graphviz's language. `check_interrupts` is called often.
