@@ -96,7 +96,8 @@ fn placed(export: &ParsedExport) -> Result<Layout, Failure> {
     for turn in &export.turns {
         let (size, label) = (f64::from(letters(turn)), label(turn));
         let frame = if turn.id == export.anchor { 2.0 * ANCHOR_MARGIN } else { 0.0 };
-        let width = label.iter().map(|line| width_of(line, size)).fold(0.0, f64::max) + 16.0 + frame;
+        let width =
+            label.iter().map(|line| width_of(line, size)).fold(0.0, f64::max) + 16.0 + frame;
         let height = label.len() as f64 * line_height(size) + 12.0 + frame;
         graph.set_node(turn.id.to_string(), NodeLabel { width, height, ..NodeLabel::default() });
     }
@@ -153,7 +154,13 @@ fn drawn_turn(turn: &Turn, node: &NodeLabel, is_anchor: bool) -> Group {
     }
     let size = f64::from(letters(turn));
     let margin = if is_anchor { -ANCHOR_MARGIN } else { 0.0 };
-    group.add(outline(margin, fill, 1.5)).add(lines(&label(turn), x, above + 6.0 - margin, size, "middle"))
+    group.add(outline(margin, fill, 1.5)).add(lines(
+        &label(turn),
+        x,
+        above + 6.0 - margin,
+        size,
+        "middle",
+    ))
 }
 
 fn drawn_edge(points: &[Point], edge_type: EdgeType) -> Path {

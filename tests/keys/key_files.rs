@@ -39,7 +39,9 @@ fn statements_that_need_a_key(export: &str) -> Vec<String> {
             "SELECT graph_verify_token('0123456789abcdef0123456789abcdef', {hash}, {anchor},
                  'slice_policy_v1', {hash}, {hash}, '1.0.0')"
         ),
+        format!("SELECT graph_proof('{export}')"),
         "SELECT * FROM graph_kernel.keys".to_owned(),
+        "SELECT * FROM graph_kernel.proof_keys".to_owned(),
         "SELECT graph_kernel.rotate_key()".to_owned(),
         "SELECT graph_kernel.revoke_key('7-0123456789abcdef')".to_owned(),
     ]

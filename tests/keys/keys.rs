@@ -14,6 +14,7 @@ mod kept;
 mod key_files;
 mod moves;
 mod parallel;
+mod proofs;
 mod published_secret;
 mod rotation;
 mod secrecy;

@@ -66,7 +66,9 @@ fn a_secret_is_found_in_every_spelling() {
 /// What makes, uses and changes keys.
 fn live(client: &mut Client) {
     install(client);
-    slice(client);
+    let export = slice(client);
+    client.execute("SELECT graph_proof($1::text::json)", &[&export]).unwrap();
+    client.execute("SELECT * FROM graph_kernel.proof_keys", &[]).unwrap();
     rotate(client);
     text(client, "SELECT graph_kernel.rotate_key(revoke_old => true)");
 }

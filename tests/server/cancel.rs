@@ -35,6 +35,12 @@ const HUB: &str = "SELECT graph_slice(md5('hub 0')::uuid)";
 const CHILD_OF_HUB: &str = "SELECT graph_slice(md5('hub 1')::uuid, 'broad')";
 const CHAIN: &str = r#"SELECT graph_slice(md5('chain 0')::uuid,
     '{"max_nodes": 5000, "max_radius": 20000, "distance_decay": 1}')"#;
+/// A large export, its proof and the public key.
+const KEEP: &str = r#"CREATE TABLE kept AS SELECT slice, graph_proof(slice) AS proof, public_key
+    FROM graph_slice(md5('hub 0')::uuid, '{"max_nodes": 10000}') AS slice, graph_kernel.proof_keys"#;
+const PROOF: &str = "SELECT graph_proof(slice) FROM kept";
+const VERIFICATION: &str =
+    "SELECT v.* FROM kept, graph_verify_proof(slice, proof, public_key) AS v";
 const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
     ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i)) AS s";
 const EXPLANATION: &str = "SELECT count(*) FROM graph_slice_explain(md5('hub 1')::uuid)";
@@ -56,6 +62,7 @@ fn big_graph() -> (MutexGuard<'static, ()>, &'static Database) {
         let mut client = database.connect();
         client.batch_execute(BIG_GRAPH).unwrap();
         client.batch_execute("VACUUM ANALYZE").unwrap();
+        client.batch_execute(KEEP).unwrap();
         database
     });
     (alone, database)
@@ -140,6 +147,12 @@ fn a_cancel_ends_explanations_at_once() {
     let cancel = cancelled_after;
     assert_ends_at_once("cancel", "the explanation of a hub's child", EXPLANATION, cancel);
     assert_ends_at_once("cancel", "why a turn is not connected", WHY, cancel);
+}
+
+#[test]
+fn a_cancel_ends_proofs_at_once() {
+    assert_ends_at_once("cancel", "the proof of a large slice", PROOF, cancelled_after);
+    assert_ends_at_once("cancel", "the check of a large proof", VERIFICATION, cancelled_after);
 }
 
 #[test]
