@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-/// Checks, inspects, compares and draws slices of graph_kernel, without a database.
+/// Brings conversations into a database with graph_kernel, and checks, compares and draws slices without one.
 ///
 /// A slice is the JSON document that the SQL function graph_slice returns; a proof is what graph_proof returns. `-` in
 /// place of a file is the standard input.
@@ -13,8 +13,8 @@ use clap_complete::Shell;
 #[command(
     name = "graph-kernel",
     version,
-    after_help = "Exit status: 0 valid, or no difference; 1 not valid, or a difference; 2 wrong use, or a file that cannot \
-                  be read."
+    after_help = "Exit status: 0 valid, or no difference; 1 not valid, a difference, or a broken record; 2 wrong use, or \
+                  a file or database that cannot be read."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -65,6 +65,27 @@ pub(crate) enum Command {
         #[arg(long, value_enum, default_value_t = DrawingFormat::Mermaid)]
         format: DrawingFormat,
     },
+    /// Bring conversations of an export into the tables of a graph.
+    ///
+    /// What is there already stays as it is: importing a later export adds what is new. Each conversation is stored as a
+    /// whole or not at all.
+    #[command(
+        after_help = "Examples:\n  graph-kernel import chatgpt export.zip --database postgresql://ann@localhost/memory\n  \
+                      graph-kernel import claude-code ~/.claude/projects/*/*.jsonl --dry-run"
+    )]
+    Import(ImportArguments),
+    /// Print the slice at a turn, as JSON.
+    #[command(
+        after_help = "Example:\n  graph-kernel slice 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy lineage > slice.json"
+    )]
+    Slice(AskArguments),
+    /// Print what to send to a model at a turn: the turns of a slice in the order of the conversation.
+    #[command(
+        after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \"chat\", \"max_tokens\": 2000}'"
+    )]
+    Prompt(AskArguments),
+    /// List the sessions of a graph, the latest first: when, how many turns, the latest turn, the session.
+    Sessions(DatabaseArguments),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  graph-kernel completions bash > /etc/bash_completion.d/graph-kernel"
@@ -84,6 +105,94 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
         all: Option<PathBuf>,
     },
+}
+
+/// Where the graph is.
+#[derive(clap::Args)]
+pub(crate) struct DatabaseArguments {
+    /// The database: a URL, key=value pairs or a name. What it does not say is taken from PGHOST, PGPORT, PGUSER,
+    /// PGDATABASE, PGSSLMODE and PGSSLROOTCERT, the password from PGPASSWORD or the password file.
+    #[arg(long, short)]
+    pub(crate) database: Option<String>,
+    /// The name under which the tables are bound.
+    #[arg(long)]
+    pub(crate) graph: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct AskArguments {
+    /// The id of the turn.
+    pub(crate) anchor: String,
+    /// The policy: a preset, or a JSON object.
+    #[arg(long)]
+    pub(crate) policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: DatabaseArguments,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ImportArguments {
+    /// The format of the files.
+    pub(crate) format: ImportFormat,
+    /// The files.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: DatabaseArguments,
+    /// Whose export this is, to keep those of several people apart. Part of each turn's id.
+    #[arg(long, default_value = "")]
+    pub(crate) account: String,
+    /// Import the conversation with this id alone.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Import conversations whose latest message is of this date or later.
+    #[arg(long, value_name = "DATE")]
+    pub(crate) since: Option<String>,
+    /// Store a conversation without its broken records, instead of leaving it out.
+    #[arg(long)]
+    pub(crate) skip_broken: bool,
+    /// Read and count everything, store nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Guess phase and salience. Without it they stay NULL.
+    #[arg(long, value_enum)]
+    pub(crate) label: Option<Labeling>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// ChatGPT: conversations.json of a data export, or its zip archive.
+    Chatgpt,
+    /// Claude: conversations.json of a data export, or its zip archive.
+    Claude,
+    /// Claude Code: transcripts of sessions, in JSONL.
+    ClaudeCode,
+    /// LibreChat: conversations exported as JSON.
+    Librechat,
+    /// Open WebUI: exported chats.
+    Openwebui,
+    /// Rows of memory_turns and memory_turn_edges as JSON, with their ids.
+    Jsonl,
+}
+
+impl ImportFormat {
+    /// The name on the command line, which is part of each turn's id.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ImportFormat::Chatgpt => "chatgpt",
+            ImportFormat::Claude => "claude",
+            ImportFormat::ClaudeCode => "claude-code",
+            ImportFormat::Librechat => "librechat",
+            ImportFormat::Openwebui => "openwebui",
+            ImportFormat::Jsonl => "jsonl",
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Labeling {
+    /// By phrases in the text: a heuristic, for English.
+    Keywords,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -1,14 +1,16 @@
-//! `graph-kernel`: checks, inspects, compares and draws slices, without a database.
+//! `graph-kernel`: brings conversations into a database, and checks, inspects, compares and draws slices without one.
 //!
-//! Each command reads its files, asks the kernel, and prints the answer. What a file says is printed with its control
-//! characters escaped.
+//! What a file or a table says is printed with its control characters escaped.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod commands;
+mod database;
+mod import;
 mod input;
 mod output;
 mod picture;
+mod query;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -47,6 +49,10 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Inspect { slice } => commands::inspect(&mut text, &slice)?,
         Command::Diff { before, after } => commands::diff(&mut text, &before, &after)?,
         Command::Draw { slice, format } => commands::draw(&mut text, &slice, format)?,
+        Command::Import(arguments) => import::import(&mut text, &arguments)?,
+        Command::Slice(asked) => query::slice(&mut text, &asked)?,
+        Command::Prompt(asked) => query::prompt(&mut text, &asked)?,
+        Command::Sessions(place) => query::sessions(&mut text, &place)?,
         Command::Completions { shell } => {
             let name = "graph-kernel";
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut text);

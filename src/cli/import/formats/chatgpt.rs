@@ -1,0 +1,98 @@
+//! ChatGPT: `conversations.json` of a data export. Each conversation has a tree of nodes, `mapping`.
+
+use std::io::Read;
+
+use kernel::graph::edge::EdgeType;
+use serde_json::Value;
+
+use super::super::json::Json;
+use super::super::message::{Message, Turn, append, file, moment, parent_id, plain, text_of};
+use super::{Receiver, Stop, each_conversation, each_message, text};
+
+pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+    each_conversation(source, receiver, &mut conversation)
+}
+
+fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+    let (place, mut id) = (json.place(), None);
+    json.begin_object()?;
+    while let Some(key) = json.next_key()? {
+        match key.as_str() {
+            "mapping" => each_message(json, receiver, &mut |id, node| {
+                Ok(vec![message(id.ok_or("a node has no id")?, node)?])
+            })?,
+            "conversation_id" => id = text(json)?.or(id),
+            "id" => id = id.or(text(json)?),
+            _ => json.skip()?,
+        }
+    }
+    Ok(receiver.end_of_conversation(place, id)?)
+}
+
+/// The message of a node. A node without one, as at the root, is passed through.
+fn message(id: String, node: &Value) -> Result<Message, String> {
+    if !node.is_object() {
+        return Err("a node is no object".to_owned());
+    }
+    let turn = match &node["message"] {
+        Value::Null => None,
+        message => Some(Turn {
+            role: text_of(&message["author"], "role")?,
+            content: content(message),
+            created_at: moment(&message["create_time"])?,
+            tokens: None,
+        }),
+    };
+    Ok(Message { id, parent: parent_id(&node["parent"]), edge: EdgeType::Reply, turn })
+}
+
+fn content(message: &Value) -> String {
+    let content = &message["content"];
+    let mut said = match content["content_type"].as_str().unwrap_or("text") {
+        "user_editable_context" => {
+            let mut said = plain(&content["user_profile"]);
+            append(&mut said, &plain(&content["user_instructions"]));
+            said
+        }
+        "model_editable_context" => plain(&content["model_set_context"]),
+        "thoughts" => {
+            let mut said = String::new();
+            for thought in content["thoughts"].as_array().into_iter().flatten() {
+                append(&mut said, &plain(&thought["summary"]));
+                append(&mut said, &plain(&thought["content"]));
+            }
+            said
+        }
+        "tether_quote" => {
+            let mut said = plain(&content["title"]);
+            append(&mut said, &plain(&content["url"]));
+            append(&mut said, &plain(&content["text"]));
+            said
+        }
+        _ => match &content["parts"] {
+            Value::Array(parts) => {
+                let mut said = String::new();
+                parts.iter().for_each(|value| append(&mut said, &part(value)));
+                said
+            }
+            _ => plain(content),
+        },
+    };
+    // What is not said to everybody calls a tool.
+    if let Some(tool) = message["recipient"].as_str().filter(|name| !matches!(*name, "all" | "")) {
+        said = format!("[call {tool}] {said}").trim_end().to_owned();
+    }
+    for attachment in message["metadata"]["attachments"].as_array().into_iter().flatten() {
+        append(&mut said, &file("file", attachment["name"].as_str()));
+    }
+    said
+}
+
+/// A part of a message with pictures or sound.
+fn part(part: &Value) -> String {
+    let kind = part["content_type"].as_str().unwrap_or_default();
+    match kind.strip_suffix("_asset_pointer") {
+        Some(kind) => file(kind, part["asset_pointer"].as_str()),
+        None => plain(part),
+    }
+}

@@ -1,0 +1,156 @@
+//! LibreChat: an exported conversation, its messages in a list or each within the one that it follows.
+
+use std::io::Read;
+
+use serde_json::{Map, Value};
+use struson::reader::ValueType;
+
+use super::super::json::Json;
+use super::super::message::{
+    Message, Turn, append, file, in_turns, moment, parent_id, plain, text_of,
+};
+use super::{Receiver, Stop, each_conversation, text};
+
+pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+    each_conversation(source, receiver, &mut conversation)
+}
+
+fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+    let (place, mut id) = (json.place(), None);
+    json.begin_object()?;
+    while let Some(key) = json.next_key()? {
+        match key.as_str() {
+            "conversationId" => id = text(json)?,
+            "messages" | "messagesTree" => tree(json, receiver)?,
+            _ => json.skip()?,
+        }
+    }
+    Ok(receiver.end_of_conversation(place, id)?)
+}
+
+/// An array of messages that is open, or a message that is open, with what was read of it.
+enum Open {
+    List,
+    Message { place: super::Place, record: Map<String, Value>, refused: Option<String> },
+}
+
+/// Reads messages with their `children`, however deep these are. What a message has behind its children is not read, so
+/// that no more than one message is held.
+fn tree<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+    let mut open = Vec::new();
+    enter(json, receiver, &mut open)?;
+    while let Some(last) = open.last_mut() {
+        match last {
+            Open::List => {
+                if json.has_element()? {
+                    enter(json, receiver, &mut open)?;
+                } else {
+                    open.pop();
+                }
+            }
+            Open::Message { place, record, refused } => match json.next_key()?.as_deref() {
+                None => {
+                    hand_over(*place, record, refused, receiver)?;
+                    open.pop();
+                }
+                Some("children") => {
+                    hand_over(*place, record, refused, receiver)?;
+                    enter(json, receiver, &mut open)?;
+                }
+                Some(key) if is_read(key) => match json.value()? {
+                    Ok(value) => {
+                        record.insert(key.to_owned(), value);
+                    }
+                    Err(why) => *refused = Some(why),
+                },
+                Some(_) => json.skip()?,
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Opens the list or message that comes next.
+fn enter<R: Read>(
+    json: &mut Json<R>,
+    receiver: &mut dyn Receiver,
+    open: &mut Vec<Open>,
+) -> Result<(), Stop> {
+    let kind = json.kind()?;
+    match kind {
+        ValueType::Array => {
+            json.begin_array()?;
+            open.push(Open::List);
+        }
+        ValueType::Object => {
+            let place = json.place();
+            json.begin_object()?;
+            open.push(Open::Message { place, record: Map::new(), refused: None });
+        }
+        _ => {
+            if kind != ValueType::Null {
+                receiver.broken(json.place(), "a message is no object".to_owned())?;
+            }
+            json.skip()?;
+        }
+    }
+    Ok(())
+}
+
+/// The keys of a message that are read.
+fn is_read(key: &str) -> bool {
+    matches!(
+        key,
+        "messageId"
+            | "parentMessageId"
+            | "isCreatedByUser"
+            | "sender"
+            | "text"
+            | "content"
+            | "createdAt"
+            | "tokenCount"
+            | "files"
+    )
+}
+
+/// Hands over what was read of a message, once.
+fn hand_over(
+    place: super::Place,
+    record: &mut Map<String, Value>,
+    refused: &mut Option<String>,
+    receiver: &mut dyn Receiver,
+) -> Result<(), Stop> {
+    let record = std::mem::take(record);
+    if let Some(why) = refused.take() {
+        return Ok(receiver.broken(place, why)?);
+    }
+    // The root of a recursive export stands for the conversation; it has children alone.
+    if record.is_empty() {
+        return Ok(());
+    }
+    match messages(&Value::Object(record)) {
+        Ok(messages) => messages.into_iter().try_for_each(|message| receiver.message(message))?,
+        Err(why) => receiver.broken(place, why)?,
+    }
+    Ok(())
+}
+
+fn messages(message: &Value) -> Result<Vec<Message>, String> {
+    let id = text_of(message, "messageId")?;
+    let role = if message["isCreatedByUser"] == Value::Bool(true) { "user" } else { "assistant" };
+    let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut content = if blocks.is_empty() { plain(&message["text"]) } else { String::new() };
+    for named in message["files"].as_array().into_iter().flatten() {
+        append(&mut content, &file("file", named["filename"].as_str()));
+    }
+    let turn = Turn {
+        role: role.to_owned(),
+        content,
+        created_at: moment(&message["createdAt"])?,
+        tokens: message["tokenCount"]
+            .as_i64()
+            .and_then(|tokens| i32::try_from(tokens).ok())
+            .filter(|n| *n > 0),
+    };
+    Ok(in_turns(&id, parent_id(&message["parentMessageId"]), turn, blocks))
+}

@@ -1,0 +1,152 @@
+//! The formats: each reads a file and hands over its messages, conversation by conversation.
+
+pub(super) mod chatgpt;
+pub(super) mod claude;
+pub(super) mod claude_code;
+pub(super) mod librechat;
+pub(super) mod openwebui;
+
+use std::io::Read;
+
+use serde_json::Value;
+use struson::reader::{ReaderError, ValueType};
+
+use super::json::Json;
+use super::message::Message;
+use crate::Failure;
+
+/// Line and column in a file, counted from 1; a column of 0 means the whole line.
+pub(super) type Place = (u64, u64);
+
+/// Takes what a format reads.
+pub(super) trait Receiver {
+    /// A message of the conversation that is being read.
+    fn message(&mut self, message: Message) -> Result<(), Failure>;
+
+    /// A record that cannot be read, and why.
+    fn broken(&mut self, place: Place, why: String) -> Result<(), Failure>;
+
+    /// The conversation has ended; this is its id.
+    fn end_of_conversation(&mut self, place: Place, id: Option<String>) -> Result<(), Failure>;
+}
+
+/// Why a file was not read to its end.
+pub(super) enum Stop {
+    /// The rest cannot be read. What was handed over since the last end of a conversation is not whole.
+    Unreadable(Place, String),
+    /// Nothing more can be done.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<ReaderError> for Stop {
+    fn from(error: ReaderError) -> Self {
+        let (why, location) = match error {
+            ReaderError::SyntaxError(error) => (format!("no JSON: {}", error.kind), error.location),
+            ReaderError::IoError { error, location } => (error.to_string(), location),
+            ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location } => {
+                (format!("deeper than {max_nesting_depth} levels"), location)
+            }
+            ReaderError::UnsupportedNumberValue { location, .. } => {
+                ("a number with too many digits".to_owned(), location)
+            }
+            ReaderError::UnexpectedValueType { location, expected, actual } => {
+                (format!("expected {expected}, not {actual}"), location)
+            }
+            ReaderError::UnexpectedStructure { location, kind } => (kind.to_string(), location),
+            error => return Stop::Unreadable((0, 0), error.to_string()),
+        };
+        let place = location.line_pos.map_or((0, 0), |at| (at.line + 1, at.column + 1));
+        Stop::Unreadable(place, why)
+    }
+}
+
+/// Calls `read` with the reader at each conversation of a document: the document itself, or each element of its array.
+fn each_conversation<R: Read>(
+    source: R,
+    receiver: &mut dyn Receiver,
+    read: &mut dyn FnMut(&mut Json<R>, &mut dyn Receiver) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let mut json = Json::new(source);
+    match json.kind()? {
+        ValueType::Object => read(&mut json, receiver),
+        ValueType::Array => {
+            json.begin_array()?;
+            while json.has_element()? {
+                if json.kind()? == ValueType::Object {
+                    read(&mut json, receiver)?;
+                } else {
+                    receiver.broken(json.place(), "a conversation is no object".to_owned())?;
+                    receiver.end_of_conversation(json.place(), None)?;
+                    json.skip()?;
+                }
+            }
+            Ok(())
+        }
+        _ => Err(Stop::Unreadable(
+            json.place(),
+            "neither a conversation nor an array of them".to_owned(),
+        )),
+    }
+}
+
+/// Reads the messages in the array or the object that comes next; `understand` makes messages of each.
+fn each_message<R: Read>(
+    json: &mut Json<R>,
+    receiver: &mut dyn Receiver,
+    understand: &mut dyn FnMut(Option<String>, &Value) -> Result<Vec<Message>, String>,
+) -> Result<(), Stop> {
+    let is_object = match json.kind()? {
+        ValueType::Object => true,
+        ValueType::Array => false,
+        _ => {
+            receiver.broken(
+                json.place(),
+                "the messages are neither an array nor an object".to_owned(),
+            )?;
+            return Ok(json.skip()?);
+        }
+    };
+    if is_object {
+        json.begin_object()?;
+    } else {
+        json.begin_array()?;
+    }
+    loop {
+        let key = if is_object {
+            match json.next_key()? {
+                Some(key) => Some(key),
+                None => return Ok(()),
+            }
+        } else if json.has_element()? {
+            None
+        } else {
+            return Ok(());
+        };
+        json.kind()?; // passes the white space, so that the place is that of the value
+        let place = json.place();
+        match json.value()?.and_then(|value| understand(key, &value)) {
+            Ok(messages) => {
+                messages.into_iter().try_for_each(|message| receiver.message(message))?
+            }
+            Err(why) => receiver.broken(place, why)?,
+        }
+    }
+}
+
+/// The next value if it is a text that is not empty; anything else is passed over.
+fn text<R: Read>(json: &mut Json<R>) -> Result<Option<String>, Stop> {
+    if json.kind()? != ValueType::String {
+        json.skip()?;
+        return Ok(None);
+    }
+    Ok(match json.value()? {
+        Ok(Value::String(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    })
+}

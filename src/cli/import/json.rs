@@ -1,0 +1,244 @@
+//! Reading JSON of any size in bounded memory: values are taken one after the other, each within limits.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use serde_json::{Map, Number, Value};
+use struson::reader::{JsonReader, JsonStreamReader, ReaderError, ReaderSettings, ValueType};
+
+/// The longest value that is read, in bytes of its strings and keys.
+pub(super) const VALUE_MAX_BYTES: usize = 16 << 20;
+
+/// The deepest value that is read, in levels of arrays and objects.
+const VALUE_MAX_DEPTH: usize = 64;
+
+/// The deepest document, in levels of arrays and objects: exports nest answers in what they answer.
+const DOCUMENT_MAX_DEPTH: u32 = 20_000;
+
+/// The longest key of an object, in bytes.
+const KEY_MAX_BYTES: usize = 1 << 20;
+
+/// What is kept of a file inside a `data:` URL: its media type.
+const DATA_URL_MAX_BYTES: usize = 64;
+
+/// A value, or why it cannot be taken. The reader stands behind it in both cases.
+pub(super) type Taken = Result<Value, String>;
+
+/// A JSON document that is read from its beginning to its end.
+pub(super) struct Json<R: Read> {
+    reader: JsonStreamReader<Metered<R>>,
+    allowance: Rc<Cell<usize>>,
+}
+
+impl<R: Read> Json<R> {
+    pub(super) fn new(source: R) -> Self {
+        let allowance = Rc::new(Cell::new(usize::MAX));
+        let settings = ReaderSettings {
+            max_nesting_depth: Some(DOCUMENT_MAX_DEPTH),
+            track_path: false,
+            ..ReaderSettings::default()
+        };
+        let source = Metered { source, allowance: Rc::clone(&allowance) };
+        Json { reader: JsonStreamReader::new_custom(source, settings), allowance }
+    }
+
+    /// Line and column of what is read next, counted from 1.
+    pub(super) fn place(&self) -> (u64, u64) {
+        let position = self.reader.current_position(false).line_pos;
+        position.map_or((0, 0), |at| (at.line + 1, at.column + 1))
+    }
+
+    pub(super) fn kind(&mut self) -> Result<ValueType, ReaderError> {
+        self.reader.peek()
+    }
+
+    pub(super) fn begin_object(&mut self) -> Result<(), ReaderError> {
+        self.reader.begin_object()
+    }
+
+    /// The next key of the object that is open, whose end is passed after the last.
+    pub(super) fn next_key(&mut self) -> Result<Option<String>, ReaderError> {
+        if !self.reader.has_next()? {
+            self.reader.end_object()?;
+            return Ok(None);
+        }
+        self.allowance.set(KEY_MAX_BYTES);
+        let key = self.reader.next_name_owned();
+        self.allowance.set(usize::MAX);
+        key.map(Some)
+    }
+
+    pub(super) fn begin_array(&mut self) -> Result<(), ReaderError> {
+        self.reader.begin_array()
+    }
+
+    /// Whether the array that is open has a next element. Its end is passed after the last.
+    pub(super) fn has_element(&mut self) -> Result<bool, ReaderError> {
+        let has_next = self.reader.has_next()?;
+        if !has_next {
+            self.reader.end_array()?;
+        }
+        Ok(has_next)
+    }
+
+    pub(super) fn skip(&mut self) -> Result<(), ReaderError> {
+        self.reader.skip_value()
+    }
+
+    /// The next value as a whole. Too long or too deep a value is passed over.
+    pub(super) fn value(&mut self) -> Result<Taken, ReaderError> {
+        let mut state = Building { left: VALUE_MAX_BYTES, refused: None };
+        let value = self.build(0, &mut state)?;
+        Ok(match state.refused {
+            None => Ok(value),
+            Some(why) => Err(why),
+        })
+    }
+
+    fn build(&mut self, depth: usize, state: &mut Building) -> Result<Value, ReaderError> {
+        if state.refused.is_some() {
+            self.skip()?;
+            return Ok(Value::Null);
+        }
+        if depth > VALUE_MAX_DEPTH {
+            state.refused = Some(format!("a value is deeper than {VALUE_MAX_DEPTH} levels"));
+            return self.build(depth, state);
+        }
+        Ok(match self.kind()? {
+            ValueType::Object => {
+                let mut object = Map::new();
+                self.begin_object()?;
+                while let Some(key) = self.next_key()? {
+                    state.take(key.len() + size_of::<Value>());
+                    let value = self.build(depth + 1, state)?;
+                    object.insert(key, value);
+                }
+                Value::Object(object)
+            }
+            ValueType::Array => {
+                let mut array = Vec::new();
+                self.begin_array()?;
+                while self.has_element()? {
+                    state.take(size_of::<Value>());
+                    array.push(self.build(depth + 1, state)?);
+                }
+                Value::Array(array)
+            }
+            ValueType::String => Value::String(self.string(state)?),
+            ValueType::Number => {
+                let text = self.reader.next_number_as_str()?;
+                text.parse::<Number>().map_or(Value::Null, Value::Number)
+            }
+            ValueType::Boolean => Value::Bool(self.reader.next_bool()?),
+            ValueType::Null => {
+                self.reader.next_null()?;
+                Value::Null
+            }
+        })
+    }
+
+    /// The next string. Of one that begins as a `data:` URL only the beginning is kept.
+    fn string(&mut self, state: &mut Building) -> Result<String, ReaderError> {
+        let location = self.reader.current_position(false);
+        let mut bytes = Vec::new();
+        let mut text = self.reader.next_string_reader()?;
+        let mut read_text = || {
+            text.by_ref().take(DATA_URL_MAX_BYTES as u64).read_to_end(&mut bytes)?;
+            if !bytes.starts_with(b"data:") {
+                text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
+            }
+            io::copy(&mut text, &mut io::sink())
+        };
+        match read_text() {
+            Err(error) => return Err(ReaderError::IoError { error, location }),
+            Ok(0) => {}
+            Ok(_) if bytes.starts_with(b"data:") => {}
+            Ok(_) => state.refuse_length(),
+        }
+        state.take(bytes.len());
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A value while it is read.
+struct Building {
+    left: usize,
+    refused: Option<String>,
+}
+
+impl Building {
+    fn take(&mut self, bytes: usize) {
+        match self.left.checked_sub(bytes) {
+            Some(left) => self.left = left,
+            None => self.refuse_length(),
+        }
+    }
+
+    fn refuse_length(&mut self) {
+        self.refused = Some(format!("a value is longer than {VALUE_MAX_BYTES} bytes"));
+    }
+}
+
+/// A source of which no more than `allowance` bytes can be read: what is kept of a key is not bounded otherwise.
+struct Metered<R> {
+    source: R,
+    allowance: Rc<Cell<usize>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        let left = self.allowance.get();
+        if left != usize::MAX {
+            let left = left.checked_sub(read).ok_or_else(|| {
+                io::Error::other(format!("a key is longer than {KEY_MAX_BYTES} bytes"))
+            })?;
+            self.allowance.set(left);
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Taken {
+        Json::new(text.as_bytes()).value().unwrap()
+    }
+
+    #[test]
+    fn values_are_those_of_serde_json() {
+        let text = r#"{"a":[1,-2.5,1e3,"ü\n",null,true,{}],"b":{"a":[]}}"#;
+        assert_eq!(value(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn what_follows_a_refused_value_is_read() {
+        let long = "x".repeat(VALUE_MAX_BYTES + 1);
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let text = format!(r#"["{long}",{deep},"next"]"#);
+        let mut json = Json::new(text.as_bytes());
+        json.begin_array().unwrap();
+        assert!(json.value().unwrap().unwrap_err().contains("longer"));
+        assert!(json.value().unwrap().unwrap_err().contains("deeper"));
+        assert_eq!(json.value().unwrap().unwrap(), "next");
+        assert!(!json.has_element().unwrap());
+    }
+
+    #[test]
+    fn long_keys_and_deep_documents_are_errors() {
+        let long = format!(r#"{{"{}":1}}"#, "x".repeat(KEY_MAX_BYTES + 4096));
+        assert!(Json::new(long.as_bytes()).value().is_err());
+        let deep = "[".repeat(DOCUMENT_MAX_DEPTH as usize + 1);
+        assert!(Json::new(deep.as_bytes()).value().is_err());
+        assert!(Json::new(deep.as_bytes()).skip().is_err());
+    }
+
+    #[test]
+    fn files_inside_strings_are_not_kept() {
+        let text = format!(r#""data:image/png;base64,{}""#, "A".repeat(VALUE_MAX_BYTES));
+        assert_eq!(value(&text).unwrap().as_str().unwrap().len(), DATA_URL_MAX_BYTES);
+    }
+}

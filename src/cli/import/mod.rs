@@ -1,0 +1,358 @@
+//! `graph-kernel import`: conversations of exports into the tables of a graph.
+//!
+//! A format reads a file and hands over messages (`formats`); each becomes a row (`message`), which the store copies and
+//! inserts, a transaction for each conversation (`store`).
+
+mod formats;
+mod json;
+mod keywords;
+mod lines;
+mod message;
+mod restore;
+mod source;
+mod store;
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{BufReader, IsTerminal, Read, Write, stderr};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use kernel::graph::content::content_hash;
+use serde_json::{Map, Value};
+use zip::ZipArchive;
+
+use self::formats::claude_code::Prompts;
+use self::formats::{Place, Receiver, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::keywords::Keywords;
+use self::message::{Message, parse_moment};
+use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked};
+use self::store::{Conversation, Counts, Ids, Refusal, Row, RowKind, Store};
+use crate::arguments::{ImportArguments, ImportFormat, Labeling};
+use crate::database::connect;
+use crate::output::escaped;
+use crate::{Failure, Outcome};
+
+/// How often a line about the progress is printed where there is no terminal.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
+
+pub(crate) fn import(
+    out: &mut impl Write,
+    arguments: &ImportArguments,
+) -> Result<Outcome, Failure> {
+    let is_restore = arguments.format == ImportFormat::Jsonl;
+    if is_restore
+        && (!arguments.account.is_empty()
+            || arguments.session.is_some()
+            || arguments.since.is_some())
+    {
+        return Err(
+            "jsonl restores whole files as they are: without --account, --session and --since"
+                .to_owned(),
+        );
+    }
+    if arguments.account.contains([':', '\0']) {
+        return Err("--account must not contain a colon".to_owned());
+    }
+    let since = match &arguments.since {
+        None => None,
+        Some(text) => Some(parse_moment(text).ok_or_else(|| {
+            format!("--since: {text} is no date such as 2025-03-01 or 2025-03-01T12:00:00Z")
+        })?),
+    };
+    let mut total = 0;
+    for path in &arguments.files {
+        total += fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+    }
+    let database = connect(arguments.place.database.as_deref(), arguments.place.graph.as_deref())?;
+    let ids = if is_restore { Ids::Given } else { Ids::Derived };
+    let read = Rc::new(Cell::new(0));
+    let mut import = Import {
+        store: Store::new(database, ids)?,
+        arguments,
+        since,
+        keywords: match arguments.label {
+            Some(Labeling::Keywords) => Some(Keywords::new()),
+            None => None,
+        },
+        progress: Progress::new(total, Rc::clone(&read)),
+        path: Path::new(""),
+        current: Current::default(),
+        report: Report::default(),
+    };
+    let mut prompts = Prompts::default();
+    for path in in_reading_order(arguments) {
+        import.path = path;
+        import.file(&read, &mut prompts)?;
+    }
+    import.progress.bar.finish_and_clear();
+    let report = &import.report;
+    let tense = if arguments.dry_run { "would be stored" } else { "stored" };
+    let lines = [
+        format!("conversations: {} {tense}, {} left out", report.conversations, report.left_out),
+        format!(
+            "turns: {} new, {} there already",
+            report.counts.new_turns,
+            report.counts.turns - report.counts.new_turns
+        ),
+        format!("edges: {} new", report.counts.new_edges),
+        format!("turns whose parent is missing: {}", report.counts.without_parent),
+        format!("broken records: {}", report.broken),
+    ];
+    for line in lines {
+        writeln!(out, "{line}").map_err(|error| error.to_string())?;
+    }
+    Ok(if report.broken == 0 { Outcome::Yes } else { Outcome::No })
+}
+
+/// The files, transcripts of called agents behind those of their callers.
+fn in_reading_order(arguments: &ImportArguments) -> Vec<&Path> {
+    let mut paths: Vec<&Path> = arguments.files.iter().map(AsRef::as_ref).collect();
+    if arguments.format == ImportFormat::ClaudeCode {
+        paths.sort_by_key(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
+        });
+    }
+    paths
+}
+
+struct Import<'a> {
+    store: Store,
+    arguments: &'a ImportArguments,
+    since: Option<DateTime<Utc>>,
+    keywords: Option<Keywords>,
+    progress: Progress,
+    /// The file that is being read.
+    path: &'a Path,
+    current: Current,
+    report: Report,
+}
+
+/// What is known of the conversation that is being read.
+#[derive(Default)]
+struct Current {
+    messages: u64,
+    is_broken: bool,
+    latest: Option<DateTime<Utc>>,
+}
+
+#[derive(Default)]
+struct Report {
+    conversations: u64,
+    left_out: u64,
+    broken: u64,
+    counts: Counts,
+}
+
+impl Import<'_> {
+    fn file(&mut self, read: &Rc<Cell<u64>>, prompts: &mut Prompts) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
+        let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
+        let result = if file.is_zip().map_err(failed)? {
+            self.archive(file, prompts)
+        } else {
+            self.stream(file, prompts)
+        };
+        match result {
+            Ok(()) => Ok(()),
+            Err(Stop::Failed(failure)) => Err(failure),
+            Err(Stop::Unreadable(place, why)) => {
+                // What was read of the conversation is not the whole of it.
+                self.complain(place, &format!("{why}; the rest of the file is not read"));
+                self.current.is_broken = true;
+                self.leave_out()
+            }
+        }
+    }
+
+    fn archive(&mut self, file: CountedFile, prompts: &mut Prompts) -> Result<(), Stop> {
+        let unreadable = |why: String| Stop::Unreadable((0, 0), why);
+        if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
+            return Err(unreadable("a zip archive: unpack it first".to_owned()));
+        }
+        let mut archive = ZipArchive::new(file).map_err(|error| unreadable(error.to_string()))?;
+        let names = conversations_in(&archive);
+        if names.is_empty() {
+            return Err(unreadable("no conversations.json in the archive".to_owned()));
+        }
+        for name in names {
+            let file =
+                unpacked(&mut archive, &name).map_err(|error| unreadable(error.to_string()))?;
+            self.stream(file, prompts)?;
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, source: impl Read, prompts: &mut Prompts) -> Result<(), Stop> {
+        let source = WholeCharacters::new(source);
+        match self.arguments.format {
+            ImportFormat::Chatgpt => chatgpt::read(source, self),
+            ImportFormat::Claude => claude::read(source, self),
+            ImportFormat::ClaudeCode => claude_code::read(BufReader::new(source), prompts, self),
+            ImportFormat::Librechat => librechat::read(source, self),
+            ImportFormat::Openwebui => openwebui::read(source, self),
+            ImportFormat::Jsonl => {
+                restore::read(BufReader::new(source), &mut |place, row| {
+                    match row {
+                        Ok(mut row) => {
+                            row.turn = without_nul(row.turn);
+                            self.add(row)?;
+                        }
+                        Err(why) => self.broken(place, why)?,
+                    }
+                    Ok(())
+                })?;
+                Ok(self.end_of_conversation((0, 0), Some(self.path.display().to_string()))?)
+            }
+        }
+    }
+
+    fn add(&mut self, row: Row) -> Result<(), Failure> {
+        self.current.messages += 1;
+        self.progress.tick(self.report.counts.turns + self.current.messages);
+        self.store.add(row)
+    }
+
+    /// Says on the error stream what is wrong where.
+    fn complain(&mut self, (line, column): Place, why: &str) {
+        let mut place = self.path.display().to_string();
+        for number in [line, column] {
+            if number > 0 {
+                place = format!("{place}:{number}");
+            }
+        }
+        self.report.broken += 1;
+        self.progress
+            .bar
+            .suspend(|| anstream::eprintln!("{}", escaped(&format!("{place}: {why}"))));
+    }
+
+    fn leave_out(&mut self) -> Result<(), Failure> {
+        self.report.left_out += u64::from(self.current.messages > 0 || self.current.is_broken);
+        self.current = Current::default();
+        self.store.abandon()
+    }
+}
+
+impl Receiver for Import<'_> {
+    fn message(&mut self, message: Message) -> Result<(), Failure> {
+        let Message { id, parent, edge, turn } = message;
+        let (kind, turn) = match turn {
+            None => (RowKind::Passed, Value::Null),
+            Some(turn) => {
+                self.current.latest = self.current.latest.max(turn.created_at);
+                let content = plain_text(turn.content);
+                let mut columns = Map::new();
+                if let Some(keywords) = &self.keywords {
+                    let labels = keywords.labels(&content);
+                    columns.insert("trajectory_phase".to_owned(), labels.phase.into());
+                    columns.insert("salience_score".to_owned(), labels.salience.into());
+                }
+                let created_at =
+                    turn.created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
+                columns.insert("role".to_owned(), plain_text(turn.role).into());
+                columns.insert("created_at".to_owned(), created_at.into());
+                columns.insert("token_count".to_owned(), turn.tokens.into());
+                columns.insert("content_hash".to_owned(), content_hash(&content).into());
+                columns.insert("content_text".to_owned(), content.into());
+                (RowKind::Turn, Value::Object(columns))
+            }
+        };
+        let (message, parent) = (plain_text(id), parent.map(plain_text));
+        self.add(Row { kind, message, parent, edge_type: edge.name().to_owned(), turn })
+    }
+
+    fn broken(&mut self, place: Place, why: String) -> Result<(), Failure> {
+        self.current.is_broken |= !self.arguments.skip_broken;
+        self.complain(place, &why);
+        Ok(())
+    }
+
+    fn end_of_conversation(&mut self, place: Place, id: Option<String>) -> Result<(), Failure> {
+        if self.current.messages == 0 || self.current.is_broken {
+            return self.leave_out();
+        }
+        let Some(id) = id.map(plain_text) else {
+            self.complain(place, "a conversation has no id");
+            return self.leave_out();
+        };
+        let is_other = self.arguments.session.as_ref().is_some_and(|wanted| *wanted != id);
+        let is_older = self.since.is_some_and(|since| self.current.latest < Some(since));
+        if is_other || is_older {
+            return self.leave_out();
+        }
+        let conversation = Conversation {
+            format: self.arguments.format.name(),
+            account: &self.arguments.account,
+            id: &id,
+        };
+        match self.store.finish(conversation, !self.arguments.dry_run) {
+            Ok(counts) => {
+                let sum = &mut self.report.counts;
+                sum.turns += counts.turns;
+                sum.new_turns += counts.new_turns;
+                sum.new_edges += counts.new_edges;
+                sum.without_parent += counts.without_parent;
+                self.report.conversations += 1;
+                self.current = Current::default();
+                Ok(())
+            }
+            Err(Refusal::Values(why)) => {
+                self.complain(place, &format!("conversation {id}: {why}"));
+                self.leave_out()
+            }
+            Err(Refusal::Failed(failure)) => Err(failure),
+        }
+    }
+}
+
+/// The text without U+0000, which PostgreSQL cannot store: it becomes U+FFFD.
+fn plain_text(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+fn without_nul(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(plain_text(text)),
+        Value::Object(columns) => {
+            columns.into_iter().map(|(key, value)| (key, without_nul(value))).collect()
+        }
+        value => value,
+    }
+}
+
+/// How far the files are read: a bar on a terminal, a line from time to time elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    read: Rc<Cell<u64>>,
+    total: u64,
+    shown: Instant,
+}
+
+impl Progress {
+    fn new(total: u64, read: Rc<Cell<u64>>) -> Self {
+        let bar =
+            if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let style =
+            ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left, {msg}");
+        bar.set_style(style.expect("the template is valid"));
+        Progress { bar, read, total, shown: Instant::now() }
+    }
+
+    fn tick(&mut self, messages: u64) {
+        const MESSAGES_BETWEEN: u64 = 256;
+        if !messages.is_multiple_of(MESSAGES_BETWEEN) {
+            return;
+        }
+        let read = self.read.get();
+        self.bar.set_message(format!("{messages} messages"));
+        self.bar.set_position(read.min(self.total));
+        if self.bar.is_hidden() && self.shown.elapsed() >= PROGRESS_PERIOD {
+            self.shown = Instant::now();
+            eprintln!("{} of {}, {messages} messages", HumanBytes(read), HumanBytes(self.total));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `jsonl`: rows of the tables of `graph_kernel.create_tables` as JSON, one on each line, with the ids they have.
+
+use std::io::BufRead;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::formats::{Place, Stop};
+use super::lines::{Line, each_line};
+use super::message::parse_moment;
+use super::store::{Row, RowKind};
+
+/// What a column holds.
+enum Kind {
+    Text,
+    Integer,
+    Real,
+    Moment,
+}
+
+/// The columns of `memory_turns` but its id.
+const COLUMNS: [(&str, Kind); 13] = [
+    ("session_id", Kind::Text),
+    ("role", Kind::Text),
+    ("trajectory_phase", Kind::Text),
+    ("salience_score", Kind::Real),
+    ("trajectory_depth", Kind::Integer),
+    ("trajectory_sibling_order", Kind::Integer),
+    ("trajectory_homogeneity", Kind::Real),
+    ("trajectory_temporal", Kind::Real),
+    ("trajectory_complexity", Kind::Real),
+    ("created_at", Kind::Moment),
+    ("content_text", Kind::Text),
+    ("content_hash", Kind::Text),
+    ("token_count", Kind::Integer),
+];
+
+/// Calls `take` with each row, or with what is wrong with it.
+pub(super) fn read(
+    source: impl BufRead,
+    take: &mut dyn FnMut(Place, Result<Row, String>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    each_line(source, &mut |number, line| {
+        let row = match line {
+            Line::TooLong(why) => Err(why),
+            Line::Text(bytes) => match serde_json::from_slice(bytes) {
+                Ok(Value::Object(record)) => row(record),
+                Ok(_) => Err("the line is no object".to_owned()),
+                Err(error) => Err(format!("no JSON: {error}")),
+            },
+        };
+        take((number, 0), row)
+    })
+}
+
+fn row(mut record: Map<String, Value>) -> Result<Row, String> {
+    if record.contains_key("parent_turn_id") {
+        let mut end = |key| id(record.remove(key), key);
+        let (parent, message) = (end("parent_turn_id")?, end("child_turn_id")?);
+        let edge_type = match record.remove("edge_type") {
+            None => "default".to_owned(),
+            Some(Value::String(name)) => name,
+            Some(_) => return Err("\"edge_type\" is no text".to_owned()),
+        };
+        no_other(&record)?;
+        let turn = Value::Null;
+        return Ok(Row { kind: RowKind::Edge, message, parent: Some(parent), edge_type, turn });
+    }
+    let message = id(record.remove("id"), "id")?;
+    let mut turn = Map::new();
+    for (column, kind) in COLUMNS {
+        let Some(value) = record.remove(column).filter(|value| !value.is_null()) else { continue };
+        let fits = match kind {
+            Kind::Text => value.is_string(),
+            Kind::Integer => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+            Kind::Real => value.is_number(),
+            Kind::Moment => value.as_str().is_some_and(|text| {
+                matches!(text, "infinity" | "-infinity") || parse_moment(text).is_some()
+            }),
+        };
+        if !fits {
+            return Err(format!("\"{column}\" has a value of another type"));
+        }
+        turn.insert(column.to_owned(), value);
+    }
+    no_other(&record)?;
+    let (parent, edge_type) = (None, String::new());
+    Ok(Row { kind: RowKind::Turn, message, parent, edge_type, turn: Value::Object(turn) })
+}
+
+fn id(value: Option<Value>, key: &str) -> Result<String, String> {
+    let id = value.as_ref().and_then(Value::as_str).and_then(|text| Uuid::try_parse(text).ok());
+    id.map(|id| id.to_string()).ok_or_else(|| format!("\"{key}\" is no uuid"))
+}
+
+fn no_other(record: &Map<String, Value>) -> Result<(), String> {
+    match record.iter().find(|(_, value)| !value.is_null()) {
+        Some((key, _)) => {
+            Err(format!("\"{key}\" is no column of memory_turns or memory_turn_edges"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,246 @@
+//! Opening the files of an export: plain or in a zip archive, as a stream of JSON that is well formed.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::rc::Rc;
+
+use zip::ZipArchive;
+
+/// How many times its packed size a file of an archive may have, beyond [`UNPACKED_FREE_BYTES`].
+const UNPACKED_MAX_RATIO: u64 = 200;
+
+/// How large a file of an archive may always be, in bytes.
+const UNPACKED_FREE_BYTES: u64 = 100 << 20;
+
+/// A file that counts what is read of it.
+pub(super) struct CountedFile {
+    file: File,
+    read: Rc<Cell<u64>>,
+}
+
+impl CountedFile {
+    pub(super) fn open(path: &Path, read: Rc<Cell<u64>>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::from(ErrorKind::IsADirectory));
+        }
+        Ok(CountedFile { file, read })
+    }
+
+    /// Whether the file is a zip archive.
+    pub(super) fn is_zip(&mut self) -> io::Result<bool> {
+        let mut start = Vec::new();
+        self.file.by_ref().take(4).read_to_end(&mut start)?;
+        self.file.rewind()?;
+        Ok(start == b"PK\x03\x04")
+    }
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for CountedFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// The conversations in an archive: `conversations.json`, or its parts, in the order of their names.
+pub(super) fn conversations_in(archive: &ZipArchive<impl Read + Seek>) -> Vec<String> {
+    let is_wanted = |name: &String| {
+        let name = name.rsplit('/').next().unwrap_or_default();
+        name.starts_with("conversations") && name.ends_with(".json")
+    };
+    let names = archive.file_names().filter_map(Result::ok).map(|name| name.into_owned());
+    let mut names: Vec<String> = names.filter(is_wanted).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A file of an archive, which may not be much larger than it is packed.
+pub(super) fn unpacked<'a, R: Read + Seek>(
+    archive: &'a mut ZipArchive<R>,
+    name: &str,
+) -> io::Result<impl Read + 'a> {
+    let file = archive.by_name(name).map_err(io::Error::other)?;
+    let left = file.compressed_size().saturating_mul(UNPACKED_MAX_RATIO).max(UNPACKED_FREE_BYTES);
+    Ok(Bounded { source: file, left })
+}
+
+struct Bounded<R> {
+    source: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "unpacked, it is more than {UNPACKED_MAX_RATIO} times as large"
+            ))
+        })?;
+        Ok(read)
+    }
+}
+
+/// JSON without a byte order mark, and without halves of surrogate pairs: exports cut texts in the middle of an emoji,
+/// and write the half as an escape, which is no character. It is replaced by U+FFFD.
+pub(super) struct WholeCharacters<R> {
+    source: BufReader<R>,
+    /// Bytes that were read ahead, to be looked at again.
+    ahead: VecDeque<u8>,
+    /// Bytes to give out.
+    ready: VecDeque<u8>,
+    at_start: bool,
+}
+
+impl<R: Read> WholeCharacters<R> {
+    pub(super) fn new(source: R) -> Self {
+        WholeCharacters {
+            source: BufReader::with_capacity(1 << 16, source),
+            ahead: VecDeque::new(),
+            ready: VecDeque::new(),
+            at_start: true,
+        }
+    }
+
+    fn byte(&mut self) -> io::Result<Option<u8>> {
+        if let Some(byte) = self.ahead.pop_front() {
+            return Ok(Some(byte));
+        }
+        let byte = self.source.fill_buf()?.first().copied();
+        self.source.consume(usize::from(byte.is_some()));
+        Ok(byte)
+    }
+
+    /// The next bytes, fewer at the end.
+    fn bytes(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(count);
+        while bytes.len() < count
+            && let Some(byte) = self.byte()?
+        {
+            bytes.push(byte);
+        }
+        Ok(bytes)
+    }
+
+    /// Takes an escape, of which the backslash comes next.
+    fn escape(&mut self) -> io::Result<()> {
+        let first = self.bytes(2)?;
+        self.ready.extend(&first);
+        if first != b"\\u" {
+            return Ok(());
+        }
+        let digits = self.bytes(4)?;
+        match unit(&digits) {
+            Some(0xD800..=0xDBFF) => {
+                let next = self.bytes(6)?;
+                let is_pair = next
+                    .strip_prefix(b"\\u")
+                    .and_then(unit)
+                    .is_some_and(|unit| (0xDC00..=0xDFFF).contains(&unit));
+                if is_pair {
+                    self.ready.extend(&digits);
+                    self.ready.extend(&next);
+                } else {
+                    self.ready.extend(b"fffd");
+                    next.into_iter().rev().for_each(|byte| self.ahead.push_front(byte));
+                }
+            }
+            Some(0xDC00..=0xDFFF) => self.ready.extend(b"fffd"),
+            _ => digits.into_iter().rev().for_each(|byte| self.ahead.push_front(byte)),
+        }
+        Ok(())
+    }
+}
+
+/// The code unit of four hex digits.
+fn unit(digits: &[u8]) -> Option<u32> {
+    let is_hex = digits.len() == 4 && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+impl<R: Read> Read for WholeCharacters<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+        if std::mem::take(&mut self.at_start) {
+            let start = self.bytes(BYTE_ORDER_MARK.len())?;
+            if start != BYTE_ORDER_MARK {
+                self.ahead.extend(start);
+            }
+        }
+        loop {
+            if !self.ready.is_empty() {
+                return self.ready.read(buffer);
+            }
+            match self.ahead.front() {
+                Some(b'\\') => self.escape()?,
+                Some(_) => {
+                    let byte = self.ahead.pop_front();
+                    self.ready.extend(byte);
+                }
+                None => {
+                    let bytes = self.source.fill_buf()?;
+                    let plain = bytes.iter().position(|byte| *byte == b'\\').unwrap_or(bytes.len());
+                    if plain == 0 && !bytes.is_empty() {
+                        self.escape()?;
+                        continue;
+                    }
+                    let length = plain.min(buffer.len());
+                    buffer[..length].copy_from_slice(&bytes[..length]);
+                    self.source.consume(length);
+                    return Ok(length);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> String {
+        // One byte at a time, so that escapes lie on every boundary.
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.read(&mut buffer[..1])
+            }
+        }
+        let mut slow = String::new();
+        WholeCharacters::new(Slow(text.as_bytes())).read_to_string(&mut slow).unwrap();
+        let mut fast = String::new();
+        WholeCharacters::new(text.as_bytes()).read_to_string(&mut fast).unwrap();
+        assert_eq!(slow, fast);
+        fast
+    }
+
+    #[test]
+    fn halves_of_pairs_are_replaced() {
+        for (text, expected) in [
+            (r#""a\ud83d\ude00b""#, r#""a\ud83d\ude00b""#),
+            (r#""a\ud83db""#, r#""a\ufffdb""#),
+            (r#""\ude00\n""#, r#""\ufffd\n""#),
+            (r#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\ud83d\\""#, r#""\ufffd\\""#),
+            (r#""\ud8"#, r#""\ud8"#),
+            ("\u{feff}[]", "[]"),
+            ("", ""),
+            ("1", "1"),
+        ] {
+            assert_eq!(whole(text), expected);
+        }
+    }
+}
