@@ -117,10 +117,12 @@ server_targets() {
   awk -F'"' '/^\[/ { name = "" } /^name = / { name = $2 }
     /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
-# They compile nothing of PostgreSQL, so one build serves every major.
+# They compile nothing of PostgreSQL, so one build serves every major. Some run the program.
 server_tests() {
+  export CARGO_TARGET_DIR="$root/target"
+  cargo build -p graph_kernel_cli
   # shellcheck disable=SC2046 # words
-  CARGO_TARGET_DIR="$root/target" cargo test --no-fail-fast -p graph_kernel_tests --features server $(server_targets)
+  GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel" cargo test --no-fail-fast -p graph_kernel_tests --features server $(server_targets)
 }
 
 stop_server() { "$root/tests/harness/server.sh" stop test; }

@@ -114,7 +114,7 @@ fn run(page: &Page, database: &Database) -> Vec<Vec<String>> {
     let mut script = String::from("\\set VERBOSITY default\n");
     for (number, example) in page.examples.iter().enumerate() {
         if example.runs {
-            script += &example.sql;
+            script += &example.text;
             script += "\n";
         }
         script += &format!("\\echo {}\n", end_mark(number));
@@ -127,7 +127,7 @@ fn run(page: &Page, database: &Database) -> Vec<Vec<String>> {
         let output: Vec<&str> = lines.by_ref().take_while(|line| *line != mark).collect();
         outputs.push(trimmed(output.iter().copied()));
         // A statement that is not ended takes what follows with it.
-        assert!(ends_whole(&example.sql), "{}: no ; at the end", place(page, example));
+        assert!(ends_whole(&example.text), "{}: no ; at the end", place(page, example));
     }
     outputs
 }
@@ -226,7 +226,7 @@ fn examples_print_what_the_pages_show() {
     for path in pages() {
         let page = Page::read(&path);
         let needs_pgvector =
-            page.examples.iter().any(|e| e.sql.contains("CREATE EXTENSION vector"));
+            page.examples.iter().any(|e| e.text.contains("CREATE EXTENSION vector"));
         if needs_pgvector && !has_pgvector(&sample) {
             tell(&format!("SKIPPED: {}: pgvector is not installed", in_repository(&path)));
             continue;
@@ -341,7 +341,7 @@ fn the_reference_documents_every_function_and_runs_an_example_of_it() {
         if !documents(&text, function) {
             faults.push(format!("{function} is not documented"));
         } else if !INTERNAL.iter().any(|internal| function.starts_with(internal))
-            && !run.iter().any(|example| mentions(&example.sql, function))
+            && !run.iter().any(|example| mentions(&example.text, function))
         {
             faults.push(format!("{function} has no example that is run"));
         }

@@ -12,11 +12,11 @@ pub struct Page {
     pub examples: Vec<Example>,
 }
 
-/// A fenced block of SQL.
+/// A fenced block of SQL or, of a page of commands, of the shell.
 pub struct Example {
     /// Where its fence is, counted from 1.
     pub line: usize,
-    pub sql: String,
+    pub text: String,
     pub runs: bool,
     /// The lines of the fenced text directly below it, between its fences.
     output: Option<std::ops::Range<usize>>,
@@ -29,18 +29,24 @@ struct Fenced<'a> {
 }
 
 impl Page {
+    /// A page with its blocks of SQL.
     pub fn read(path: &Path) -> Self {
-        let text = std::fs::read_to_string(path)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        Self::parse(path, &text)
+        Self::read_blocks(path, "sql")
     }
 
-    fn parse(path: &Path, text: &str) -> Self {
+    /// A page with its blocks of one kind.
+    pub fn read_blocks(path: &Path, kind: &str) -> Self {
+        let text = std::fs::read_to_string(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self::parse(path, &text, kind)
+    }
+
+    fn parse(path: &Path, text: &str, kind: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let blocks = fenced_blocks(path, &lines);
         let mut examples = Vec::new();
         for (index, block) in blocks.iter().enumerate() {
-            if block.kind != "sql" {
+            if block.kind != kind {
                 continue;
             }
             let fence = block.content.start - 1;
@@ -51,7 +57,7 @@ impl Page {
             });
             examples.push(Example {
                 line: fence + 1,
-                sql: lines[block.content.clone()].join("\n"),
+                text: lines[block.content.clone()].join("\n"),
                 runs: before.is_none_or(|line| line.trim() != NOT_RUN),
                 output: output.map(|block| block.content.clone()),
             });
@@ -136,7 +142,7 @@ kept
 ";
 
     fn page() -> Page {
-        Page::parse(Path::new("page.md"), TEXT)
+        Page::parse(Path::new("page.md"), TEXT, "sql")
     }
 
     #[test]
@@ -147,7 +153,7 @@ kept
             .iter()
             .map(|example| {
                 let output = page.output(example).map(<[String]>::concat);
-                (example.line, example.sql.as_str(), example.runs, output)
+                (example.line, example.text.as_str(), example.runs, output)
             })
             .collect();
         let expected = [

@@ -192,11 +192,10 @@ pub(super) fn plain(value: &Value) -> String {
         }
         Value::Object(object) => {
             for key in ["text", "value", "content", "result", "title"] {
-                match object.get(key) {
-                    Some(text @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => {
-                        return plain(text);
-                    }
-                    _ => {}
+                if let Some(text @ (Value::String(_) | Value::Object(_) | Value::Array(_))) =
+                    object.get(key)
+                {
+                    return plain(text);
                 }
             }
             let kind = object.get("type").or_else(|| object.get("content_type"));

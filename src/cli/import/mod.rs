@@ -74,10 +74,7 @@ pub(crate) fn import(
         store: Store::new(database, ids)?,
         arguments,
         since,
-        keywords: match arguments.label {
-            Some(Labeling::Keywords) => Some(Keywords::new()),
-            None => None,
-        },
+        keywords: arguments.label.map(|Labeling::Keywords| Keywords::new()),
         progress: Progress::new(total, Rc::clone(&read)),
         path: Path::new(""),
         current: Current::default(),

@@ -10,7 +10,7 @@ use super::super::message::{Message, Turn, append, file, moment, parent_id, plai
 use super::{Receiver, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, &mut conversation)
+    each_conversation(source, receiver, conversation)
 }
 
 fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
@@ -18,7 +18,7 @@ fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Res
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
         match key.as_str() {
-            "mapping" => each_message(json, receiver, &mut |id, node| {
+            "mapping" => each_message(json, receiver, |id, node| {
                 Ok(vec![message(id.ok_or("a node has no id")?, node)?])
             })?,
             "conversation_id" => id = text(json)?.or(id),

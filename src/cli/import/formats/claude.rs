@@ -11,7 +11,7 @@ use super::super::message::{
 use super::{Receiver, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, &mut conversation)
+    each_conversation(source, receiver, conversation)
 }
 
 fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
@@ -20,7 +20,7 @@ fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Res
     while let Some(key) = json.next_key()? {
         match key.as_str() {
             "uuid" => id = text(json)?,
-            "chat_messages" => each_message(json, receiver, &mut |_, message| {
+            "chat_messages" => each_message(json, receiver, |_, message| {
                 let found = messages(message, previous.take());
                 previous = message["uuid"].as_str().map(str::to_owned);
                 found

@@ -12,7 +12,7 @@ use super::super::message::{
 use super::{Receiver, Stop, each_conversation, text};
 
 pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, &mut conversation)
+    each_conversation(source, receiver, conversation)
 }
 
 fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {

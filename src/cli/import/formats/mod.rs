@@ -70,7 +70,7 @@ impl From<ReaderError> for Stop {
 fn each_conversation<R: Read>(
     source: R,
     receiver: &mut dyn Receiver,
-    read: &mut dyn FnMut(&mut Json<R>, &mut dyn Receiver) -> Result<(), Stop>,
+    mut read: impl FnMut(&mut Json<R>, &mut dyn Receiver) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut json = Json::new(source);
     match json.kind()? {
@@ -99,7 +99,7 @@ fn each_conversation<R: Read>(
 fn each_message<R: Read>(
     json: &mut Json<R>,
     receiver: &mut dyn Receiver,
-    understand: &mut dyn FnMut(Option<String>, &Value) -> Result<Vec<Message>, String>,
+    mut understand: impl FnMut(Option<String>, &Value) -> Result<Vec<Message>, String>,
 ) -> Result<(), Stop> {
     let is_object = match json.kind()? {
         ValueType::Object => true,

@@ -11,7 +11,7 @@ use super::super::message::{Message, Turn, append, file, moment, parent_id, plai
 use super::{Receiver, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, &mut conversation)
+    each_conversation(source, receiver, conversation)
 }
 
 fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
@@ -33,7 +33,7 @@ fn chat<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<Opti
                 json.begin_object()?;
                 while let Some(key) = json.next_key()? {
                     match key.as_str() {
-                        "messages" => each_message(json, receiver, &mut |id, message| {
+                        "messages" => each_message(json, receiver, |id, message| {
                             Ok(vec![turn(id.ok_or("the messages are no object")?, message)?])
                         })?,
                         _ => json.skip()?,

@@ -1,0 +1,650 @@
+//! The program `graph-kernel` and a database: importing conversations, and asking for slices, prompts and sessions.
+//!
+//! The exports below `tests/server/exports` are written for these tests after the formats of the applications, with what
+//! is odd in them: nodes without messages, halves of surrogate pairs, regenerated answers, transcripts of called agents.
+//! Beside each is what the tables hold after its import.
+
+#[path = "../keys/cluster.rs"]
+#[allow(dead_code)]
+mod cluster;
+mod common;
+mod page;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use cluster::Cluster;
+use common::database::Database;
+use common::process::run;
+use common::{tell, variable};
+use page::Page;
+use serde_json::{Value, json};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// A folder for the files of a test, removed when it goes out of scope.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// `name` is the test's own.
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gk_import_{}_{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(file);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the program has printed on its two streams, and its exit status.
+struct Answer {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("the program prints UTF-8");
+        Answer {
+            status: output.status.code().expect("the program exits"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// The number behind a name in the counts, such as `turns: `.
+    fn count(&self, name: &str) -> u64 {
+        let behind = self.out.split_once(name).unwrap_or_else(|| panic!("{name}: {}", self.out)).1;
+        let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    }
+
+    fn expect_success(self) -> Self {
+        assert_eq!((self.status, self.err.as_str()), (0, ""), "{}", self.out);
+        self
+    }
+}
+
+/// The program, connected to a database by the environment.
+fn graph_kernel(database: &Database) -> Command {
+    let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
+    command.env("PGDATABASE", &database.name).env("NO_COLOR", "1").env_remove("PGOPTIONS");
+    command
+}
+
+fn ask(database: &Database, arguments: &[&str]) -> Answer {
+    Answer::of(graph_kernel(database).args(arguments).output().unwrap())
+}
+
+fn import(database: &Database, arguments: &[&str]) -> Answer {
+    Answer::of(graph_kernel(database).arg("import").args(arguments).output().unwrap())
+}
+
+/// An export that comes with the tests.
+fn export(file: &str) -> String {
+    format!("{}/server/exports/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every turn in the created tables: session, time, role, tokens, content, and the contents of its parents.
+fn stored(database: &Database) -> String {
+    let rows = database
+        .connect()
+        .query(
+            r"SELECT concat_ws(' | ', t.session_id, coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI:SS.MS'), '-'),
+                     t.role, coalesce(t.token_count::text, '-'), replace(t.content_text, E'\n', '\n'))
+                     || coalesce(' <- ' || (
+                        SELECT string_agg(e.edge_type || ' ' || replace(left(p.content_text, 20), E'\n', '\n'), ', '
+                                          ORDER BY p.content_text COLLATE C, e.edge_type COLLATE C)
+                          FROM memory_turn_edges AS e JOIN memory_turns AS p ON p.id = e.parent_turn_id
+                         WHERE e.child_turn_id = t.id), '')
+                FROM memory_turns AS t
+               ORDER BY t.session_id COLLATE C, t.created_at NULLS FIRST, t.role COLLATE C DESC, t.content_text COLLATE C"
+                .replace("COLLATE C", "COLLATE \"C\"")
+                .as_str(),
+            &[],
+        )
+        .unwrap();
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
+
+fn number(database: &Database, query: &str) -> i64 {
+    database.connect().query_one(query, &[]).unwrap().get(0)
+}
+
+/// The formats with their files, and what the tables hold afterwards.
+const EXPORTS: [(&str, &[&str], &str); 7] = [
+    ("chatgpt", &["chatgpt.json"], "chatgpt.txt"),
+    ("claude", &["claude.json"], "claude.txt"),
+    ("claude-code", &["agent-01.jsonl", "claude-code.jsonl"], "claude-code.txt"),
+    ("librechat", &["librechat.json"], "librechat.txt"),
+    ("librechat", &["librechat-recursive.json"], "librechat.txt"),
+    ("openwebui", &["openwebui.json"], "openwebui.txt"),
+    ("jsonl", &["rows.jsonl"], "rows.txt"),
+];
+
+#[test]
+fn every_format_imports_twice_with_the_same_result() {
+    for (format, files, expected) in EXPORTS {
+        let database = Database::with_tables("import_formats");
+        let files: Vec<String> = files.iter().map(|file| export(file)).collect();
+        let mut arguments = vec![format];
+        arguments.extend(files.iter().map(String::as_str));
+
+        let dry = import(&database, &[&arguments[..], &["--dry-run"]].concat()).expect_success();
+        assert_eq!(stored(&database), "", "{format}: a dry run stores nothing");
+        let first = import(&database, &arguments).expect_success();
+        assert_eq!(dry.out.replace("would be stored", "stored"), first.out);
+        assert_eq!(first.count(" new, "), 0, "{format}: nothing was there: {}", first.out);
+        let text = stored(&database);
+        let path = export(expected);
+        if std::env::var("GRAPH_KERNEL_BLESS").is_ok_and(|value| value == "1") {
+            fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(text, fs::read_to_string(&path).unwrap(), "{format}: {expected}");
+
+        let second = import(&database, &arguments).expect_success();
+        assert_eq!(second.count("turns: "), 0, "{format}: {}", second.out);
+        assert_eq!(second.count("edges: "), 0, "{format}: {}", second.out);
+        assert_eq!(second.count(" new, "), first.count("turns: "), "{format}: {}", second.out);
+        assert_eq!(stored(&database), text, "{format}: the second time nothing changes");
+        assert_eq!(number(&database, "SELECT count(*) FROM graph_check() WHERE NOT ok"), 0);
+    }
+}
+
+#[test]
+fn a_longer_export_adds_what_is_new() {
+    let database = Database::with_tables("import_longer");
+    let folder = Folder::new("longer");
+    let mut conversations: Value =
+        serde_json::from_str(&fs::read_to_string(export("chatgpt.json")).unwrap()).unwrap();
+    let whole = conversations.clone();
+    let nodes = conversations[0]["mapping"].as_object_mut().unwrap();
+    nodes.remove("b1");
+    nodes.remove("q1");
+    let earlier = folder.write("earlier.json", conversations.to_string());
+    let later = folder.write("later.json", whole.to_string());
+
+    let first = import(&database, &["chatgpt", &earlier]).expect_success();
+    let second = import(&database, &["chatgpt", &later]).expect_success();
+    assert_eq!((second.count("turns: "), second.count("edges: ")), (2, 2), "{}", second.out);
+    assert_eq!(second.count(" new, "), first.count("turns: "));
+    assert_eq!(stored(&database), fs::read_to_string(export("chatgpt.txt")).unwrap());
+}
+
+#[test]
+fn a_tree_with_regenerations_slices_by_lineage_as_its_active_branch() {
+    let database = Database::with_tables("import_lineage");
+    import(&database, &["chatgpt", &export("chatgpt.json")]).expect_success();
+    let sessions = ask(&database, &["sessions"]).expect_success();
+    let latest = |line: usize| -> Vec<&str> {
+        sessions.out.lines().nth(line).unwrap().split_whitespace().collect()
+    };
+    assert_eq!(sessions.out.lines().count(), 2);
+    assert_eq!(latest(0)[1], "2");
+    let [at, turns, anchor, session] = latest(1).try_into().unwrap();
+    assert_eq!(
+        (at, turns, session),
+        ("2025-03-01T10:01:41Z", "10", "chatgpt::67c2f6e0-0000-8000-8000-000000000001")
+    );
+
+    let prompt = ask(&database, &["prompt", anchor, "--policy", "lineage"]).expect_success();
+    let expected = "\
+system:
+
+user:
+I keep the books.
+Be brief.
+
+user:
+[image file-service://file-1]
+Which invoices are overdue? \u{fffd}
+[file ledger.png]
+
+assistant:
+Reading the picture
+The dates are in the second column.
+
+assistant:
+[call python] overdue(ledger)
+
+tool:
+[1041, 1057]
+
+assistant:
+Two: 1041 and 1057.
+
+user:
+Draft a reminder for 1057.
+
+assistant:
+Dear customer, invoice 1057 is overdue.
+";
+    assert_eq!(prompt.out, expected, "the regenerated answer is not on the branch");
+
+    let slice = ask(&database, &["slice", anchor, "--policy", "lineage"]).expect_success();
+    let query = "SELECT graph_slice($1::text::uuid, 'lineage')::text";
+    let answer: String = database.connect().query_one(query, &[&anchor]).unwrap().get(0);
+    assert_eq!(slice.out, answer + "\n");
+
+    let unknown = ask(&database, &["slice", "00000000-0000-4000-8000-00000000dead"]);
+    assert_eq!(unknown.status, 2);
+    assert!(unknown.err.contains("no turn") && unknown.err.contains("hint"), "{}", unknown.err);
+    assert_eq!(ask(&database, &["prompt", "u1"]).status, 2);
+    assert_eq!(ask(&database, &["prompt", anchor, "--policy", "{"]).status, 2);
+}
+
+#[test]
+fn accounts_formats_and_conversations_keep_their_turns_apart() {
+    let database = Database::with_tables("import_apart");
+    let file = export("chatgpt.json");
+    let first = import(&database, &["chatgpt", &file]).expect_success();
+    let turns = first.count("turns: ");
+    for account in ["ann", "bo"] {
+        let other = import(&database, &["chatgpt", &file, "--account", account]).expect_success();
+        assert_eq!(other.count("turns: "), turns);
+    }
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns") as u64, 3 * turns);
+    // Both conversations have a message u1. No edge, so no sibling, leads from one to the other.
+    let across = "SELECT count(*) FROM memory_turn_edges AS e
+                    JOIN memory_turns AS p ON p.id = e.parent_turn_id
+                    JOIN memory_turns AS c ON c.id = e.child_turn_id
+                   WHERE p.session_id <> c.session_id";
+    assert_eq!(number(&database, across), 0);
+    assert_eq!(number(&database, "SELECT count(DISTINCT session_id) FROM memory_turns"), 6);
+    let ids = "SELECT count(*) FROM memory_turns
+                WHERE id = graph_turn_id('[\"chatgpt\", \"ann\", \"67c2f6e0-0000-8000-8000-000000000002\", \"u1\"]')";
+    assert_eq!(number(&database, ids), 1, "ids are those that the documentation gives");
+    assert_eq!(import(&database, &["chatgpt", &file, "--account", "a:b"]).status, 2);
+}
+
+#[test]
+fn ids_in_a_file_are_never_turn_ids() {
+    let database = Database::with_tables("import_ids");
+    let folder = Folder::new("ids");
+    let victim = "00000000-0000-4000-8000-00000000aaaa";
+    database
+        .connect()
+        .batch_execute(&format!("INSERT INTO memory_turns (id, content_text) VALUES ('{victim}', 'mine')"))
+        .unwrap();
+    let node = |id: &str, parent: &str| {
+        json!({"id": id, "parent": parent, "message": {"id": id, "author": {"role": "user"}, "create_time": 1,
+               "content": {"content_type": "text", "parts": ["theirs"]}}})
+    };
+    let file = folder.write(
+        "named.json",
+        json!([{"id": victim, "mapping": {victim: node(victim, "x"), "y": node("y", victim)}}]).to_string(),
+    );
+    import(&database, &["chatgpt", &file]).expect_success();
+    let edges = format!(
+        "SELECT count(*) FROM memory_turn_edges WHERE '{victim}' IN (parent_turn_id, child_turn_id)"
+    );
+    assert_eq!(number(&database, &edges), 0);
+    let mine = format!("SELECT count(*) FROM memory_turns WHERE id = '{victim}' AND content_text = 'mine'");
+    assert_eq!(number(&database, &mine), 1);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 3);
+}
+
+#[test]
+fn times_and_sessions_choose_conversations() {
+    let database = Database::with_tables("import_chosen");
+    let file = export("chatgpt.json");
+    let since = import(&database, &["chatgpt", &file, "--since", "2025-03-02"]).expect_success();
+    assert_eq!((since.count("conversations: "), since.count("turns: ")), (1, 2), "{}", since.out);
+    let session = "67c2f6e0-0000-8000-8000-000000000001";
+    let chosen = import(&database, &["chatgpt", &file, "--session", session]).expect_success();
+    assert_eq!((chosen.count("conversations: "), chosen.count("turns: ")), (1, 10));
+    let wrong = import(&database, &["chatgpt", &file, "--since", "yesterday"]);
+    assert!(wrong.status == 2 && wrong.err.contains("2025-03-01"), "{}", wrong.err);
+    let restore = import(&database, &["jsonl", &export("rows.jsonl"), "--since", "2025-03-02"]);
+    assert_eq!(restore.status, 2);
+}
+
+#[test]
+fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
+    let folder = Folder::new("broken");
+    let message = |id: &str, parent: Value, role: Value| {
+        json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"})
+    };
+    let whole = json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
+    let broken = json!({"uuid": "broken", "chat_messages": [
+        message("b1", Value::Null, json!("human")),
+        message("b2", json!("b1"), json!(7)),
+        message("b3", json!("b2"), json!("human"))
+    ]});
+    let text = format!("[\n{broken},\n{whole}\n]");
+    let file = folder.write("claude.json", &text);
+
+    let database = Database::with_tables("import_broken");
+    let strict = import(&database, &["claude", &file]);
+    assert_eq!(strict.status, 1);
+    let column = text.lines().nth(1).unwrap().match_indices("{\"").nth(2).unwrap().0 + 1;
+    let place = format!("{file}:2:{column}: ");
+    assert!(strict.err.starts_with(&place), "{place}\n{}", strict.err);
+    assert!(strict.err.contains("\"sender\" is no text"), "{}", strict.err);
+    assert_eq!(strict.count("conversations: "), 1);
+    assert_eq!(strict.count("broken records: "), 1);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);
+
+    let skipping = import(&database, &["claude", &file, "--skip-broken"]);
+    assert_eq!((skipping.status, skipping.count("conversations: ")), (1, 2), "{}", skipping.err);
+    assert_eq!(skipping.count("turns whose parent is missing: "), 1);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 3);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turn_edges"), 0);
+
+    // A file that ends in the middle: what was whole before is stored.
+    let cut = folder.write("cut.json", format!("[{whole},{}", &broken.to_string()[..150]));
+    let database = Database::with_tables("import_broken");
+    let answer = import(&database, &["claude", &cut, "--skip-broken"]);
+    assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}", answer.err);
+    assert!(answer.err.contains("cut.json:1:"), "{}", answer.err);
+
+    // A value that the server refuses.
+    let folder_file = folder.write(
+        "rows.jsonl",
+        "{\"id\":\"00000000-0000-4000-8000-000000000001\",\"salience_score\":1e300}\n",
+    );
+    let refused = import(&database, &["jsonl", &folder_file]);
+    assert_eq!(refused.status, 1, "{}", refused.err);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);
+}
+
+#[test]
+fn a_restore_brings_back_the_rows_of_the_created_tables() {
+    let database = Database::with_tables("import_restore");
+    common::database::load_graph(
+        &mut database.connect(),
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/sample"),
+    );
+    let rows = "SELECT row_to_json(t)::text FROM memory_turns AS t UNION ALL SELECT row_to_json(e)::text FROM memory_turn_edges AS e";
+    let lines: Vec<String> =
+        database.connect().query(rows, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    let folder = Folder::new("restore");
+    let file = folder.write("rows.jsonl", lines.join("\n"));
+    let sum = "SELECT md5(string_agg(row::text, ',' ORDER BY row::text COLLATE \"C\"))
+                 FROM (SELECT t::text FROM memory_turns AS t UNION ALL SELECT e::text FROM memory_turn_edges AS e) AS a (row)";
+    let before: String = database.connect().query_one(sum, &[]).unwrap().get(0);
+    let other = Database::with_tables("import_restored");
+    import(&other, &["jsonl", &file]).expect_success();
+    let after: String = other.connect().query_one(sum, &[]).unwrap().get(0);
+    assert_eq!(before, after);
+}
+
+#[test]
+fn what_a_file_says_is_neither_executed_nor_printed_raw() {
+    let database = Database::with_tables("import_hostile");
+    let folder = Folder::new("hostile");
+    let evil = "'); DROP TABLE memory_turns; -- \u{1b}]0;x\u{7}$1 \\ \u{0} {id:s.message}";
+    let message = json!({"uuid": evil, "sender": evil, "text": evil, "created_at": "2025-01-01T00:00:00Z"});
+    let broken = json!({"uuid": evil, "sender": evil, "created_at": evil});
+    let file = folder.write(
+        "claude\u{1b}[31m.json",
+        json!([{"uuid": evil, "chat_messages": [message, broken]}]).to_string(),
+    );
+    let answer = import(&database, &["claude", &file, "--skip-broken", "--account", "a'b\"c"]);
+    assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}", answer.err);
+    let printed = answer.out.clone() + &answer.err;
+    let is_raw = |c: char| c.is_control() && c != '\n';
+    assert!(!printed.contains(is_raw), "{printed:?}");
+    let stored: String =
+        database.connect().query_one("SELECT content_text FROM memory_turns", &[]).unwrap().get(0);
+    assert_eq!(stored, evil.replace('\0', "\u{fffd}"));
+    let sessions = ask(&database, &["sessions"]).expect_success();
+    assert!(!sessions.out.contains(is_raw), "{:?}", sessions.out);
+    let anchor = sessions.out.split_whitespace().nth(2).unwrap();
+    let prompt = ask(&database, &["prompt", anchor]).expect_success();
+    assert!(!prompt.out.contains(is_raw) && prompt.out.contains("DROP TABLE"), "{:?}", prompt.out);
+}
+
+/// A zip archive with one file, packed.
+fn archive(name: &str, content: &mut dyn std::io::Read) -> Vec<u8> {
+    let mut archive = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    archive.start_file(name, SimpleFileOptions::default()).unwrap();
+    std::io::copy(content, &mut archive).unwrap();
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn archives_are_read_within_bounds() {
+    let database = Database::with_tables("import_zip");
+    let folder = Folder::new("zip");
+    let whole = fs::read(export("chatgpt.json")).unwrap();
+    let file = folder.write("export.zip", archive("export/conversations.json", &mut &whole[..]));
+    import(&database, &["chatgpt", &file]).expect_success();
+    assert_eq!(stored(&database), fs::read_to_string(export("chatgpt.txt")).unwrap());
+
+    // 400 MB of spaces in less than one.
+    let mut bomb = std::io::Read::chain(&b"["[..], std::io::Read::take(std::io::repeat(b' '), 400 << 20));
+    let packed = archive("conversations.json", &mut bomb);
+    assert!(packed.len() < 1 << 20);
+    let answer = import(&database, &["chatgpt", &folder.write("bomb.zip", packed)]);
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    assert!(answer.err.contains("times as large"), "{}", answer.err);
+
+    let other = folder.write("other.zip", archive("notes.txt", &mut &b"x"[..]));
+    let answer = import(&database, &["chatgpt", &other]);
+    assert!(answer.status == 1 && answer.err.contains("no conversations.json"), "{}", answer.err);
+    let cut = folder.write("cut.zip", &fs::read(&file).unwrap()[..200]);
+    assert_eq!(import(&database, &["chatgpt", &cut]).status, 1);
+    assert_eq!(import(&database, &["openwebui", &file]).status, 1);
+}
+
+#[test]
+fn deep_and_long_documents_are_read_within_bounds() {
+    let database = Database::with_tables("import_deep");
+    let folder = Folder::new("deep");
+    // Each answer within what it answers.
+    let tree = |depth: usize| {
+        let mut text = String::from("{\"conversationId\":\"deep\",\"messagesTree\":[");
+        for n in 0..depth {
+            let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"m{n}\""));
+            text += &format!("{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":[");
+        }
+        text + &"]}".repeat(depth) + "]}"
+    };
+    let file = folder.write("deep.json", tree(9_000));
+    let answer = import(&database, &["librechat", &file]).expect_success();
+    assert_eq!((answer.count("turns: "), answer.count("edges: ")), (9_000, 8_999));
+    let file = folder.write("deeper.json", tree(60_000));
+    let answer = import(&database, &["librechat", &file]);
+    assert!(answer.status == 1 && answer.err.contains("deeper than 20000"), "{}", answer.err);
+    assert_eq!(answer.count("turns: "), 0);
+
+    let long = json!({"uuid": "l", "sessionId": "s", "type": "user", "message": {"content": "x".repeat(17 << 20)}});
+    let next = json!({"uuid": "n", "sessionId": "s", "type": "user", "message": {"content": "next"}});
+    let file = folder.write("long.jsonl", format!("{long}\n{next}\n"));
+    let answer = import(&database, &["claude-code", &file, "--skip-broken"]);
+    assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}", answer.err);
+    assert!(answer.err.contains("long.jsonl:1: the line is longer"), "{}", answer.err);
+    assert_eq!(import(&database, &["claude-code", &file, "--dry-run"]).count("turns: "), 0);
+}
+
+#[test]
+fn bound_tables_take_what_they_have_columns_for() {
+    let database = Database::empty("import_bound");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION graph_kernel;
+             CREATE TABLE message (id uuid PRIMARY KEY, chat uuid, parent uuid, author varchar(9), said text,
+                                   at timestamp);
+             CREATE INDEX ON message (parent, id);
+             SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {
+                 \"id\": \"id\", \"session_id\": \"chat\", \"role\": \"author\", \"content_text\": \"said\",
+                 \"created_at\": \"at\", \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}', name => 'chats');
+             CREATE TABLE made (id text PRIMARY KEY, parent text);
+             SELECT graph_kernel.bind_tables('made', columns => '{\"turns\": {
+                 \"id\": {\"expression\": \"graph_turn_id(id)\"},
+                 \"parents\": [{\"parent\": {\"expression\": \"graph_turn_id(parent)\"}, \"edge_type\": \"reply\"}]}}',
+                 name => 'made')",
+        )
+        .unwrap();
+    let file = export("chatgpt.json");
+    let first = import(&database, &["chatgpt", &file, "--graph", "chats"]).expect_success();
+    assert_eq!(first.count("turns: "), 12);
+    let second = import(&database, &["chatgpt", &file, "--graph", "chats"]).expect_success();
+    assert_eq!((second.count("turns: "), second.count(" new, ")), (0, 12));
+    let sessions = ask(&database, &["sessions", "--graph", "chats"]).expect_success();
+    let line = sessions.out.lines().nth(1).unwrap();
+    let anchor = line.split_whitespace().nth(2).unwrap();
+    let prompt = ask(&database, &["prompt", anchor, "--policy", "lineage", "--graph", "chats"]);
+    assert_eq!(prompt.out.matches("\nassistant:\n").count(), 4, "{}", prompt.out);
+
+    let refused = import(&database, &["chatgpt", &file, "--graph", "made"]);
+    assert!(refused.status == 2 && refused.err.contains("create_tables"), "{}", refused.err);
+    let unknown = import(&database, &["chatgpt", &file, "--graph", "none"]);
+    assert_eq!(unknown.status, 2, "{}", unknown.err);
+}
+
+#[test]
+fn labels_are_given_only_when_asked_for() {
+    let database = Database::with_tables("import_labels");
+    let file = export("claude-code.jsonl");
+    import(&database, &["claude-code", &file]).expect_success();
+    let labelled = "SELECT count(*) FROM memory_turns WHERE trajectory_phase IS NOT NULL OR salience_score IS NOT NULL";
+    assert_eq!(number(&database, labelled), 0);
+    let other = Database::with_tables("import_labels_asked");
+    import(&other, &["claude-code", &file, "--label", "keywords"]).expect_success();
+    let debugging = "SELECT count(*) FROM memory_turns WHERE trajectory_phase = 'debugging'";
+    assert!(number(&other, debugging) > 0);
+}
+
+#[test]
+fn an_import_without_the_rights_says_so() {
+    let database = Database::with_tables("import_rights");
+    database
+        .connect()
+        .batch_execute("DROP ROLE IF EXISTS gk_test_importer; CREATE ROLE gk_test_importer LOGIN")
+        .unwrap();
+    let refused = Answer::of(
+        graph_kernel(&database)
+            .env("PGUSER", "gk_test_importer")
+            .args(["import", "chatgpt", &export("chatgpt.json")])
+            .output()
+            .unwrap(),
+    );
+    assert!(refused.status == 2 && refused.err.contains("permission denied"), "{}", refused.err);
+    database.connect().batch_execute("DROP ROLE gk_test_importer").unwrap();
+    let empty = Database::empty("import_nothing");
+    let refused = import(&empty, &["chatgpt", &export("chatgpt.json")]);
+    assert!(refused.status == 2 && refused.err.contains("CREATE EXTENSION"), "{}", refused.err);
+    let missing = import(&database, &["chatgpt", "/nowhere/export.zip"]);
+    assert!(missing.status == 2 && missing.err.contains("/nowhere/export.zip"), "{}", missing.err);
+}
+
+/// A ChatGPT export of about this many bytes, written to a file.
+fn write_large_export(path: &str, bytes: usize) -> usize {
+    let mut out = std::io::BufWriter::new(fs::File::create(path).unwrap());
+    let (mut written, mut turns) = (0, 0);
+    let text = "The rows without a zone are in the second file, and nobody knows who wrote them. ".repeat(40);
+    let mut conversation = 0;
+    write!(out, "[").unwrap();
+    while written < bytes {
+        let mut mapping = serde_json::Map::new();
+        // One conversation in fifty is long.
+        let length = if conversation % 50 == 7 { 2_000 } else { 40 };
+        for n in 0..length {
+            let id = format!("m{n}");
+            let parent = if n == 0 { "client-created-root".to_owned() } else { format!("m{}", n - 1) };
+            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            mapping.insert(
+                id.clone(),
+                json!({"id": id, "parent": parent, "children": [], "message": {"id": id, "author": {"role": role},
+                       "create_time": 1.7e9 + (conversation * 3_000 + n) as f64,
+                       "content": {"content_type": "text", "parts": [format!("{conversation} {n} {text}")]}}}),
+            );
+            turns += 1;
+        }
+        let text = json!({"title": "t", "mapping": mapping, "conversation_id": format!("c{conversation}")}).to_string();
+        if conversation > 0 {
+            write!(out, ",").unwrap();
+        }
+        out.write_all(text.as_bytes()).unwrap();
+        written += text.len();
+        conversation += 1;
+    }
+    write!(out, "]").unwrap();
+    turns
+}
+
+/// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 64 MiB.
+#[test]
+fn memory_does_not_grow_with_the_file() {
+    const MEMORY_MAX_KIB: u64 = 100 << 10;
+    let bytes = std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
+    let database = Database::with_tables("import_large");
+    let folder = Folder::new("large");
+    let file = folder.write("large.json", "");
+    let turns = write_large_export(&file, bytes);
+    let start = std::time::Instant::now();
+    let mut child = graph_kernel(&database)
+        .args(["import", "chatgpt", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = kib.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!((answer.status, answer.count("turns: ") as usize), (0, turns), "{}", answer.out);
+    tell(&format!(
+        "import of {} MiB, {turns} turns: {} s, {} MiB of memory",
+        bytes >> 20,
+        start.elapsed().as_secs(),
+        peak >> 10
+    ));
+    assert!(peak > 0 && peak < MEMORY_MAX_KIB, "{peak} KiB");
+}
+
+#[test]
+fn connections_are_encrypted_as_libpq_does() {
+    let mut cluster = Cluster::start("listen_addresses = 'localhost'\nport = 0");
+    drop(cluster.client());
+    cluster.stop();
+}
+
+#[test]
+fn the_page_does_what_it_shows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/import.md");
+    let page = Page::read_blocks(&path, "sh");
+    let database = Database::with_tables("import_page");
+    let folder = Folder::new("page");
+    for (number, example) in page.examples.iter().enumerate() {
+        if !example.runs {
+            continue;
+        }
+        let program = PathBuf::from(variable("GRAPH_KERNEL_PROGRAM"));
+        let folders = [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")].join(":");
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &format!("exec 2>&1; {}", example.text)])
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("server/exports"))
+            .env("PATH", format!("{folders}:{}", std::env::var("PATH").unwrap()))
+            .env("PGDATABASE", &database.name)
+            .env("TMPDIR", &folder.0)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let _ = number;
+        let shown = page.output(example).unwrap_or_default().join("\n");
+        assert_eq!(printed.trim_end(), shown.trim_end(), "{}:{}", path.display(), example.line);
+    }
+    run(&mut Command::new("true"));
+}
