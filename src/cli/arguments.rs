@@ -1,4 +1,4 @@
-//! What the program is asked; also the source of its help, man page and completions.
+//! The command line; also the source of help, manual pages and completions.
 
 use std::path::PathBuf;
 
@@ -40,9 +40,9 @@ pub(crate) enum Command {
         #[arg(long)]
         key: PathBuf,
     },
-    /// Show what a slice says of itself, and compute its fingerprints again.
+    /// Show the fields of a slice, and compute its fingerprints again.
     ///
-    /// This shows whether a slice agrees with itself. Whether it is the kernel's, only a proof or the database can tell.
+    /// This shows whether the slice is consistent. Whether a kernel made it, only a proof or its database can tell.
     #[command(after_help = "Example:\n  graph-kernel inspect slice.json")]
     Inspect {
         /// The slice.
@@ -65,7 +65,7 @@ pub(crate) enum Command {
         #[arg(long, value_enum, default_value_t = DrawingFormat::Mermaid)]
         format: DrawingFormat,
     },
-    /// Bring conversations of an export into the tables of a graph.
+    /// Import conversations from files of other applications into the tables of a graph.
     ///
     /// What is there already stays as it is: importing a later export adds what is new. Each conversation is stored as a
     /// whole or not at all.
@@ -78,12 +78,12 @@ pub(crate) enum Command {
     #[command(
         after_help = "Example:\n  graph-kernel slice 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy lineage > slice.json"
     )]
-    Slice(AskArguments),
+    Slice(QueryArguments),
     /// Print what to send to a model at a turn: the turns of a slice in the order of the conversation.
     #[command(
         after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \"chat\", \"max_tokens\": 2000}'"
     )]
-    Prompt(AskArguments),
+    Prompt(QueryArguments),
     /// List the sessions of a graph, the latest first: when, how many turns, the latest turn, the session.
     Sessions(DatabaseArguments),
     /// Print completions for a shell.
@@ -120,14 +120,14 @@ pub(crate) struct DatabaseArguments {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct AskArguments {
+pub(crate) struct QueryArguments {
     /// The id of the turn.
     pub(crate) anchor: String,
     /// The policy: a preset, or a JSON object.
     #[arg(long)]
     pub(crate) policy: Option<String>,
     #[command(flatten)]
-    pub(crate) place: DatabaseArguments,
+    pub(crate) connection: DatabaseArguments,
 }
 
 #[derive(clap::Args)]
@@ -138,7 +138,7 @@ pub(crate) struct ImportArguments {
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: DatabaseArguments,
+    pub(crate) connection: DatabaseArguments,
     /// Whose export this is, to keep those of several people apart. Part of each turn's id.
     #[arg(long, default_value = "")]
     pub(crate) account: String,

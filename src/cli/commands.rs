@@ -12,17 +12,11 @@ use kernel::trust::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
 use crate::input::{at_most_one_input, read_slice, read_text};
-use crate::output::escaped;
-use crate::{Failure, Outcome, picture};
+use crate::output::{escaped, line};
+use crate::{Failure, Outcome, svg};
 
 const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
 const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red))).bold();
-
-macro_rules! line {
-    ($out:expr, $($part:tt)*) => {
-        writeln!($out, $($part)*).map_err(|error| error.to_string())?
-    };
-}
 
 pub(crate) fn verify(
     out: &mut impl Write,
@@ -35,11 +29,11 @@ pub(crate) fn verify(
     match verify_proof(&slice, &proof, &key, &|| {}) {
         Ok(()) => {
             line!(out, "{GOOD}valid{GOOD:#}");
-            Ok(Outcome::Yes)
+            Ok(Outcome::Success)
         }
         Err(refusal) => {
             line!(out, "{BAD}not valid{BAD:#}: {}: {}", refusal.name(), explained(refusal));
-            Ok(Outcome::No)
+            Ok(Outcome::Negative)
         }
     }
 }
@@ -76,7 +70,7 @@ pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Fai
         let (style, word) = if check.ok { (GOOD, "ok") } else { (BAD, "wrong") };
         line!(out, "{:<20} {style}{word}{style:#}  {}", check.check.name(), escaped(&check.detail));
     }
-    Ok(if checks.iter().all(|check| check.ok) { Outcome::Yes } else { Outcome::No })
+    Ok(if checks.iter().all(|check| check.ok) { Outcome::Success } else { Outcome::Negative })
 }
 
 pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<Outcome, Failure> {
@@ -92,7 +86,7 @@ pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<
     for text in &lines {
         line!(out, "{}", escaped(text));
     }
-    Ok(if lines.is_empty() { Outcome::Yes } else { Outcome::No })
+    Ok(if lines.is_empty() { Outcome::Success } else { Outcome::Negative })
 }
 
 fn in_words(found: Difference) -> String {
@@ -120,10 +114,10 @@ pub(crate) fn draw(
     let text = match format {
         DrawingFormat::Dot => draw::dot(&export, &|| {}),
         DrawingFormat::Mermaid => draw::mermaid(&export, &|| {}),
-        DrawingFormat::Svg => picture::svg(&export)?,
+        DrawingFormat::Svg => svg::picture(&export)?,
     };
     line!(out, "{}", text.trim_end_matches('\n'));
-    Ok(Outcome::Yes)
+    Ok(Outcome::Success)
 }
 
 /// The manual page of the program, or of one of its commands; with `folder`, all of them as files in it.
@@ -137,7 +131,7 @@ pub(crate) fn man(
     if let Some(folder) = folder {
         clap_mangen::generate_to(program, folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
-        return Ok(Outcome::Yes);
+        return Ok(Outcome::Success);
     }
     let described = match command {
         None => program,
@@ -147,5 +141,5 @@ pub(crate) fn man(
             .clone(),
     };
     clap_mangen::Man::new(described).render(out).map_err(|error| error.to_string())?;
-    Ok(Outcome::Yes)
+    Ok(Outcome::Success)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
 use postgres::config::{Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -26,8 +27,10 @@ pub(crate) struct Database {
 /// Connects to `database`, a URL or `key=value` pairs or a name; what it does not say is taken from the environment.
 /// `graph` is the name of a binding, as in the setting `graph_kernel.graph`.
 pub(crate) fn connect(database: Option<&str>, graph: Option<&str>) -> Result<Database, Failure> {
-    let config = config(database)?;
-    let mut client = open(&config).map_err(|error| in_words(&error))?;
+    let (text, tls) = Tls::of(database)?;
+    let mut config = config(text.as_deref())?;
+    config.ssl_mode(tls.ssl_mode());
+    let mut client = tls.open(&config)?;
     let found = client
         .query_opt(
             "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e \
@@ -78,11 +81,16 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Whether this is a URL or `key=value` pairs, not the name of a database.
+fn is_connection_string(text: &str) -> bool {
+    text.contains("://") || text.contains('=')
+}
+
 fn config(database: Option<&str>) -> Result<Config, Failure> {
     let wrong = |error: postgres::Error| format!("--database: {}", in_words(&error));
     let mut config = match database {
         None => Config::new(),
-        Some(text) if text.contains("://") || text.contains('=') => text.parse().map_err(wrong)?,
+        Some(text) if is_connection_string(text) => text.parse().map_err(wrong)?,
         Some(name) => Config::new().dbname(name).clone(),
     };
     if config.get_password().is_some() {
@@ -176,53 +184,102 @@ fn password_for(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// Opens the connection with the encryption that `sslmode` asks for. As with libpq, `prefer` and `require` do not check
-/// whose certificate it is, unless there is a file of roots; `verify-ca` is taken as `verify-full`.
-fn open(config: &Config) -> Result<Client, postgres::Error> {
-    let mut config = config.clone();
-    let mode = variable("PGSSLMODE");
-    if config.get_ssl_mode() == SslMode::Prefer {
-        match mode.as_deref() {
-            Some("disable" | "allow") => config.ssl_mode(SslMode::Disable),
-            Some("require" | "verify-ca" | "verify-full") => config.ssl_mode(SslMode::Require),
-            _ => &mut config,
+/// How the connection is encrypted, in the words of libpq: `sslmode` and `sslrootcert`.
+#[derive(Debug, PartialEq)]
+struct Tls {
+    mode: String,
+    /// A file of certificates, or `system`.
+    roots: Option<String>,
+}
+
+impl Tls {
+    /// Takes the two parameters out of a URL or `key=value` pairs, else from the environment. Returns the rest.
+    fn of(database: Option<&str>) -> Result<(Option<String>, Self), Failure> {
+        let (mut mode, mut roots) = (variable("PGSSLMODE"), variable("PGSSLROOTCERT"));
+        let mut is_other = |parameter: &&str| {
+            let target = match parameter.split_once('=') {
+                Some(("sslmode", value)) => Some((&mut mode, value)),
+                Some(("sslrootcert", value)) => Some((&mut roots, value)),
+                _ => None,
+            };
+            let is_other = target.is_none();
+            if let Some((target, value)) = target {
+                *target = Some(percent_decode_str(value).decode_utf8_lossy().into_owned());
+            }
+            is_other
         };
+        let rest = database.map(|text| match text.split_once('?') {
+            Some((address, parameters)) if text.contains("://") => {
+                let others: Vec<&str> = parameters.split('&').filter(&mut is_other).collect();
+                if others.is_empty() {
+                    address.to_owned()
+                } else {
+                    format!("{address}?{}", others.join("&"))
+                }
+            }
+            None if !text.contains("://") && is_connection_string(text) => {
+                text.split_whitespace().filter(&mut is_other).collect::<Vec<_>>().join(" ")
+            }
+            _ => text.to_owned(),
+        });
+        let mode = mode.unwrap_or_else(|| "prefer".to_owned());
+        if !["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+            .contains(&mode.as_str())
+        {
+            return Err(format!(
+                "sslmode: {mode} is none of disable, allow, prefer, require, verify-ca and verify-full"
+            ));
+        }
+        Ok((rest, Tls { mode, roots }))
     }
-    if config.get_ssl_mode() == SslMode::Disable {
-        return config.connect(NoTls);
+
+    fn ssl_mode(&self) -> SslMode {
+        match self.mode.as_str() {
+            "disable" | "allow" => SslMode::Disable,
+            "prefer" => SslMode::Prefer,
+            _ => SslMode::Require,
+        }
     }
-    let roots = variable("PGSSLROOTCERT");
-    let verifies = matches!(mode.as_deref(), Some("verify-ca" | "verify-full"))
-        || (roots.is_some() && config.get_ssl_mode() == SslMode::Require);
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the provider supports the default versions");
-    let tls = if verifies {
-        builder.with_root_certificates(trusted_roots(roots.as_deref()))
-    } else {
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(ring::default_provider())))
-    };
-    config.connect(MakeRustlsConnect::new(tls.with_no_client_auth()))
+
+    /// Opens the connection. As with libpq, `prefer` and `require` accept any certificate, unless `require` comes with a
+    /// file of root certificates; `verify-ca` checks as much as `verify-full`.
+    fn open(&self, config: &Config) -> Result<Client, Failure> {
+        if self.ssl_mode() == SslMode::Disable {
+            return config.connect(NoTls).map_err(|error| in_words(&error));
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider supports the default versions");
+        let verifies =
+            self.mode.starts_with("verify") || (self.mode == "require" && self.roots.is_some());
+        let tls = if verifies {
+            builder.with_root_certificates(self.trusted_roots()?)
+        } else {
+            let any = AnyCertificate(ring::default_provider());
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(any))
+        };
+        let connector = MakeRustlsConnect::new(tls.with_no_client_auth());
+        config.connect(connector).map_err(|error| in_words(&error))
+    }
+
+    /// The root certificates of the file, or those of the system.
+    fn trusted_roots(&self) -> Result<RootCertStore, Failure> {
+        let mut roots = RootCertStore::empty();
+        let certificates = match self.roots.as_deref().filter(|file| *file != "system") {
+            Some(file) => CertificateDer::pem_file_iter(file)
+                .and_then(Iterator::collect)
+                .map_err(|error| format!("sslrootcert: {file}: {error}"))?,
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        roots.add_parsable_certificates(certificates);
+        if roots.is_empty() {
+            return Err("sslrootcert: there is no root certificate".to_owned());
+        }
+        Ok(roots)
+    }
 }
 
-/// The certificates of a file, or those of the system. Without any, no server is trusted.
-fn trusted_roots(file: Option<&str>) -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    match file.filter(|file| *file != "system") {
-        Some(file) => {
-            let certificates = CertificateDer::pem_file_iter(file).into_iter().flatten();
-            roots.add_parsable_certificates(certificates.filter_map(Result::ok));
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    roots
-}
-
-/// Encrypts without asking who answers, as `sslmode=require` of libpq does.
+/// Accepts every certificate of a server, as `sslmode=require` of libpq does.
 #[derive(Debug)]
 struct AnyCertificate(CryptoProvider);
 
@@ -274,6 +331,28 @@ mod tests {
         assert_eq!(password(["db", "5432", "notes", "an:n"]).as_deref(), Some("p:w:\\d"));
         assert_eq!(password(["db", "5432", "notes", "bo"]).as_deref(), Some("any"));
         assert_eq!(password_for("db:1:2\n", ["db", "1", "2", "3"]), None);
+    }
+
+    #[test]
+    fn encryption_is_asked_for_as_with_libpq() {
+        let of = |database| Tls::of(Some(database));
+        let tls = |mode: &str, roots: Option<&str>| Tls {
+            mode: mode.to_owned(),
+            roots: roots.map(str::to_owned),
+        };
+        for (text, rest, expected) in [
+            (
+                "postgresql://ann@db/notes?sslmode=verify-full&connect_timeout=3&sslrootcert=%2Fca.pem",
+                "postgresql://ann@db/notes?connect_timeout=3",
+                tls("verify-full", Some("/ca.pem")),
+            ),
+            ("postgres://db?sslmode=disable", "postgres://db", tls("disable", None)),
+            ("host=db sslmode=require user=ann", "host=db user=ann", tls("require", None)),
+            ("notes?", "notes?", tls("prefer", None)),
+        ] {
+            assert_eq!(of(text), Ok((Some(rest.to_owned()), expected)));
+        }
+        assert!(of("host=db sslmode=full").unwrap_err().contains("verify-full"));
     }
 
     #[test]

@@ -9,8 +9,8 @@ mod database;
 mod import;
 mod input;
 mod output;
-mod picture;
 mod query;
+mod svg;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -22,9 +22,9 @@ use clap::{CommandFactory, Parser};
 /// How a command ended.
 pub(crate) enum Outcome {
     /// Valid, or no difference.
-    Yes,
+    Success,
     /// Not valid, or a difference.
-    No,
+    Negative,
 }
 
 /// Why a command could not do its work: a message for people.
@@ -32,8 +32,8 @@ pub(crate) type Failure = String;
 
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
-        Ok(Outcome::Yes) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Negative) => ExitCode::from(1),
         Err(message) => {
             let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
             anstream::eprintln!("{red}error:{red:#} {}", output::escaped(&message));
@@ -50,20 +50,20 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Diff { before, after } => commands::diff(&mut text, &before, &after)?,
         Command::Draw { slice, format } => commands::draw(&mut text, &slice, format)?,
         Command::Import(arguments) => import::import(&mut text, &arguments)?,
-        Command::Slice(asked) => query::slice(&mut text, &asked)?,
-        Command::Prompt(asked) => query::prompt(&mut text, &asked)?,
-        Command::Sessions(place) => query::sessions(&mut text, &place)?,
+        Command::Slice(arguments) => query::slice(&mut text, &arguments)?,
+        Command::Prompt(arguments) => query::prompt(&mut text, &arguments)?,
+        Command::Sessions(arguments) => query::sessions(&mut text, &arguments)?,
         Command::Completions { shell } => {
             let name = "graph-kernel";
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut text);
-            Outcome::Yes
+            Outcome::Success
         }
         Command::Man { command, all } => {
             commands::man(&mut text, command.as_deref(), all.as_deref())?
         }
     };
     match anstream::stdout().write_all(&text).and_then(|()| io::stdout().flush()) {
-        // Whoever reads has read enough, as `head` has.
+        // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(outcome),
         Err(error) => Err(format!("standard output: {error}")),
         Ok(()) => Ok(outcome),

@@ -1,4 +1,12 @@
-//! Text from files, made safe to print.
+//! Writing lines, and making text from files safe to print.
+
+/// Writes a line; an error becomes a message.
+macro_rules! line {
+    ($out:expr, $($part:tt)*) => {
+        writeln!($out, $($part)*).map_err(|error| error.to_string())?
+    };
+}
+pub(crate) use line;
 
 /// The text with its control characters, and those that change the direction of text, escaped.
 pub(crate) fn escaped(text: &str) -> String {

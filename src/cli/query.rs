@@ -7,30 +7,24 @@ use postgres::Row;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::arguments::{AskArguments, DatabaseArguments};
+use crate::arguments::{DatabaseArguments, QueryArguments};
 use crate::database::{Database, connect, in_words};
-use crate::output::escaped;
+use crate::output::{escaped, line};
 use crate::{Failure, Outcome};
 
-macro_rules! line {
-    ($out:expr, $($part:tt)*) => {
-        writeln!($out, $($part)*).map_err(|error| error.to_string())?
-    };
-}
-
 /// Prints the JSON of `graph_slice`.
-pub(crate) fn slice(out: &mut impl Write, asked: &AskArguments) -> Result<Outcome, Failure> {
-    let rows = ask(asked, |call| format!("SELECT {call}::text"), "graph_slice")?;
+pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
+    let rows = query(arguments, |call| format!("SELECT {call}::text"), "graph_slice")?;
     for row in &rows {
         line!(out, "{}", row.get::<_, &str>(0));
     }
-    Ok(Outcome::Yes)
+    Ok(Outcome::Success)
 }
 
 /// Prints the turns of `graph_prompt`, each under its role.
-pub(crate) fn prompt(out: &mut impl Write, asked: &AskArguments) -> Result<Outcome, Failure> {
-    let rows = ask(
-        asked,
+pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
+    let rows = query(
+        arguments,
         |call| format!("SELECT p.role, p.content FROM {call} AS p ORDER BY p.n"),
         "graph_prompt",
     )?;
@@ -43,20 +37,20 @@ pub(crate) fn prompt(out: &mut impl Write, asked: &AskArguments) -> Result<Outco
             line!(out, "{}", escaped(text));
         }
     }
-    Ok(Outcome::Yes)
+    Ok(Outcome::Success)
 }
 
-fn ask(
-    asked: &AskArguments,
+fn query(
+    arguments: &QueryArguments,
     statement: impl Fn(String) -> String,
     function: &str,
 ) -> Result<Vec<Row>, Failure> {
-    let anchor: Uuid = asked.anchor.parse().map_err(|_| {
-        format!("{} is no turn id; graph_turn_id of SQL makes one of another id", asked.anchor)
+    let anchor: Uuid = arguments.anchor.parse().map_err(|_| {
+        format!("{} is no turn id; graph_turn_id of SQL makes one of another id", arguments.anchor)
     })?;
     let Database { mut client, schema } =
-        connect(asked.place.database.as_deref(), asked.place.graph.as_deref())?;
-    let rows = match &asked.policy {
+        connect(arguments.connection.database.as_deref(), arguments.connection.graph.as_deref())?;
+    let rows = match &arguments.policy {
         None => client.query(&statement(format!("{schema}.{function}($1)")), &[&anchor]),
         Some(policy) => {
             let call = format!("{schema}.{function}($1, $2::text::{schema}.slice_policy)");
@@ -69,9 +63,10 @@ fn ask(
 /// Lists the sessions, the latest first: its turns, its latest turn, and when that was created.
 pub(crate) fn sessions(
     out: &mut impl Write,
-    place: &DatabaseArguments,
+    arguments: &DatabaseArguments,
 ) -> Result<Outcome, Failure> {
-    let Database { mut client, .. } = connect(place.database.as_deref(), place.graph.as_deref())?;
+    let Database { mut client, .. } =
+        connect(arguments.database.as_deref(), arguments.graph.as_deref())?;
     let described = client
         .query_one(
             "SELECT graph_kernel.describe_graph(coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'))",
@@ -103,5 +98,5 @@ pub(crate) fn sessions(
             escaped(session)
         );
     }
-    Ok(Outcome::Yes)
+    Ok(Outcome::Success)
 }

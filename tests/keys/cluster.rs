@@ -15,6 +15,8 @@ use postgres::{Client, Config, NoTls};
 use crate::common::process::{run, server_program};
 use crate::common::{Server, variable};
 
+const DEFAULT_PORT: u16 = 5432;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster of its own, in a folder that only the server's account can enter.
@@ -27,8 +29,15 @@ pub struct Cluster {
 impl Cluster {
     /// A new cluster that runs with these lines of configuration.
     pub fn start(configuration: &str) -> Self {
+        Self::start_on(DEFAULT_PORT, configuration)
+    }
+
+    /// [`Cluster::start`] on a port of its own, for servers that listen on the network.
+    pub fn start_on(port: u16, configuration: &str) -> Self {
         let mut cluster = Cluster::beside_nothing();
+        cluster.server.port = port;
         copy(template(), &cluster.data());
+        cluster.append_configuration(&format!("port = {port}"));
         cluster.append_configuration(configuration);
         cluster.launch();
         cluster
@@ -62,7 +71,7 @@ impl Cluster {
         let folder = base().join(format!("gkk.{}.{count}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         let socket = folder.to_str().unwrap().to_owned();
-        let server = Server { socket, port: 5432, user: "postgres".to_owned() };
+        let server = Server { socket, port: DEFAULT_PORT, user: "postgres".to_owned() };
         let cluster = Cluster { server, folder, postmaster: None };
         give_to_server(&cluster.folder);
         cluster

@@ -146,7 +146,10 @@ fn every_format_imports_twice_with_the_same_result() {
         let dry = import(&database, &[&arguments[..], &["--dry-run"]].concat()).expect_success();
         assert_eq!(stored(&database), "", "{format}: a dry run stores nothing");
         let first = import(&database, &arguments).expect_success();
-        assert_eq!(dry.out.replace("would be stored", "stored"), first.out);
+        // Edges between two files of one session are counted only where both are stored.
+        for name in ["conversations: ", "turns: ", "broken records: "] {
+            assert_eq!(dry.count(name), first.count(name), "{format}: {name}{}", dry.out);
+        }
         assert_eq!(first.count(" new, "), 0, "{format}: nothing was there: {}", first.out);
         let text = stored(&database);
         let path = export(expected);
@@ -160,7 +163,8 @@ fn every_format_imports_twice_with_the_same_result() {
         assert_eq!(second.count("edges: "), 0, "{format}: {}", second.out);
         assert_eq!(second.count(" new, "), first.count("turns: "), "{format}: {}", second.out);
         assert_eq!(stored(&database), text, "{format}: the second time nothing changes");
-        assert_eq!(number(&database, "SELECT count(*) FROM graph_check() WHERE NOT ok"), 0);
+        let wrong = "SELECT count(*) FROM graph_check() WHERE NOT ok";
+        assert_eq!(number(&database, wrong), 0, "{format}");
     }
 }
 
@@ -168,8 +172,9 @@ fn every_format_imports_twice_with_the_same_result() {
 fn a_longer_export_adds_what_is_new() {
     let database = Database::with_tables("import_longer");
     let folder = Folder::new("longer");
-    let mut conversations: Value =
-        serde_json::from_str(&fs::read_to_string(export("chatgpt.json")).unwrap()).unwrap();
+    // Half a surrogate pair, which the program reads as U+FFFD, is no JSON for others.
+    let text = fs::read_to_string(export("chatgpt.json")).unwrap().replace("\\ud83d", "\\ufffd");
+    let mut conversations: Value = serde_json::from_str(&text).unwrap();
     let whole = conversations.clone();
     let nodes = conversations[0]["mapping"].as_object_mut().unwrap();
     nodes.remove("b1");
@@ -241,7 +246,11 @@ Dear customer, invoice 1057 is overdue.
 
     let unknown = ask(&database, &["slice", "00000000-0000-4000-8000-00000000dead"]);
     assert_eq!(unknown.status, 2);
-    assert!(unknown.err.contains("no turn") && unknown.err.contains("hint"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("ANCHOR_NOT_FOUND") && unknown.err.contains("hint"),
+        "{}",
+        unknown.err
+    );
     assert_eq!(ask(&database, &["prompt", "u1"]).status, 2);
     assert_eq!(ask(&database, &["prompt", anchor, "--policy", "{"]).status, 2);
 }
@@ -277,7 +286,9 @@ fn ids_in_a_file_are_never_turn_ids() {
     let victim = "00000000-0000-4000-8000-00000000aaaa";
     database
         .connect()
-        .batch_execute(&format!("INSERT INTO memory_turns (id, content_text) VALUES ('{victim}', 'mine')"))
+        .batch_execute(&format!(
+            "INSERT INTO memory_turns (id, content_text) VALUES ('{victim}', 'mine')"
+        ))
         .unwrap();
     let node = |id: &str, parent: &str| {
         json!({"id": id, "parent": parent, "message": {"id": id, "author": {"role": "user"}, "create_time": 1,
@@ -285,14 +296,17 @@ fn ids_in_a_file_are_never_turn_ids() {
     };
     let file = folder.write(
         "named.json",
-        json!([{"id": victim, "mapping": {victim: node(victim, "x"), "y": node("y", victim)}}]).to_string(),
+        json!([{"id": victim, "mapping": {victim: node(victim, "x"), "y": node("y", victim)}}])
+            .to_string(),
     );
     import(&database, &["chatgpt", &file]).expect_success();
     let edges = format!(
         "SELECT count(*) FROM memory_turn_edges WHERE '{victim}' IN (parent_turn_id, child_turn_id)"
     );
     assert_eq!(number(&database, &edges), 0);
-    let mine = format!("SELECT count(*) FROM memory_turns WHERE id = '{victim}' AND content_text = 'mine'");
+    let mine = format!(
+        "SELECT count(*) FROM memory_turns WHERE id = '{victim}' AND content_text = 'mine'"
+    );
     assert_eq!(number(&database, &mine), 1);
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 3);
 }
@@ -315,10 +329,9 @@ fn times_and_sessions_choose_conversations() {
 #[test]
 fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
     let folder = Folder::new("broken");
-    let message = |id: &str, parent: Value, role: Value| {
-        json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"})
-    };
-    let whole = json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
+    let message = |id: &str, parent: Value, role: Value| json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"});
+    let whole =
+        json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
     let broken = json!({"uuid": "broken", "chat_messages": [
         message("b1", Value::Null, json!("human")),
         message("b2", json!("b1"), json!(7)),
@@ -387,7 +400,8 @@ fn what_a_file_says_is_neither_executed_nor_printed_raw() {
     let database = Database::with_tables("import_hostile");
     let folder = Folder::new("hostile");
     let evil = "'); DROP TABLE memory_turns; -- \u{1b}]0;x\u{7}$1 \\ \u{0} {id:s.message}";
-    let message = json!({"uuid": evil, "sender": evil, "text": evil, "created_at": "2025-01-01T00:00:00Z"});
+    let message =
+        json!({"uuid": evil, "sender": evil, "text": evil, "created_at": "2025-01-01T00:00:00Z"});
     let broken = json!({"uuid": evil, "sender": evil, "created_at": evil});
     let file = folder.write(
         "claude\u{1b}[31m.json",
@@ -426,7 +440,8 @@ fn archives_are_read_within_bounds() {
     assert_eq!(stored(&database), fs::read_to_string(export("chatgpt.txt")).unwrap());
 
     // 400 MB of spaces in less than one.
-    let mut bomb = std::io::Read::chain(&b"["[..], std::io::Read::take(std::io::repeat(b' '), 400 << 20));
+    let mut bomb =
+        std::io::Read::chain(&b"["[..], std::io::Read::take(std::io::repeat(b' '), 400 << 20));
     let packed = archive("conversations.json", &mut bomb);
     assert!(packed.len() < 1 << 20);
     let answer = import(&database, &["chatgpt", &folder.write("bomb.zip", packed)]);
@@ -450,7 +465,9 @@ fn deep_and_long_documents_are_read_within_bounds() {
         let mut text = String::from("{\"conversationId\":\"deep\",\"messagesTree\":[");
         for n in 0..depth {
             let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"m{n}\""));
-            text += &format!("{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":[");
+            text += &format!(
+                "{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":["
+            );
         }
         text + &"]}".repeat(depth) + "]}"
     };
@@ -463,7 +480,8 @@ fn deep_and_long_documents_are_read_within_bounds() {
     assert_eq!(answer.count("turns: "), 0);
 
     let long = json!({"uuid": "l", "sessionId": "s", "type": "user", "message": {"content": "x".repeat(17 << 20)}});
-    let next = json!({"uuid": "n", "sessionId": "s", "type": "user", "message": {"content": "next"}});
+    let next =
+        json!({"uuid": "n", "sessionId": "s", "type": "user", "message": {"content": "next"}});
     let file = folder.write("long.jsonl", format!("{long}\n{next}\n"));
     let answer = import(&database, &["claude-code", &file, "--skip-broken"]);
     assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}", answer.err);
@@ -548,7 +566,8 @@ fn an_import_without_the_rights_says_so() {
 fn write_large_export(path: &str, bytes: usize) -> usize {
     let mut out = std::io::BufWriter::new(fs::File::create(path).unwrap());
     let (mut written, mut turns) = (0, 0);
-    let text = "The rows without a zone are in the second file, and nobody knows who wrote them. ".repeat(40);
+    let text = "The rows without a zone are in the second file, and nobody knows who wrote them. "
+        .repeat(40);
     let mut conversation = 0;
     write!(out, "[").unwrap();
     while written < bytes {
@@ -557,7 +576,8 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
         let length = if conversation % 50 == 7 { 2_000 } else { 40 };
         for n in 0..length {
             let id = format!("m{n}");
-            let parent = if n == 0 { "client-created-root".to_owned() } else { format!("m{}", n - 1) };
+            let parent =
+                if n == 0 { "client-created-root".to_owned() } else { format!("m{}", n - 1) };
             let role = if n % 2 == 0 { "user" } else { "assistant" };
             mapping.insert(
                 id.clone(),
@@ -582,8 +602,9 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
 /// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 64 MiB.
 #[test]
 fn memory_does_not_grow_with_the_file() {
-    const MEMORY_MAX_KIB: u64 = 100 << 10;
-    let bytes = std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
+    const MEMORY_MAX_KIB: u64 = 64 << 10;
+    let bytes =
+        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
     let database = Database::with_tables("import_large");
     let folder = Folder::new("large");
     let file = folder.write("large.json", "");
@@ -614,10 +635,87 @@ fn memory_does_not_grow_with_the_file() {
     assert!(peak > 0 && peak < MEMORY_MAX_KIB, "{peak} KiB");
 }
 
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 #[test]
-fn connections_are_encrypted_as_libpq_does() {
-    let mut cluster = Cluster::start("listen_addresses = 'localhost'\nport = 0");
-    drop(cluster.client());
+fn connections_are_encrypted_as_with_libpq() {
+    let skip = |why| tell(&format!("SKIPPED: connections_are_encrypted_as_with_libpq: {why}"));
+    let mut admin = common::Server::primary().connect_admin();
+    if admin.query_one("SHOW ssl_library", &[]).unwrap().get::<_, &str>(0).is_empty() {
+        return skip("the server is built without TLS");
+    }
+    if Command::new("openssl").arg("version").output().is_err() {
+        return skip("openssl is not installed");
+    }
+    let folder = Folder::new("tls");
+    let path = |file: &str| folder.0.join(file).to_str().unwrap().to_owned();
+    for name in ["server", "other"] {
+        run(Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-nodes", "-subj", "/CN=db.test", "-addext", "subjectAltName=DNS:db.test"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .args([
+                "-keyout",
+                &path(&format!("{name}.key")),
+                "-out",
+                &path(&format!("{name}.crt")),
+            ]));
+    }
+    for file in [".", "server.key", "server.crt"] {
+        cluster::give_to_server(&folder.0.join(file));
+    }
+    let port = free_port();
+    let mut cluster = Cluster::start_on(
+        port,
+        &format!(
+            "listen_addresses = '127.0.0.1'\nssl = on\nssl_cert_file = '{}'\nssl_key_file = '{}'",
+            path("server.crt"),
+            path("server.key")
+        ),
+    );
+    cluster
+        .client()
+        .batch_execute("CREATE EXTENSION graph_kernel; SELECT graph_kernel.create_tables()")
+        .unwrap();
+    let sessions = |parameters: &str| {
+        let database = format!("postgresql://postgres@{parameters}");
+        let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
+        for name in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE"] {
+            command.env_remove(name);
+        }
+        Answer::of(command.args(["sessions", "--database", &database]).output().unwrap())
+    };
+    let at = |host: &str, rest: &str| format!("{host}:{port}/postgres?hostaddr=127.0.0.1&{rest}");
+    let (right, other) = (path("server.crt"), path("other.crt"));
+    for parameters in [
+        at("db.test", "sslmode=require"),
+        at("elsewhere.test", "sslmode=require"),
+        at("elsewhere.test", ""),
+        at("db.test", "sslmode=disable"),
+        at("db.test", &format!("sslmode=verify-full&sslrootcert={right}")),
+        at("db.test", &format!("sslmode=require&sslrootcert={right}")),
+    ] {
+        let parameters = parameters.trim_end_matches('&');
+        let answer = sessions(parameters);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{parameters}");
+    }
+    for (parameters, reason) in [
+        (at("elsewhere.test", &format!("sslmode=verify-full&sslrootcert={right}")), "certificate"),
+        (at("db.test", &format!("sslmode=verify-full&sslrootcert={other}")), "certificate"),
+        (at("db.test", "sslmode=verify-full"), "certificate"),
+        (at("db.test", "sslmode=verify-full&sslrootcert=/nowhere.crt"), "/nowhere.crt"),
+        (at("db.test", "sslmode=strict"), "verify-full"),
+    ] {
+        let answer = sessions(&parameters);
+        assert!(answer.status == 2 && answer.err.contains(reason), "{parameters}: {}", answer.err);
+    }
+    // No connection without encryption where the server must have one.
+    cluster.set("ssl", "off");
+    assert_eq!(sessions(&at("db.test", "sslmode=require")).status, 2);
+    assert_eq!(sessions(&at("db.test", "sslmode=prefer")).status, 0);
     cluster.stop();
 }
 
@@ -627,12 +725,11 @@ fn the_page_does_what_it_shows() {
     let page = Page::read_blocks(&path, "sh");
     let database = Database::with_tables("import_page");
     let folder = Folder::new("page");
-    for (number, example) in page.examples.iter().enumerate() {
-        if !example.runs {
-            continue;
-        }
+    for example in page.examples.iter().filter(|example| example.runs) {
         let program = PathBuf::from(variable("GRAPH_KERNEL_PROGRAM"));
-        let folders = [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")].join(":");
+        let folders =
+            [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")]
+                .join(":");
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &format!("exec 2>&1; {}", example.text)])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("server/exports"))
@@ -642,9 +739,7 @@ fn the_page_does_what_it_shows() {
             .output()
             .unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
-        let _ = number;
         let shown = page.output(example).unwrap_or_default().join("\n");
         assert_eq!(printed.trim_end(), shown.trim_end(), "{}:{}", path.display(), example.line);
     }
-    run(&mut Command::new("true"));
 }

@@ -1,4 +1,5 @@
-//! A page of documentation: its SQL examples and the output printed below them.
+//! A page of documentation: its examples, of SQL or of commands, and the output printed below them.
+#![allow(dead_code)] // each test binary uses its part of it
 
 use std::path::{Path, PathBuf};
 

@@ -22,16 +22,16 @@ const KEY_MAX_BYTES: usize = 1 << 20;
 /// What is kept of a file inside a `data:` URL: its media type.
 const DATA_URL_MAX_BYTES: usize = 64;
 
-/// A value, or why it cannot be taken. The reader stands behind it in both cases.
+/// A value, or why it cannot be taken. The reader is positioned after it in both cases.
 pub(super) type Taken = Result<Value, String>;
 
 /// A JSON document that is read from its beginning to its end.
-pub(super) struct Json<R: Read> {
+pub(super) struct JsonStream<R: Read> {
     reader: JsonStreamReader<Metered<R>>,
     allowance: Rc<Cell<usize>>,
 }
 
-impl<R: Read> Json<R> {
+impl<R: Read> JsonStream<R> {
     pub(super) fn new(source: R) -> Self {
         let allowance = Rc::new(Cell::new(usize::MAX));
         let settings = ReaderSettings {
@@ -40,7 +40,7 @@ impl<R: Read> Json<R> {
             ..ReaderSettings::default()
         };
         let source = Metered { source, allowance: Rc::clone(&allowance) };
-        Json { reader: JsonStreamReader::new_custom(source, settings), allowance }
+        JsonStream { reader: JsonStreamReader::new_custom(source, settings), allowance }
     }
 
     /// Line and column of what is read next, counted from 1.
@@ -57,7 +57,7 @@ impl<R: Read> Json<R> {
         self.reader.begin_object()
     }
 
-    /// The next key of the object that is open, whose end is passed after the last.
+    /// The next key of the open object. After the last key the closing brace is consumed.
     pub(super) fn next_key(&mut self) -> Result<Option<String>, ReaderError> {
         if !self.reader.has_next()? {
             self.reader.end_object()?;
@@ -73,7 +73,7 @@ impl<R: Read> Json<R> {
         self.reader.begin_array()
     }
 
-    /// Whether the array that is open has a next element. Its end is passed after the last.
+    /// Whether the open array has a next element. After the last element the closing bracket is consumed.
     pub(super) fn has_element(&mut self) -> Result<bool, ReaderError> {
         let has_next = self.reader.has_next()?;
         if !has_next {
@@ -86,7 +86,7 @@ impl<R: Read> Json<R> {
         self.reader.skip_value()
     }
 
-    /// The next value as a whole. Too long or too deep a value is passed over.
+    /// The next value as a whole. A value that is too long or too deep is skipped.
     pub(super) fn value(&mut self) -> Result<Taken, ReaderError> {
         let mut state = Building { left: VALUE_MAX_BYTES, refused: None };
         let value = self.build(0, &mut state)?;
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn value(text: &str) -> Taken {
-        Json::new(text.as_bytes()).value().unwrap()
+        JsonStream::new(text.as_bytes()).value().unwrap()
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let long = "x".repeat(VALUE_MAX_BYTES + 1);
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let text = format!(r#"["{long}",{deep},"next"]"#);
-        let mut json = Json::new(text.as_bytes());
+        let mut json = JsonStream::new(text.as_bytes());
         json.begin_array().unwrap();
         assert!(json.value().unwrap().unwrap_err().contains("longer"));
         assert!(json.value().unwrap().unwrap_err().contains("deeper"));
@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn long_keys_and_deep_documents_are_errors() {
         let long = format!(r#"{{"{}":1}}"#, "x".repeat(KEY_MAX_BYTES + 4096));
-        assert!(Json::new(long.as_bytes()).value().is_err());
+        assert!(JsonStream::new(long.as_bytes()).value().is_err());
         let deep = "[".repeat(DOCUMENT_MAX_DEPTH as usize + 1);
-        assert!(Json::new(deep.as_bytes()).value().is_err());
-        assert!(Json::new(deep.as_bytes()).skip().is_err());
+        assert!(JsonStream::new(deep.as_bytes()).value().is_err());
+        assert!(JsonStream::new(deep.as_bytes()).skip().is_err());
     }
 
     #[test]

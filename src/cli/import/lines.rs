@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use super::formats::Stop;
 use super::json::VALUE_MAX_BYTES;
 
-/// A line without its end, or why it was passed over.
+/// A line without its end, or why it was skipped.
 pub(super) enum Line<'a> {
     Text(&'a [u8]),
     TooLong(String),

@@ -12,12 +12,12 @@ pub(super) struct Message {
     pub(super) parent: Option<String>,
     pub(super) edge: EdgeType,
     /// None: what follows this message follows its parent instead.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<ImportedTurn>,
 }
 
 /// What is stored of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Turn {
+pub(super) struct ImportedTurn {
     pub(super) role: String,
     pub(super) content: String,
     pub(super) created_at: Option<DateTime<Utc>>,
@@ -47,8 +47,8 @@ pub(super) fn text_of(record: &Value, key: &str) -> Result<String, String> {
     }
 }
 
-/// A moment: a text of ISO 8601, or a number of seconds or, from the year 2286 on, of milliseconds since 1970.
-pub(super) fn moment(value: &Value) -> Result<Option<DateTime<Utc>>, String> {
+/// A timestamp: a text of ISO 8601, or a number of seconds or, from the year 2286 on, of milliseconds since 1970.
+pub(super) fn timestamp(value: &Value) -> Result<Option<DateTime<Utc>>, String> {
     let parsed = match value {
         Value::Null => return Ok(None),
         Value::Number(number) => number.as_f64().and_then(|number| {
@@ -56,10 +56,10 @@ pub(super) fn moment(value: &Value) -> Result<Option<DateTime<Utc>>, String> {
             let seconds = if number.abs() >= FIRST_MILLISECONDS { number / 1e3 } else { number };
             DateTime::from_timestamp_micros((seconds * 1e6).round() as i64)
         }),
-        Value::String(text) => parse_moment(text),
+        Value::String(text) => parse_timestamp(text),
         _ => None,
     };
-    let known = parsed.filter(|moment| (0..=FAR_FUTURE).contains(&moment.timestamp()));
+    let known = parsed.filter(|timestamp| (0..=FAR_FUTURE).contains(&timestamp.timestamp()));
     known.map(Some).ok_or_else(|| format!("{value} is no time between 1970 and 9999"))
 }
 
@@ -67,9 +67,9 @@ pub(super) fn moment(value: &Value) -> Result<Option<DateTime<Utc>>, String> {
 const FAR_FUTURE: i64 = 253_402_300_799;
 
 /// RFC 3339, also without a time zone, which is then UTC, and a date alone.
-pub(super) fn parse_moment(text: &str) -> Option<DateTime<Utc>> {
+pub(super) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text)
-        .map(|moment| moment.to_utc())
+        .map(|timestamp| timestamp.to_utc())
         .or_else(|_| format!("{}Z", text.replacen(' ', "T", 1)).parse())
         .or_else(|_| format!("{text}T00:00:00Z").parse())
         .ok()
@@ -81,12 +81,12 @@ struct Part {
     content: String,
 }
 
-/// The messages that one message of several blocks becomes: what is said, with the calls; a turn of the role `tool` for
-/// each result; what is said after these. The last has the message's id, so that answers follow it.
+/// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result;
+/// one with the text after these. The last has the id of the whole, so that answers follow it.
 pub(super) fn in_turns(
     id: &str,
     parent: Option<String>,
-    turn: Turn,
+    turn: ImportedTurn,
     blocks: &[Value],
 ) -> Vec<Message> {
     let mut parts: Vec<Part> = Vec::new();
@@ -122,13 +122,14 @@ pub(super) fn in_turns(
         };
         // Tokens were counted over the whole.
         let tokens = turn.tokens.filter(|_| last == 0);
-        let turn = Turn { role, content: part.content, created_at: turn.created_at, tokens };
+        let turn =
+            ImportedTurn { role, content: part.content, created_at: turn.created_at, tokens };
         messages.push(Message { id, parent, edge: EdgeType::Reply, turn: Some(turn) });
     }
     messages
 }
 
-/// What a block says, and the result that it brings. Files are named, not stored.
+/// The text of a block, and the result of a call in it. Files are named, not stored.
 fn block_texts(block: &Value) -> (String, Option<String>) {
     let said = |text: String| (text, None);
     let kind = block["type"].as_str().unwrap_or_default();
@@ -219,7 +220,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn moments_are_read_in_every_form_of_the_exports() {
+    fn timestamps_are_read_in_every_form_of_the_exports() {
         let texts = [
             json!("2025-03-01T10:00:00.5Z"),
             json!("2025-03-01T11:00:00.500+01:00"),
@@ -229,22 +230,22 @@ mod tests {
         ];
         for text in texts {
             assert_eq!(
-                moment(&text).unwrap().unwrap().timestamp_millis(),
+                timestamp(&text).unwrap().unwrap().timestamp_millis(),
                 1_740_823_200_500,
                 "{text}"
             );
         }
-        assert_eq!(moment(&Value::Null), Ok(None));
+        assert_eq!(timestamp(&Value::Null), Ok(None));
         for wrong in
             [json!("soon"), json!(1e300), json!(-1), json!(true), json!("+262000-01-01T00:00:00Z")]
         {
-            assert!(moment(&wrong).is_err(), "{wrong}");
+            assert!(timestamp(&wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn calls_and_results_become_turns() {
-        let turn = Turn {
+        let turn = ImportedTurn {
             role: "assistant".to_owned(),
             content: String::new(),
             created_at: None,

@@ -1,7 +1,7 @@
 //! `graph-kernel import`: conversations of exports into the tables of a graph.
 //!
-//! A format reads a file and hands over messages (`formats`); each becomes a row (`message`), which the store copies and
-//! inserts, a transaction for each conversation (`store`).
+//! A format reads a file and emits messages (`formats`, `message`); each becomes a row, which the store copies and inserts,
+//! in one transaction for each conversation (`store`).
 
 mod formats;
 mod json;
@@ -26,11 +26,13 @@ use serde_json::{Map, Value};
 use zip::ZipArchive;
 
 use self::formats::claude_code::Prompts;
-use self::formats::{Place, Receiver, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::formats::{
+    LineColumn, MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui,
+};
 use self::keywords::Keywords;
-use self::message::{Message, parse_moment};
+use self::message::{Message, parse_timestamp};
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked};
-use self::store::{Conversation, Counts, Ids, Refusal, Row, RowKind, Store};
+use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::escaped;
@@ -59,7 +61,7 @@ pub(crate) fn import(
     }
     let since = match &arguments.since {
         None => None,
-        Some(text) => Some(parse_moment(text).ok_or_else(|| {
+        Some(text) => Some(parse_timestamp(text).ok_or_else(|| {
             format!("--since: {text} is no date such as 2025-03-01 or 2025-03-01T12:00:00Z")
         })?),
     };
@@ -67,7 +69,8 @@ pub(crate) fn import(
     for path in &arguments.files {
         total += fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
     }
-    let database = connect(arguments.place.database.as_deref(), arguments.place.graph.as_deref())?;
+    let database =
+        connect(arguments.connection.database.as_deref(), arguments.connection.graph.as_deref())?;
     let ids = if is_restore { Ids::Given } else { Ids::Derived };
     let read = Rc::new(Cell::new(0));
     let mut import = Import {
@@ -102,10 +105,10 @@ pub(crate) fn import(
     for line in lines {
         writeln!(out, "{line}").map_err(|error| error.to_string())?;
     }
-    Ok(if report.broken == 0 { Outcome::Yes } else { Outcome::No })
+    Ok(if report.broken == 0 { Outcome::Success } else { Outcome::Negative })
 }
 
-/// The files, transcripts of called agents behind those of their callers.
+/// The files, transcripts of subagents after those of the agents that called them.
 fn in_reading_order(arguments: &ImportArguments) -> Vec<&Path> {
     let mut paths: Vec<&Path> = arguments.files.iter().map(AsRef::as_ref).collect();
     if arguments.format == ImportFormat::ClaudeCode {
@@ -128,7 +131,7 @@ struct Import<'a> {
     report: Report,
 }
 
-/// What is known of the conversation that is being read.
+/// The state of the conversation that is being read.
 #[derive(Default)]
 struct Current {
     messages: u64,
@@ -158,7 +161,7 @@ impl Import<'_> {
             Err(Stop::Failed(failure)) => Err(failure),
             Err(Stop::Unreadable(place, why)) => {
                 // What was read of the conversation is not the whole of it.
-                self.complain(place, &format!("{why}; the rest of the file is not read"));
+                self.report_error(place, &format!("{why}; the rest of the file is not read"));
                 self.current.is_broken = true;
                 self.leave_out()
             }
@@ -207,14 +210,14 @@ impl Import<'_> {
         }
     }
 
-    fn add(&mut self, row: Row) -> Result<(), Failure> {
+    fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
         self.current.messages += 1;
-        self.progress.tick(self.report.counts.turns + self.current.messages);
+        self.progress.update(self.report.counts.turns + self.current.messages);
         self.store.add(row)
     }
 
     /// Says on the error stream what is wrong where.
-    fn complain(&mut self, (line, column): Place, why: &str) {
+    fn report_error(&mut self, (line, column): LineColumn, why: &str) {
         let mut place = self.path.display().to_string();
         for number in [line, column] {
             if number > 0 {
@@ -234,11 +237,11 @@ impl Import<'_> {
     }
 }
 
-impl Receiver for Import<'_> {
+impl MessageSink for Import<'_> {
     fn message(&mut self, message: Message) -> Result<(), Failure> {
         let Message { id, parent, edge, turn } = message;
         let (kind, turn) = match turn {
-            None => (RowKind::Passed, Value::Null),
+            None => (RowKind::Skipped, Value::Null),
             Some(turn) => {
                 self.current.latest = self.current.latest.max(turn.created_at);
                 let content = plain_text(turn.content);
@@ -259,21 +262,25 @@ impl Receiver for Import<'_> {
             }
         };
         let (message, parent) = (plain_text(id), parent.map(plain_text));
-        self.add(Row { kind, message, parent, edge_type: edge.name().to_owned(), turn })
+        self.add(StagedRow { kind, message, parent, edge_type: edge.name().to_owned(), turn })
     }
 
-    fn broken(&mut self, place: Place, why: String) -> Result<(), Failure> {
+    fn broken(&mut self, place: LineColumn, why: String) -> Result<(), Failure> {
         self.current.is_broken |= !self.arguments.skip_broken;
-        self.complain(place, &why);
+        self.report_error(place, &why);
         Ok(())
     }
 
-    fn end_of_conversation(&mut self, place: Place, id: Option<String>) -> Result<(), Failure> {
+    fn end_of_conversation(
+        &mut self,
+        place: LineColumn,
+        id: Option<String>,
+    ) -> Result<(), Failure> {
         if self.current.messages == 0 || self.current.is_broken {
             return self.leave_out();
         }
         let Some(id) = id.map(plain_text) else {
-            self.complain(place, "a conversation has no id");
+            self.report_error(place, "a conversation has no id");
             return self.leave_out();
         };
         let is_other = self.arguments.session.as_ref().is_some_and(|wanted| *wanted != id);
@@ -297,11 +304,11 @@ impl Receiver for Import<'_> {
                 self.current = Current::default();
                 Ok(())
             }
-            Err(Refusal::Values(why)) => {
-                self.complain(place, &format!("conversation {id}: {why}"));
+            Err(StoreError::Values(why)) => {
+                self.report_error(place, &format!("conversation {id}: {why}"));
                 self.leave_out()
             }
-            Err(Refusal::Failed(failure)) => Err(failure),
+            Err(StoreError::Failed(failure)) => Err(failure),
         }
     }
 }
@@ -326,7 +333,7 @@ struct Progress {
     bar: ProgressBar,
     read: Rc<Cell<u64>>,
     total: u64,
-    shown: Instant,
+    last_printed: Instant,
 }
 
 impl Progress {
@@ -336,10 +343,10 @@ impl Progress {
         let style =
             ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left, {msg}");
         bar.set_style(style.expect("the template is valid"));
-        Progress { bar, read, total, shown: Instant::now() }
+        Progress { bar, read, total, last_printed: Instant::now() }
     }
 
-    fn tick(&mut self, messages: u64) {
+    fn update(&mut self, messages: u64) {
         const MESSAGES_BETWEEN: u64 = 256;
         if !messages.is_multiple_of(MESSAGES_BETWEEN) {
             return;
@@ -347,8 +354,8 @@ impl Progress {
         let read = self.read.get();
         self.bar.set_message(format!("{messages} messages"));
         self.bar.set_position(read.min(self.total));
-        if self.bar.is_hidden() && self.shown.elapsed() >= PROGRESS_PERIOD {
-            self.shown = Instant::now();
+        if self.bar.is_hidden() && self.last_printed.elapsed() >= PROGRESS_PERIOD {
+            self.last_printed = Instant::now();
             eprintln!("{} of {}, {messages} messages", HumanBytes(read), HumanBytes(self.total));
         }
     }

@@ -5,40 +5,40 @@ use std::io::BufRead;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::formats::{Place, Stop};
+use super::formats::{LineColumn, Stop};
 use super::lines::{Line, each_line};
-use super::message::parse_moment;
-use super::store::{Row, RowKind};
+use super::message::parse_timestamp;
+use super::store::{RowKind, StagedRow};
 
 /// What a column holds.
-enum Kind {
+enum ColumnKind {
     Text,
     Integer,
     Real,
-    Moment,
+    Timestamp,
 }
 
 /// The columns of `memory_turns` but its id.
-const COLUMNS: [(&str, Kind); 13] = [
-    ("session_id", Kind::Text),
-    ("role", Kind::Text),
-    ("trajectory_phase", Kind::Text),
-    ("salience_score", Kind::Real),
-    ("trajectory_depth", Kind::Integer),
-    ("trajectory_sibling_order", Kind::Integer),
-    ("trajectory_homogeneity", Kind::Real),
-    ("trajectory_temporal", Kind::Real),
-    ("trajectory_complexity", Kind::Real),
-    ("created_at", Kind::Moment),
-    ("content_text", Kind::Text),
-    ("content_hash", Kind::Text),
-    ("token_count", Kind::Integer),
+const COLUMNS: [(&str, ColumnKind); 13] = [
+    ("session_id", ColumnKind::Text),
+    ("role", ColumnKind::Text),
+    ("trajectory_phase", ColumnKind::Text),
+    ("salience_score", ColumnKind::Real),
+    ("trajectory_depth", ColumnKind::Integer),
+    ("trajectory_sibling_order", ColumnKind::Integer),
+    ("trajectory_homogeneity", ColumnKind::Real),
+    ("trajectory_temporal", ColumnKind::Real),
+    ("trajectory_complexity", ColumnKind::Real),
+    ("created_at", ColumnKind::Timestamp),
+    ("content_text", ColumnKind::Text),
+    ("content_hash", ColumnKind::Text),
+    ("token_count", ColumnKind::Integer),
 ];
 
 /// Calls `take` with each row, or with what is wrong with it.
 pub(super) fn read(
     source: impl BufRead,
-    take: &mut dyn FnMut(Place, Result<Row, String>) -> Result<(), Stop>,
+    take: &mut dyn FnMut(LineColumn, Result<StagedRow, String>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     each_line(source, &mut |number, line| {
         let row = match line {
@@ -53,7 +53,7 @@ pub(super) fn read(
     })
 }
 
-fn row(mut record: Map<String, Value>) -> Result<Row, String> {
+fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
     if record.contains_key("parent_turn_id") {
         let mut end = |key| id(record.remove(key), key);
         let (parent, message) = (end("parent_turn_id")?, end("child_turn_id")?);
@@ -64,18 +64,26 @@ fn row(mut record: Map<String, Value>) -> Result<Row, String> {
         };
         no_other(&record)?;
         let turn = Value::Null;
-        return Ok(Row { kind: RowKind::Edge, message, parent: Some(parent), edge_type, turn });
+        return Ok(StagedRow {
+            kind: RowKind::Edge,
+            message,
+            parent: Some(parent),
+            edge_type,
+            turn,
+        });
     }
     let message = id(record.remove("id"), "id")?;
     let mut turn = Map::new();
     for (column, kind) in COLUMNS {
         let Some(value) = record.remove(column).filter(|value| !value.is_null()) else { continue };
         let fits = match kind {
-            Kind::Text => value.is_string(),
-            Kind::Integer => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
-            Kind::Real => value.is_number(),
-            Kind::Moment => value.as_str().is_some_and(|text| {
-                matches!(text, "infinity" | "-infinity") || parse_moment(text).is_some()
+            ColumnKind::Text => value.is_string(),
+            ColumnKind::Integer => {
+                value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+            }
+            ColumnKind::Real => value.is_number(),
+            ColumnKind::Timestamp => value.as_str().is_some_and(|text| {
+                matches!(text, "infinity" | "-infinity") || parse_timestamp(text).is_some()
             }),
         };
         if !fits {
@@ -85,7 +93,7 @@ fn row(mut record: Map<String, Value>) -> Result<Row, String> {
     }
     no_other(&record)?;
     let (parent, edge_type) = (None, String::new());
-    Ok(Row { kind: RowKind::Turn, message, parent, edge_type, turn: Value::Object(turn) })
+    Ok(StagedRow { kind: RowKind::Turn, message, parent, edge_type, turn: Value::Object(turn) })
 }
 
 fn id(value: Option<Value>, key: &str) -> Result<String, String> {

@@ -24,13 +24,13 @@ const STAGE: &str = "CREATE TEMPORARY TABLE graph_kernel_import (n bigint, kind 
 pub(super) enum RowKind {
     /// A turn, with the edge from its parent if it has one.
     Turn,
-    /// A message that is not stored: what follows it follows its parent.
-    Passed,
+    /// A message that is not stored: what follows it follows its parent instead.
+    Skipped,
     /// An edge alone: the message is the child.
     Edge,
 }
 
-pub(super) struct Row {
+pub(super) struct StagedRow {
     pub(super) kind: RowKind,
     pub(super) message: String,
     pub(super) parent: Option<String>,
@@ -67,29 +67,29 @@ pub(super) struct Counts {
 }
 
 /// Why a conversation was not stored.
-pub(super) enum Refusal {
+pub(super) enum StoreError {
     /// The server refuses its values; nothing of it is stored.
     Values(String),
     Failed(Failure),
 }
 
-impl From<postgres::Error> for Refusal {
+impl From<postgres::Error> for StoreError {
     fn from(error: postgres::Error) -> Self {
         // Data exceptions and violated constraints.
         let is_about_values = |code: &str| code.starts_with("22") || code.starts_with("23");
         if error.code().is_some_and(|code| is_about_values(code.code())) {
-            Refusal::Values(in_words(&error))
+            StoreError::Values(in_words(&error))
         } else {
-            Refusal::Failed(in_words(&error))
+            StoreError::Failed(in_words(&error))
         }
     }
 }
 
 pub(super) struct Store {
     client: Client,
-    statements: Statements<Statement>,
+    statements: InsertStatements<Statement>,
     ids: Ids,
-    batch: Vec<Row>,
+    batch: Vec<StagedRow>,
     batch_bytes: usize,
     /// Rows of the conversation so far.
     rows: i64,
@@ -98,13 +98,13 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(mut database: Database, ids: Ids) -> Result<Self, Failure> {
-        let statements = Statements::new(&mut database, ids)?;
+        let statements = InsertStatements::new(&mut database, ids)?;
         let mut client = database.client;
         let statements = client
             .batch_execute(STAGE)
             .and_then(|()| client.batch_execute("SET plan_cache_mode = force_custom_plan"))
             .and_then(|()| {
-                Ok(Statements {
+                Ok(InsertStatements {
                     turns: client.prepare(&statements.turns)?,
                     edges: statements.edges.map(|edges| client.prepare(&edges)).transpose()?,
                     without_parent: client.prepare(&statements.without_parent)?,
@@ -123,7 +123,7 @@ impl Store {
     }
 
     /// Adds a row to the conversation.
-    pub(super) fn add(&mut self, row: Row) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
         self.batch_bytes += row.message.len() + size_of_json(&row.turn);
         self.batch.push(row);
         if self.batch.len() >= BATCH_MAX_ROWS || self.batch_bytes >= BATCH_MAX_BYTES {
@@ -144,7 +144,7 @@ impl Store {
             self.rows += 1;
             let kind = match row.kind {
                 RowKind::Turn => b't',
-                RowKind::Passed => b'p',
+                RowKind::Skipped => b'p',
                 RowKind::Edge => b'e',
             };
             let values: [&(dyn ToSql + Sync); 6] =
@@ -161,19 +161,19 @@ impl Store {
         &mut self,
         conversation: Conversation,
         commits: bool,
-    ) -> Result<Counts, Refusal> {
+    ) -> Result<Counts, StoreError> {
         let counts = self.insert(conversation);
         if counts.is_ok() && commits {
             self.rows = 0;
             self.is_open = false;
             self.client.batch_execute("COMMIT")?;
         } else {
-            self.abandon().map_err(Refusal::Failed)?;
+            self.abandon().map_err(StoreError::Failed)?;
         }
         counts
     }
 
-    fn insert(&mut self, conversation: Conversation) -> Result<Counts, Refusal> {
+    fn insert(&mut self, conversation: Conversation) -> Result<Counts, StoreError> {
         self.send()?;
         if self.rows >= ANALYZE_MIN_ROWS {
             self.client.batch_execute("ANALYZE pg_temp.graph_kernel_import")?;
@@ -233,7 +233,7 @@ const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.graph_kernel_import WHER
 
 /// The statements that fill the tables of a graph, as texts or prepared. Their parameters are format, account and
 /// conversation where ids are derived from them. The names in them are those of the catalog, quoted by the server.
-struct Statements<T> {
+struct InsertStatements<T> {
     turns: T,
     /// None where the table of turns stores the edges.
     edges: Option<T>,
@@ -241,7 +241,7 @@ struct Statements<T> {
 }
 
 /// A column of a bound table.
-struct Column {
+struct TargetColumn {
     name: String,
     /// Its type, and the type below that where it is a domain.
     type_name: String,
@@ -271,7 +271,7 @@ const COLUMN: &str = "SELECT quote_ident(a.attname), format_type(a.atttypid, a.a
                        WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 AND NOT a.attisdropped";
 
 /// Edges of the conversation as `links`, with turn ids; `{id:x}` is the turn id of the message x. Messages that are not
-/// stored are passed through.
+/// stored are skipped: what follows them follows their parents.
 const LINKS: &str = "WITH RECURSIVE up AS ( \
         SELECT s.message, s.parent, s.edge_type, s.n FROM pg_temp.graph_kernel_import AS s \
          WHERE s.kind <> 'p' AND s.parent IS NOT NULL \
@@ -285,7 +285,7 @@ const LINKS: &str = "WITH RECURSIVE up AS ( \
            AND NOT EXISTS (SELECT FROM pg_temp.graph_kernel_import AS p WHERE p.kind = 'p' AND p.message = up.parent) \
     ) ";
 
-impl Statements<String> {
+impl InsertStatements<String> {
     fn new(database: &mut Database, ids: Ids) -> Result<Self, Failure> {
         let client = &mut database.client;
         let row = client
@@ -296,15 +296,15 @@ impl Statements<String> {
             )
             .map_err(|error| in_words(&error))?;
         let (graph, name): (Value, String) = (row.get(0), row.get(1));
-        let mut table = Table { client, graph: &graph, name: &name };
+        let mut target = TargetTables { client, graph: &graph, name: &name };
         let with_ids = |text: &str| with_turn_ids(text, &database.schema, ids);
 
-        let turns = table.name_of("turns")?;
-        let id = table.needed("turns", "id")?.name;
+        let turns = target.name_of("turns")?;
+        let id = target.needed("turns", "id")?.name;
         let mut names = vec![id.clone()];
         let mut values = vec![with_ids("{id:s.message}")];
         for (key, column) in KEYS {
-            let Some(bound) = table.column("turns", key)? else { continue };
+            let Some(bound) = target.column("turns", key)? else { continue };
             let text = match (key, ids) {
                 ("session_id", Ids::Derived) if bound.base_type == "uuid" => {
                     let schema = &database.schema;
@@ -332,7 +332,7 @@ impl Statements<String> {
         let mut joins = String::new();
         if !own_edges {
             // A type without a column takes the first one.
-            let parents = table.parent_columns()?;
+            let parents = target.parent_columns()?;
             let types: Vec<&str> =
                 parents.iter().map(|(_, edge_type)| edge_type.as_str()).collect();
             for (n, (column, edge_type)) in parents.iter().enumerate() {
@@ -373,13 +373,13 @@ impl Statements<String> {
             exists("s.id"),
         );
         let edges = if own_edges {
-            let edges = table.name_of("edges")?;
-            let parent = table.needed("edges", "parent")?.name;
-            let child = table.needed("edges", "child")?.name;
+            let edges = target.name_of("edges")?;
+            let parent = target.needed("edges", "parent")?.name;
+            let child = target.needed("edges", "child")?.name;
             let (mut names, mut values) =
                 (vec![parent.clone(), child.clone()], vec!["l.parent", "l.child"]);
             let mut same = format!("e.{parent} = l.parent AND e.{child} = l.child");
-            let edge_type = table.column("edges", "edge_type")?;
+            let edge_type = target.column("edges", "edge_type")?;
             let typed = edge_type.map(|column| {
                 same.push_str(&format!(" AND e.{}::text = l.edge_type", column.name));
                 names.push(column.name);
@@ -401,7 +401,7 @@ impl Statements<String> {
             "{links}SELECT count(DISTINCT l.child) FROM links AS l WHERE NOT {}",
             exists("l.parent")
         );
-        Ok(Statements { turns: turns_statement, edges, without_parent })
+        Ok(InsertStatements { turns: turns_statement, edges, without_parent })
     }
 }
 
@@ -410,7 +410,7 @@ fn with_turn_ids(text: &str, schema: &str, ids: Ids) -> String {
     let mut done = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{id:") {
-        let (message, behind) = after.split_once('}').expect("closed by us");
+        let (message, after) = after.split_once('}').expect("each {id: is closed");
         done.push_str(before);
         done.push_str(&match ids {
             Ids::Derived => format!(
@@ -418,19 +418,19 @@ fn with_turn_ids(text: &str, schema: &str, ids: Ids) -> String {
             ),
             Ids::Given => format!("{message}::uuid"),
         });
-        rest = behind;
+        rest = after;
     }
     done + rest
 }
 
 /// The tables of a graph.
-struct Table<'a> {
+struct TargetTables<'a> {
     client: &'a mut Client,
     graph: &'a Value,
     name: &'a str,
 }
 
-impl Table<'_> {
+impl TargetTables<'_> {
     /// The table, with its schema, quoted.
     fn name_of(&mut self, part: &str) -> Result<String, Failure> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
@@ -440,15 +440,19 @@ impl Table<'_> {
             .map_err(|error| in_words(&error))
     }
 
-    fn lookup(&mut self, part: &str, name: &str) -> Result<Option<Column>, Failure> {
+    fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
         let row =
             self.client.query_opt(COLUMN, &[&oid, &name]).map_err(|error| in_words(&error))?;
-        Ok(row.map(|row| Column { name: row.get(0), type_name: row.get(1), base_type: row.get(2) }))
+        Ok(row.map(|row| TargetColumn {
+            name: row.get(0),
+            type_name: row.get(1),
+            base_type: row.get(2),
+        }))
     }
 
     /// The column of a key; None when it is not stored.
-    fn column(&mut self, part: &str, key: &str) -> Result<Option<Column>, Failure> {
+    fn column(&mut self, part: &str, key: &str) -> Result<Option<TargetColumn>, Failure> {
         let resolved = &self.graph["resolved"][part][key];
         if resolved["expression"].is_string() {
             return match key {
@@ -464,7 +468,7 @@ impl Table<'_> {
         }
     }
 
-    fn needed(&mut self, part: &str, key: &str) -> Result<Column, Failure> {
+    fn needed(&mut self, part: &str, key: &str) -> Result<TargetColumn, Failure> {
         self.column(part, key)?.ok_or_else(|| self.refused(key))
     }
 
@@ -477,7 +481,7 @@ impl Table<'_> {
     }
 
     /// The columns of the turns table that name a parent, with the type of the edge.
-    fn parent_columns(&mut self) -> Result<Vec<(Column, String)>, Failure> {
+    fn parent_columns(&mut self) -> Result<Vec<(TargetColumn, String)>, Failure> {
         let mut columns = Vec::new();
         for parent in self.graph["resolved"]["turns"]["parents"].as_array().into_iter().flatten() {
             let name = parent["parent"].as_str().ok_or_else(|| self.refused("parents"))?;

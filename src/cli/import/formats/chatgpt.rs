@@ -5,20 +5,22 @@ use std::io::Read;
 use kernel::graph::edge::EdgeType;
 use serde_json::Value;
 
-use super::super::json::Json;
-use super::super::message::{Message, Turn, append, file, moment, parent_id, plain, text_of};
-use super::{Receiver, Stop, each_conversation, each_message, text};
+use super::super::json::JsonStream;
+use super::super::message::{
+    ImportedTurn, Message, append, file, parent_id, plain, text_of, timestamp,
+};
+use super::{MessageSink, Stop, each_conversation, each_message, text};
 
-pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, conversation)
+pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
+    each_conversation(source, sink, conversation)
 }
 
-fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result<(), Stop> {
     let (place, mut id) = (json.place(), None);
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
         match key.as_str() {
-            "mapping" => each_message(json, receiver, |id, node| {
+            "mapping" => each_message(json, sink, |id, node| {
                 Ok(vec![message(id.ok_or("a node has no id")?, node)?])
             })?,
             "conversation_id" => id = text(json)?.or(id),
@@ -26,20 +28,20 @@ fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Res
             _ => json.skip()?,
         }
     }
-    Ok(receiver.end_of_conversation(place, id)?)
+    Ok(sink.end_of_conversation(place, id)?)
 }
 
-/// The message of a node. A node without one, as at the root, is passed through.
+/// The message of a node. A node without one, as the root, is skipped: its children follow its parent.
 fn message(id: String, node: &Value) -> Result<Message, String> {
     if !node.is_object() {
         return Err("a node is no object".to_owned());
     }
     let turn = match &node["message"] {
         Value::Null => None,
-        message => Some(Turn {
+        message => Some(ImportedTurn {
             role: text_of(&message["author"], "role")?,
             content: content(message),
-            created_at: moment(&message["create_time"])?,
+            created_at: timestamp(&message["create_time"])?,
             tokens: None,
         }),
     };
@@ -78,7 +80,7 @@ fn content(message: &Value) -> String {
             _ => plain(content),
         },
     };
-    // What is not said to everybody calls a tool.
+    // A recipient other than `all` is a tool.
     if let Some(tool) = message["recipient"].as_str().filter(|name| !matches!(*name, "all" | "")) {
         said = format!("[call {tool}] {said}").trim_end().to_owned();
     }
@@ -88,7 +90,7 @@ fn content(message: &Value) -> String {
     said
 }
 
-/// A part of a message with pictures or sound.
+/// A part of a message with images or audio.
 fn part(part: &Value) -> String {
     let kind = part["content_type"].as_str().unwrap_or_default();
     match kind.strip_suffix("_asset_pointer") {

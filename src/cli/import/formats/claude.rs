@@ -4,23 +4,23 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use super::super::json::Json;
+use super::super::json::JsonStream;
 use super::super::message::{
-    Message, Turn, append, file, in_turns, moment, parent_id, plain, text_of,
+    ImportedTurn, Message, append, file, in_turns, parent_id, plain, text_of, timestamp,
 };
-use super::{Receiver, Stop, each_conversation, each_message, text};
+use super::{MessageSink, Stop, each_conversation, each_message, text};
 
-pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, conversation)
+pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
+    each_conversation(source, sink, conversation)
 }
 
-fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result<(), Stop> {
     let (place, mut id, mut previous) = (json.place(), None, None);
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
         match key.as_str() {
             "uuid" => id = text(json)?,
-            "chat_messages" => each_message(json, receiver, |_, message| {
+            "chat_messages" => each_message(json, sink, |_, message| {
                 let found = messages(message, previous.take());
                 previous = message["uuid"].as_str().map(str::to_owned);
                 found
@@ -28,7 +28,7 @@ fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Res
             _ => json.skip()?,
         }
     }
-    Ok(receiver.end_of_conversation(place, id)?)
+    Ok(sink.end_of_conversation(place, id)?)
 }
 
 fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, String> {
@@ -50,6 +50,6 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
     for named in message["files"].as_array().into_iter().flatten() {
         append(&mut content, &file("file", named["file_name"].as_str()));
     }
-    let created_at = moment(&message["created_at"])?;
-    Ok(in_turns(&id, parent, Turn { role, content, created_at, tokens: None }, blocks))
+    let created_at = timestamp(&message["created_at"])?;
+    Ok(in_turns(&id, parent, ImportedTurn { role, content, created_at, tokens: None }, blocks))
 }

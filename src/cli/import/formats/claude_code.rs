@@ -1,4 +1,5 @@
-//! Claude Code: transcripts of sessions, a record on each line. The chain goes by `uuid` and `parentUuid`.
+//! Claude Code: transcripts of sessions, a record on each line. Messages are linked by `uuid` and
+//! `parentUuid`.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -7,14 +8,16 @@ use kernel::graph::edge::EdgeType;
 use serde_json::Value;
 
 use super::super::lines::{Line, each_line};
-use super::super::message::{Message, Turn, in_turns, moment, parent_id, plain, text_of};
-use super::{Receiver, Stop};
+use super::super::message::{
+    ImportedTurn, Message, in_turns, parent_id, plain, text_of, timestamp,
+};
+use super::{MessageSink, Stop};
 
-/// Prompts that calls gave to other agents, which answer in chains of their own, perhaps in another file.
+/// Prompts of calls that started subagents. The messages of a subagent are a chain of their own, perhaps in another file.
 #[derive(Default)]
 pub(in super::super) struct Prompts(HashMap<u64, String>);
 
-/// How many prompts are remembered. Beyond them, chains of other agents are not joined to their calls.
+/// How many prompts are kept. Beyond them, chains of subagents are not joined to their calls.
 const PROMPTS_MAX: usize = 100_000;
 
 impl Prompts {
@@ -27,7 +30,7 @@ impl Prompts {
 pub(in super::super) fn read(
     source: impl BufRead,
     prompts: &mut Prompts,
-    receiver: &mut dyn Receiver,
+    sink: &mut dyn MessageSink,
 ) -> Result<(), Stop> {
     let mut session: Option<String> = None;
     let mut last = 0;
@@ -35,33 +38,31 @@ pub(in super::super) fn read(
         last = number;
         let place = (number, 0);
         let record: Value = match line {
-            Line::TooLong(why) => return Ok(receiver.broken(place, why)?),
+            Line::TooLong(why) => return Ok(sink.broken(place, why)?),
             Line::Text(bytes) => match serde_json::from_slice(bytes) {
                 Ok(record) => record,
-                Err(error) => return Ok(receiver.broken(place, format!("no JSON: {error}"))?),
+                Err(error) => return Ok(sink.broken(place, format!("no JSON: {error}"))?),
             },
         };
-        // Titles, snapshots of files and the like are no part of the chain.
+        // Titles, snapshots of files and the like are no messages.
         if record["uuid"].is_null() {
             return Ok(());
         }
         let of = match text_of(&record, "sessionId") {
             Ok(id) => id,
-            Err(why) => return Ok(receiver.broken(place, why)?),
+            Err(why) => return Ok(sink.broken(place, why)?),
         };
         if session.as_ref().is_some_and(|session| *session != of) {
-            receiver.end_of_conversation(place, session.take())?;
+            sink.end_of_conversation(place, session.take())?;
         }
         match messages(&record, &of, prompts) {
-            Ok(messages) => {
-                messages.into_iter().try_for_each(|message| receiver.message(message))?
-            }
-            Err(why) => receiver.broken(place, why)?,
+            Ok(messages) => messages.into_iter().try_for_each(|message| sink.message(message))?,
+            Err(why) => sink.broken(place, why)?,
         }
         session = Some(of);
         Ok(())
     })?;
-    Ok(receiver.end_of_conversation((last, 0), session)?)
+    Ok(sink.end_of_conversation((last, 0), session)?)
 }
 
 fn messages(record: &Value, session: &str, prompts: &mut Prompts) -> Result<Vec<Message>, String> {
@@ -79,7 +80,7 @@ fn messages(record: &Value, session: &str, prompts: &mut Prompts) -> Result<Vec<
     };
     if parent.is_none() {
         if let Some(before) = parent_id(&record["logicalParentUuid"]) {
-            // A summary takes the place of what was said before it.
+            // A summary replaces the messages before it.
             (parent, edge) = (Some(before), EdgeType::Reference);
         } else if record["isSidechain"] == Value::Bool(true) {
             parent = prompts.0.get(&Prompts::key(session, &plain(content))).cloned();
@@ -94,10 +95,10 @@ fn messages(record: &Value, session: &str, prompts: &mut Prompts) -> Result<Vec<
             prompts.0.insert(Prompts::key(session, prompt), id.clone());
         }
     }
-    let turn = Turn {
+    let turn = ImportedTurn {
         role: role.to_owned(),
         content: if blocks.is_empty() { plain(content) } else { String::new() },
-        created_at: moment(&record["timestamp"])?,
+        created_at: timestamp(&record["timestamp"])?,
         tokens: None,
     };
     let mut messages = in_turns(&id, parent, turn, blocks);

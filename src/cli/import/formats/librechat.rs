@@ -5,57 +5,57 @@ use std::io::Read;
 use serde_json::{Map, Value};
 use struson::reader::ValueType;
 
-use super::super::json::Json;
+use super::super::json::JsonStream;
 use super::super::message::{
-    Message, Turn, append, file, in_turns, moment, parent_id, plain, text_of,
+    ImportedTurn, Message, append, file, in_turns, parent_id, plain, text_of, timestamp,
 };
-use super::{Receiver, Stop, each_conversation, text};
+use super::{MessageSink, Stop, each_conversation, text};
 
-pub(in super::super) fn read<R: Read>(source: R, receiver: &mut dyn Receiver) -> Result<(), Stop> {
-    each_conversation(source, receiver, conversation)
+pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
+    each_conversation(source, sink, conversation)
 }
 
-fn conversation<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result<(), Stop> {
     let (place, mut id) = (json.place(), None);
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
         match key.as_str() {
             "conversationId" => id = text(json)?,
-            "messages" | "messagesTree" => tree(json, receiver)?,
+            "messages" | "messagesTree" => tree(json, sink)?,
             _ => json.skip()?,
         }
     }
-    Ok(receiver.end_of_conversation(place, id)?)
+    Ok(sink.end_of_conversation(place, id)?)
 }
 
 /// An array of messages that is open, or a message that is open, with what was read of it.
 enum Open {
     List,
-    Message { place: super::Place, record: Map<String, Value>, refused: Option<String> },
+    Message { place: super::LineColumn, record: Map<String, Value>, refused: Option<String> },
 }
 
-/// Reads messages with their `children`, however deep these are. What a message has behind its children is not read, so
+/// Reads messages with their `children`, however deep these are. What follows the children of a message is not read, so
 /// that no more than one message is held.
-fn tree<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), Stop> {
+fn tree<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result<(), Stop> {
     let mut open = Vec::new();
-    enter(json, receiver, &mut open)?;
+    enter(json, sink, &mut open)?;
     while let Some(last) = open.last_mut() {
         match last {
             Open::List => {
                 if json.has_element()? {
-                    enter(json, receiver, &mut open)?;
+                    enter(json, sink, &mut open)?;
                 } else {
                     open.pop();
                 }
             }
             Open::Message { place, record, refused } => match json.next_key()?.as_deref() {
                 None => {
-                    hand_over(*place, record, refused, receiver)?;
+                    emit(*place, record, refused, sink)?;
                     open.pop();
                 }
                 Some("children") => {
-                    hand_over(*place, record, refused, receiver)?;
-                    enter(json, receiver, &mut open)?;
+                    emit(*place, record, refused, sink)?;
+                    enter(json, sink, &mut open)?;
                 }
                 Some(key) if is_read(key) => match json.value()? {
                     Ok(value) => {
@@ -72,8 +72,8 @@ fn tree<R: Read>(json: &mut Json<R>, receiver: &mut dyn Receiver) -> Result<(), 
 
 /// Opens the list or message that comes next.
 fn enter<R: Read>(
-    json: &mut Json<R>,
-    receiver: &mut dyn Receiver,
+    json: &mut JsonStream<R>,
+    sink: &mut dyn MessageSink,
     open: &mut Vec<Open>,
 ) -> Result<(), Stop> {
     let kind = json.kind()?;
@@ -89,7 +89,7 @@ fn enter<R: Read>(
         }
         _ => {
             if kind != ValueType::Null {
-                receiver.broken(json.place(), "a message is no object".to_owned())?;
+                sink.broken(json.place(), "a message is no object".to_owned())?;
             }
             json.skip()?;
         }
@@ -113,24 +113,24 @@ fn is_read(key: &str) -> bool {
     )
 }
 
-/// Hands over what was read of a message, once.
-fn hand_over(
-    place: super::Place,
+/// Emits what was read of a message, once.
+fn emit(
+    place: super::LineColumn,
     record: &mut Map<String, Value>,
     refused: &mut Option<String>,
-    receiver: &mut dyn Receiver,
+    sink: &mut dyn MessageSink,
 ) -> Result<(), Stop> {
     let record = std::mem::take(record);
     if let Some(why) = refused.take() {
-        return Ok(receiver.broken(place, why)?);
+        return Ok(sink.broken(place, why)?);
     }
     // The root of a recursive export stands for the conversation; it has children alone.
     if record.is_empty() {
         return Ok(());
     }
     match messages(&Value::Object(record)) {
-        Ok(messages) => messages.into_iter().try_for_each(|message| receiver.message(message))?,
-        Err(why) => receiver.broken(place, why)?,
+        Ok(messages) => messages.into_iter().try_for_each(|message| sink.message(message))?,
+        Err(why) => sink.broken(place, why)?,
     }
     Ok(())
 }
@@ -143,10 +143,10 @@ fn messages(message: &Value) -> Result<Vec<Message>, String> {
     for named in message["files"].as_array().into_iter().flatten() {
         append(&mut content, &file("file", named["filename"].as_str()));
     }
-    let turn = Turn {
+    let turn = ImportedTurn {
         role: role.to_owned(),
         content,
-        created_at: moment(&message["createdAt"])?,
+        created_at: timestamp(&message["createdAt"])?,
         tokens: message["tokenCount"]
             .as_i64()
             .and_then(|tokens| i32::try_from(tokens).ok())

@@ -1,4 +1,4 @@
-//! The formats: each reads a file and hands over its messages, conversation by conversation.
+//! The formats: each reads a file and emits its messages, conversation by conversation.
 
 pub(super) mod chatgpt;
 pub(super) mod claude;
@@ -11,29 +11,30 @@ use std::io::Read;
 use serde_json::Value;
 use struson::reader::{ReaderError, ValueType};
 
-use super::json::Json;
+use super::json::JsonStream;
 use super::message::Message;
 use crate::Failure;
 
 /// Line and column in a file, counted from 1; a column of 0 means the whole line.
-pub(super) type Place = (u64, u64);
+pub(super) type LineColumn = (u64, u64);
 
-/// Takes what a format reads.
-pub(super) trait Receiver {
+/// Receives what a format reads.
+pub(super) trait MessageSink {
     /// A message of the conversation that is being read.
     fn message(&mut self, message: Message) -> Result<(), Failure>;
 
     /// A record that cannot be read, and why.
-    fn broken(&mut self, place: Place, why: String) -> Result<(), Failure>;
+    fn broken(&mut self, place: LineColumn, why: String) -> Result<(), Failure>;
 
     /// The conversation has ended; this is its id.
-    fn end_of_conversation(&mut self, place: Place, id: Option<String>) -> Result<(), Failure>;
+    fn end_of_conversation(&mut self, place: LineColumn, id: Option<String>)
+    -> Result<(), Failure>;
 }
 
 /// Why a file was not read to its end.
 pub(super) enum Stop {
-    /// The rest cannot be read. What was handed over since the last end of a conversation is not whole.
-    Unreadable(Place, String),
+    /// The rest cannot be read. What was emitted since the last end of a conversation is not whole.
+    Unreadable(LineColumn, String),
     /// Nothing more can be done.
     Failed(Failure),
 }
@@ -69,20 +70,20 @@ impl From<ReaderError> for Stop {
 /// Calls `read` with the reader at each conversation of a document: the document itself, or each element of its array.
 fn each_conversation<R: Read>(
     source: R,
-    receiver: &mut dyn Receiver,
-    mut read: impl FnMut(&mut Json<R>, &mut dyn Receiver) -> Result<(), Stop>,
+    sink: &mut dyn MessageSink,
+    mut read: impl FnMut(&mut JsonStream<R>, &mut dyn MessageSink) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let mut json = Json::new(source);
+    let mut json = JsonStream::new(source);
     match json.kind()? {
-        ValueType::Object => read(&mut json, receiver),
+        ValueType::Object => read(&mut json, sink),
         ValueType::Array => {
             json.begin_array()?;
             while json.has_element()? {
                 if json.kind()? == ValueType::Object {
-                    read(&mut json, receiver)?;
+                    read(&mut json, sink)?;
                 } else {
-                    receiver.broken(json.place(), "a conversation is no object".to_owned())?;
-                    receiver.end_of_conversation(json.place(), None)?;
+                    sink.broken(json.place(), "a conversation is no object".to_owned())?;
+                    sink.end_of_conversation(json.place(), None)?;
                     json.skip()?;
                 }
             }
@@ -97,15 +98,15 @@ fn each_conversation<R: Read>(
 
 /// Reads the messages in the array or the object that comes next; `understand` makes messages of each.
 fn each_message<R: Read>(
-    json: &mut Json<R>,
-    receiver: &mut dyn Receiver,
+    json: &mut JsonStream<R>,
+    sink: &mut dyn MessageSink,
     mut understand: impl FnMut(Option<String>, &Value) -> Result<Vec<Message>, String>,
 ) -> Result<(), Stop> {
     let is_object = match json.kind()? {
         ValueType::Object => true,
         ValueType::Array => false,
         _ => {
-            receiver.broken(
+            sink.broken(
                 json.place(),
                 "the messages are neither an array nor an object".to_owned(),
             )?;
@@ -131,16 +132,14 @@ fn each_message<R: Read>(
         json.kind()?; // passes the white space, so that the place is that of the value
         let place = json.place();
         match json.value()?.and_then(|value| understand(key, &value)) {
-            Ok(messages) => {
-                messages.into_iter().try_for_each(|message| receiver.message(message))?
-            }
-            Err(why) => receiver.broken(place, why)?,
+            Ok(messages) => messages.into_iter().try_for_each(|message| sink.message(message))?,
+            Err(why) => sink.broken(place, why)?,
         }
     }
 }
 
-/// The next value if it is a text that is not empty; anything else is passed over.
-fn text<R: Read>(json: &mut Json<R>) -> Result<Option<String>, Stop> {
+/// The next value if it is a text that is not empty; anything else is skipped.
+fn text<R: Read>(json: &mut JsonStream<R>) -> Result<Option<String>, Stop> {
     if json.kind()? != ValueType::String {
         json.skip()?;
         return Ok(None);

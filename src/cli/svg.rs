@@ -1,13 +1,13 @@
 //! An export as a picture, in SVG: laid out in layers, parents above their children.
 
+use ::svg::Document;
+use ::svg::node::element::{Definitions, Group, Marker, Path, Rectangle, Style, Text, Title};
 use dugong::graphlib::{Graph, GraphOptions};
 use dugong::{EdgeLabel, GraphLabel, NodeLabel, Point, WorkControl, WorkError, layout_controlled};
 use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::Turn;
 use kernel::insight::draw::{INK, LINE, caption, colours, label, letters};
-use svg::Document;
-use svg::node::element::{Definitions, Group, Marker, Path, Rectangle, Style, Text, Title};
 
 use crate::Failure;
 
@@ -19,7 +19,7 @@ const SPACE: f64 = 20.0;
 const ANCHOR_MARGIN: f64 = 4.0;
 const LETTERS_OF_CAPTION: f64 = 12.0;
 
-/// What a reader's dark theme changes.
+/// Styles, with those of a dark colour scheme.
 const STYLE: &str = "\
 text { font-family: system-ui, \"Segoe UI\", Helvetica, Arial, sans-serif } \
 @media (prefers-color-scheme: dark) { .ground { fill: #14191f } text { fill: #e6ecf2 } .edge { stroke: #8794a1 } \
@@ -30,10 +30,10 @@ text { font-family: system-ui, \"Segoe UI\", Helvetica, Arial, sans-serif } \
 
 type Layout = Graph<NodeLabel, EdgeLabel, GraphLabel>;
 
-/// Ends a layout that takes too much.
-struct Budget(usize);
+/// Limits the work of a layout.
+struct WorkLimit(usize);
 
-impl WorkControl for Budget {
+impl WorkControl for WorkLimit {
     fn charge(&mut self, units: usize) -> Result<(), WorkError> {
         self.0 = self.0.checked_sub(units).ok_or(WorkError::Interrupted)?;
         Ok(())
@@ -41,7 +41,7 @@ impl WorkControl for Budget {
 }
 
 /// The picture. Fails for a slice whose layout takes too much work.
-pub(crate) fn svg(export: &ParsedExport) -> Result<String, Failure> {
+pub(crate) fn picture(export: &ParsedExport) -> Result<String, Failure> {
     let placed = placed(export)?;
     let caption = caption(export);
     let caption_width =
@@ -110,7 +110,7 @@ fn placed(export: &ParsedExport) -> Result<Layout, Failure> {
             Some(label),
         );
     }
-    layout_controlled(&mut graph, &mut Budget(WORK_MOST)).map_err(|error| {
+    layout_controlled(&mut graph, &mut WorkLimit(WORK_MOST)).map_err(|error| {
         format!("the slice is too large for a picture ({error}); try --format dot with Graphviz")
     })?;
     Ok(graph)
@@ -184,7 +184,7 @@ fn drawn_edge(points: &[Point], edge_type: EdgeType) -> Path {
     }
 }
 
-/// The tip of an arrow.
+/// An arrowhead.
 fn tip(name: &str, fill: &str) -> Marker {
     let class = if fill == "none" { "edge" } else { "edge tip" };
     Marker::new()
