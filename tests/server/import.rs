@@ -719,27 +719,39 @@ fn connections_are_encrypted_as_with_libpq() {
     cluster.stop();
 }
 
+/// The commands of the page, with the output below each; `GRAPH_KERNEL_BLESS=1` writes the outputs into it.
 #[test]
 fn the_page_does_what_it_shows() {
+    if Command::new("jq").arg("--version").output().is_err() {
+        return tell("SKIPPED: the_page_does_what_it_shows: jq is not installed");
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/import.md");
     let page = Page::read_blocks(&path, "sh");
-    let database = Database::with_tables("import_page");
+    let database = Database::empty("import_page");
     let folder = Folder::new("page");
-    for example in page.examples.iter().filter(|example| example.runs) {
-        let program = PathBuf::from(variable("GRAPH_KERNEL_PROGRAM"));
-        let folders =
-            [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")]
-                .join(":");
+    let program = PathBuf::from(variable("GRAPH_KERNEL_PROGRAM"));
+    let programs = program.parent().unwrap().to_str().unwrap();
+    let search_path = [programs, &variable("GRAPH_KERNEL_BINDIR"), &variable("PATH")].join(":");
+    let answers = page.examples.iter().map(|example| {
         let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", &format!("exec 2>&1; {}", example.text)])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("server/exports"))
-            .env("PATH", format!("{folders}:{}", std::env::var("PATH").unwrap()))
+            .args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{}", example.text)])
+            .current_dir(export(""))
+            .env("PATH", &search_path)
             .env("PGDATABASE", &database.name)
             .env("TMPDIR", &folder.0)
+            .env("LC_ALL", "C.UTF-8")
             .output()
             .unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
-        let shown = page.output(example).unwrap_or_default().join("\n");
-        assert_eq!(printed.trim_end(), shown.trim_end(), "{}:{}", path.display(), example.line);
+        printed.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
+    });
+    let answers: Vec<Vec<String>> = answers.collect();
+    if std::env::var("GRAPH_KERNEL_BLESS").is_ok_and(|value| value == "1") {
+        let answers: Vec<_> = answers.into_iter().map(Some).collect();
+        return fs::write(&path, page.with_outputs(&answers)).unwrap();
+    }
+    for (example, answer) in page.examples.iter().zip(&answers) {
+        let shown = page.output(example).unwrap_or_default();
+        assert_eq!(answer, shown, "{}:{}", path.display(), example.line);
     }
 }
