@@ -244,6 +244,19 @@ COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb) IS
     'checks a table for use as a log and says which columns hold what';
 
 ALTER FUNCTION graph_policy_register(slice_policy, text) COST 1000 ROWS 1;
+COMMENT ON FUNCTION graph_kernel.list_statistics() IS 'what graph_kernel.statistics shows';
+COMMENT ON FUNCTION graph_kernel.reset_statistics() IS 'sets the statistics of this database to zero';
+COMMENT ON VIEW graph_kernel.statistics IS
+    'calls of the functions in this database since the server started or the last reset; empty unless preloaded';
+COMMENT ON COLUMN graph_kernel.statistics.function IS 'name of the function';
+COMMENT ON COLUMN graph_kernel.statistics.calls IS 'calls, those that failed included';
+COMMENT ON COLUMN graph_kernel.statistics.total_time IS 'time in these calls, in milliseconds';
+COMMENT ON COLUMN graph_kernel.statistics.histogram IS
+    'for each bound in milliseconds, how many calls took no longer';
+COMMENT ON COLUMN graph_kernel.statistics.turns_read IS 'turns read from the tables';
+COMMENT ON COLUMN graph_kernel.statistics.turns_selected IS 'turns selected into slices';
+COMMENT ON COLUMN graph_kernel.statistics.errors IS 'errors by the word in DETAIL, or by SQLSTATE';
+COMMENT ON COLUMN graph_kernel.statistics.verifications IS 'results of verifications: ok or a reason';
 COMMENT ON VIEW graph_policies IS 'the presets and the registered policies, a row for each name';
 COMMENT ON FUNCTION graph_policy_register(slice_policy, text) IS
     'registers a policy for good, and may give it a name; returns its reference';
@@ -357,7 +370,9 @@ DECLARE
         'FUNCTION graph_kernel.rotate_key(boolean)',
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
-        'FUNCTION graph_kernel.bind_traces(regclass)'];
+        'FUNCTION graph_kernel.bind_traces(regclass)',
+        'FUNCTION graph_kernel.list_statistics()',
+        'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
@@ -381,7 +396,8 @@ DECLARE
         'TABLE @extschema@.graph_policies',
         'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys',
-        'TABLE graph_kernel.proof_keys'];
+        'TABLE graph_kernel.proof_keys',
+        'TABLE graph_kernel.statistics'];
     object text;
     holder name;
 BEGIN
@@ -409,7 +425,7 @@ BEGIN
     FOREACH object IN ARRAY admin LOOP
         EXECUTE pg_catalog.format('GRANT EXECUTE ON %s TO %I WITH GRANT OPTION', object, owner);
     END LOOP;
-    EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys TO %I WITH GRANT OPTION', owner);
+    EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys, graph_kernel.statistics TO %I WITH GRANT OPTION', owner);
     -- So that an owner who is no superuser can dump and restore them.
     EXECUTE pg_catalog.format(
         'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
@@ -417,6 +433,8 @@ BEGIN
 END
 $$;
 GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
+GRANT EXECUTE ON FUNCTION graph_kernel.list_statistics() TO pg_monitor;
+GRANT SELECT ON graph_kernel.statistics TO pg_monitor;
 GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.policies, graph_kernel.known_policies, graph_kernel.proof_keys, @extschema@.graph_policies TO PUBLIC;
 -- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

@@ -20,6 +20,7 @@ extension_sql_file!("../sql/check.sql", name = "check", requires = ["binding"]);
 extension_sql_file!("../sql/content.sql", name = "content");
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
+extension_sql_file!("../sql/statistics.sql", name = "statistics", requires = ["bootstrap"]);
 extension_sql_file!("../sql/api_search.sql", name = "api_search", requires = ["retrieval"]);
 extension_sql_file!(
     "../sql/finalize.sql",
@@ -35,6 +36,7 @@ extension_sql_file!(
         "content",
         "recorder",
         "retrieval",
+        "statistics",
         "api_search"
     ],
     finalize
@@ -48,6 +50,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::guc::register();
     pg::tables::relation::watch_catalog();
     pg::query::watch_savepoints();
+    pg::statistics::register();
 }
 
 /// What `cargo pgrx test` asks of the crate root.

@@ -14,6 +14,7 @@ mod provenance;
 mod recorder;
 mod search;
 mod slice;
+mod statistics;
 mod summaries;
 mod turn_id;
 mod verify;

@@ -84,8 +84,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \"chat\", \"max_tokens\": 2000}'"
     )]
     Prompt(QueryArguments),
-    /// List the sessions of a graph, the latest first: when, how many turns, the latest turn, the session.
-    Sessions(DatabaseArguments),
+    /// List the sessions of a graph, or the ends of the branches of one.
+    ///
+    /// Of each session: when its latest turn was created, how many turns it has, the latest turn, its name. Of one session:
+    /// each turn that no other follows, when it was created, and the beginning of its text. The latest comes first.
+    Sessions(SessionsArguments),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  graph-kernel completions bash > /etc/bash_completion.d/graph-kernel"
@@ -117,6 +120,14 @@ pub(crate) struct DatabaseArguments {
     /// The name under which the tables are bound.
     #[arg(long)]
     pub(crate) graph: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct SessionsArguments {
+    /// List the ends of the branches of this session.
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: DatabaseArguments,
 }
 
 #[derive(clap::Args)]

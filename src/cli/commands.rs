@@ -31,6 +31,7 @@ pub(crate) fn verify(
             line!(out, "{GOOD}valid{GOOD:#}");
             Ok(Outcome::Success)
         }
+        Err(Refusal::MalformedKey) => Err(explained(Refusal::MalformedKey).to_owned()),
         Err(refusal) => {
             line!(out, "{BAD}not valid{BAD:#}: {}: {}", refusal.name(), explained(refusal));
             Ok(Outcome::Negative)

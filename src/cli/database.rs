@@ -16,6 +16,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::Failure;
+use crate::arguments::DatabaseArguments;
 
 /// A connection, and where the extension is.
 pub(crate) struct Database {
@@ -24,10 +25,9 @@ pub(crate) struct Database {
     pub(crate) schema: String,
 }
 
-/// Connects to `database`, a URL or `key=value` pairs or a name; what it does not say is taken from the environment.
-/// `graph` is the name of a binding, as in the setting `graph_kernel.graph`.
-pub(crate) fn connect(database: Option<&str>, graph: Option<&str>) -> Result<Database, Failure> {
-    let (text, tls) = Tls::of(database)?;
+/// Connects to the database that the arguments name; what they do not say is taken from the environment.
+pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure> {
+    let (text, tls) = Tls::of(arguments.database.as_deref())?;
     let mut config = config(text.as_deref())?;
     config.ssl_mode(tls.ssl_mode());
     let mut client = tls.open(&config)?;
@@ -47,9 +47,9 @@ pub(crate) fn connect(database: Option<&str>, graph: Option<&str>) -> Result<Dat
         .batch_execute(
             "SET search_path = pg_catalog, pg_temp; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'",
         )
-        .and_then(|()| match graph {
+        .and_then(|()| match &arguments.graph {
             Some(graph) => client
-                .execute("SELECT set_config('graph_kernel.graph', $1, false)", &[&graph])
+                .execute("SELECT set_config('graph_kernel.graph', $1, false)", &[graph])
                 .map(drop),
             None => Ok(()),
         })

@@ -2,12 +2,11 @@
 
 use std::io::Write;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use postgres::Row;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::arguments::{DatabaseArguments, QueryArguments};
+use crate::arguments::{QueryArguments, SessionsArguments};
 use crate::database::{Database, connect, in_words};
 use crate::output::{escaped, line};
 use crate::{Failure, Outcome};
@@ -21,19 +20,23 @@ pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<
     Ok(Outcome::Success)
 }
 
-/// Prints the turns of `graph_prompt`, each under its role.
+/// Prints the turns of `graph_prompt` that have a text, each under its role.
 pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(
         arguments,
         |call| format!("SELECT p.role, p.content FROM {call} AS p ORDER BY p.n"),
         "graph_prompt",
     )?;
-    for (n, row) in rows.iter().enumerate() {
+    let texts = rows.iter().filter_map(|row| {
+        let text: Option<&str> = row.get(1);
+        Some((row.get(0), text.filter(|text| !text.is_empty())?))
+    });
+    for (n, (role, text)) in texts.enumerate() {
         if n > 0 {
             line!(out, "");
         }
-        line!(out, "{}:", escaped(row.get(0)));
-        for text in row.get::<_, Option<&str>>(1).unwrap_or_default().lines() {
+        line!(out, "{}:", escaped(role));
+        for text in text.lines() {
             line!(out, "{}", escaped(text));
         }
     }
@@ -46,10 +49,13 @@ fn query(
     function: &str,
 ) -> Result<Vec<Row>, Failure> {
     let anchor: Uuid = arguments.anchor.parse().map_err(|_| {
-        format!("{} is no turn id; graph_turn_id of SQL makes one of another id", arguments.anchor)
+        format!(
+            "{} is no turn id, which is a uuid: `graph-kernel sessions` lists the latest of each session, and in \
+             SQL graph_turn_id('…') gives that of an id of another kind",
+            arguments.anchor
+        )
     })?;
-    let Database { mut client, schema } =
-        connect(arguments.connection.database.as_deref(), arguments.connection.graph.as_deref())?;
+    let Database { mut client, schema } = connect(&arguments.connection)?;
     let rows = match &arguments.policy {
         None => client.query(&statement(format!("{schema}.{function}($1)")), &[&anchor]),
         Some(policy) => {
@@ -60,43 +66,57 @@ fn query(
     rows.map_err(|error| in_words(&error))
 }
 
-/// Lists the sessions, the latest first: its turns, its latest turn, and when that was created.
+/// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn. Of one
+/// session, the ends of its branches: turns that no other follows, with their times and the beginning of their texts.
 pub(crate) fn sessions(
     out: &mut impl Write,
-    arguments: &DatabaseArguments,
+    arguments: &SessionsArguments,
 ) -> Result<Outcome, Failure> {
-    let Database { mut client, .. } =
-        connect(arguments.database.as_deref(), arguments.graph.as_deref())?;
-    let described = client
+    let Database { mut client, .. } = connect(&arguments.connection)?;
+    let graph: Value = client
         .query_one(
             "SELECT graph_kernel.describe_graph(coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'))",
             &[],
         )
-        .map_err(|error| in_words(&error))?;
-    let graph: Value = described.get(0);
-    let turns = &graph["turns"];
-    let expression = |key: &str| turns["expressions"][key].as_str().unwrap_or("NULL").to_owned();
-    let statement = format!(
-        "SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id DESC))[1], max(at) \
-         FROM (SELECT {} AS session, {} AS id, {}::timestamptz AS at FROM {} AS t) AS t \
-         GROUP BY session ORDER BY max(at) DESC NULLS LAST, session",
-        expression("session_id"),
-        expression("id"),
-        expression("created_at"),
-        turns["from"].as_str().unwrap_or_default(),
+        .map_err(|error| in_words(&error))?
+        .get(0);
+    let part = |part: &str, key: &str| graph[part][key].as_str().unwrap_or_default().to_owned();
+    let expression = |part: &str, key: &str| {
+        graph[part]["expressions"][key].as_str().unwrap_or("NULL").to_owned()
+    };
+    let time = "coalesce(CASE WHEN isfinite(at) THEN to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') \
+                ELSE at::text END, '-')";
+    let turns = format!(
+        "SELECT {} AS id, {} AS session, {}::timestamptz AS at, {} AS content FROM {} AS t",
+        expression("turns", "id"),
+        expression("turns", "session_id"),
+        expression("turns", "created_at"),
+        expression("turns", "content_text"),
+        part("turns", "from"),
     );
-    for row in client.query(&statement, &[]).map_err(|error| in_words(&error))? {
-        let latest: Option<DateTime<Utc>> = row.get(3);
-        let latest =
-            latest.map_or("-".to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
-        let session = row.get::<_, Option<&str>>(0).unwrap_or("-");
-        line!(
-            out,
-            "{latest:<20}  {:>8}  {}  {}",
-            row.get::<_, i64>(1),
-            row.get::<_, Uuid>(2),
-            escaped(session)
+    let Some(session) = &arguments.session else {
+        let statement = format!(
+            "SELECT {time}, count, id::text, session FROM ( \
+             SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id DESC))[1] AS id, max(at) AS at \
+             FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session) AS s ORDER BY at DESC NULLS LAST, session"
         );
+        for row in client.query(&statement, &[]).map_err(|error| in_words(&error))? {
+            let session = row.get::<_, Option<&str>>(3).unwrap_or("-");
+            let (time, turns, latest): (&str, i64, &str) = (row.get(0), row.get(1), row.get(2));
+            line!(out, "{time:<20}  {turns:>8}  {latest}  {}", escaped(session));
+        }
+        return Ok(Outcome::Success);
+    };
+    let statement = format!(
+        "SELECT {time}, id::text, left(content, 60) FROM ({turns}) AS t WHERE session = $1 AND id IS NOT NULL \
+         AND NOT EXISTS (SELECT FROM {} AS e WHERE {} = t.id) ORDER BY at DESC NULLS LAST, id",
+        part("edges", "from"),
+        expression("edges", "parent"),
+    );
+    for row in client.query(&statement, &[session]).map_err(|error| in_words(&error))? {
+        let (time, turn): (&str, &str) = (row.get(0), row.get(1));
+        let text = row.get::<_, Option<&str>>(2).unwrap_or_default().replace('\n', " ");
+        line!(out, "{time:<20}  {turn}  {}", escaped(&text).trim_end());
     }
     Ok(Outcome::Success)
 }

@@ -51,6 +51,12 @@ impl SqlError {
 
     /// Raises the error in PostgreSQL.
     pub fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR report does not return")
+    }
+
+    /// Reports it at a level, which may be below an error.
+    pub fn report(self, level: PgLogLevel) {
         let mut report = ErrorReport::new(self.code, self.message, function_name!());
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -58,8 +64,7 @@ impl SqlError {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report.report(PgLogLevel::ERROR);
-        unreachable!("an ERROR report does not return")
+        report.report(level);
     }
 }
 

@@ -9,6 +9,7 @@ pub mod private;
 pub mod query;
 pub mod session;
 pub mod sql;
+pub mod statistics;
 pub mod tables;
 
 #[cfg(any(test, feature = "pg_test"))]

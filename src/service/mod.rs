@@ -13,5 +13,6 @@ pub mod provenance;
 pub mod reader;
 pub mod search;
 pub mod slices;
+pub mod statistics;
 pub mod tables;
 pub mod verify;

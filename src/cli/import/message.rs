@@ -1,6 +1,6 @@
 //! Messages of an export, and what the formats have in common: texts, times, calls and their results.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kernel::graph::edge::EdgeType;
 use serde_json::Value;
 
@@ -82,7 +82,8 @@ struct Part {
 }
 
 /// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result;
-/// one with the text after these. The last has the id of the whole, so that answers follow it.
+/// one with the text after these. The last has the id of the whole, so that answers follow it. Each is a microsecond later
+/// than the one before, so that their times tell their order.
 pub(super) fn in_turns(
     id: &str,
     parent: Option<String>,
@@ -122,8 +123,8 @@ pub(super) fn in_turns(
         };
         // Tokens were counted over the whole.
         let tokens = turn.tokens.filter(|_| last == 0);
-        let turn =
-            ImportedTurn { role, content: part.content, created_at: turn.created_at, tokens };
+        let created_at = turn.created_at.map(|at| at + TimeDelta::microseconds(n as i64));
+        let turn = ImportedTurn { role, content: part.content, created_at, tokens };
         messages.push(Message { id, parent, edge: EdgeType::Reply, turn: Some(turn) });
     }
     messages

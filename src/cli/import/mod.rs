@@ -69,8 +69,7 @@ pub(crate) fn import(
     for path in &arguments.files {
         total += fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
     }
-    let database =
-        connect(arguments.connection.database.as_deref(), arguments.connection.graph.as_deref())?;
+    let database = connect(&arguments.connection)?;
     let ids = if is_restore { Ids::Given } else { Ids::Derived };
     let read = Rc::new(Cell::new(0));
     let mut import = Import {
@@ -80,6 +79,7 @@ pub(crate) fn import(
         keywords: arguments.label.map(|Labeling::Keywords| Keywords::new()),
         progress: Progress::new(total, Rc::clone(&read)),
         path: Path::new(""),
+        in_file: FileCounts::default(),
         current: Current::default(),
         report: Report::default(),
     };
@@ -92,7 +92,10 @@ pub(crate) fn import(
     let report = &import.report;
     let tense = if arguments.dry_run { "would be stored" } else { "stored" };
     let lines = [
-        format!("conversations: {} {tense}, {} left out", report.conversations, report.left_out),
+        format!(
+            "conversations: {} {tense}, {} unchanged, {} left out",
+            report.stored, report.unchanged, report.left_out
+        ),
         format!(
             "turns: {} new, {} there already",
             report.counts.new_turns,
@@ -127,8 +130,17 @@ struct Import<'a> {
     progress: Progress,
     /// The file that is being read.
     path: &'a Path,
+    in_file: FileCounts,
     current: Current,
     report: Report,
+}
+
+/// What was found in the file that is being read.
+#[derive(Default)]
+struct FileCounts {
+    conversations: u64,
+    /// Messages, and records that cannot be read.
+    records: u64,
 }
 
 /// The state of the conversation that is being read.
@@ -141,7 +153,8 @@ struct Current {
 
 #[derive(Default)]
 struct Report {
-    conversations: u64,
+    stored: u64,
+    unchanged: u64,
     left_out: u64,
     broken: u64,
     counts: Counts,
@@ -150,6 +163,7 @@ struct Report {
 impl Import<'_> {
     fn file(&mut self, read: &Rc<Cell<u64>>, prompts: &mut Prompts) -> Result<(), Failure> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
+        self.in_file = FileCounts::default();
         let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
         let result = if file.is_zip().map_err(failed)? {
             self.archive(file, prompts)
@@ -157,7 +171,16 @@ impl Import<'_> {
             self.stream(file, prompts)
         };
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if self.in_file.conversations > 0 && self.in_file.records == 0 {
+                    let format = self.arguments.format.name();
+                    self.report_error(
+                        (0, 0),
+                        &format!("no message in the format {format} is in it"),
+                    );
+                }
+                Ok(())
+            }
             Err(Stop::Failed(failure)) => Err(failure),
             Err(Stop::Unreadable(place, why)) => {
                 // What was read of the conversation is not the whole of it.
@@ -211,6 +234,7 @@ impl Import<'_> {
     }
 
     fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
+        self.in_file.records += 1;
         self.current.messages += 1;
         self.progress.update(self.report.counts.turns + self.current.messages);
         self.store.add(row)
@@ -224,6 +248,7 @@ impl Import<'_> {
                 place = format!("{place}:{number}");
             }
         }
+        self.in_file.records += 1;
         self.report.broken += 1;
         self.progress
             .bar
@@ -276,6 +301,7 @@ impl MessageSink for Import<'_> {
         place: LineColumn,
         id: Option<String>,
     ) -> Result<(), Failure> {
+        self.in_file.conversations += 1;
         if self.current.messages == 0 || self.current.is_broken {
             return self.leave_out();
         }
@@ -300,7 +326,11 @@ impl MessageSink for Import<'_> {
                 sum.new_turns += counts.new_turns;
                 sum.new_edges += counts.new_edges;
                 sum.without_parent += counts.without_parent;
-                self.report.conversations += 1;
+                if counts.new_turns == 0 && counts.new_edges == 0 {
+                    self.report.unchanged += 1;
+                } else {
+                    self.report.stored += 1;
+                }
                 self.current = Current::default();
                 Ok(())
             }

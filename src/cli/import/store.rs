@@ -191,10 +191,11 @@ impl Store {
         self.client.execute(DEDUPLICATE, &[])?;
         let statements = &self.statements;
         let turns = self.client.query_one(COUNT_TURNS, &[])?.get::<_, i64>(0) as u64;
-        let new_turns = self.client.execute(&statements.turns, key)?;
+        let stored = self.client.query_one(&statements.turns, key)?;
+        let (new_turns, parents) = (stored.get::<_, i64>(0) as u64, stored.get::<_, i64>(1) as u64);
         let new_edges = match &statements.edges {
             Some(edges) => self.client.execute(edges, key)?,
-            None => 0,
+            None => parents,
         };
         let without_parent =
             self.client.query_one(&statements.without_parent, key)?.get::<_, i64>(0) as u64;
@@ -234,6 +235,7 @@ const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.graph_kernel_import WHER
 /// The statements that fill the tables of a graph, as texts or prepared. Their parameters are format, account and
 /// conversation where ids are derived from them. The names in them are those of the catalog, quoted by the server.
 struct InsertStatements<T> {
+    /// Returns how many turns were stored, and how many of their parents.
     turns: T,
     /// None where the table of turns stores the edges.
     edges: Option<T>,
@@ -329,7 +331,7 @@ impl InsertStatements<String> {
         let exists =
             |id_of: &str| format!("EXISTS (SELECT FROM {turns} AS t WHERE t.{id} = {id_of})");
         let own_edges = graph["resolved"]["edges"].is_object();
-        let mut joins = String::new();
+        let (mut joins, mut stored_parents) = (String::new(), "0".to_owned());
         if !own_edges {
             // A type without a column takes the first one.
             let parents = target.parent_columns()?;
@@ -360,13 +362,15 @@ impl InsertStatements<String> {
                 ));
                 names.push(column.name.clone());
                 values.push(format!("p{n}.parent::{}", column.type_name));
+                stored_parents.push_str(&format!(" + count({})", column.name));
             }
         }
         values[0] = "s.id".to_owned();
+        let returned = if own_edges { "1" } else { "*" };
         let turns_statement = format!(
-            "{links}INSERT INTO {turns} ({}) SELECT {} FROM (SELECT {} AS id, s.n, s.turn \
+            "{links}, stored AS (INSERT INTO {turns} ({}) SELECT {} FROM (SELECT {} AS id, s.n, s.turn \
              FROM pg_temp.graph_kernel_import AS s WHERE s.kind = 't') AS s{joins} \
-             WHERE NOT {} ORDER BY s.n",
+             WHERE NOT {} ORDER BY s.n RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
             names.join(", "),
             values.join(", "),
             with_ids("{id:s.message}"),

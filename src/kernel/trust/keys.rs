@@ -114,14 +114,14 @@ impl ProofKey {
 pub struct PublicKey(ed25519_dalek::VerifyingKey);
 
 impl PublicKey {
-    /// Reads a SubjectPublicKeyInfo in PEM; `None` where the text is none, is that of another kind of key, or is longer
+    /// Reads a SubjectPublicKeyInfo in PEM, with white space around it or not; `None` where the text is none, is that of another kind of key, or is longer
     /// than a file of one key ever is.
     #[must_use]
     pub fn from_pem(pem: &str) -> Option<Self> {
         if pem.len() > PEM_MAX_BYTES {
             return None;
         }
-        ed25519_dalek::VerifyingKey::from_public_key_pem(pem).ok().map(PublicKey)
+        ed25519_dalek::VerifyingKey::from_public_key_pem(pem.trim_ascii()).ok().map(PublicKey)
     }
 
     /// The SubjectPublicKeyInfo in PEM.

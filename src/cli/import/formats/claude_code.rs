@@ -44,6 +44,10 @@ pub(in super::super) fn read(
                 Err(error) => return Ok(sink.broken(place, format!("no JSON: {error}"))?),
             },
         };
+        if !record["type"].is_string() {
+            let why = "no \"type\", which each record of a transcript has".to_owned();
+            return Ok(sink.broken(place, why)?);
+        }
         // Titles, snapshots of files and the like are no messages.
         if record["uuid"].is_null() {
             return Ok(());

@@ -1,0 +1,257 @@
+//! Statistics of calls, in servers that preload the library.
+
+#[path = "../keys/cluster.rs"]
+#[allow(dead_code)]
+mod cluster;
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use cluster::Cluster;
+use common::database::Database;
+use postgres::{Client, NoTls};
+
+const ANCHOR: &str = "00000000-0000-4000-8000-000000000001";
+
+/// A server that preloads the library, with a database `notes` in which one turn has forty children.
+fn preloaded(configuration: &str) -> Cluster {
+    let cluster =
+        Cluster::start(&format!("shared_preload_libraries = 'graph_kernel'\n{configuration}"));
+    for name in ["notes", "other"] {
+        cluster.client().batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+    }
+    notes(&cluster)
+        .batch_execute(&format!(
+            "CREATE EXTENSION graph_kernel;
+             SELECT graph_kernel.create_tables();
+             INSERT INTO memory_turns (id, content_text) VALUES ('{ANCHOR}', 'x');
+             INSERT INTO memory_turns (id) SELECT gen_random_uuid() FROM generate_series(1, 40);
+             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id)
+                 SELECT '{ANCHOR}', id FROM memory_turns WHERE id <> '{ANCHOR}';
+             SELECT graph_kernel.reset_statistics()"
+        ))
+        .unwrap();
+    cluster
+}
+
+fn notes(cluster: &Cluster) -> Client {
+    cluster.client_of("postgres", "notes")
+}
+
+/// A value of a function's row.
+fn value(client: &mut Client, function: &str, expression: &str) -> i64 {
+    let query =
+        format!("SELECT ({expression})::bigint FROM graph_kernel.statistics WHERE function = $1");
+    client.query_opt(&query, &[&function]).unwrap().map_or(0, |row| row.get(0))
+}
+
+fn error_of(client: &mut Client, statement: &str) -> String {
+    let error = client.batch_execute(statement).unwrap_err();
+    error.as_db_error().unwrap().message().to_owned()
+}
+
+#[test]
+fn nothing_is_counted_without_preloading_and_reading_says_so() {
+    let database = Database::with_tables("statistics");
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&notices);
+    let mut client = database.server.connect_noting(&database.name, move |notice| {
+        sink.lock().unwrap().push(notice);
+    });
+    client
+        .batch_execute("SELECT graph_slice(gen_random_uuid()) FROM generate_series(1, 0)")
+        .unwrap();
+    let rows = client.query("SELECT * FROM graph_kernel.statistics", &[]).unwrap();
+    assert!(rows.is_empty());
+    client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
+    let notices = notices.lock().unwrap();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].hint().unwrap().contains("shared_preload_libraries"), "{notices:?}");
+}
+
+#[test]
+fn calls_errors_turns_and_times_are_counted() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    for _ in 0..3 {
+        client.batch_execute(&format!("SELECT graph_slice('{ANCHOR}')")).unwrap();
+    }
+    let not_found = "SELECT graph_slice('00000000-0000-4000-8000-00000000dead')";
+    error_of(&mut client, not_found);
+    client.batch_execute("SET statement_timeout = 1").unwrap();
+    let slow = "SELECT graph_slice(id, '{\"max_nodes\": 10000}') FROM memory_turns, generate_series(1, 1000)";
+    error_of(&mut client, slow);
+    client
+        .batch_execute(
+            "RESET statement_timeout; CREATE TABLE kept AS SELECT graph_kernel.reset_statistics()",
+        )
+        .unwrap();
+
+    for _ in 0..3 {
+        client.batch_execute(&format!("SELECT graph_slice('{ANCHOR}')")).unwrap();
+    }
+    error_of(&mut client, not_found);
+    let mut slice = |expression: &str| value(&mut client, "graph_slice", expression);
+    assert_eq!(slice("calls"), 4);
+    assert_eq!(slice("turns_selected"), 3 * 41);
+    assert!(slice("turns_read") >= 3 * 41);
+    assert_eq!(slice("errors -> 'ANCHOR_NOT_FOUND'"), 1);
+    assert_eq!(slice("(SELECT count(*) FROM jsonb_object_keys(errors))"), 1);
+    assert_eq!(slice("histogram -> '+Inf'"), 4);
+    assert_eq!(slice("(total_time > 0 AND total_time < 60000)::integer"), 1);
+    let ordered = "SELECT bool_and(b.n::bigint >= a.n::bigint)
+                     FROM graph_kernel.statistics AS s, jsonb_each_text(s.histogram) AS a (bound, n),
+                          jsonb_each_text(s.histogram) AS b (bound, n)
+                    WHERE b.bound::float >= a.bound::float";
+    let ordered = ordered.replace("::float", "::double precision").replace("'+Inf'", "'Infinity'");
+    let ordered = ordered.replace(".bound::", ".bound::text::");
+    assert!(
+        client
+            .query_one(
+                &ordered
+                    .replace("b.bound", "replace(b.bound, '+Inf', 'Infinity')")
+                    .replace("a.bound", "replace(a.bound, '+Inf', 'Infinity')"),
+                &[]
+            )
+            .unwrap()
+            .get::<_, bool>(0)
+    );
+
+    // One call that returns row after row, also if it is not read to its end.
+    let many = "SELECT count(*) FROM graph_slices(ARRAY(SELECT id FROM memory_turns))";
+    client.batch_execute(many).unwrap();
+    assert_eq!(value(&mut client, "graph_slices", "calls"), 1);
+    assert_eq!(value(&mut client, "graph_slices", "histogram -> '+Inf'"), 1);
+    client
+        .batch_execute(
+            "BEGIN;
+             DECLARE c CURSOR FOR SELECT (graph_slices(ARRAY(SELECT id FROM memory_turns))).slice;
+             FETCH 3 FROM c;
+             COMMIT",
+        )
+        .unwrap();
+    assert_eq!(value(&mut client, "graph_slices", "calls"), 2);
+}
+
+#[test]
+fn nested_calls_are_counted_each_for_itself_also_when_they_fail() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    let request = format!("SELECT graph_api_slice('{{\"anchor_turn_id\": \"{ANCHOR}\"}}')");
+    client.batch_execute(&request).unwrap();
+    let outer = value(&mut client, "graph_api_slice", "calls");
+    assert_eq!(outer, 1);
+    client
+        .batch_execute(
+            "DO $$ BEGIN
+                 FOR i IN 1 .. 5 LOOP
+                     BEGIN
+                         PERFORM graph_slice('00000000-0000-4000-8000-00000000dead');
+                     EXCEPTION WHEN no_data THEN NULL;
+                     END;
+                 END LOOP;
+             END $$",
+        )
+        .unwrap();
+    assert_eq!(value(&mut client, "graph_slice", "errors -> 'ANCHOR_NOT_FOUND'"), 5);
+    // What follows is still attributed to its own function.
+    client.batch_execute(&format!("SELECT count(*) FROM graph_slice_turns('{ANCHOR}')")).unwrap();
+    assert_eq!(value(&mut client, "graph_slice_turns", "turns_selected"), 41);
+    assert_eq!(value(&mut client, "graph_slice_turns", "calls"), 1);
+    // An error of PostgreSQL's own counts by its SQLSTATE.
+    client.batch_execute("BEGIN; DROP TABLE memory_turn_edges CASCADE").unwrap();
+    error_of(&mut client, &format!("SELECT graph_slice('{ANCHOR}')"));
+    client.batch_execute("ROLLBACK").unwrap();
+    let errors = "(SELECT sum(n::bigint) FROM jsonb_each_text(errors) AS e (word, n))";
+    assert_eq!(value(&mut client, "graph_slice", errors), 6);
+}
+
+#[test]
+fn verifications_are_counted_by_result() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    client
+        .batch_execute(&format!(
+            "CREATE TABLE kept AS SELECT graph_slice('{ANCHOR}') AS slice;
+             SELECT graph_verify(slice) FROM kept;
+             SELECT graph_verify(replace(slice::text, '\"salience\":0.5', '\"salience\":0.6')::json) FROM kept;
+             SELECT graph_is_admissible('{{}}', '{ANCHOR}');
+             CREATE TABLE atoms (slice json, turns uuid[]);
+             CREATE TRIGGER admissible AFTER INSERT OR UPDATE OF slice, turns ON atoms FOR EACH ROW
+                 EXECUTE FUNCTION graph_require_admissible('slice', 'turns')"
+        ))
+        .unwrap();
+    assert_eq!(value(&mut client, "graph_verify", "verifications -> 'ok'"), 1);
+    assert_eq!(
+        value(
+            &mut client,
+            "graph_verify",
+            "(SELECT count(*) FROM jsonb_object_keys(verifications))"
+        ),
+        2
+    );
+    assert_eq!(value(&mut client, "graph_is_admissible", "verifications -> 'malformed'"), 1);
+    client
+        .batch_execute(&format!(
+            "INSERT INTO atoms SELECT slice, ARRAY['{ANCHOR}'::uuid] FROM kept"
+        ))
+        .unwrap();
+    error_of(&mut client, "INSERT INTO atoms SELECT slice, ARRAY[gen_random_uuid()] FROM kept");
+    assert_eq!(value(&mut client, "graph_require_admissible", "calls"), 2);
+    assert_eq!(value(&mut client, "graph_require_admissible", "errors -> 'NOT_ADMISSIBLE'"), 1);
+    assert_eq!(value(&mut client, "check_promotion", "verifications -> 'ok'"), 1);
+    assert_eq!(value(&mut client, "check_promotion", "verifications -> 'turn_outside'"), 1);
+}
+
+#[test]
+fn sums_are_exact_and_each_database_has_its_own() {
+    let cluster = preloaded("");
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let config = cluster.config("postgres", "notes");
+            thread::spawn(move || {
+                let mut client = config.connect(NoTls).unwrap();
+                for _ in 0..250 {
+                    client.batch_execute(&format!("SELECT graph_slice('{ANCHOR}')")).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let mut client = notes(&cluster);
+    assert_eq!(value(&mut client, "graph_slice", "calls"), 1000);
+    assert_eq!(value(&mut client, "graph_slice", "turns_selected"), 41_000);
+
+    let mut other = cluster.client_of("postgres", "other");
+    other.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    assert_eq!(value(&mut other, "graph_slice", "calls"), 0);
+    other.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
+    assert_eq!(value(&mut client, "graph_slice", "calls"), 1000);
+    client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
+    assert_eq!(value(&mut client, "graph_slice", "calls"), 0);
+}
+
+#[test]
+fn statistics_are_for_those_who_monitor() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    client
+        .batch_execute(
+            "CREATE ROLE plain LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher",
+        )
+        .unwrap();
+    let mut plain = cluster.client_of("plain", "notes");
+    for statement in [
+        "SELECT * FROM graph_kernel.statistics",
+        "SELECT * FROM graph_kernel.list_statistics()",
+        "SELECT graph_kernel.reset_statistics()",
+    ] {
+        assert!(error_of(&mut plain, statement).contains("permission denied"), "{statement}");
+    }
+    let mut watcher = cluster.client_of("watcher", "notes");
+    watcher.batch_execute("SELECT * FROM graph_kernel.statistics").unwrap();
+    assert!(
+        error_of(&mut watcher, "SELECT graph_kernel.reset_statistics()").contains("permission")
+    );
+}
