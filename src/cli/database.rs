@@ -13,6 +13,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use serde_json::Value;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::Failure;
@@ -23,6 +24,19 @@ pub(crate) struct Database {
     pub(crate) client: Client,
     /// The schema of the extension's functions, quoted.
     pub(crate) schema: String,
+}
+
+impl Database {
+    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it.
+    pub(crate) fn graph(&mut self) -> Result<(String, Value), Failure> {
+        self.client
+            .query_one(
+                "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
+                &[],
+            )
+            .map(|row| (row.get(0), row.get(1)))
+            .map_err(|error| in_words(&error))
+    }
 }
 
 /// Connects to the database that the arguments name; what they do not say is taken from the environment.
@@ -208,20 +222,26 @@ impl Tls {
             }
             is_other
         };
-        let rest = database.map(|text| match text.split_once('?') {
-            Some((address, parameters)) if text.contains("://") => {
+        let mut rest = database.map(str::to_owned);
+        if let Some(text) = &mut rest {
+            if let Some((address, parameters)) = text.split_once('?')
+                && text.contains("://")
+            {
                 let others: Vec<&str> = parameters.split('&').filter(&mut is_other).collect();
-                if others.is_empty() {
-                    address.to_owned()
-                } else {
-                    format!("{address}?{}", others.join("&"))
+                let mark = if others.is_empty() { "" } else { "?" };
+                *text = format!("{address}{mark}{}", others.join("&"));
+            } else if is_connection_string(text) && !text.contains("://") {
+                for word in text.clone().split_whitespace().filter(|word| !is_other(word)) {
+                    *text = text.replacen(word, "", 1);
+                }
+                // libpq takes other spellings, of which the driver would know too little.
+                if let Some(name) =
+                    ["sslmode", "sslrootcert"].into_iter().find(|name| text.contains(name))
+                {
+                    return Err(format!("--database: write {name}=value, without spaces"));
                 }
             }
-            None if !text.contains("://") && is_connection_string(text) => {
-                text.split_whitespace().filter(&mut is_other).collect::<Vec<_>>().join(" ")
-            }
-            _ => text.to_owned(),
-        });
+        }
         let mode = mode.unwrap_or_else(|| "prefer".to_owned());
         if !["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
             .contains(&mode.as_str())
@@ -347,12 +367,14 @@ mod tests {
                 tls("verify-full", Some("/ca.pem")),
             ),
             ("postgres://db?sslmode=disable", "postgres://db", tls("disable", None)),
-            ("host=db sslmode=require user=ann", "host=db user=ann", tls("require", None)),
+            ("host=db sslmode=require user=ann", "host=db  user=ann", tls("require", None)),
+            ("options='-c  x' host=db", "options='-c  x' host=db", tls("prefer", None)),
             ("notes?", "notes?", tls("prefer", None)),
         ] {
             assert_eq!(of(text), Ok((Some(rest.to_owned()), expected)));
         }
         assert!(of("host=db sslmode=full").unwrap_err().contains("verify-full"));
+        assert!(of("host=db sslmode = require").unwrap_err().contains("without spaces"));
     }
 
     #[test]

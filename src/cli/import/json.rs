@@ -82,6 +82,11 @@ impl<R: Read> JsonStream<R> {
         Ok(has_next)
     }
 
+    /// Checks that nothing follows the document.
+    pub(super) fn end(self) -> Result<(), ReaderError> {
+        self.reader.consume_trailing_whitespace()
+    }
+
     pub(super) fn skip(&mut self) -> Result<(), ReaderError> {
         self.reader.skip_value()
     }
@@ -138,14 +143,14 @@ impl<R: Read> JsonStream<R> {
         })
     }
 
-    /// The next string. Of one that begins as a `data:` URL only the beginning is kept.
+    /// The next string. Of a file in a `data:` URL only the beginning is kept.
     fn string(&mut self, state: &mut Building) -> Result<String, ReaderError> {
         let location = self.reader.current_position(false);
         let mut bytes = Vec::new();
         let mut text = self.reader.next_string_reader()?;
         let mut read_text = || {
             text.by_ref().take(DATA_URL_MAX_BYTES as u64).read_to_end(&mut bytes)?;
-            if !bytes.starts_with(b"data:") {
+            if !is_data_url(&bytes) {
                 text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
             }
             io::copy(&mut text, &mut io::sink())
@@ -153,12 +158,22 @@ impl<R: Read> JsonStream<R> {
         match read_text() {
             Err(error) => return Err(ReaderError::IoError { error, location }),
             Ok(0) => {}
-            Ok(_) if bytes.starts_with(b"data:") => {}
+            Ok(_) if is_data_url(&bytes) => {}
             Ok(_) => state.refuse_length(),
         }
         state.take(bytes.len());
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// Whether a text begins as a `data:` URL of a file does: `data:image/png;base64,`.
+fn is_data_url(text: &[u8]) -> bool {
+    let head = text.strip_prefix(b"data:").and_then(|rest| rest.split(|byte| *byte == b',').next());
+    head.is_some_and(|head| {
+        head.ends_with(b";base64")
+            && head.contains(&b'/')
+            && head.iter().all(|byte| byte.is_ascii_graphic())
+    })
 }
 
 /// A value while it is read.
@@ -240,5 +255,7 @@ mod tests {
     fn files_inside_strings_are_not_kept() {
         let text = format!(r#""data:image/png;base64,{}""#, "A".repeat(VALUE_MAX_BYTES));
         assert_eq!(value(&text).unwrap().as_str().unwrap().len(), DATA_URL_MAX_BYTES);
+        let log = format!("data: {}/,;base64,", "A".repeat(2 * DATA_URL_MAX_BYTES));
+        assert_eq!(value(&format!("\"{log}\"")).unwrap(), log.as_str());
     }
 }

@@ -35,9 +35,11 @@ impl Keywords {
         let mut phases: Vec<(&'static str, usize)> = Vec::new();
         let mut salience = None;
         for (kind, phrase) in &self.0 {
-            let count = text.matches(phrase.as_str()).count();
+            let count = occurrences(&text, phrase);
             if count == 0 {
-            } else if *kind == "decision" {
+                continue;
+            }
+            if *kind == "decision" {
                 salience = Some(DECISION_SALIENCE);
             } else if let Some(phase) = phases.iter_mut().find(|(name, _)| name == kind) {
                 phase.1 += count;
@@ -55,9 +57,15 @@ impl Keywords {
     }
 }
 
+/// How often a phrase is in a text; both have a space before and after each word.
+fn occurrences(text: &str, phrase: &str) -> usize {
+    // Phrases that follow each other share a space.
+    text.match_indices(phrase.trim_end()).filter(|(at, _)| text[*at..].starts_with(phrase)).count()
+}
+
 /// The words of a text in lower case, with a space before and behind each.
 fn words(text: &str) -> String {
-    let text = text.to_lowercase();
+    let text = text.to_lowercase().replace('\u{2019}', "'");
     let mut words = String::with_capacity(text.len() + 2);
     words.push(' ');
     for word in text.split(|c: char| !c.is_alphanumeric() && c != '\'') {
@@ -93,6 +101,8 @@ mod tests {
             Some("debugging")
         );
         assert_eq!(phase("An error. What if"), None);
+        assert_eq!(phase("error error what if"), Some("debugging"));
+        assert_eq!(phase("Let’s plan"), Some("planning"));
         assert_eq!(phase("terror and debugger"), None);
         let salience = |text| keywords.labels(text).salience;
         assert_eq!((salience("We decided: UTC."), salience("Hello.")), (Some(0.8), None));

@@ -38,11 +38,17 @@ pub(super) fn parent_id(value: &Value) -> Option<String> {
     value.as_str().filter(|id| !ROOT_MARKERS.contains(id)).map(str::to_owned)
 }
 
+/// The text without U+0000, which PostgreSQL cannot store: it becomes U+FFFD.
+pub(super) fn plain_text(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
 /// A string that must be there.
 pub(super) fn text_of(record: &Value, key: &str) -> Result<String, String> {
     match &record[key] {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
         Value::Null => Err(format!("no \"{key}\"")),
+        Value::String(_) => Err(format!("\"{key}\" is empty")),
         _ => Err(format!("\"{key}\" is no text")),
     }
 }
@@ -65,6 +71,11 @@ pub(super) fn timestamp(value: &Value) -> Result<Option<DateTime<Utc>>, String> 
 
 /// The last second of the year 9999.
 const FAR_FUTURE: i64 = 253_402_300_799;
+
+/// A number of tokens; none that is not positive.
+pub(super) fn token_count(value: &Value) -> Option<i32> {
+    value.as_i64().and_then(|tokens| i32::try_from(tokens).ok()).filter(|tokens| *tokens > 0)
+}
 
 /// RFC 3339, also without a time zone, which is then UTC, and a date alone.
 pub(super) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
@@ -133,21 +144,27 @@ pub(super) fn in_turns(
 /// The text of a block, and the result of a call in it. Files are named, not stored.
 fn block_texts(block: &Value) -> (String, Option<String>) {
     let said = |text: String| (text, None);
-    let kind = block["type"].as_str().unwrap_or_default();
-    match kind {
-        "text" | "input_text" | "output_text" | "think" | "thinking" | "error" => {
-            let key = match kind {
-                "think" | "thinking" | "error" if block[kind].is_string() => kind,
-                _ => "text",
-            };
-            said(plain(&block[key]))
+    match block["type"].as_str().unwrap_or_default() {
+        "text" | "input_text" | "output_text" => said(plain(&block["text"])),
+        kind @ ("think" | "thinking" | "error") => {
+            said(plain(if block[kind].is_null() { &block["text"] } else { &block[kind] }))
         }
         "redacted_thinking" => said("[thinking]".to_owned()),
+        // What an application notes for itself.
+        "token_budget" | "agent_update" | "flag" => said(String::new()),
         "tool_use" | "server_tool_use" | "mcp_tool_use" => {
             said(call(block["name"].as_str(), &block["input"]))
         }
         "tool_call" => {
             let inner = &block["tool_call"];
+            let interpreter = &inner["code_interpreter"];
+            if interpreter.is_object() {
+                let said = call(Some("code_interpreter"), &interpreter["input"]);
+                return (
+                    said,
+                    Some(plain(&interpreter["outputs"])).filter(|text| !text.is_empty()),
+                );
+            }
             let function = if inner["function"].is_object() { &inner["function"] } else { inner };
             let arguments =
                 if function["args"].is_null() { &function["arguments"] } else { &function["args"] };
@@ -155,7 +172,7 @@ fn block_texts(block: &Value) -> (String, Option<String>) {
             let result = Some(output).filter(|output| !output.is_empty());
             (call(function["name"].as_str(), arguments), result)
         }
-        _ if kind.ends_with("tool_result") => (String::new(), Some(plain(&block["content"]))),
+        kind if kind.ends_with("tool_result") => (String::new(), Some(plain(&block["content"]))),
         _ => match block {
             Value::String(text) => said(text.clone()),
             Value::Null => said(String::new()),
@@ -176,11 +193,26 @@ pub(super) fn call(tool: Option<&str>, arguments: &Value) -> String {
 
 /// A file as text: what it is, and its name where it has one.
 pub(super) fn file(kind: &str, name: Option<&str>) -> String {
-    match name {
+    match name.filter(|name| !name.is_empty()) {
         Some(name) => format!("[{kind} {name}]"),
         None => format!("[{kind}]"),
     }
 }
+
+/// The keys under which objects of the exports have their texts, the first that is not empty counts.
+const TEXT_KEYS: [&str; 11] = [
+    "text",
+    "value",
+    "content",
+    "result",
+    "summary",
+    "transcript",
+    "output_str",
+    "output",
+    "stdout",
+    "stderr",
+    "title",
+];
 
 /// The text in a value: a text, the text of an object, or those of an array in lines. Other content is named by its type.
 pub(super) fn plain(value: &Value) -> String {
@@ -193,15 +225,17 @@ pub(super) fn plain(value: &Value) -> String {
             text
         }
         Value::Object(object) => {
-            for key in ["text", "value", "content", "result", "title"] {
-                if let Some(text @ (Value::String(_) | Value::Object(_) | Value::Array(_))) =
-                    object.get(key)
-                {
-                    return plain(text);
-                }
-            }
+            let texts = TEXT_KEYS.iter().filter_map(|key| object.get(*key));
+            let mut texts =
+                texts.filter(|text| text.is_string() || text.is_object() || text.is_array());
+            let has_text = texts.clone().next().is_some();
+            let text = texts.find_map(|text| Some(plain(text)).filter(|text| !text.is_empty()));
             let kind = object.get("type").or_else(|| object.get("content_type"));
-            file(kind.and_then(Value::as_str).unwrap_or("content"), None)
+            match text {
+                Some(text) => text,
+                None if has_text => String::new(),
+                None => file(kind.and_then(Value::as_str).unwrap_or("content"), None),
+            }
         }
         value => value.to_string(),
     }

@@ -3,6 +3,7 @@
 //! A format reads a file and emits messages (`formats`, `message`); each becomes a row, which the store copies and inserts,
 //! in one transaction for each conversation (`store`).
 
+mod columns;
 mod formats;
 mod json;
 mod keywords;
@@ -10,6 +11,7 @@ mod lines;
 mod message;
 mod restore;
 mod source;
+mod statements;
 mod store;
 
 use std::cell::Cell;
@@ -22,21 +24,28 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, SecondsFormat, Utc};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use kernel::graph::content::content_hash;
+use kernel::graph::edge::EdgeType;
 use serde_json::{Map, Value};
 use zip::ZipArchive;
 
-use self::formats::claude_code::Prompts;
+use self::formats::claude_code::Subagents;
 use self::formats::{
     LineColumn, MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui,
 };
 use self::keywords::Keywords;
-use self::message::{Message, parse_timestamp};
+use self::message::{Message, parse_timestamp, plain_text};
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked};
 use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::escaped;
 use crate::{Failure, Outcome};
+
+/// The longest id of a message or a conversation, in bytes.
+const ID_MAX_BYTES: usize = 1024;
+
+/// The place of a record that is not known.
+const LINE_UNKNOWN: LineColumn = (0, 0);
 
 /// How often a line about the progress is printed where there is no terminal.
 const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
@@ -56,7 +65,7 @@ pub(crate) fn import(
                 .to_owned(),
         );
     }
-    if arguments.account.contains([':', '\0']) {
+    if arguments.account.contains(':') {
         return Err("--account must not contain a colon".to_owned());
     }
     let since = match &arguments.since {
@@ -79,14 +88,15 @@ pub(crate) fn import(
         keywords: arguments.label.map(|Labeling::Keywords| Keywords::new()),
         progress: Progress::new(total, Rc::clone(&read)),
         path: Path::new(""),
+        member: None,
         in_file: FileCounts::default(),
         current: Current::default(),
         report: Report::default(),
     };
-    let mut prompts = Prompts::default();
+    let mut subagents = Subagents::default();
     for path in in_reading_order(arguments) {
         import.path = path;
-        import.file(&read, &mut prompts)?;
+        import.file(&read, &mut subagents)?;
     }
     import.progress.bar.finish_and_clear();
     let report = &import.report;
@@ -128,8 +138,9 @@ struct Import<'a> {
     since: Option<DateTime<Utc>>,
     keywords: Option<Keywords>,
     progress: Progress,
-    /// The file that is being read.
+    /// The file that is being read, and the one within it if it is an archive.
     path: &'a Path,
+    member: Option<String>,
     in_file: FileCounts,
     current: Current,
     report: Report,
@@ -161,14 +172,14 @@ struct Report {
 }
 
 impl Import<'_> {
-    fn file(&mut self, read: &Rc<Cell<u64>>, prompts: &mut Prompts) -> Result<(), Failure> {
+    fn file(&mut self, read: &Rc<Cell<u64>>, subagents: &mut Subagents) -> Result<(), Failure> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
-        self.in_file = FileCounts::default();
+        (self.in_file, self.member) = (FileCounts::default(), None);
         let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
         let result = if file.is_zip().map_err(failed)? {
-            self.archive(file, prompts)
+            self.archive(file, subagents)
         } else {
-            self.stream(file, prompts)
+            self.stream(file, subagents)
         };
         match result {
             Ok(()) => {
@@ -183,16 +194,15 @@ impl Import<'_> {
             }
             Err(Stop::Failed(failure)) => Err(failure),
             Err(Stop::Unreadable(place, why)) => {
-                // What was read of the conversation is not the whole of it.
                 self.report_error(place, &format!("{why}; the rest of the file is not read"));
-                self.current.is_broken = true;
-                self.leave_out()
+                // What was read of the conversation is not the whole of it.
+                if self.current.messages > 0 { self.leave_out() } else { Ok(()) }
             }
         }
     }
 
-    fn archive(&mut self, file: CountedFile, prompts: &mut Prompts) -> Result<(), Stop> {
-        let unreadable = |why: String| Stop::Unreadable((0, 0), why);
+    fn archive(&mut self, file: CountedFile, subagents: &mut Subagents) -> Result<(), Stop> {
+        let unreadable = |why: String| Stop::Unreadable(LINE_UNKNOWN, why);
         if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
             return Err(unreadable("a zip archive: unpack it first".to_owned()));
         }
@@ -204,31 +214,29 @@ impl Import<'_> {
         for name in names {
             let file =
                 unpacked(&mut archive, &name).map_err(|error| unreadable(error.to_string()))?;
-            self.stream(file, prompts)?;
+            self.member = Some(name);
+            self.stream(file, subagents)?;
         }
         Ok(())
     }
 
-    fn stream(&mut self, source: impl Read, prompts: &mut Prompts) -> Result<(), Stop> {
+    fn stream(&mut self, source: impl Read, subagents: &mut Subagents) -> Result<(), Stop> {
         let source = WholeCharacters::new(source);
         match self.arguments.format {
             ImportFormat::Chatgpt => chatgpt::read(source, self),
             ImportFormat::Claude => claude::read(source, self),
-            ImportFormat::ClaudeCode => claude_code::read(BufReader::new(source), prompts, self),
+            ImportFormat::ClaudeCode => claude_code::read(BufReader::new(source), subagents, self),
             ImportFormat::Librechat => librechat::read(source, self),
             ImportFormat::Openwebui => openwebui::read(source, self),
             ImportFormat::Jsonl => {
                 restore::read(BufReader::new(source), &mut |place, row| {
                     match row {
-                        Ok(mut row) => {
-                            row.turn = without_nul(row.turn);
-                            self.add(row)?;
-                        }
+                        Ok(row) => self.add(row)?,
                         Err(why) => self.broken(place, why)?,
                     }
                     Ok(())
                 })?;
-                Ok(self.end_of_conversation((0, 0), Some(self.path.display().to_string()))?)
+                Ok(self.end_of_conversation(LINE_UNKNOWN, Some(self.path.display().to_string()))?)
             }
         }
     }
@@ -236,13 +244,16 @@ impl Import<'_> {
     fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
         self.in_file.records += 1;
         self.current.messages += 1;
-        self.progress.update(self.report.counts.turns + self.current.messages);
+        self.progress.update();
         self.store.add(row)
     }
 
     /// Says on the error stream what is wrong where.
     fn report_error(&mut self, (line, column): LineColumn, why: &str) {
         let mut place = self.path.display().to_string();
+        if let Some(member) = &self.member {
+            place = format!("{place}:{member}");
+        }
         for number in [line, column] {
             if number > 0 {
                 place = format!("{place}:{number}");
@@ -256,7 +267,7 @@ impl Import<'_> {
     }
 
     fn leave_out(&mut self) -> Result<(), Failure> {
-        self.report.left_out += u64::from(self.current.messages > 0 || self.current.is_broken);
+        self.report.left_out += 1;
         self.current = Current::default();
         self.store.abandon()
     }
@@ -265,6 +276,9 @@ impl Import<'_> {
 impl MessageSink for Import<'_> {
     fn message(&mut self, message: Message) -> Result<(), Failure> {
         let Message { id, parent, edge, turn } = message;
+        if [Some(&id), parent.as_ref()].into_iter().flatten().any(|id| id.len() > ID_MAX_BYTES) {
+            return self.broken(LINE_UNKNOWN, format!("an id is longer than {ID_MAX_BYTES} bytes"));
+        }
         let (kind, turn) = match turn {
             None => (RowKind::Skipped, Value::Null),
             Some(turn) => {
@@ -290,6 +304,16 @@ impl MessageSink for Import<'_> {
         self.add(StagedRow { kind, message, parent, edge_type: edge.name().to_owned(), turn })
     }
 
+    fn edge(&mut self, parent: String, child: String) -> Result<(), Failure> {
+        self.add(StagedRow {
+            kind: RowKind::Edge,
+            message: plain_text(child),
+            parent: Some(plain_text(parent)),
+            edge_type: EdgeType::Reply.name().to_owned(),
+            turn: Value::Null,
+        })
+    }
+
     fn broken(&mut self, place: LineColumn, why: String) -> Result<(), Failure> {
         self.current.is_broken |= !self.arguments.skip_broken;
         self.report_error(place, &why);
@@ -305,8 +329,9 @@ impl MessageSink for Import<'_> {
         if self.current.messages == 0 || self.current.is_broken {
             return self.leave_out();
         }
-        let Some(id) = id.map(plain_text) else {
-            self.report_error(place, "a conversation has no id");
+        let Some(id) = id.map(plain_text).filter(|id| id.len() <= ID_MAX_BYTES) else {
+            let why = format!("a conversation has no id, or one longer than {ID_MAX_BYTES} bytes");
+            self.report_error(place, &why);
             return self.leave_out();
         };
         let is_other = self.arguments.session.as_ref().is_some_and(|wanted| *wanted != id);
@@ -343,26 +368,13 @@ impl MessageSink for Import<'_> {
     }
 }
 
-/// The text without U+0000, which PostgreSQL cannot store: it becomes U+FFFD.
-fn plain_text(text: String) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
-}
-
-fn without_nul(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(plain_text(text)),
-        Value::Object(columns) => {
-            columns.into_iter().map(|(key, value)| (key, without_nul(value))).collect()
-        }
-        value => value,
-    }
-}
-
 /// How far the files are read: a bar on a terminal, a line from time to time elsewhere.
 struct Progress {
     bar: ProgressBar,
     read: Rc<Cell<u64>>,
     total: u64,
+    /// Messages so far.
+    messages: u64,
     last_printed: Instant,
 }
 
@@ -373,11 +385,13 @@ impl Progress {
         let style =
             ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left, {msg}");
         bar.set_style(style.expect("the template is valid"));
-        Progress { bar, read, total, last_printed: Instant::now() }
+        Progress { bar, read, total, messages: 0, last_printed: Instant::now() }
     }
 
-    fn update(&mut self, messages: u64) {
+    fn update(&mut self) {
         const MESSAGES_BETWEEN: u64 = 256;
+        self.messages += 1;
+        let messages = self.messages;
         if !messages.is_multiple_of(MESSAGES_BETWEEN) {
             return;
         }

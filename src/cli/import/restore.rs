@@ -5,35 +5,11 @@ use std::io::BufRead;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::columns::{COLUMNS, ColumnKind};
 use super::formats::{LineColumn, Stop};
 use super::lines::{Line, each_line};
-use super::message::parse_timestamp;
+use super::message::{parse_timestamp, plain_text};
 use super::store::{RowKind, StagedRow};
-
-/// What a column holds.
-enum ColumnKind {
-    Text,
-    Integer,
-    Real,
-    Timestamp,
-}
-
-/// The columns of `memory_turns` but its id.
-const COLUMNS: [(&str, ColumnKind); 13] = [
-    ("session_id", ColumnKind::Text),
-    ("role", ColumnKind::Text),
-    ("trajectory_phase", ColumnKind::Text),
-    ("salience_score", ColumnKind::Real),
-    ("trajectory_depth", ColumnKind::Integer),
-    ("trajectory_sibling_order", ColumnKind::Integer),
-    ("trajectory_homogeneity", ColumnKind::Real),
-    ("trajectory_temporal", ColumnKind::Real),
-    ("trajectory_complexity", ColumnKind::Real),
-    ("created_at", ColumnKind::Timestamp),
-    ("content_text", ColumnKind::Text),
-    ("content_hash", ColumnKind::Text),
-    ("token_count", ColumnKind::Integer),
-];
 
 /// Calls `take` with each row, or with what is wrong with it.
 pub(super) fn read(
@@ -58,8 +34,8 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
         let mut end = |key| id(record.remove(key), key);
         let (parent, message) = (end("parent_turn_id")?, end("child_turn_id")?);
         let edge_type = match record.remove("edge_type") {
-            None => "default".to_owned(),
-            Some(Value::String(name)) => name,
+            None | Some(Value::Null) => "default".to_owned(),
+            Some(Value::String(name)) => plain_text(name),
             Some(_) => return Err("\"edge_type\" is no text".to_owned()),
         };
         no_other(&record)?;
@@ -74,9 +50,11 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
     }
     let message = id(record.remove("id"), "id")?;
     let mut turn = Map::new();
-    for (column, kind) in COLUMNS {
-        let Some(value) = record.remove(column).filter(|value| !value.is_null()) else { continue };
-        let fits = match kind {
+    for column in &COLUMNS {
+        let Some(value) = record.remove(column.name).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let fits = match column.kind {
             ColumnKind::Text => value.is_string(),
             ColumnKind::Integer => {
                 value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
@@ -87,9 +65,13 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
             }),
         };
         if !fits {
-            return Err(format!("\"{column}\" has a value of another type"));
+            return Err(format!("\"{}\" has a value of another type", column.name));
         }
-        turn.insert(column.to_owned(), value);
+        let value = match value {
+            Value::String(text) => Value::String(plain_text(text)),
+            value => value,
+        };
+        turn.insert(column.name.to_owned(), value);
     }
     no_other(&record)?;
     let (parent, edge_type) = (None, String::new());

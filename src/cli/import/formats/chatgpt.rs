@@ -65,10 +65,11 @@ fn content(message: &Value) -> String {
             }
             said
         }
-        "tether_quote" => {
-            let mut said = plain(&content["title"]);
-            append(&mut said, &plain(&content["url"]));
-            append(&mut said, &plain(&content["text"]));
+        "tether_quote" | "sonic_webpage" | "system_error" => {
+            let mut said = String::new();
+            for key in ["name", "title", "url", "snippet", "text"] {
+                append(&mut said, &plain(&content[key]));
+            }
             said
         }
         _ => match &content["parts"] {
@@ -84,7 +85,12 @@ fn content(message: &Value) -> String {
     if let Some(tool) = message["recipient"].as_str().filter(|name| !matches!(*name, "all" | "")) {
         said = format!("[call {tool}] {said}").trim_end().to_owned();
     }
+    let parts = content["parts"].to_string();
     for attachment in message["metadata"]["attachments"].as_array().into_iter().flatten() {
+        // An image stands among the parts as well.
+        if attachment["id"].as_str().is_some_and(|id| !id.is_empty() && parts.contains(id)) {
+            continue;
+        }
         append(&mut said, &file("file", attachment["name"].as_str()));
     }
     said
@@ -94,6 +100,9 @@ fn content(message: &Value) -> String {
 fn part(part: &Value) -> String {
     let kind = part["content_type"].as_str().unwrap_or_default();
     match kind.strip_suffix("_asset_pointer") {
+        Some("real_time_user_audio_video") => {
+            file("audio", part["audio_asset_pointer"]["asset_pointer"].as_str())
+        }
         Some(kind) => file(kind, part["asset_pointer"].as_str()),
         None => plain(part),
     }

@@ -38,11 +38,12 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
         sender => sender.to_owned(),
     };
     let parent = match message.get("parent_message_uuid") {
+        Some(Value::Null) | None => previous,
         Some(parent) => parent_id(parent),
-        None => previous,
     };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut content = if blocks.is_empty() { plain(&message["text"]) } else { String::new() };
+    let has_text = blocks.iter().any(|block| !plain(block).is_empty());
+    let mut content = if has_text { String::new() } else { plain(&message["text"]) };
     for attachment in message["attachments"].as_array().into_iter().flatten() {
         append(&mut content, &file("file", attachment["file_name"].as_str()));
         append(&mut content, &plain(&attachment["extracted_content"]));

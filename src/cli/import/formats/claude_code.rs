@@ -13,23 +13,37 @@ use super::super::message::{
 };
 use super::{MessageSink, Stop};
 
-/// Prompts of calls that started subagents. The messages of a subagent are a chain of their own, perhaps in another file.
+/// The calls that started subagents. The messages of a subagent are a chain of their own, perhaps in another file; it
+/// has the id of the subagent in the call's result, or begins with the prompt in the call.
 #[derive(Default)]
-pub(in super::super) struct Prompts(HashMap<u64, String>);
+pub(in super::super) struct Subagents(HashMap<u64, String>);
 
-/// How many prompts are kept. Beyond them, chains of subagents are not joined to their calls.
-const PROMPTS_MAX: usize = 100_000;
+/// How many ids and prompts are kept. Beyond them, chains of subagents are not joined to their calls.
+const SUBAGENTS_MAX: usize = 100_000;
 
-impl Prompts {
-    fn key(session: &str, prompt: &str) -> u64 {
-        let digest = kernel::graph::content::sha256_hex(format!("{session}\n{prompt}").as_bytes());
+impl Subagents {
+    fn key(session: &str, kind: &str, value: &str) -> u64 {
+        let text = format!("{kind}\n{session}\n{value}");
+        let digest = kernel::graph::content::sha256_hex(text.as_bytes());
         u64::from_str_radix(&digest[..16], 16).expect("a digest is hex digits")
+    }
+
+    fn insert(&mut self, session: &str, kind: &str, value: &Value, call: &str) {
+        if let Some(value) = value.as_str()
+            && self.0.len() < SUBAGENTS_MAX
+        {
+            self.0.insert(Self::key(session, kind, value), call.to_owned());
+        }
+    }
+
+    fn call(&self, session: &str, kind: &str, value: &str) -> Option<String> {
+        self.0.get(&Self::key(session, kind, value)).cloned()
     }
 }
 
 pub(in super::super) fn read(
     source: impl BufRead,
-    prompts: &mut Prompts,
+    subagents: &mut Subagents,
     sink: &mut dyn MessageSink,
 ) -> Result<(), Stop> {
     let mut session: Option<String> = None;
@@ -59,7 +73,7 @@ pub(in super::super) fn read(
         if session.as_ref().is_some_and(|session| *session != of) {
             sink.end_of_conversation(place, session.take())?;
         }
-        match messages(&record, &of, prompts) {
+        match messages(&record, &of, subagents) {
             Ok(messages) => messages.into_iter().try_for_each(|message| sink.message(message))?,
             Err(why) => sink.broken(place, why)?,
         }
@@ -69,35 +83,47 @@ pub(in super::super) fn read(
     Ok(sink.end_of_conversation((last, 0), session)?)
 }
 
-fn messages(record: &Value, session: &str, prompts: &mut Prompts) -> Result<Vec<Message>, String> {
+fn messages(
+    record: &Value,
+    session: &str,
+    subagents: &mut Subagents,
+) -> Result<Vec<Message>, String> {
     let id = text_of(record, "uuid")?;
     let mut parent = parent_id(&record["parentUuid"]);
     let mut edge = EdgeType::Reply;
-    let role = record["type"].as_str().unwrap_or_default();
-    if !matches!(role, "user" | "assistant" | "system") {
-        return Ok(vec![Message { id, parent, edge, turn: None }]);
-    }
-    let content = if record["message"].is_object() {
-        &record["message"]["content"]
-    } else {
-        &record["content"]
+    let skipped = |id, parent| Ok(vec![Message { id, parent, edge: EdgeType::Reply, turn: None }]);
+    let queued = &record["attachment"];
+    let (role, content) = match record["type"].as_str().unwrap_or_default() {
+        role @ ("user" | "assistant" | "system") => {
+            let has_message = record["message"].is_object();
+            (role, if has_message { &record["message"]["content"] } else { &record["content"] })
+        }
+        // What was typed while an answer was written.
+        "attachment" if queued["type"] == "queued_command" && queued["commandMode"] == "prompt" => {
+            ("user", &queued["prompt"])
+        }
+        _ => return skipped(id, parent),
     };
+    if role == "system" && content.is_null() {
+        return skipped(id, parent);
+    }
     if parent.is_none() {
         if let Some(before) = parent_id(&record["logicalParentUuid"]) {
             // A summary replaces the messages before it.
             (parent, edge) = (Some(before), EdgeType::Reference);
         } else if record["isSidechain"] == Value::Bool(true) {
-            parent = prompts.0.get(&Prompts::key(session, &plain(content))).cloned();
+            let by_id = record["agentId"].as_str().and_then(|id| subagents.call(session, "id", id));
+            parent = by_id.or_else(|| subagents.call(session, "prompt", &plain(content)));
             edge = EdgeType::Branch;
         }
     }
     let blocks = content.as_array().map_or(&[][..], Vec::as_slice);
     for block in blocks.iter().filter(|block| block["type"] == "tool_use") {
-        if let Some(prompt) = block["input"]["prompt"].as_str()
-            && prompts.0.len() < PROMPTS_MAX
-        {
-            prompts.0.insert(Prompts::key(session, prompt), id.clone());
-        }
+        subagents.insert(session, "prompt", &block["input"]["prompt"], &id);
+    }
+    // A result follows its call.
+    if let Some(call) = &parent {
+        subagents.insert(session, "id", &record["toolUseResult"]["agentId"], call);
     }
     let turn = ImportedTurn {
         role: role.to_owned(),

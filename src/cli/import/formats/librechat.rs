@@ -8,6 +8,7 @@ use struson::reader::ValueType;
 use super::super::json::JsonStream;
 use super::super::message::{
     ImportedTurn, Message, append, file, in_turns, parent_id, plain, text_of, timestamp,
+    token_count,
 };
 use super::{MessageSink, Stop, each_conversation, text};
 
@@ -28,10 +29,14 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
     Ok(sink.end_of_conversation(place, id)?)
 }
 
-/// An array of messages that is open, or a message that is open, with what was read of it.
+/// An array of messages that is open, or a message that is open, with what was read of it; None once it was emitted.
 enum Open {
     List,
-    Message { place: super::LineColumn, record: Map<String, Value>, refused: Option<String> },
+    Message {
+        place: super::LineColumn,
+        record: Option<Map<String, Value>>,
+        refused: Option<String>,
+    },
 }
 
 /// Reads messages with their `children`, however deep these are. What follows the children of a message is not read, so
@@ -57,13 +62,15 @@ fn tree<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result
                     emit(*place, record, refused, sink)?;
                     enter(json, sink, &mut open)?;
                 }
-                Some(key) if is_read(key) => match json.value()? {
-                    Ok(value) => {
-                        record.insert(key.to_owned(), value);
-                    }
-                    Err(why) => *refused = Some(why),
+                Some(key) => match record {
+                    Some(record) if is_read(key) => match json.value()? {
+                        Ok(value) => {
+                            record.insert(key.to_owned(), value);
+                        }
+                        Err(why) => *refused = Some(why),
+                    },
+                    _ => json.skip()?,
                 },
-                Some(_) => json.skip()?,
             },
         }
     }
@@ -85,7 +92,7 @@ fn enter<R: Read>(
         ValueType::Object => {
             let place = json.place();
             json.begin_object()?;
-            open.push(Open::Message { place, record: Map::new(), refused: None });
+            open.push(Open::Message { place, record: Some(Map::new()), refused: None });
         }
         _ => {
             if kind != ValueType::Null {
@@ -104,7 +111,6 @@ fn is_read(key: &str) -> bool {
         "messageId"
             | "parentMessageId"
             | "isCreatedByUser"
-            | "sender"
             | "text"
             | "content"
             | "createdAt"
@@ -113,14 +119,14 @@ fn is_read(key: &str) -> bool {
     )
 }
 
-/// Emits what was read of a message, once.
+/// Emits what was read of a message, the first time it is called for it.
 fn emit(
     place: super::LineColumn,
-    record: &mut Map<String, Value>,
+    record: &mut Option<Map<String, Value>>,
     refused: &mut Option<String>,
     sink: &mut dyn MessageSink,
 ) -> Result<(), Stop> {
-    let record = std::mem::take(record);
+    let Some(record) = record.take() else { return Ok(()) };
     if let Some(why) = refused.take() {
         return Ok(sink.broken(place, why)?);
     }
@@ -147,10 +153,7 @@ fn messages(message: &Value) -> Result<Vec<Message>, String> {
         role: role.to_owned(),
         content,
         created_at: timestamp(&message["createdAt"])?,
-        tokens: message["tokenCount"]
-            .as_i64()
-            .and_then(|tokens| i32::try_from(tokens).ok())
-            .filter(|n| *n > 0),
+        tokens: token_count(&message["tokenCount"]),
     };
     Ok(in_turns(&id, parent_id(&message["parentMessageId"]), turn, blocks))
 }

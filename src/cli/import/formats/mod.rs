@@ -23,6 +23,9 @@ pub(super) trait MessageSink {
     /// A message of the conversation that is being read.
     fn message(&mut self, message: Message) -> Result<(), Failure>;
 
+    /// An edge between two messages, by their ids. It counts if the child has no parent of its own.
+    fn edge(&mut self, parent: String, child: String) -> Result<(), Failure>;
+
     /// A record that cannot be read, and why.
     fn broken(&mut self, place: LineColumn, why: String) -> Result<(), Failure>;
 
@@ -75,7 +78,7 @@ fn each_conversation<R: Read>(
 ) -> Result<(), Stop> {
     let mut json = JsonStream::new(source);
     match json.kind()? {
-        ValueType::Object => read(&mut json, sink),
+        ValueType::Object => read(&mut json, sink)?,
         ValueType::Array => {
             json.begin_array()?;
             while json.has_element()? {
@@ -87,13 +90,13 @@ fn each_conversation<R: Read>(
                     json.skip()?;
                 }
             }
-            Ok(())
         }
-        _ => Err(Stop::Unreadable(
-            json.place(),
-            "neither a conversation nor an array of them".to_owned(),
-        )),
+        _ => {
+            let why = "neither a conversation nor an array of them".to_owned();
+            return Err(Stop::Unreadable(json.place(), why));
+        }
     }
+    Ok(json.end()?)
 }
 
 /// Reads the messages in the array or the object that comes next; `understand` makes messages of each.

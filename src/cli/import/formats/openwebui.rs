@@ -8,7 +8,7 @@ use struson::reader::ValueType;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, parent_id, plain, text_of, timestamp,
+    ImportedTurn, Message, append, file, parent_id, plain, text_of, timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -18,37 +18,63 @@ pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> 
 
 fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -> Result<(), Stop> {
     let place = json.place();
-    let id = chat(json, sink)?;
+    let id = row(json, sink)?;
     Ok(sink.end_of_conversation(place, id)?)
 }
 
-/// Reads an exported row, which has the chat in it, or the chat itself. Returns its id, that of the row first.
-fn chat<R: Read>(
+/// Reads an exported row, which has the chat in it, or a chat itself. Returns its id, that of the row first.
+fn row<R: Read>(
     json: &mut JsonStream<R>,
     sink: &mut dyn MessageSink,
 ) -> Result<Option<String>, Stop> {
     let (mut id, mut inner) = (None, None);
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
-        let is_object = json.kind()? == ValueType::Object;
         match key.as_str() {
             "id" => id = text(json)?,
-            "chat" if is_object => inner = chat(json, sink)?,
-            "history" if is_object => {
+            "chat" if json.kind()? == ValueType::Object => {
                 json.begin_object()?;
                 while let Some(key) = json.next_key()? {
                     match key.as_str() {
-                        "messages" => each_message(json, sink, |id, message| {
-                            Ok(vec![turn(id.ok_or("the messages are no object")?, message)?])
-                        })?,
-                        _ => json.skip()?,
+                        "id" => inner = text(json)?,
+                        key => part_of_chat(key, json, sink)?,
                     }
                 }
+            }
+            key => part_of_chat(key, json, sink)?,
+        }
+    }
+    Ok(id.or(inner))
+}
+
+fn part_of_chat<R: Read>(
+    key: &str,
+    json: &mut JsonStream<R>,
+    sink: &mut dyn MessageSink,
+) -> Result<(), Stop> {
+    if key != "history" || json.kind()? != ValueType::Object {
+        return Ok(json.skip()?);
+    }
+    json.begin_object()?;
+    while let Some(key) = json.next_key()? {
+        match key.as_str() {
+            "messages" => {
+                let mut children: Vec<(String, String)> = Vec::new();
+                each_message(json, sink, |id, message| {
+                    let id = id.ok_or("the messages are no object")?;
+                    let ids = message["childrenIds"].as_array().into_iter().flatten();
+                    let ids =
+                        ids.filter_map(Value::as_str).map(|child| (id.clone(), child.to_owned()));
+                    children.extend(ids);
+                    Ok(vec![turn(id, message)?])
+                })?;
+                // Some messages name no parent, but are named by it.
+                children.into_iter().try_for_each(|(parent, child)| sink.edge(parent, child))?;
             }
             _ => json.skip()?,
         }
     }
-    Ok(id.or(inner))
+    Ok(())
 }
 
 fn turn(id: String, message: &Value) -> Result<Message, String> {
@@ -57,11 +83,18 @@ fn turn(id: String, message: &Value) -> Result<Message, String> {
         let name = named["name"].as_str().or(named["file"]["filename"].as_str());
         append(&mut content, &file(named["type"].as_str().unwrap_or("file"), name));
     }
+    append(&mut content, &plain(&message["error"]));
+    // Some answers were stored without a role.
+    let role = match &message["role"] {
+        Value::Null if message.is_object() => "assistant".to_owned(),
+        _ => text_of(message, "role")?,
+    };
+    let tokens = [&message["usage"]["completion_tokens"], &message["info"]["eval_count"]];
     let turn = ImportedTurn {
-        role: text_of(message, "role")?,
+        role,
         content,
         created_at: timestamp(&message["timestamp"])?,
-        tokens: None,
+        tokens: tokens.into_iter().find_map(token_count),
     };
     Ok(Message {
         id,

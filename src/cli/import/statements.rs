@@ -1,0 +1,293 @@
+//! The statements that insert a conversation from the temporary tables into those of a graph.
+
+use postgres::{Client, Statement};
+use serde_json::Value;
+
+use super::columns::COLUMNS;
+use super::store::Ids;
+use crate::Failure;
+use crate::database::{Database, in_words};
+
+/// The temporary tables: the rows of a conversation, and its edges by turn ids. Of the kinds of rows `t` is a turn with
+/// the edge from its parent, `s` a message that is skipped, `e` an edge alone.
+pub(super) const STAGES: &str = "\
+    CREATE TEMPORARY TABLE graph_kernel_import (n bigint, kind \"char\", message text, parent text, edge_type text, \
+        turn jsonb) ON COMMIT DELETE ROWS; \
+    CREATE INDEX ON pg_temp.graph_kernel_import (parent) WHERE kind = 's'; \
+    CREATE TEMPORARY TABLE graph_kernel_links (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
+        ON COMMIT DELETE ROWS";
+
+/// Of messages with one id the first counts.
+const DEDUPLICATE: &str = "\
+    DELETE FROM pg_temp.graph_kernel_import AS s \
+     USING (SELECT message, min(n) AS n FROM pg_temp.graph_kernel_import WHERE kind <> 'e' GROUP BY message \
+            HAVING count(*) > 1) AS f \
+     WHERE s.kind <> 'e' AND s.message = f.message AND s.n > f.n";
+
+const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.graph_kernel_import WHERE kind = 't'";
+
+/// Fills in the edges; `{id:x}` is the turn id of the message x. What follows a skipped message follows its parent
+/// instead; skipped messages that follow each other in a circle have none. An edge alone counts where its child has no
+/// parent of its own.
+const LINK: &str = "\
+    WITH RECURSIVE skipped (message, parent) AS ( \
+        SELECT s.message, s.parent FROM pg_temp.graph_kernel_import AS s \
+         WHERE s.kind = 's' AND NOT EXISTS (SELECT FROM pg_temp.graph_kernel_import AS p \
+                                             WHERE p.kind = 's' AND p.message = s.parent) \
+        UNION \
+        SELECT s.message, p.parent FROM skipped AS p \
+          JOIN pg_temp.graph_kernel_import AS s ON s.kind = 's' AND s.parent = p.message \
+    ), followed AS ( \
+        SELECT s.message AS child, s.edge_type, s.n, CASE WHEN k.message IS NULL THEN s.parent ELSE p.parent END AS parent \
+          FROM pg_temp.graph_kernel_import AS s \
+          LEFT JOIN pg_temp.graph_kernel_import AS k ON k.kind = 's' AND k.message = s.parent \
+          LEFT JOIN skipped AS p ON p.message = s.parent \
+          LEFT JOIN pg_temp.graph_kernel_import AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
+         WHERE s.kind <> 's' AND c.parent IS NULL \
+    ) \
+    INSERT INTO pg_temp.graph_kernel_links \
+    SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.message IS NOT NULL FROM followed AS f \
+      LEFT JOIN pg_temp.graph_kernel_import AS p ON p.kind = 't' AND p.message = f.parent \
+     WHERE f.parent <> f.child";
+
+/// The statements, in the order in which they run. The names in them are those of the catalog, quoted by the server.
+pub(super) struct InsertStatements {
+    /// Deletes staged rows that count for nothing.
+    pub(super) deduplicate: Statement,
+    /// Returns how many turns are staged.
+    pub(super) count_turns: Statement,
+    /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids are
+    /// derived from them.
+    pub(super) link: Statement,
+    /// Returns how many turns were stored, and how many parents with them.
+    pub(super) turns: Statement,
+    /// None where the table of turns stores the edges.
+    pub(super) edges: Option<Statement>,
+    /// Returns how many turns follow one that is not stored.
+    pub(super) without_parent: Statement,
+}
+
+impl InsertStatements {
+    /// Those for the chosen graph. The temporary tables are there.
+    pub(super) fn new(database: &mut Database, ids: Ids) -> Result<Self, Failure> {
+        let (name, graph) = database.graph()?;
+        let client = &mut database.client;
+        let schema = &database.schema;
+        let with_ids = |text: &str| with_turn_ids(text, schema, ids);
+        let mut target = TargetTables { client, graph: &graph, name: &name };
+
+        let turns = target.name_of("turns")?;
+        let id = target.needed("turns", "id")?.name;
+        let (mut names, mut values) = (vec![id.clone()], vec!["s.id".to_owned()]);
+        for column in &COLUMNS {
+            let Some(bound) = target.column("turns", column.key)? else { continue };
+            let text = match (column.key, ids) {
+                ("session_id", Ids::Derived) if bound.base_type == "uuid" => {
+                    format!(
+                        "{schema}.graph_turn_id(json_build_array($1::text, $2::text, $3::text)::text)"
+                    )
+                }
+                ("session_id", Ids::Derived) => {
+                    "($1::text || ':' || $2::text || ':' || $3::text)".to_owned()
+                }
+                _ => format!("(s.turn ->> '{}')", column.name),
+            };
+            values.push(bound.assigned(&text));
+            names.push(bound.name);
+        }
+        let exists =
+            |id_of: &str| format!("EXISTS (SELECT FROM {turns} AS t WHERE t.{id} = {id_of})");
+        let has_edges_table = graph["resolved"]["edges"].is_object();
+        let (mut joins, mut stored_parents) = (String::new(), "0".to_owned());
+        if !has_edges_table {
+            let parents = target.parent_columns()?;
+            for (n, (column, _)) in parents.iter().enumerate() {
+                joins.push_str(&parent_join(n, &parents, &exists("l.parent")));
+                stored_parents.push_str(&format!(" + count({})", column.name));
+                names.push(column.name.clone());
+                values.push(column.assigned(&format!("p{n}.parent")));
+            }
+        }
+        // Rights on all columns are asked for only where they are needed.
+        let returned = if has_edges_table { "1" } else { "*" };
+        let turns_statement = format!(
+            "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM (SELECT {} AS id, s.n, s.turn \
+             FROM pg_temp.graph_kernel_import AS s WHERE s.kind = 't') AS s{joins} \
+             WHERE NOT {} ORDER BY s.n RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
+            names.join(", "),
+            values.join(", "),
+            with_ids("{id:s.message}"),
+            exists("s.id"),
+        );
+        let edges_statement =
+            if has_edges_table { Some(edges_statement(&mut target, exists)?) } else { None };
+        let without_parent = format!(
+            "SELECT count(DISTINCT l.child) FROM pg_temp.graph_kernel_links AS l WHERE NOT {}",
+            exists("l.parent")
+        );
+        let mut prepare = |text: &str| client.prepare(text).map_err(|error| in_words(&error));
+        Ok(InsertStatements {
+            deduplicate: prepare(DEDUPLICATE)?,
+            count_turns: prepare(COUNT_TURNS)?,
+            link: prepare(&with_ids(LINK))?,
+            turns: prepare(&turns_statement)?,
+            edges: edges_statement.as_deref().map(&mut prepare).transpose()?,
+            without_parent: prepare(&without_parent)?,
+        })
+    }
+}
+
+/// Joins the parents that the n-th column takes: the first edge of its type. A type without a column takes the first one.
+fn parent_join(n: usize, parents: &[(TargetColumn, String)], is_stored: &str) -> String {
+    let types: Vec<String> =
+        parents.iter().map(|(_, edge_type)| format!("'{edge_type}'")).collect();
+    let is_of_column = match n {
+        0 if types.len() == 1 => "true".to_owned(),
+        0 => format!("l.edge_type NOT IN ({})", types[1..].join(", ")),
+        n => format!("l.edge_type = {}", types[n]),
+    };
+    format!(
+        " LEFT JOIN (SELECT DISTINCT ON (l.child) l.child, l.parent FROM pg_temp.graph_kernel_links AS l \
+           WHERE {is_of_column} AND (l.is_staged OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = s.id"
+    )
+}
+
+fn edges_statement(
+    target: &mut TargetTables,
+    exists: impl Fn(&str) -> String,
+) -> Result<String, Failure> {
+    let edges = target.name_of("edges")?;
+    let parent = target.needed("edges", "parent")?;
+    let child = target.needed("edges", "child")?;
+    let mut same = format!("e.{} = l.parent AND e.{} = l.child", parent.name, child.name);
+    let mut values = vec![parent.assigned("l.parent"), child.assigned("l.child")];
+    let mut names = vec![parent.name, child.name];
+    if let Some(edge_type) = target.column("edges", "edge_type")? {
+        same.push_str(&format!(" AND e.{}::text = l.edge_type", edge_type.name));
+        values.push(edge_type.assigned("l.edge_type"));
+        names.push(edge_type.name);
+    }
+    Ok(format!(
+        "INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM pg_temp.graph_kernel_links AS l WHERE {} AND {} \
+         AND NOT EXISTS (SELECT FROM {edges} AS e WHERE {same})",
+        names.join(", "),
+        values.join(", "),
+        exists("l.parent"),
+        exists("l.child"),
+    ))
+}
+
+/// The text with `{id:x}` replaced by the expression of x's turn id.
+fn with_turn_ids(text: &str, schema: &str, ids: Ids) -> String {
+    let mut done = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{id:") {
+        let (message, after) = after.split_once('}').expect("each {id: is closed");
+        done.push_str(before);
+        done.push_str(&match ids {
+            Ids::Derived => format!(
+                "{schema}.graph_turn_id(json_build_array($1::text, $2::text, $3::text, {message})::text)"
+            ),
+            Ids::Given => format!("{message}::uuid"),
+        });
+        rest = after;
+    }
+    done + rest
+}
+
+/// A column of a bound table.
+struct TargetColumn {
+    /// Its name, quoted.
+    name: String,
+    /// Its type without a length, and the type below that where it is a domain.
+    type_name: String,
+    base_type: String,
+}
+
+impl TargetColumn {
+    /// The expression that makes a value of the column's type of this one. Texts are assigned as they are: a cast would cut
+    /// one that is too long, where the assignment is an error.
+    fn assigned(&self, value: &str) -> String {
+        match self.base_type.as_str() {
+            "text" | "character varying" | "character" => value.to_owned(),
+            "timestamp without time zone" => {
+                format!("({value}::timestamptz AT TIME ZONE 'UTC')::{}", self.type_name)
+            }
+            _ => format!("{value}::{}", self.type_name),
+        }
+    }
+}
+
+const COLUMN: &str = "SELECT quote_ident(a.attname), format_type(a.atttypid, NULL), \
+                             format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL) \
+                        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
+                       WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 AND NOT a.attisdropped";
+
+/// The tables of a graph.
+struct TargetTables<'a> {
+    client: &'a mut Client,
+    graph: &'a Value,
+    name: &'a str,
+}
+
+impl TargetTables<'_> {
+    /// The table, with its schema, quoted.
+    fn name_of(&mut self, part: &str) -> Result<String, Failure> {
+        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        self.client
+            .query_one("SELECT $1::bigint::oid::regclass::text", &[&oid])
+            .map(|row| row.get(0))
+            .map_err(|error| in_words(&error))
+    }
+
+    fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
+        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        let row =
+            self.client.query_opt(COLUMN, &[&oid, &name]).map_err(|error| in_words(&error))?;
+        Ok(row.map(|row| TargetColumn {
+            name: row.get(0),
+            type_name: row.get(1),
+            base_type: row.get(2),
+        }))
+    }
+
+    /// The column of a key; None when it is not stored.
+    fn column(&mut self, part: &str, key: &str) -> Result<Option<TargetColumn>, Failure> {
+        let resolved = &self.graph["resolved"][part][key];
+        if resolved["expression"].is_string() {
+            return match key {
+                // What can be computed, or is no part of a conversation, need not be written.
+                "content_hash" | "phase" | "salience" | "token_count" => Ok(None),
+                _ if key.starts_with("trajectory_") => Ok(None),
+                _ => Err(self.refused(key)),
+            };
+        }
+        match self.graph[part]["columns"][key].as_str() {
+            Some(name) if !resolved.is_null() => self.lookup(part, name),
+            _ => Ok(None),
+        }
+    }
+
+    fn needed(&mut self, part: &str, key: &str) -> Result<TargetColumn, Failure> {
+        self.column(part, key)?.ok_or_else(|| self.refused(key))
+    }
+
+    fn refused(&self, key: &str) -> Failure {
+        format!(
+            "graph {}: \"{key}\" is bound to an expression, so rows cannot be written; import into tables that store it \
+             in a column, such as those of graph_kernel.create_tables",
+            self.name
+        )
+    }
+
+    /// The columns of the turns table that name a parent, with the type of the edge.
+    fn parent_columns(&mut self) -> Result<Vec<(TargetColumn, String)>, Failure> {
+        let mut columns = Vec::new();
+        for parent in self.graph["resolved"]["turns"]["parents"].as_array().into_iter().flatten() {
+            let name = parent["parent"].as_str().ok_or_else(|| self.refused("parents"))?;
+            let column = self.lookup("turns", name)?.ok_or_else(|| self.refused("parents"))?;
+            columns.push((column, parent["edge_type"].as_str().unwrap_or("default").to_owned()));
+        }
+        Ok(columns)
+    }
+}
