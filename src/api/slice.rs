@@ -8,7 +8,7 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;

@@ -6,7 +6,7 @@ use kernel::policy::SlicePolicy;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, Policy};
 use crate::service::slices::{FetchedBefore, check_ready, export_each};
 

@@ -1,7 +1,7 @@
 use kernel::graph::edge::Edge;
 use kernel::insight::diff::Difference;
 use kernel::trust::attestation::TokenFields;
-use kernel::trust::proof::{Refusal, verify_proof};
+use kernel::trust::proof::{ProofRefusal, verify_proof};
 use kernel::trust::verify::Verdict;
 use pgrx::Uuid;
 use pgrx::prelude::*;
@@ -131,7 +131,7 @@ fn graph_verify_proof(
 ) -> TableIterator<'static, (name!(valid, bool), name!(reason, &'static str))> {
     let key = public_key.unwrap_or_default();
     let checked = verify_proof(text(slice), text(proof), key, &check_interrupts);
-    let reason = checked.err().map_or("ok", Refusal::name);
+    let reason = checked.err().map_or("ok", ProofRefusal::name);
     TableIterator::once((reason == "ok", reason))
 }
 
