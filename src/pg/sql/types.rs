@@ -49,6 +49,11 @@ impl TextType for JsonText {
 #[derive(Clone, Copy)]
 pub struct JsonArg<'a>(pub &'a str);
 
+/// The text of an argument; "" for NULL.
+pub fn text(json: Option<JsonArg<'_>>) -> &str {
+    json.map_or("", |json| json.0)
+}
+
 impl FromDatum for JsonArg<'_> {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
