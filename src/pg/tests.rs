@@ -1,7 +1,7 @@
 //! Tests of the wrappers that need a server around them.
 
 #[pgrx::pg_schema]
-#[allow(clippy::disallowed_methods)] // tests make what statements then meet
+#[allow(clippy::disallowed_methods)] // tests create what statements then read
 mod tests {
     use std::cell::RefCell;
     use std::ops::ControlFlow;

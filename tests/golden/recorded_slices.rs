@@ -92,7 +92,7 @@ fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
         let anchor = recorded.anchor;
         let explanation = explain(&mut store, &policy, anchor, Limits::default(), &|| {}).unwrap();
         let selected = explanation.turns.iter().filter(|t| t.outcome == TurnOutcome::Selected);
-        let ranks: Vec<_> = selected.map(|touched| touched.rank).collect();
+        let ranks: Vec<_> = selected.map(|turn| turn.rank).collect();
         let order = ids_sha256(ranks.iter().map(|rank| rank.id));
         assert_eq!(order, recorded.selection_order_sha256, "{name} {anchor}");
         for turn in slice(&mut store, &policy, anchor).unwrap().turns {

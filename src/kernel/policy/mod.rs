@@ -204,7 +204,7 @@ impl SlicePolicy {
         (as_v2(a), as_v2(b))
     }
 
-    /// The policy of v1 with the same parameters: no turn and no edge is left out for what v1 does not know.
+    /// The policy of v1 with the same parameters: no turn and no edge is left out by a parameter that v1 does not have.
     #[must_use]
     pub(crate) fn as_v1(&self) -> Self {
         SlicePolicy::V1(self.common().clone())

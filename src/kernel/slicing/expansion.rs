@@ -135,7 +135,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     /// Selects a candidate with its calls and results, or passes over all of them.
     fn select_group(&mut self, candidate: Rank) -> Result<ControlFlow<()>, SliceError<S::Error>> {
         let is_anchor = self.selected.is_empty();
-        // Each of the others will find the same in its turn. An observer is told of all of them at once.
+        // Each of the others is passed over as the next candidate. Observers are called for all of them at once.
         if !is_anchor && !O::SEES_ALL && !self.budget.fits(&candidate) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -244,7 +244,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         if O::SEES_ALL {
             self.report_not_discovered(candidate);
         }
-        // An observer is told why each is not selected.
+        // Observers that see all are called for each turn that is not selected.
         if !O::SEES_ALL {
             self.frontier.drop_unreachable(&self.budget);
         }
@@ -287,8 +287,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             }
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
-                // What is left never grows: a turn that does not fit now need not be kept, unless an observer is told
-                // what becomes of it in its turn. The anchor is selected in any case.
+                // What is left never grows: a turn that does not fit now is not kept, unless an observer is called
+                // for every outcome. The anchor is selected in any case.
                 if O::SEES_ALL || self.selected.is_empty() || self.budget.fits(&rank) {
                     self.frontier.insert(rank);
                 }

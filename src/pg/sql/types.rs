@@ -96,7 +96,7 @@ impl TextType for JsonbText {
     }
 
     unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
-        // SAFETY: the caller vouches for a jsonb, which is what jsonb_out takes; its result is a C
+        // SAFETY: a jsonb is guaranteed by the caller, which is what jsonb_out takes; its result is a C
         // string of this memory context, freed once.
         unsafe {
             let text =

@@ -177,7 +177,7 @@ unsafe fn analyse(
     relation: pg_sys::Relation,
     text: &str,
 ) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
-    // SAFETY: as the caller vouches for. The parse state refers to the relation and is freed here.
+    // SAFETY: guaranteed by the caller. The parse state refers to the relation and is freed here.
     unsafe {
         let state = pg_sys::make_parsestate(null_mut());
         let columns = pg_sys::addRangeTableEntryForRelation(
@@ -277,7 +277,7 @@ unsafe fn written_out(
     node: *mut pg_sys::Node,
     columns: BTreeSet<i16>,
 ) -> Expression {
-    // SAFETY: as the caller vouches for; deparsing returns NUL-terminated strings.
+    // SAFETY: guaranteed by the caller; deparsing returns NUL-terminated strings.
     unsafe {
         let text = |alias: &CStr, qualified, implicit_casts| {
             let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);

@@ -176,7 +176,7 @@ fn a_statement_has_exactly_its_fields_once() {
     ] {
         assert_eq!(forged(from, to), Err(ProofRefusal::Inconsistent), "{to}");
     }
-    // The order of keys is free, and what the holder says of the key is believed of nobody.
+    // The order of keys is free, and what the holder says of the key is never believed.
     assert_eq!(forged("\"key_source\":\"database\"", "\"key_source\":\"file\""), Ok(()));
     let value: Value = serde_json::from_str(&statement).unwrap();
     assert_eq!(proven.check(&proven.signed(&value.to_string())), Ok(()));
