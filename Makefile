@@ -1,6 +1,6 @@
-# The front door: `make` lists what it does.
+# `make` lists the targets.
 # PG_CONFIG names the PostgreSQL to build for (15 to 18); demo and tests run on a private copy of it.
-# MAJORS are those that are tested: PG_CONFIG's own, and for each other major a server that the harness knows to get.
+# MAJORS are those that are tested: PG_CONFIG's own, and for each other major a server that the harness can get.
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 MAJORS ?= 15 16 17 18
 MAJOR ?= 17
@@ -58,7 +58,7 @@ pgvector: tools ## build pgvector from its Debian source package into the privat
 fuzz: tools ## break policies and exports at random, millions of times
 	@$(with_server) cargo test --release -p graph_kernel_tests --test trust_forgery mutated_text -- --ignored
 
-lint: tools ## check format, lints and that all files tell one version
+lint: tools ## check format, lints and that all files state one version
 	@$(with_server) check_versions && check_format && check_clippy
 
 build: tools ## build the extension

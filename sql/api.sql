@@ -1,4 +1,4 @@
--- Requests and answers of the REST service that the kernel once was, for PostgREST: one unnamed json
+-- Requests and answers of the REST service of the crate admissibility-kernel, for PostgREST: one unnamed json
 -- argument is the whole body, and an SQLSTATE of PTnnn is answered as status nnn.
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by

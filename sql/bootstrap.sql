@@ -2,7 +2,7 @@
 -- administration go to the private schema.
 --
 -- The schema that the extension is installed into belongs to its installer, who may rename it and create another of its
--- name. So no body that is parsed at run time names it; bodies and views that are parsed at creation do, by OID. Nobody
+-- name. So no body that is parsed at run time names it; bodies and views that are parsed at creation do, by OID. No role
 -- can take the private schema's name while the extension exists, but the extension's owner, who need not be a
 -- superuser, may drop it. A function that is parsed at run time names the private schema only while DROP EXTENSION has
 -- to wait: called by one that was parsed at creation and has locked a private table, or as a trigger. Every function
@@ -154,15 +154,15 @@ CREATE FUNCTION graph_kernel.announce_change() RETURNS trigger
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
 ALTER TABLE graph_kernel.binding ENABLE ALWAYS TRIGGER announce;
-COMMENT ON TRIGGER announce ON graph_kernel.binding IS 'tells every backend';
+COMMENT ON TRIGGER announce ON graph_kernel.binding IS 'invalidates the caches of every backend';
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.root_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
 ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER announce;
-COMMENT ON TRIGGER announce ON graph_kernel.root_keys IS 'tells every backend';
+COMMENT ON TRIGGER announce ON graph_kernel.root_keys IS 'invalidates the caches of every backend';
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
 ALTER TABLE graph_kernel.revoked_keys ENABLE ALWAYS TRIGGER announce;
-COMMENT ON TRIGGER announce ON graph_kernel.revoked_keys IS 'tells every backend';
+COMMENT ON TRIGGER announce ON graph_kernel.revoked_keys IS 'invalidates the caches of every backend';
 
 -- slice_policy holds its canonical JSON text, so output, sending, equality and hashing are the
 -- server's own functions over a text's bytes; only reading needs code.

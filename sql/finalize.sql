@@ -109,7 +109,7 @@ COMMENT ON FUNCTION graph_filter_admissible(json, uuid[]) IS
 COMMENT ON FUNCTION graph_replay(json, slice_policy) IS
     'takes a slice again and says what differs';
 COMMENT ON FUNCTION graph_slice_explain(uuid, slice_policy) IS
-    'every turn that slicing at an anchor turn touched, and what became of it';
+    'every turn that slicing at an anchor turn read, with its outcome';
 COMMENT ON FUNCTION graph_why(uuid, uuid, slice_policy) IS
     'why a turn is in the slice at an anchor turn, or what change of the policy brings it in';
 COMMENT ON FUNCTION graph_slice_stats(uuid, slice_policy) IS
@@ -144,7 +144,7 @@ COMMENT ON FUNCTION graph_kernel.epoch_times() IS 'when the key epochs began';
 COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of a key id';
 COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[]) IS
     'the command that creates an index';
-COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to mend it';
+COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to fix it';
 COMMENT ON FUNCTION graph_content_audit(bigint) IS
     'turns whose content_hash is missing or not that of their content, by ascending id';
 COMMENT ON FUNCTION graph_snapshot() IS 'fingerprint of which turns and edges the graph has';
@@ -169,7 +169,7 @@ COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb, text) IS
 COMMENT ON FUNCTION graph_kernel.guard_table() IS
     'trigger: keeps rows of private tables from being written past the functions';
 COMMENT ON FUNCTION graph_kernel.announce_change() IS
-    'trigger: tells every backend that rows of a private table have changed';
+    'trigger: invalidates what every backend has cached of a private table';
 COMMENT ON FUNCTION graph_kernel.unbind_tables(text) IS
     'takes the name from a graph; public.memory_turns and public.memory_turn_edges are the default graph again';
 COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS

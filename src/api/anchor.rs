@@ -17,7 +17,7 @@ fn graph_anchor(
     // Read only where the strategies before it found nothing.
     let embedding = || query_embedding.as_ref().map(elements).transpose();
     let found = find_anchor(turn, session_id, embedding).or_raise();
-    TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy)))
+    TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy.name())))
 }
 
 #[pg_extern(stable, parallel_restricted)]

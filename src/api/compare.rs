@@ -1,14 +1,12 @@
-use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::Edge;
 use kernel::graph::turn::TurnId;
-use kernel::insight::diff::{Difference, differences, head_differences};
-use kernel::insight::draw::{dot, mermaid};
+use kernel::insight::diff::{Difference, HeadDifference};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::session::check_interrupts;
+use crate::pg::error::OrRaise;
 use crate::pg::sql::types::{JsonArg, to_sql_uuid};
+use crate::service::compare;
 
 type DiffRow = (
     &'static str,
@@ -37,15 +35,12 @@ fn graph_slice_diff(
         name!(now, Option<String>),
     ),
 > {
-    let (was, now) = (read("first", a).or_raise(), read("second", b).or_raise());
-    let mut rows: Vec<DiffRow> = head_differences(&was, &now)
-        .into_iter()
-        .map(|head| ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now)))
-        .collect();
-    let (was, now) =
-        ((&was.turn_refs()[..], &was.edges[..]), (&now.turn_refs()[..], &now.edges[..]));
-    differences(was, now, &check_interrupts, &mut |difference| rows.push(diff_row(difference)));
-    TableIterator::new(rows)
+    let (heads, content) = compare::diff(a.0, b.0).or_raise();
+    TableIterator::new(heads.into_iter().map(head_row).chain(content.into_iter().map(diff_row)))
+}
+
+fn head_row(head: HeadDifference) -> DiffRow {
+    ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now))
 }
 
 fn diff_row(difference: Difference) -> DiffRow {
@@ -68,21 +63,10 @@ fn diff_row(difference: Difference) -> DiffRow {
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_slice_dot(slice: JsonArg) -> String {
-    dot(&read("given", slice).or_raise(), &check_interrupts)
+    compare::dot(slice.0).or_raise()
 }
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_slice_mermaid(slice: JsonArg) -> String {
-    mermaid(&read("given", slice).or_raise(), &check_interrupts)
-}
-
-fn read(which: &str, slice: JsonArg) -> Result<ParsedExport, SqlError> {
-    ParsedExport::parse_whole(slice.0, &check_interrupts).map_err(|why| {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("the {which} document is no slice export: {why}"),
-        )
-        .detail("INVALID_EXPORT")
-        .hint("Give what graph_slice returned.")
-    })
+    compare::mermaid(slice.0).or_raise()
 }

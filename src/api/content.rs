@@ -3,7 +3,7 @@ use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
 use crate::service::content::{Backfilled, audit, page, rehash, rehash_free};
 

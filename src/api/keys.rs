@@ -12,7 +12,8 @@ fn add_epoch() -> String {
 
 #[pg_extern(sql = false)]
 fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
-    TableIterator::new(keys::states().or_raise())
+    let states = keys::states().or_raise().into_iter();
+    TableIterator::new(states.map(|(kid, state)| (kid, state.name())))
 }
 
 #[pg_extern(sql = false)]
@@ -27,7 +28,7 @@ fn list_proof_keys() -> TableIterator<
     ),
 > {
     let published = keys::published().or_raise().into_iter();
-    TableIterator::new(published.map(|k| (k.kid, k.state, k.public_key, k.source.name())))
+    TableIterator::new(published.map(|k| (k.kid, k.state.name(), k.public_key, k.source.name())))
 }
 
 #[pg_extern(sql = false)]

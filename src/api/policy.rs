@@ -3,7 +3,7 @@ use std::ffi::CStr;
 use kernel::graph::turn::{Phase, unit_interval};
 use kernel::policy::SlicePolicy;
 use kernel::policy::registry::{self, PolicyRef};
-use kernel::slicing::score::Place;
+use kernel::slicing::score::Position;
 use kernel::slicing::store::TurnFacts;
 use pgrx::Internal;
 use pgrx::prelude::*;
@@ -72,5 +72,5 @@ fn graph_priority(
     };
     let salience = unit_interval(Some(f64::from(salience)));
     let turn = TurnFacts::scoring(Phase::from_stored(Some(phase)), salience);
-    Some(policy.priority(&turn, Place::at(distance)))
+    Some(policy.priority(&turn, Position::at(distance)))
 }

@@ -9,7 +9,7 @@ use pgrx::{Internal, JsonB, pg_sys};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::query::CallingQuery;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, TextType, message_text};
-use crate::service::chunks::{ChunkCursor, ChunkFilter, Position, SpanCursor, chunks_of_json};
+use crate::service::chunks::{ChunkCursor, ChunkFilter, LogPosition, SpanCursor, chunks_of_json};
 use crate::service::tables;
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
@@ -138,7 +138,7 @@ fn bound(
     segment_id: Option<i64>,
     ordinal: Option<i64>,
     outermost: i64,
-) -> Result<Option<Position>, SqlError> {
+) -> Result<Option<LogPosition>, SqlError> {
     match (segment_id, ordinal) {
         (Some(segment_id), ordinal) => Ok(Some((segment_id, ordinal.unwrap_or(outermost)))),
         (None, None) => Ok(None),

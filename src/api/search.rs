@@ -13,7 +13,7 @@ use crate::service::search::Question;
 /// repeats them.
 macro_rules! search_functions {
     ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => {
-        type FoundRow = $row;
+        type SearchRow = $row;
 
         $(
             #[pg_extern(stable, parallel_restricted)]
@@ -119,7 +119,7 @@ pub fn question(
     Question::new(elements(embedding)?, limit, filters, text)
 }
 
-fn rows(answer: Answer) -> TableIterator<'static, FoundRow> {
+fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
     let provenance = answer.provenance.to_json();
     TableIterator::new(answer.results.into_iter().enumerate().map(move |(index, found)| {
         let SearchResult { turn, similarity, content } = found;

@@ -8,7 +8,7 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::rows::TableIterator;
+use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;
@@ -157,7 +157,7 @@ fn drawing_arguments(
             .detail("INVALID_DRAWING")
             .hint(hint)
     };
-    let known = Format::named(format).ok_or_else(|| {
+    let format = Format::from_name(format).ok_or_else(|| {
         wrong(format!("there is no drawing format {format:?}"), "Give mermaid or dot.")
     })?;
     if !(1..=10_000).contains(&max_turns) {
@@ -168,5 +168,5 @@ fn drawing_arguments(
         let message = format!("chars must be between 0 and 1000, not {chars}");
         return Err(wrong(message, "0 leaves the contents out."));
     }
-    Ok((known, max_turns as usize, chars))
+    Ok((format, max_turns as usize, chars))
 }

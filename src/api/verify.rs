@@ -1,14 +1,14 @@
 use kernel::graph::edge::Edge;
 use kernel::insight::diff::Difference;
 use kernel::trust::attestation::TokenFields;
-use kernel::trust::proof::{Refusal, verify_proof};
-use kernel::trust::verify::Verdict;
+use kernel::trust::proof::ProofRefusal;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::session::check_interrupts;
-use crate::pg::sql::types::{JsonArg, JsonText, Policy, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::types::{
+    JsonArg, JsonText, Policy, from_sql_uuid, present_ids, text, to_sql_uuid,
+};
 use crate::service::verify::{self, Drift, Unreplayable};
 
 #[pg_extern(stable, parallel_safe)]
@@ -25,7 +25,7 @@ fn graph_verify(
         name!(rls, Option<bool>),
     ),
 > {
-    let verdict = verdict(slice);
+    let verdict = verify::verdict(text(slice)).or_raise();
     let reason = verdict.reason();
     let claimed = verdict.attestation();
     TableIterator::once((
@@ -42,7 +42,7 @@ fn graph_verify_slice(
     slice: Option<JsonArg>,
 ) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, String))>
 {
-    let outcomes = verdict(slice).checks;
+    let outcomes = verify::verdict(text(slice)).or_raise().checks;
     TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, o.detail)))
 }
 
@@ -73,17 +73,15 @@ fn graph_verify_token(
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible(slice: Option<JsonArg>, turn: Option<Uuid>) -> bool {
-    let verdict = verdict(slice);
-    let valid = verdict.valid();
-    turn.is_some_and(|turn| valid.is_some_and(|export| export.contains(from_sql_uuid(turn))))
+    let turns = turn.map(from_sql_uuid).into_iter().collect();
+    !verify::admissible_turns(text(slice), turns).or_raise().is_empty()
 }
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -> Vec<Uuid> {
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
-    let verdict = verdict(slice);
-    let Some(export) = verdict.valid() else { return Vec::new() };
-    turns.into_iter().filter(|turn| export.contains(*turn)).map(to_sql_uuid).collect()
+    let admissible = verify::admissible_turns(text(slice), turns).or_raise();
+    admissible.into_iter().map(to_sql_uuid).collect()
 }
 
 // Declared in sql/promotion.sql, in the private schema: all that the trigger needs, from one verification.
@@ -103,17 +101,16 @@ fn check_promotion(
         name!(outside, bool),
     ),
 > {
-    let verdict = verify::verdict_for(graph.unwrap_or_default(), text(slice)).or_raise();
-    let valid = verdict.valid();
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
-    let outside = turns.iter().any(|turn| !valid.is_some_and(|export| export.contains(*turn)));
-    let claimed = verdict.attestation();
+    let graph = graph.unwrap_or_default();
+    let check = verify::check_promotion(graph, text(slice), &turns).or_raise();
+    let claimed = check.verdict.attestation();
     TableIterator::once((
-        valid.is_some(),
-        verdict.reason(),
+        check.verdict.valid().is_some(),
+        check.verdict.reason(),
         claimed.map(|attestation| attestation.role.clone()),
         claimed.map(|attestation| attestation.rls),
-        outside,
+        check.outside,
     ))
 }
 
@@ -130,8 +127,8 @@ fn graph_verify_proof(
     public_key: Option<&str>,
 ) -> TableIterator<'static, (name!(valid, bool), name!(reason, &'static str))> {
     let key = public_key.unwrap_or_default();
-    let checked = verify_proof(text(slice), text(proof), key, &check_interrupts);
-    let reason = checked.err().map_or("ok", Refusal::name);
+    let checked = verify::check_proof(text(slice), text(proof), key);
+    let reason = checked.err().map_or("ok", ProofRefusal::name);
     TableIterator::once((reason == "ok", reason))
 }
 
@@ -176,13 +173,4 @@ fn drift_row(drift: Drift) -> SliceReplayRow {
         Drift::Content(Difference::EdgeNew(e)) => ("edges".to_owned(), None, edge(e)),
     };
     ("drifted", Some(field), was, now)
-}
-
-/// The result of verifying an export; NULL is malformed.
-pub fn verdict(slice: Option<JsonArg>) -> Verdict {
-    verify::verdict(text(slice)).or_raise()
-}
-
-fn text(slice: Option<JsonArg<'_>>) -> &str {
-    slice.map_or("", |json| json.0)
 }

@@ -110,7 +110,7 @@ fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'sta
     define(name);
     if was_set && !VALUE_ACCEPTED.load(Ordering::Relaxed) {
         // SAFETY: the setting exists by now and takes this value. An override outlasts reloads and
-        // is handed on to parallel workers.
+        // is passed to parallel workers.
         unsafe {
             pg_sys::SetConfigOption(
                 name.as_ptr(),

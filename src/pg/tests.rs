@@ -1,7 +1,7 @@
 //! Tests of the wrappers that need a server around them.
 
 #[pgrx::pg_schema]
-#[allow(clippy::disallowed_methods)] // tests make what statements then meet
+#[allow(clippy::disallowed_methods)] // tests create what statements then read
 mod tests {
     use std::cell::RefCell;
     use std::ops::ControlFlow;
@@ -9,9 +9,9 @@ mod tests {
     use kernel::graph::turn::TurnId;
     use pgrx::prelude::*;
 
-    use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
+    use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
-    fn statement(text: &'static str, columns: &'static [Column]) -> Statement {
+    fn statement(text: &'static str, columns: &'static [ColumnType]) -> Statement {
         let template = Template { text, columns, planning: Planning::Once };
         Statement::new(&template, text.to_owned(), Vec::new())
     }
@@ -20,7 +20,8 @@ mod tests {
     fn ids_go_in_and_rows_come_out_until_the_sink_breaks() {
         let ids: Vec<TurnId> = (1..=5).map(TurnId::from_u128).collect();
         let mut seen = Vec::new();
-        let unnested = statement("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", &[Column::Id]);
+        let unnested =
+            statement("SELECT k.id FROM pg_catalog.unnest($1) AS k(id)", &[ColumnType::Id]);
         query(&unnested, &[Argument::Ids(&ids)], |row| {
             seen.extend(row.id(0));
             if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -32,7 +33,13 @@ mod tests {
     fn values_are_read_by_their_types_and_null_is_none() {
         let values = statement(
             "SELECT 1.5::float8, -7::int8, 'x'::text, NULL::text, NULL::uuid",
-            &[Column::Number, Column::Integer, Column::Text, Column::Text, Column::Id],
+            &[
+                ColumnType::Number,
+                ColumnType::Integer,
+                ColumnType::Text,
+                ColumnType::Text,
+                ColumnType::Id,
+            ],
         );
         query(&values, &[], |row| {
             assert_eq!(row.f64(0), Some(1.5));
@@ -46,7 +53,7 @@ mod tests {
 
     #[pg_test]
     fn long_texts_come_whole() {
-        let long = statement("SELECT pg_catalog.repeat('ä', 100000)", &[Column::Text]);
+        let long = statement("SELECT pg_catalog.repeat('ä', 100000)", &[ColumnType::Text]);
         query(&long, &[], |row| {
             assert!(row.text(0, |text| text.is_some_and(|t| t.chars().count() == 100_000)));
             ControlFlow::Continue(())
@@ -56,8 +63,8 @@ mod tests {
     #[pg_test]
     fn a_query_may_run_inside_the_sink_of_another() {
         let depth = RefCell::new(Vec::new());
-        query(&statement("SELECT 1::int8", &[Column::Integer]), &[], |outer| {
-            query(&statement("SELECT 2::int8", &[Column::Integer]), &[], |inner| {
+        query(&statement("SELECT 1::int8", &[ColumnType::Integer]), &[], |outer| {
+            query(&statement("SELECT 2::int8", &[ColumnType::Integer]), &[], |inner| {
                 depth.borrow_mut().extend([outer.i64(0), inner.i64(0)]);
                 ControlFlow::Continue(())
             });
@@ -70,13 +77,13 @@ mod tests {
         error = "column 1 of a statement over the bound tables has type integer, not the one that was checked"
     )]
     fn a_column_of_another_type_is_not_read() {
-        query(&statement("SELECT 1", &[Column::Integer]), &[], |_| ControlFlow::Continue(()));
+        query(&statement("SELECT 1", &[ColumnType::Integer]), &[], |_| ControlFlow::Continue(()));
     }
 
     #[pg_test(error = "a name in a statement over the bound tables has gone to another object")]
     fn a_table_that_was_not_said_is_not_read() {
         Spi::run("CREATE TABLE public.unsaid (id uuid)").unwrap();
-        let unsaid = statement("SELECT u.id FROM ONLY public.unsaid AS u", &[Column::Id]);
+        let unsaid = statement("SELECT u.id FROM ONLY public.unsaid AS u", &[ColumnType::Id]);
         query(&unsaid, &[], |_| ControlFlow::Continue(()));
     }
 
@@ -86,7 +93,7 @@ mod tests {
             "CREATE FUNCTION public.seven() RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint'",
         )
         .unwrap();
-        let seven = statement("SELECT public.seven()", &[Column::Integer]);
+        let seven = statement("SELECT public.seven()", &[ColumnType::Integer]);
         query(&seven, &[], |_| ControlFlow::Continue(()));
     }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::ranking::{Filters, Ranking};
+use kernel::retrieval::search::AnchorStrategy;
 use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::{GraphStore, Needs};
 
@@ -11,8 +12,8 @@ use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
 use crate::pg::error::SqlError;
 
-/// An anchor and the strategy that found it.
-pub type FoundAnchor = (TurnId, &'static str);
+/// An anchor and the strategy that chose it.
+pub type ChosenAnchor = (TurnId, AnchorStrategy);
 
 /// The first strategy that has an answer: the turn given, the session's latest turn, the turn
 /// nearest to the query, the latest turn of all. `embedding` is asked for where it comes to that.
@@ -23,22 +24,22 @@ pub fn find_anchor(
     turn: Option<TurnId>,
     session: Option<&str>,
     embedding: impl FnOnce() -> Result<Option<Vec<Option<f32>>>, SqlError>,
-) -> Result<Option<FoundAnchor>, SqlError> {
+) -> Result<Option<ChosenAnchor>, SqlError> {
     let reader = GraphReader::current()?;
     if let Some(turn) = turn {
-        return check_exists(&reader, turn).map(|()| Some((turn, "explicit")));
+        return check_exists(&reader, turn).map(|()| Some((turn, AnchorStrategy::Explicit)));
     }
     if let Some(session) = session
         && let Some((id, _)) = reader.searcher().latest(Some(session), 1)?.first()
     {
-        return Ok(Some((*id, "session")));
+        return Ok(Some((*id, AnchorStrategy::Session)));
     }
     if let Some(embedding) = embedding()?
         && let Some(found) = nearest(&reader, &embedding)?
     {
         return Ok(Some(found));
     }
-    Ok(reader.searcher().latest(None, 1)?.first().map(|(id, _)| (*id, "temporal")))
+    Ok(reader.searcher().latest(None, 1)?.first().map(|(id, _)| (*id, AnchorStrategy::Temporal)))
 }
 
 /// The latest turns, of a session where one is named: by time downwards, then by id.
@@ -63,11 +64,14 @@ fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {
 fn nearest(
     reader: &GraphReader,
     embedding: &[Option<f32>],
-) -> Result<Option<FoundAnchor>, SqlError> {
+) -> Result<Option<ChosenAnchor>, SqlError> {
     let column = reader.graph().embedding()?;
     let query = column.query(embedding)?;
     let ranking = Ranking::new(1, Filters::default());
     let hits = reader.searcher().nearest(&column, &query, 1, ranking)?;
-    let strategy = if column.indexed.is_some() { "semantic_approximate" } else { "semantic" };
+    let strategy = match column.indexed {
+        Some(_) => AnchorStrategy::SemanticApproximate,
+        None => AnchorStrategy::Semantic,
+    };
     Ok(hits.first().map(|hit| (hit.id, strategy)))
 }

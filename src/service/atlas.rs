@@ -1,10 +1,13 @@
 //! Slices at many anchors of one snapshot, side by side.
 
-use kernel::evidence::slice_sets::{SliceSets, SliceSetsBuilder};
+use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
+use kernel::evidence::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
+use kernel::export::canonical::json_text;
 use kernel::export::document::Export;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::{Limits, Slicer};
+use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
@@ -12,20 +15,24 @@ use crate::pg::session::check_interrupts;
 
 /// The slices at some anchors, all of one snapshot.
 pub struct AnchoredSlices {
-    /// What read them.
-    pub reader: GraphReader,
+    reader: GraphReader,
     /// Ascending, once each.
-    pub anchors: Vec<TurnId>,
-    /// The slices, in the order of the anchors.
-    pub slices: SliceSets,
+    anchors: Vec<TurnId>,
+    /// In the order of the anchors.
+    slices: SliceSets,
 }
 
 impl AnchoredSlices {
     /// Takes the slice at each of these anchors.
     ///
     /// # Errors
-    /// 54000 when the slices have too many turns together; else as for a single slice.
-    pub fn at(mut anchors: Vec<TurnId>, policy: &SlicePolicy) -> Result<Self, SqlError> {
+    /// 22004 when an anchor is null; 54000 when the slices have too many turns together; else as for a single slice.
+    pub fn at(anchors: Vec<Option<TurnId>>, policy: &SlicePolicy) -> Result<Self, SqlError> {
+        let anchors: Option<Vec<TurnId>> = anchors.into_iter().collect();
+        let mut anchors = anchors.ok_or_else(|| {
+            let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
+            SqlError::new(code, "anchors must not be null").detail("INVALID_TURN_ID")
+        })?;
         anchors.sort_unstable();
         anchors.dedup();
         let reader = GraphReader::for_policy(policy)?;
@@ -42,4 +49,91 @@ impl AnchoredSlices {
         })?;
         Ok(AnchoredSlices { reader, anchors, slices })
     }
+
+    /// The overlaps of each slice with those after it whose jaccard is at least this.
+    pub fn overlaps(self, min_jaccard: f32) -> impl Iterator<Item = Overlap> {
+        let slices = self.slices;
+        (0..slices.len()).flat_map(move |slice| {
+            let overlaps = slices.overlaps(slice, min_jaccard, &check_interrupts);
+            let overlaps = overlaps.map(|(_, overlap)| Overlap {
+                slice_a: overlap.slice_a.to_owned(),
+                slice_b: overlap.slice_b.to_owned(),
+                shared_turns: overlap.shared_turns,
+                jaccard: overlap.jaccard,
+            });
+            overlaps.collect::<Vec<_>>()
+        })
+    }
+
+    /// How many slices each of their turns is in.
+    pub fn influences(self) -> impl Iterator<Item = Influence> {
+        let slices = self.slices;
+        (0..slices.turn_count()).map(move |turn| slices.influence(turn))
+    }
+
+    /// The manifest of their atlas, as JSON.
+    ///
+    /// # Errors
+    /// As any reading.
+    pub fn manifest(
+        &self,
+        selection_policy: &str,
+        min_jaccard: f32,
+        centroids: usize,
+    ) -> Result<String, SqlError> {
+        let input = AtlasInput {
+            snapshot: &self.reader.snapshot()?,
+            anchors: &self.anchors,
+            selection_policy,
+            slices: &self.slices,
+            min_jaccard,
+            centroids,
+        };
+        Ok(json_text(&AtlasManifest::new(&input, &check_interrupts)))
+    }
+}
+
+/// Two slices that have turns in common.
+pub struct Overlap {
+    /// The lower slice_id.
+    pub slice_a: String,
+    /// The higher slice_id.
+    pub slice_b: String,
+    /// Turns in both, 1 or more.
+    pub shared_turns: u32,
+    /// Turns in both divided by turns in either.
+    pub jaccard: f32,
+}
+
+/// The snapshot of the whole graph, as JSON.
+///
+/// # Errors
+/// As any reading.
+pub fn snapshot() -> Result<String, SqlError> {
+    Ok(json_text(&GraphReader::current()?.snapshot()?))
+}
+
+/// A least jaccard within its range.
+///
+/// # Errors
+/// 22023.
+pub fn checked_jaccard(min_jaccard: f32) -> Result<f32, SqlError> {
+    if (0.0..=1.0).contains(&min_jaccard) {
+        return Ok(min_jaccard);
+    }
+    let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+    let message = format!("min_jaccard must be between 0 and 1, not {min_jaccard}");
+    Err(SqlError::new(code, message).detail("INVALID_MIN_JACCARD"))
+}
+
+/// A number of centroids, which is not negative.
+///
+/// # Errors
+/// 22023.
+pub fn checked_centroids(centroids: i32) -> Result<usize, SqlError> {
+    usize::try_from(centroids).map_err(|_| {
+        let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+        let message = format!("centroids must not be negative, not {centroids}");
+        SqlError::new(code, message).detail("INVALID_CENTROIDS")
+    })
 }

@@ -7,7 +7,7 @@ use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::span::{Span, SpanEnd, SpanError, SpanPiece};
 use pgrx::PgSqlErrorCode;
 
-pub use crate::pg::access::events::Position;
+pub use crate::pg::access::events::LogPosition;
 use crate::pg::access::events::{END_OF_LOG, EventCursor, Extent, resume_point};
 use crate::pg::error::SqlError;
 use crate::pg::query::CallingQuery;
@@ -20,9 +20,9 @@ pub struct ChunkFilter {
     /// Of this pane.
     pub pane_id: Option<i64>,
     /// That end here or later.
-    pub from: Option<Position>,
+    pub from: Option<LogPosition>,
     /// That begin here or earlier.
-    pub to: Option<Position>,
+    pub to: Option<LogPosition>,
 }
 
 impl ChunkFilter {
@@ -69,7 +69,7 @@ impl ChunkCursor {
     /// As [`RecorderTable::current`] and [`resume_point`].
     pub fn since(
         policy: ChunkingPolicy,
-        position: Position,
+        position: LogPosition,
         filter: ChunkFilter,
         calling: CallingQuery,
     ) -> Result<Self, SqlError> {

@@ -4,7 +4,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::pg_sys;
 
 use super::reader::GraphReader;
-use crate::pg::access::content::{Contents, Page};
+use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
 
 /// Hands turn, stored hash and computed hash to `put` where they disagree, by ascending id.
@@ -34,7 +34,7 @@ pub struct Backfilled<'a> {
 ///
 /// # Errors
 /// As [`audit`]; 55000 where other tables are bound by now, or an expression computes the hash.
-pub fn page(table: Backfilled<'_>, after: Option<TurnId>, most: i32) -> Result<Page, SqlError> {
+pub fn page(table: Backfilled<'_>, after: Option<TurnId>, most: i32) -> Result<TurnPage, SqlError> {
     with_contents_of(table, |contents| Ok(contents.page(after, most)))
 }
 

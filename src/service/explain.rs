@@ -12,7 +12,7 @@ use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::session::check_interrupts;
 
-/// Every turn that slicing at an anchor met, and what became of it.
+/// Every turn that slicing at an anchor read, with its outcome.
 ///
 /// # Errors
 /// As for the slice; 54000 also where a turn has very many children.

@@ -44,7 +44,7 @@ impl<'a> Signer<'a> {
         Ok(export)
     }
 
-    /// The export with the published token alone, where the content is not handed out as one.
+    /// The export with the published token alone, where the content is not returned as one.
     ///
     /// # Errors
     /// As [`Signer::export`].

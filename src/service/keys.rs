@@ -1,5 +1,6 @@
 //! The keys of this database.
 
+use kernel::trust::keys::KeyState;
 use kernel::trust::proof::KeySource;
 use kernel::trust::verify::KeyRing;
 
@@ -20,8 +21,8 @@ pub fn rotate() -> Result<String, SqlError> {
 pub struct PublishedKey {
     /// Names the key.
     pub kid: String,
-    /// As in [`states`].
-    pub state: &'static str,
+    /// What it is used for.
+    pub state: KeyState,
     /// In PEM.
     pub public_key: String,
     /// Where its root is kept.
@@ -41,17 +42,17 @@ pub fn published() -> Result<Vec<PublishedKey>, SqlError> {
     Ok(published.collect())
 }
 
-/// The id of each known key, oldest first, and its state: `active`, `verifying` or `revoked`.
+/// The id of each known key, oldest first, and its state.
 ///
 /// # Errors
 /// As [`keys`].
-pub fn states() -> Result<Vec<(String, &'static str)>, SqlError> {
+pub fn states() -> Result<Vec<(String, KeyState)>, SqlError> {
     let keys = keys()?;
     let active = keys.active().ok().map(|active| active.kid.clone());
     let state = |kid: &str| match () {
-        () if keys.is_revoked(kid) => "revoked",
-        () if Some(kid) == active.as_deref() => "active",
-        () => "verifying",
+        () if keys.is_revoked(kid) => KeyState::Revoked,
+        () if Some(kid) == active.as_deref() => KeyState::Active,
+        () => KeyState::Verifying,
     };
     Ok(keys.all().into_iter().map(|epoch| (epoch.kid.clone(), state(&epoch.kid))).collect())
 }

@@ -19,7 +19,7 @@ use super::export::{Signer, export_text};
 use super::reader::GraphReader;
 #[allow(unused_imports)] // for the documentation
 use crate::pg::access::store::PgStore;
-use crate::pg::access::store::ToldTurn;
+use crate::pg::access::store::TurnText;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::session::check_interrupts;
@@ -47,20 +47,21 @@ impl<'a> ReadSlice<'a> {
     /// Its turns in the order of the conversation, with their contents.
     ///
     /// # Errors
-    /// As [`PgStore::told`].
-    pub fn prompt(&self) -> Result<Vec<(TurnId, ToldTurn)>, SqlError> {
+    /// As [`PgStore::turn_texts`].
+    pub fn prompt(&self) -> Result<Vec<(TurnId, TurnText)>, SqlError> {
         let ids: Vec<TurnId> = self.turns().map(|turn| turn.id).collect();
-        let mut told = self.reader.ask(Needs::default(), |store| store.told(&ids, i32::MAX))?;
-        let time = |id: TurnId| told.get(&id).map_or(0, |turn| turn.time);
+        let mut texts =
+            self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, i32::MAX))?;
+        let time = |id: TurnId| texts.get(&id).map_or(0, |turn| turn.time);
         let order = conversation_order(&self.slice, time, &check_interrupts);
-        Ok(order.into_iter().filter_map(|id| Some((id, told.remove(&id)?))).collect())
+        Ok(order.into_iter().filter_map(|id| Some((id, texts.remove(&id)?))).collect())
     }
 
     /// A picture of it, of so many of its turns with so many characters of each content, and with the turns that would
     /// have come next.
     ///
     /// # Errors
-    /// As [`PgStore::told`], and as the explanation of a slice.
+    /// As [`PgStore::turn_texts`], and as the explanation of a slice.
     pub fn picture(
         &self,
         format: Format,
@@ -75,13 +76,13 @@ impl<'a> ReadSlice<'a> {
         let next = explanation.iter().flat_map(|explanation| &explanation.turns);
         let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
         ids.extend(next.map(|turn| turn.rank.id));
-        let told = match chars {
+        let texts = match chars {
             0 => HashMap::new(),
-            _ => self.reader.ask(Needs::default(), |store| store.told(&ids, chars + 1))?,
+            _ => self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, chars + 1))?,
         };
         let beginning = |id: TurnId| {
             let content =
-                told.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
+                texts.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
             match content.char_indices().nth(chars as usize) {
                 Some((end, _)) => format!("{}…", &content[..end]),
                 None => content.to_owned(),
@@ -151,8 +152,8 @@ impl FetchedBefore {
     }
 }
 
-/// Takes the slices at these anchors and hands over each export, or what went wrong at its anchor, until there is
-/// a break. What is around many of them, and of the `next` ones, is read together. `fetched` is what earlier slices by
+/// Takes the slices at these anchors and passes each export, or the error at its anchor, to `each`, until it returns
+/// `Break`. What is around many of them, and of the `next` ones, is read together. `fetched` is what earlier slices by
 /// the same policy on the same snapshot fetched.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Users' tables as SQL code needs to know them: which table, which columns.
+//! Descriptions of users' tables for SQL code: which table, which columns.
 
 use pgrx::pg_sys;
 use serde_json::Value;

@@ -1,12 +1,12 @@
 //! Checking exports and tokens against this database's keys, and slices taken again.
 
 use kernel::export::parse::ParsedExport;
+use kernel::graph::turn::TurnId;
 use kernel::insight::diff::{Difference, differences};
 use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::TokenFields;
+use kernel::trust::proof::{ProofRefusal, proof as proof_of, verify_proof};
 use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
-
-use kernel::trust::proof::proof as proof_of;
 use pgrx::PgSqlErrorCode;
 
 use super::slices::ReadSlice;
@@ -36,12 +36,46 @@ pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
     Ok(verify(export, &keys()?))
 }
 
-/// As [`verdict`], for the graph that is bound under this name, whatever the session has chosen.
+/// Those of these turns that are in an export that verifies; none where it does not.
 ///
 /// # Errors
 /// As [`keys`].
-pub fn verdict_for(binding: &str, export: &str) -> Result<Verdict, SqlError> {
-    Ok(verify(export, &keys_of(binding)?))
+pub fn admissible_turns(export: &str, mut turns: Vec<TurnId>) -> Result<Vec<TurnId>, SqlError> {
+    let verdict = verdict(export)?;
+    turns.retain(|turn| verdict.valid().is_some_and(|export| export.contains(*turn)));
+    Ok(turns)
+}
+
+/// What a promotion depends on.
+pub struct PromotionCheck {
+    /// The result of verifying the export.
+    pub verdict: Verdict,
+    /// Whether a turn is not in the export, or the export does not verify and there are turns.
+    pub outside: bool,
+}
+
+/// Checks the promotion of these turns by an export, for the graph that is bound under this name, whatever the session
+/// has chosen.
+///
+/// # Errors
+/// As [`keys`].
+pub fn check_promotion(
+    binding: &str,
+    export: &str,
+    turns: &[TurnId],
+) -> Result<PromotionCheck, SqlError> {
+    let verdict = verify(export, &keys_of(binding)?);
+    let valid = verdict.valid();
+    let outside = turns.iter().any(|turn| !valid.is_some_and(|export| export.contains(*turn)));
+    Ok(PromotionCheck { verdict, outside })
+}
+
+/// Checks a proof of an export under a public key. Needs no key and no table of this database.
+///
+/// # Errors
+/// Why the proof is not accepted.
+pub fn check_proof(export: &str, proof: &str, public_key: &str) -> Result<(), ProofRefusal> {
+    verify_proof(export, proof, public_key, &check_interrupts)
 }
 
 /// The proof of an export that verifies.

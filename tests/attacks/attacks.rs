@@ -1,4 +1,4 @@
-//! Attacks by roles that may log in and own what they make: nobody gains another's rights, no
+//! Attacks by roles that may log in and own what they make: no role gains another's rights, no
 //! server ends, nothing is read by a wrong type or signed that no committed state gives.
 
 #[path = "../server/common/mod.rs"]
@@ -6,12 +6,12 @@ mod common;
 
 mod setup;
 
+mod changes_during_calls;
 mod domains;
 mod foreign;
 mod indexes;
 mod mappings;
 mod messages;
-mod moments;
 mod portals;
 mod private_schema;
 mod roles;

@@ -46,7 +46,7 @@ const COLUMNS: [(&str, &str, &str); 13] = [
     ("events", "occurred_at_ms", "bigint"),
 ];
 
-/// A role that is no owner of the extension, but may make objects where the extension is, as in PostgreSQL 14.
+/// A role that is no owner of the extension, but may create objects in the schema of the extension.
 fn setup(name: &str) -> Setup {
     let setup = Setup::new(name);
     setup.admin().batch_execute("GRANT CREATE ON SCHEMA public TO attack_owner").unwrap();

@@ -114,7 +114,7 @@ fn lie(lie: &Lie) {
     let export = crate::setup::text(&mut setup.owner(), SLICE);
     assert_eq!((turn_count(&export), status(&export).as_str()), (21, "attested"));
 
-    // A session that knows the tables already, and new ones.
+    // A session that has cached the tables, and new ones.
     let mut known = setup.owner();
     crate::setup::text(&mut known, SLICE);
     owner.batch_execute(lie.made).unwrap();

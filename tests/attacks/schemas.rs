@@ -1,7 +1,7 @@
 //! The owner of a schema renames it under a superuser's call and puts another in its place.
 //!
 //! A lock on a partition stops the call where it is about to read it: at first, when it looks at the tables, in a
-//! session that knows them, between its statements.
+//! session that has cached them, between its statements.
 
 use std::thread;
 use std::time::{Duration, Instant};

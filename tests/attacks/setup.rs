@@ -19,7 +19,7 @@ pub const OWNER: &str = "attack_owner";
 pub const READER: &str = "attack_reader";
 
 /// Ten turns in a row and forty events. Each table is one partition, on which a lock stops whoever reads it, and
-/// has columns of other types to take the place of those that are read. A second graph, named other, knows no sessions.
+/// has columns of other types to take the place of those that are read. A second graph, named other, has no sessions.
 const TABLES: &str = r#"
     CREATE FUNCTION turn(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
         $$ SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
@@ -76,7 +76,7 @@ const PLANTED: &str = "
         RETURN true;
     END $$;
     -- Does what the owner wants done at the n-th call.
-    CREATE TABLE planted.actions (moment bigint, statement text);
+    CREATE TABLE planted.actions (call_number bigint, statement text);
     CREATE SEQUENCE planted.calls;
     CREATE FUNCTION planted.act() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
         SET search_path = pg_catalog, pg_temp AS $$
@@ -84,7 +84,7 @@ const PLANTED: &str = "
         now_at bigint := nextval('planted.calls');
         action text;
     BEGIN
-        FOR action IN DELETE FROM planted.actions WHERE moment <= now_at RETURNING statement LOOP
+        FOR action IN DELETE FROM planted.actions WHERE call_number <= now_at RETURNING statement LOOP
             EXECUTE action;
         END LOOP;
         RETURN true;
@@ -290,7 +290,7 @@ impl Setup {
         self.admin().query_one(caught, &[]).unwrap().get(0)
     }
 
-    /// Nobody has gained rights, and the server has not crashed.
+    /// No role has gained rights, and the server has not crashed.
     pub fn assert_sound(&mut self) {
         self.witness.batch_execute("SELECT 1").expect("the server has crashed");
         let superusers = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'attack%' AND rolsuper";

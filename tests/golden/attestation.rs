@@ -178,14 +178,14 @@ impl Published {
 #[test]
 fn tokens_of_small_graphs_are_the_published_ones() {
     #[derive(Deserialize)]
-    struct Case {
+    struct TokenCase {
         anchor: TurnId,
         #[serde(rename = "crate")]
         published: Published,
         spec_tiebreak: Published,
     }
     let key = SigningKey::new(Secret::new(PUBLISHED_SECRET.to_vec()));
-    let cases: Vec<Case> = read_json_lines(&data("small-graphs.jsonl.gz"));
+    let cases: Vec<TokenCase> = read_json_lines(&data("small-graphs.jsonl.gz"));
     assert_eq!(cases.len(), 200);
     for case in cases {
         for published in [&case.published, &case.spec_tiebreak] {

@@ -1,10 +1,9 @@
 //! Slices of SlicePolicy v2, computed from its text by an independent program.
 
-use std::collections::HashMap;
-
 use graph_kernel_tests::data::{Graph, read_graph, read_json_lines, read_tokens, tokens_of};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::export::document::Export;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{StoredTurn, Turn, TurnId};
@@ -16,15 +15,7 @@ use serde::Deserialize;
 use crate::data;
 use crate::recorded_slices::selection_order_sha256;
 
-#[derive(Deserialize)]
-struct Case {
-    case: u32,
-    policy: serde_json::Value,
-    anchor: TurnId,
-    turns: Vec<Row>,
-    edges: Vec<(TurnId, TurnId, Option<String>)>,
-    expected: Option<Expected>,
-}
+type Case = SmallGraphV2<Vec<Row>, Vec<(TurnId, TurnId, Option<String>)>>;
 
 #[derive(Deserialize)]
 struct Row {
@@ -36,19 +27,6 @@ struct Row {
     created_at: Option<i64>,
     content_text: Option<String>,
     token_count: Option<i64>,
-}
-
-#[derive(Debug, PartialEq, Deserialize)]
-struct Expected {
-    anchor_turn_id: TurnId,
-    turn_ids: Vec<TurnId>,
-    edges: Vec<(TurnId, TurnId, String)>,
-    distances: HashMap<TurnId, u32>,
-    priorities: HashMap<TurnId, f32>,
-    selection_order: Vec<TurnId>,
-    tokens: u64,
-    policy_params_hash: String,
-    slice_id: String,
 }
 
 impl From<&Row> for Turn {
@@ -79,45 +57,43 @@ impl Row {
     }
 }
 
-impl Case {
-    fn store(&self) -> MemoryStore {
-        let edge = |(parent, child, name): &(TurnId, TurnId, Option<String>)| Edge {
-            parent: *parent,
-            child: *child,
-            edge_type: EdgeType::from_stored(name.as_deref()),
-        };
-        let graph = Graph {
-            turns: self.turns.iter().map(Turn::from).collect(),
-            edges: self.edges.iter().map(edge).collect(),
-        };
-        let tokens = self.turns.iter().map(|row| (row.id, row.tokens())).collect();
-        MemoryStore::new(graph).with_tokens(tokens)
-    }
+fn store(case: &Case) -> MemoryStore {
+    let edge = |(parent, child, name): &(TurnId, TurnId, Option<String>)| Edge {
+        parent: *parent,
+        child: *child,
+        edge_type: EdgeType::from_stored(name.as_deref()),
+    };
+    let graph = Graph {
+        turns: case.turns.iter().map(Turn::from).collect(),
+        edges: case.edges.iter().map(edge).collect(),
+    };
+    let tokens = case.turns.iter().map(|row| (row.id, row.tokens())).collect();
+    MemoryStore::new(graph).with_tokens(tokens)
+}
 
-    fn slice(&self, limits: Limits) -> Option<Expected> {
-        let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
-        let mut store = self.store();
-        let slice = match Slicer::new(&mut store, &policy, limits).slice(self.anchor) {
-            Ok(slice) => slice,
-            Err(SliceError::AnchorNotFound(_)) => return None,
-            Err(error) => panic!("case {}: {error}", self.case),
-        };
-        let export = Export::new(&slice, &policy, &|| {});
-        let mut order: Vec<&SelectedTurn> = slice.turns.iter().collect();
-        order.sort_by_key(|selected| selected.selection_order);
-        let edge = |edge: &Edge| (edge.parent, edge.child, edge.edge_type.name().to_owned());
-        Some(Expected {
-            anchor_turn_id: export.anchor_turn_id,
-            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
-            edges: export.edges.iter().map(edge).collect(),
-            distances: order.iter().map(|turn| (turn.turn.id, turn.distance)).collect(),
-            priorities: order.iter().map(|turn| (turn.turn.id, turn.priority)).collect(),
-            selection_order: order.iter().map(|turn| turn.turn.id).collect(),
-            tokens: tokens(&slice),
-            policy_params_hash: export.policy_params_hash,
-            slice_id: export.slice_id,
-        })
-    }
+fn taken(case: &Case, limits: Limits) -> Option<ExpectedSliceV2> {
+    let policy: SlicePolicy = case.policy.to_string().parse().unwrap();
+    let mut store = store(case);
+    let slice = match Slicer::new(&mut store, &policy, limits).slice(case.anchor) {
+        Ok(slice) => slice,
+        Err(SliceError::AnchorNotFound(_)) => return None,
+        Err(error) => panic!("case {}: {error}", case.case),
+    };
+    let export = Export::new(&slice, &policy, &|| {});
+    let mut order: Vec<&SelectedTurn> = slice.turns.iter().collect();
+    order.sort_by_key(|selected| selected.selection_order);
+    let edge = |edge: &Edge| (edge.parent, edge.child, edge.edge_type.name().to_owned());
+    Some(ExpectedSliceV2 {
+        anchor_turn_id: export.anchor_turn_id,
+        turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
+        edges: export.edges.iter().map(edge).collect(),
+        distances: order.iter().map(|turn| (turn.turn.id, turn.distance)).collect(),
+        priorities: order.iter().map(|turn| (turn.turn.id, turn.priority)).collect(),
+        selection_order: order.iter().map(|turn| turn.turn.id).collect(),
+        tokens: tokens(&slice),
+        policy_params_hash: export.policy_params_hash,
+        slice_id: export.slice_id,
+    })
 }
 
 fn tokens(slice: &Slice) -> u64 {
@@ -135,28 +111,9 @@ fn small_graphs_are_sliced_as_the_text_asks() {
         Limits { batch: 3, wide: 4, ..limits },
     ] {
         for case in &cases {
-            assert_eq!(case.slice(limits), case.expected, "case {} {limits:?}", case.case);
+            assert_eq!(taken(case, limits), case.expected, "case {} {limits:?}", case.case);
         }
     }
-}
-
-#[derive(Deserialize)]
-struct RecordedSlice {
-    data: String,
-    policy_name: String,
-    policy: serde_json::Value,
-    anchor: TurnId,
-    expected: Option<RecordedValues>,
-}
-
-#[derive(Debug, PartialEq, Deserialize)]
-struct RecordedValues {
-    policy_params_hash: String,
-    turns: usize,
-    edges: usize,
-    tokens: u64,
-    slice_id: String,
-    selection_order_sha256: String,
 }
 
 fn retake(
@@ -186,7 +143,7 @@ fn slices_of_shared_graphs_are_as_the_text_asks() {
     let Some(shared) = shared_or_skip("slices_of_shared_graphs_are_as_the_text_asks") else {
         return;
     };
-    let slices: Vec<RecordedSlice> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
     assert_eq!(slices.len(), 820);
     for name in ["agent_sessions", "oasst1"] {
         let folder = shared.join("data").join(name);

@@ -6,7 +6,7 @@ use graph_kernel_tests::key_ring::TestRing;
 use kernel::export::document::canonical_text;
 use kernel::export::parse::ParsedExport;
 use kernel::trust::keys::{ProofKey, PublicKey, Secret};
-use kernel::trust::proof::{KeySource, Refusal, proof, verify_proof};
+use kernel::trust::proof::{KeySource, ProofRefusal, proof, verify_proof};
 use kernel::trust::verify::verify;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl Worked {
         ProofKey::derive(&Secret::new(bytes(&self.root_hex)), self.epoch)
     }
 
-    fn check(&self, export: &str, proof: &str) -> Result<(), Refusal> {
+    fn check(&self, export: &str, proof: &str) -> Result<(), ProofRefusal> {
         verify_proof(export, proof, &self.public_key_pem, &|| {})
     }
 }
@@ -91,7 +91,7 @@ fn one_case_does_not_prove_another() {
     for (place, case) in cases.iter().enumerate() {
         for (other_place, other) in cases.iter().enumerate() {
             let same_export = case.export_text == other.export_text;
-            let expected = if same_export { Ok(()) } else { Err(Refusal::OtherExport) };
+            let expected = if same_export { Ok(()) } else { Err(ProofRefusal::OtherExport) };
             assert_eq!(
                 case.check(&case.export_text, &other.proof_text),
                 expected,

@@ -6,6 +6,7 @@ use std::path::Path;
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::vectors::RecordedSlice;
 use kernel::export::document::Export;
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
@@ -13,40 +14,24 @@ use kernel::insight::explain::{TurnOutcome, explain};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, Slicer, slice};
-use serde::Deserialize;
 
 use crate::data;
 
-#[derive(Debug, PartialEq, Deserialize)]
-struct RecordedSlice {
-    data: String,
-    policy_name: String,
-    policy: serde_json::Value,
-    anchor: TurnId,
-    policy_params_hash: String,
-    turns: usize,
-    edges: usize,
-    slice_id: String,
-    selection_order_sha256: String,
-}
-
-impl RecordedSlice {
-    /// The same slice, taken now.
-    fn retaken(&self, store: &mut MemoryStore, limits: Limits) -> Self {
-        let policy: SlicePolicy = self.policy.to_string().parse().unwrap();
-        let slice = Slicer::new(store, &policy, limits).slice(self.anchor).unwrap();
-        let export = Export::new(&slice, &policy, &|| {});
-        RecordedSlice {
-            data: self.data.clone(),
-            policy_name: self.policy_name.clone(),
-            policy: self.policy.clone(),
-            anchor: export.anchor_turn_id,
-            policy_params_hash: export.policy_params_hash,
-            turns: export.turns.len(),
-            edges: export.edges.len(),
-            slice_id: export.slice_id,
-            selection_order_sha256: selection_order_sha256(&slice),
-        }
+/// A slice taken again.
+fn retaken(recorded: &RecordedSlice, store: &mut MemoryStore, limits: Limits) -> RecordedSlice {
+    let policy: SlicePolicy = recorded.policy.to_string().parse().unwrap();
+    let slice = Slicer::new(store, &policy, limits).slice(recorded.anchor).unwrap();
+    let export = Export::new(&slice, &policy, &|| {});
+    RecordedSlice {
+        data: recorded.data.clone(),
+        policy_name: recorded.policy_name.clone(),
+        policy: recorded.policy.clone(),
+        anchor: export.anchor_turn_id,
+        policy_params_hash: export.policy_params_hash,
+        turns: export.turns.len(),
+        edges: export.edges.len(),
+        slice_id: export.slice_id,
+        selection_order_sha256: selection_order_sha256(&slice),
     }
 }
 
@@ -68,7 +53,7 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize, limits: Lim
     assert_eq!(slices.len(), expected, "recorded slices of {name}");
     let mut store = MemoryStore::new(read_graph(folder));
     for slice in slices {
-        assert_eq!(slice.retaken(&mut store, limits), slice);
+        assert_eq!(retaken(&slice, &mut store, limits), slice);
     }
 }
 
@@ -92,7 +77,7 @@ fn explain_again(name: &str, folder: &Path, slices: &Path, expected: usize) {
         let anchor = recorded.anchor;
         let explanation = explain(&mut store, &policy, anchor, Limits::default(), &|| {}).unwrap();
         let selected = explanation.turns.iter().filter(|t| t.outcome == TurnOutcome::Selected);
-        let ranks: Vec<_> = selected.map(|touched| touched.rank).collect();
+        let ranks: Vec<_> = selected.map(|turn| turn.rank).collect();
         let order = ids_sha256(ranks.iter().map(|rank| rank.id));
         assert_eq!(order, recorded.selection_order_sha256, "{name} {anchor}");
         for turn in slice(&mut store, &policy, anchor).unwrap().turns {

@@ -12,7 +12,7 @@ use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::policy::registry::{PolicyRef, registry_fingerprint};
-use kernel::slicing::score::Place;
+use kernel::slicing::score::Position;
 use kernel::slicing::slicer::slice;
 use kernel::slicing::store::TurnFacts;
 use serde::Deserialize;
@@ -286,7 +286,7 @@ fn priorities_have_the_published_bits() {
     for expected in &REFERENCE.priorities {
         let turn = &turns[expected.turn - 1];
         let facts = TurnFacts::scoring(turn.phase, turn.salience);
-        let found = policy.priority(&facts, Place::at(expected.distance));
+        let found = policy.priority(&facts, Position::at(expected.distance));
         assert_eq!(format!("{:#010x}", found.to_bits()), expected.bits);
         assert_eq!(found.to_string(), expected.priority);
     }

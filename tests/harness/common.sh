@@ -85,7 +85,7 @@ copy_server() {
     mkdir -p "$tree$libraries"
     cp -a "$libraries/." "$tree$libraries/"
   done
-  # The programs come last: they tell that the copy is whole.
+  # The programs come last: their presence marks the copy as complete.
   for kind in pkglibdir sharedir includedir-server pkgincludedir bindir; do
     dir=$("$from" "--$kind")
     mkdir -p "$(dirname "$tree$dir")"
@@ -157,7 +157,7 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
-# The files that packagers read must tell Cargo.toml's version.
+# The files that packagers read must state Cargo.toml's version.
 check_versions() {
   local version
   version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

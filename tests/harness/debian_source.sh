@@ -4,7 +4,7 @@
 
 suite=trixie # the oldest that has both pgvector and PostgreSQL 17
 
-# unavailable REASON: status 3 tells the caller to leave out what needs it.
+# unavailable REASON: status 3 makes the caller leave out what needs it.
 unavailable() {
   note "$1"
   exit 3

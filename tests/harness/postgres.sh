@@ -18,7 +18,7 @@ cache="$root/target/postgresql-$major"
 build="$cache/build"
 log="$cache/build.log"
 
-# The program of the isolation tests is installed last: it tells that the server is whole.
+# The program of the isolation tests is installed last: its presence marks the server as complete.
 is_whole() {
   [[ -x $(dirname "$("$tree/bin/pg_config" --pgxs 2>/dev/null)")/../test/isolation/pg_isolation_regress ]]
 }

@@ -216,7 +216,7 @@ impl Drop for Cluster {
             self.end("QUIT");
         }
         let removed = fs::remove_dir_all(&self.folder);
-        // A failed test has told enough, and a second panic would hide it.
+        // A second panic would hide the failure of the test.
         if !thread::panicking() {
             removed.unwrap();
         }
@@ -244,7 +244,7 @@ fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
-/// Where clusters live: a short path, as a socket's has at most 107 bytes; in memory where there is
+/// Where clusters are stored: a short path, as a socket's has at most 107 bytes; in memory where there is
 /// room for some, as their many small files are slow to copy on some disks.
 fn base() -> &'static Path {
     static BASE: OnceLock<&Path> = OnceLock::new();

@@ -60,7 +60,7 @@ fn a_backend_killed_while_it_rotates_leaves_one_active_key() {
     }
 }
 
-/// Rotates and slices until the connection is gone; all that was committed. Tells its process once
+/// Rotates and slices until the connection is gone; all that was committed. Sends its process id once
 /// it has begun.
 fn rotate_until_it_breaks(mut client: Client, begun: &mpsc::Sender<i32>) -> Vec<String> {
     let backend = backend_pid(&mut client);

@@ -158,7 +158,7 @@ fn root_may_lend_a_key_file_to_the_servers_group() {
     for (mode, lent) in [
         (0o640, true),
         (0o440, true),
-        (0o600, false), // nobody but root can read it
+        (0o600, false), // only root can read it
         (0o644, false),
         (0o660, false),
         (0o641, false),

@@ -20,7 +20,7 @@ fn a_cluster_moved_by_copying_its_files_verifies_and_signs_as_before() {
     assert_eq!(reasons(&mut client, &exports), ["ok"; 2]);
     assert_eq!(slice(&mut client), exports[1]);
 
-    // From here on they are two: what one begins the other does not know.
+    // From here on they are two: an epoch of one is unknown to the other.
     origin.launch();
     rotate(&mut client);
     exports.push(slice(&mut client));

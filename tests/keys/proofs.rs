@@ -54,7 +54,7 @@ fn a_proof_says_where_its_key_is_kept_and_outlives_it() {
     assert_eq!(answer(&mut client, &of_file, &proof_of_file, &key_of_file), "ok");
     assert_eq!(answer(&mut client, &of_file, &proof_of_file, &key_of_table), "bad_signature");
 
-    // The database no longer knows the key of its table; whoever has the public one still checks.
+    // The key is no longer in the table of the database; a holder of the public one still checks.
     assert_eq!(answer(&mut client, &of_table, &proof_of_table, &key_of_table), "ok");
     let refused = client.query_one("SELECT graph_proof($1::text::json)", &[&of_table]).unwrap_err();
     assert_eq!(refused.as_db_error().unwrap().detail(), Some("NOT_ADMISSIBLE"));

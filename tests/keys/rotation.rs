@@ -61,7 +61,7 @@ fn wait_for_a_waiting_lock(client: &mut Client) {
                    WHERE relation = 'graph_kernel.root_keys'::regclass AND NOT granted";
     let start = Instant::now();
     while text(client, waiting) != "1" {
-        assert!(start.elapsed() < Duration::from_secs(30), "nobody waits");
+        assert!(start.elapsed() < Duration::from_secs(30), "no session waits");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -64,7 +64,7 @@ fn a_secret_is_found_in_every_spelling() {
 }
 
 /// What makes, uses and changes keys.
-fn live(client: &mut Client) {
+fn use_keys(client: &mut Client) {
     install(client);
     let export = slice(client);
     client.execute("SELECT graph_proof($1::text::json)", &[&export]).unwrap();
@@ -87,7 +87,7 @@ fn logical_decoding_shows_no_root() {
         Err(error) => tell(&format!("SKIPPED: decoding with test_decoding: {error}")),
     }
     client.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES").unwrap();
-    live(&mut client);
+    use_keys(&mut client);
     client.batch_execute("VACUUM FULL graph_kernel.root_keys").unwrap();
     rotate(&mut client);
 
@@ -109,7 +109,7 @@ fn logical_decoding_shows_no_root() {
     }
 }
 
-/// Errors of every kind that handling keys knows.
+/// Errors of every kind in handling keys.
 fn provoke_errors(cluster: &Cluster, client: &mut Client) {
     for statement in [
         "SELECT graph_kernel.revoke_key('garbage')",
@@ -153,7 +153,7 @@ fn neither_log_nor_statistics_hold_a_secret() {
     }
     let cluster = Cluster::start(&configuration);
     let mut client = cluster.client();
-    live(&mut client);
+    use_keys(&mut client);
     let export = slice(&mut client);
     let (root, secret) = (secret_file::random(32), secret_file::random(40));
     let shared = cluster.folder.join("v2.secret");
@@ -205,7 +205,7 @@ fn has_pg_stat_statements() -> bool {
 fn dumps_hold_no_root() {
     let cluster = Cluster::start("");
     let mut client = cluster.client();
-    live(&mut client);
+    use_keys(&mut client);
     let root = secret_file::random(32);
     secret_file::use_root(&cluster, &root);
     rotate(&mut cluster.client());

@@ -1,4 +1,4 @@
-//! The roles, a database they meet in, and what happens when they try something.
+//! The roles, their database, and the results of what they try.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 use graph_kernel_tests::recorder::chunks_of;
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::{Chunk, Direction};
-use kernel::chunking::event::{EventKind, JsonEvent, Offset, RecorderEvent, events_of_json};
+use kernel::chunking::event::{EventKind, JsonEvent, LogOffset, RecorderEvent, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
 use kernel::chunking::span::{Span, SpanEnd};
@@ -17,7 +17,7 @@ use crate::cases;
 /// An event that owns its texts.
 #[derive(Clone, Debug)]
 struct Owned {
-    offset: Offset,
+    offset: LogOffset,
     event_id: String,
     pane_id: i64,
     session_id: Option<&'static str>,
@@ -67,7 +67,7 @@ fn logs() -> impl Strategy<Value = Vec<Owned>> {
     let session = select(vec![Some("s"), Some("s"), Some("s"), Some("t"), None]);
     let drawn = (kind, pane, step, text, session, 0..12u8, 0..20u8);
     prop::collection::vec(drawn, 0..30).prop_map(|drawn| {
-        let mut offset = Offset { segment_id: 0, ordinal: 0, byte_offset: 0 };
+        let mut offset = LogOffset { segment_id: 0, ordinal: 0, byte_offset: 0 };
         let mut ms = 0;
         let event = |(kind, pane_id, step, text, session_id, hole, new_segment)| {
             offset.ordinal += if hole == 0 { 2 } else { 1 };
@@ -103,7 +103,7 @@ fn events(log: &[Owned]) -> Vec<RecorderEvent<'_>> {
 }
 
 fn within<'a>(events: &'a [RecorderEvent<'a>], chunk: &Chunk) -> &'a [RecorderEvent<'a>] {
-    let at = |offset: Offset| events.iter().position(|event| event.offset == offset).unwrap();
+    let at = |offset: LogOffset| events.iter().position(|event| event.offset == offset).unwrap();
     &events[at(chunk.start)..=at(chunk.end)]
 }
 
@@ -115,7 +115,7 @@ fn body(chunk: &Chunk) -> String {
 /// The text that the log holds between the ends of a chunk.
 fn replayed(events: &[RecorderEvent<'_>], chunk: &Chunk) -> String {
     let end =
-        |offset: Offset, char: usize| SpanEnd { position: offset.position(), char: char as i64 };
+        |offset: LogOffset, char: usize| SpanEnd { position: offset.position(), char: char as i64 };
     let mut span =
         Span::new(end(chunk.start, chunk.start_char), end(chunk.end, chunk.end_char), || {});
     let pieces = within(events, chunk).iter().filter_map(|event| span.piece(event).unwrap());

@@ -43,8 +43,8 @@ fn includes(case: &Case, params: &PolicyParams, turn: TurnId) -> bool {
 
 /// The turns with an outcome, as often as they are listed.
 fn ids_of(explanation: &Explanation, outcome: TurnOutcome) -> Vec<TurnId> {
-    let turns = explanation.turns.iter().filter(|touched| touched.outcome == outcome);
-    turns.map(|touched| touched.rank.id).collect()
+    let turns = explanation.turns.iter().filter(|explained| explained.outcome == outcome);
+    turns.map(|explained| explained.rank.id).collect()
 }
 
 fn sorted(ids: impl IntoIterator<Item = TurnId>) -> Vec<TurnId> {
@@ -189,7 +189,7 @@ fn check_why(
             prop_assert!(includes(case, &with, turn));
         }
         Because::Tokens { .. } | Because::Key { .. } => {
-            prop_assert!(false, "v1 knows neither tokens nor such keys");
+            prop_assert!(false, "v1 has neither tokens nor such keys");
         }
         Because::NoOneChange { .. } | Because::NotConnected | Because::NoSuchTurn => {}
         // The whole of a graph is searched when the budget allows.
@@ -235,20 +235,20 @@ proptest! {
     fn each_turn_is_told_with_the_one_that_led_to_it(case in graphs(), params in policies(1..=64)) {
         let explanation = explained(&case, &params, Limits::default(), 0).unwrap();
         let mut orders: BTreeMap<TurnId, usize> = BTreeMap::new();
-        for (step, touched) in explanation.turns.iter().enumerate() {
-            let from = explanation.discovered_from(touched);
-            prop_assert_eq!(from.is_none(), touched.rank.id == case.anchor);
+        for (step, explained) in explanation.turns.iter().enumerate() {
+            let from = explanation.discovered_from(explained);
+            prop_assert_eq!(from.is_none(), explained.rank.id == case.anchor);
             if let Some(from) = from {
-                prop_assert!(is_related(&case.graph, from, touched.rank.id, touched.via));
+                prop_assert!(is_related(&case.graph, from, explained.rank.id, explained.via));
                 // Turns are discovered from selected ones only.
                 prop_assert!(orders.contains_key(&from));
-                let of_step = format!("{} of step {}", touched.via.name(), orders[&from]);
+                let of_step = format!("{} of step {}", explained.via.name(), orders[&from]);
                 prop_assert!(
-                    touched.outcome != TurnOutcome::Selected || explanation.reason(step) == of_step
+                    explained.outcome != TurnOutcome::Selected || explanation.reason(step) == of_step
                 );
             }
-            if touched.outcome == TurnOutcome::Selected {
-                orders.insert(touched.rank.id, step);
+            if explained.outcome == TurnOutcome::Selected {
+                orders.insert(explained.rank.id, step);
             }
             prop_assert!(!explanation.reason(step).is_empty());
         }

@@ -234,7 +234,7 @@ proptest! {
         check_same(&case, &none, &any, &graph, seed)?;
     }
 
-    /// Every turn that was found is explained as the text's own loop met it.
+    /// Every turn that was found is explained as by the loop of the specification.
     #[test]
     fn every_outcome_is_explained(
         case in graphs(), policy in policies_v2(), limits in limits(), seed: u64,

@@ -48,7 +48,7 @@ fn callers_get_slices_and_nothing_else() {
         assert_eq!(refusal(&mut client, &forbidden).0, "42501", "{forbidden}");
         client.batch_execute("RESET SESSION AUTHORIZATION").unwrap();
     }
-    // Nobody else may call them.
+    // No other role may call them.
     client
         .batch_execute(
             "DO $$ BEGIN CREATE ROLE retrieval_reader LOGIN;

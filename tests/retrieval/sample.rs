@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/sample")
 }
 
-/// Whether the server has pgvector; tells that a test is skipped where it has not.
+/// Whether the server has pgvector; reports a test as skipped where it has not.
 pub fn has_pgvector(test: &str) -> bool {
     let mut client = Server::primary().connect_admin();
     let found = client

@@ -16,7 +16,7 @@ use common::process::program;
 use common::tell;
 use page::{Example, Page};
 
-/// Beginnings of the names of functions that nobody calls by name: the reference lists them.
+/// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
     "add_policy",
@@ -243,7 +243,7 @@ fn examples_print_what_the_pages_show() {
         for (example, printed) in page.examples.iter().zip(printed) {
             let fault = fault(&page, example, &printed);
             answers.push(fault.is_some().then_some(printed));
-            // Blessing mends what the page shows, not an example that fails where none is shown.
+            // Blessing rewrites what the page shows, not an example that fails where none is shown.
             faults.extend(fault.filter(|_| !bless || page.output(example).is_none()));
         }
         if bless {

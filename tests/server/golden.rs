@@ -12,12 +12,12 @@ use common::shape::{Ids, Shape};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::vectors::{ExpectedSlice, RecordedSlice, SmallGraph};
 use kernel::export::document::Export;
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use postgres::Client;
-use serde::Deserialize;
 use serde_json::Value;
 
 /// A file that the golden tests have committed.
@@ -25,33 +25,21 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data").join(name)
 }
 
-#[derive(Debug, PartialEq, Deserialize)]
-struct RecordedSlice {
-    data: String,
-    policy: Value,
-    anchor: TurnId,
-    policy_params_hash: String,
-    turns: usize,
-    edges: usize,
-    slice_id: String,
-    selection_order_sha256: String,
-}
-
-impl RecordedSlice {
-    /// The same slice, taken by the server.
-    fn retaken(&self, client: &mut Client) -> Self {
-        let export = read_export(&slice_text(client, self.anchor, &self.policy.to_string()));
-        let ids = selection_order(client, self.anchor, &self.policy, &export.slice_id);
-        RecordedSlice {
-            data: self.data.clone(),
-            policy: self.policy.clone(),
-            anchor: export.anchor_turn_id,
-            policy_params_hash: export.policy_params_hash,
-            turns: export.turns.len(),
-            edges: export.edges.len(),
-            slice_id: export.slice_id,
-            selection_order_sha256: sha256_hex(ids.join("\n").as_bytes()),
-        }
+/// A slice taken again by the server.
+fn retaken(recorded: &RecordedSlice, client: &mut Client) -> RecordedSlice {
+    let (anchor, policy) = (recorded.anchor, &recorded.policy);
+    let export = read_export(&slice_text(client, anchor, &policy.to_string()));
+    let ids = selection_order(client, anchor, policy, &export.slice_id);
+    RecordedSlice {
+        data: recorded.data.clone(),
+        policy_name: recorded.policy_name.clone(),
+        policy: policy.clone(),
+        anchor: export.anchor_turn_id,
+        policy_params_hash: export.policy_params_hash,
+        turns: export.turns.len(),
+        edges: export.edges.len(),
+        slice_id: export.slice_id,
+        selection_order_sha256: sha256_hex(ids.join("\n").as_bytes()),
     }
 }
 
@@ -92,7 +80,7 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
     let mut client = database.connect();
     load_graph(&mut client, folder);
     for slice in &slices {
-        assert_eq!(slice.retaken(&mut client), *slice);
+        assert_eq!(retaken(slice, &mut client), *slice);
     }
     // The same graph in an application's tables.
     for ids in [Ids::Uuid, Ids::Text] {
@@ -100,7 +88,7 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
         shape.bind(&mut client);
         client.batch_execute("ANALYZE").unwrap();
         for slice in &slices {
-            assert_eq!(slice.retaken(&mut client), *slice, "{shape:?}");
+            assert_eq!(retaken(slice, &mut client), *slice, "{shape:?}");
         }
     }
 }
@@ -168,59 +156,40 @@ fn kernel_text(store: &mut MemoryStore, anchor: TurnId, policy: &str) -> String 
 }
 
 /// One of the small graphs; rows stay JSON for the server to read.
-#[derive(Deserialize)]
-struct Case {
-    case: u32,
-    anchor: TurnId,
-    policy: Value,
-    turns: Value,
-    edges: Value,
-    spec_tiebreak: Expected,
+type Case = SmallGraph<Value, Value>;
+
+fn taken(case: &Case, client: &mut Client) -> ExpectedSlice {
+    let export = read_export(&slice_text(client, case.anchor, &case.policy.to_string()));
+    ExpectedSlice {
+        turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
+        edge_count: export.edges.len(),
+        policy_params_hash: export.policy_params_hash,
+        slice_id: export.slice_id,
+        graph_snapshot_hash: export.graph_snapshot_hash,
+    }
 }
 
-#[derive(Debug, PartialEq, Deserialize)]
-struct Expected {
-    policy_params_hash: String,
-    turn_ids: Vec<TurnId>,
-    edge_count: usize,
-    slice_id: String,
-    graph_snapshot_hash: String,
-}
-
-impl Case {
-    fn taken(&self, client: &mut Client) -> Expected {
-        let export = read_export(&slice_text(client, self.anchor, &self.policy.to_string()));
-        Expected {
-            turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
-            edge_count: export.edges.len(),
-            policy_params_hash: export.policy_params_hash,
-            slice_id: export.slice_id,
-            graph_snapshot_hash: export.graph_snapshot_hash,
-        }
-    }
-
-    fn store(&self, client: &mut Client) {
-        client
-            .execute(
-                "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase,
-                     salience_score, trajectory_depth, created_at, content_hash)
-                 SELECT id, session_id, role, phase, salience, depth, to_timestamp(created_at),
-                        content_hash
-                 FROM json_to_recordset($1::text::json) AS t (
-                     id uuid, session_id text, role text, phase text, salience float8,
-                     depth integer, created_at float8, content_hash text)",
-                &[&self.turns.to_string()],
-            )
-            .unwrap();
-        client
-            .execute(
-                "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-                 SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, e ->> 2
-                 FROM json_array_elements($1::text::json) AS e",
-                &[&self.edges.to_string()],
-            )
-            .unwrap();
-    }
+fn store(case: &Case, client: &mut Client) {
+    client
+        .execute(
+            "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase,
+                 salience_score, trajectory_depth, created_at, content_hash)
+             SELECT id, session_id, role, phase, salience, depth, to_timestamp(created_at),
+                    content_hash
+             FROM json_to_recordset($1::text::json) AS t (
+                 id uuid, session_id text, role text, phase text, salience float8,
+                 depth integer, created_at float8, content_hash text)",
+            &[&case.turns.to_string()],
+        )
+        .unwrap();
+    client
+        .execute(
+            "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+             SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, e ->> 2
+             FROM json_array_elements($1::text::json) AS e",
+            &[&case.edges.to_string()],
+        )
+        .unwrap();
 }
 
 #[test]
@@ -231,11 +200,11 @@ fn small_graphs_are_sliced_as_the_specification_asks() {
     let mut client = database.connect();
     for case in cases {
         client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
-        case.store(&mut client);
+        store(&case, &mut client);
         client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
-        assert_eq!(case.taken(&mut client), case.spec_tiebreak, "case {}", case.case);
+        assert_eq!(taken(&case, &mut client), case.spec_tiebreak, "case {}", case.case);
         let shape = Shape::numbered(case.case);
         shape.bind(&mut client);
-        assert_eq!(case.taken(&mut client), case.spec_tiebreak, "case {} {shape:?}", case.case);
+        assert_eq!(taken(&case, &mut client), case.spec_tiebreak, "case {} {shape:?}", case.case);
     }
 }

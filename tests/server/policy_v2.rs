@@ -3,7 +3,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::database::{Database, load_graph};
@@ -11,37 +10,18 @@ use common::export::{ExportedEdge, read_export, slice_text};
 use common::shape::{Ids, Shape};
 use graph_kernel_tests::data::read_json_lines;
 use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
 use postgres::Client;
 use postgres::error::SqlState;
-use serde::Deserialize;
 use serde_json::Value;
 
-#[derive(Deserialize)]
-struct Case {
-    case: u32,
-    policy: Value,
-    anchor: TurnId,
-    turns: Value,
-    edges: Value,
-    expected: Option<Expected>,
-}
-
-#[derive(Debug, PartialEq, Deserialize)]
-struct Expected {
-    turn_ids: Vec<TurnId>,
-    edges: Vec<(TurnId, TurnId, String)>,
-    distances: BTreeMap<TurnId, i32>,
-    priorities: BTreeMap<TurnId, f32>,
-    selection_order: Vec<TurnId>,
-    tokens: i64,
-    policy_params_hash: String,
-    slice_id: String,
-}
+/// One of the small graphs; rows stay JSON for the server to read.
+type Case = SmallGraphV2<Value, Value>;
 
 /// The slice that the server takes; `None` where it says that there is no such anchor.
-fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<Expected> {
+fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<ExpectedSliceV2> {
     let policy = policy.to_string();
     let sql = "SELECT turn_id, distance, priority, tokens FROM graph_slice_turns($1, $2::text::slice_policy)
                ORDER BY selection_order";
@@ -54,65 +34,63 @@ fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<Expected
     };
     let export = read_export(&slice_text(client, anchor, &policy));
     let edge = |edge: &ExportedEdge| (edge.parent, edge.child, edge.edge_type.clone());
-    Some(Expected {
+    Some(ExpectedSliceV2 {
+        anchor_turn_id: export.anchor_turn_id,
         turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
         edges: export.edges.iter().map(edge).collect(),
-        distances: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
+        distances: rows.iter().map(|row| (row.get(0), row.get::<_, i32>(1) as u32)).collect(),
         priorities: rows.iter().map(|row| (row.get(0), row.get(2))).collect(),
         selection_order: rows.iter().map(|row| row.get(0)).collect(),
         // NULL where the policy has no bound.
-        tokens: rows.iter().filter_map(|row| row.get::<_, Option<i32>>(3)).map(i64::from).sum(),
+        tokens: rows.iter().filter_map(|row| row.get::<_, Option<i32>>(3)).map(|n| n as u64).sum(),
         policy_params_hash: export.policy_params_hash,
         slice_id: export.slice_id,
     })
 }
 
-impl Case {
-    fn store(&self, client: &mut Client) {
-        for (table, rows) in [
-            (
-                "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase, salience_score, created_at,
-                     content_text, token_count)
-                 SELECT id, session_id, role, phase, salience, to_timestamp(created_at), content_text, token_count
-                 FROM json_to_recordset($1::text::json) AS t (
-                     id uuid, session_id text, role text, phase text, salience float8, created_at float8,
-                     content_text text, token_count integer)",
-                &self.turns,
-            ),
-            (
-                "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-                 SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, coalesce(e ->> 2, 'default')
-                 FROM json_array_elements($1::text::json) AS e",
-                &self.edges,
-            ),
-        ] {
-            client.execute(table, &[&rows.to_string()]).unwrap();
-        }
+fn store(case: &Case, client: &mut Client) {
+    for (table, rows) in [
+        (
+            "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase, salience_score, created_at,
+                 content_text, token_count)
+             SELECT id, session_id, role, phase, salience, to_timestamp(created_at), content_text, token_count
+             FROM json_to_recordset($1::text::json) AS t (
+                 id uuid, session_id text, role text, phase text, salience float8, created_at float8,
+                 content_text text, token_count integer)",
+            &case.turns,
+        ),
+        (
+            "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+             SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, coalesce(e ->> 2, 'default')
+             FROM json_array_elements($1::text::json) AS e",
+            &case.edges,
+        ),
+    ] {
+        client.execute(table, &[&rows.to_string()]).unwrap();
     }
+}
 
-    fn check(&self, client: &mut Client, what: &str) {
-        let mut taken = taken(client, self.anchor, &self.policy);
-        if let (Some(taken), Some(expected)) = (&mut taken, &self.expected)
-            && self.policy["max_tokens"].is_null()
-        {
-            taken.tokens = expected.tokens;
-        }
-        assert_eq!(taken, self.expected, "case {} {what}", self.case);
-        self.check_batch(client, what);
+fn check(case: &Case, client: &mut Client, what: &str) {
+    let mut taken = taken(client, case.anchor, &case.policy);
+    if let (Some(taken), Some(expected)) = (&mut taken, &case.expected)
+        && case.policy["max_tokens"].is_null()
+    {
+        taken.tokens = expected.tokens;
     }
+    assert_eq!(taken, case.expected, "case {} {what}", case.case);
+    check_batch(case, client, what);
+}
 
-    /// Many slices that are taken together are those that are taken one by one.
-    fn check_batch(&self, client: &mut Client, what: &str) {
-        let sql = "SELECT count(*), count(*) FILTER (WHERE slice::text IS NOT DISTINCT FROM one)
-                     FROM (SELECT b.slice, CASE WHEN b.error IS NULL
-                                  THEN graph_slice(b.anchor_turn_id, $2::text::slice_policy)::text END AS one
-                             FROM graph_slices(ARRAY(SELECT (t ->> 'id')::uuid FROM json_array_elements($1::text::json) AS t),
-                                               $2::text::slice_policy) AS b) AS both_ways";
-        let row =
-            client.query_one(sql, &[&self.turns.to_string(), &self.policy.to_string()]).unwrap();
-        let (all, same): (i64, i64) = (row.get(0), row.get(1));
-        assert_eq!(all, same, "case {} {what}: slices taken together", self.case);
-    }
+/// Many slices that are taken together are those that are taken one by one.
+fn check_batch(case: &Case, client: &mut Client, what: &str) {
+    let sql = "SELECT count(*), count(*) FILTER (WHERE slice::text IS NOT DISTINCT FROM one)
+                 FROM (SELECT b.slice, CASE WHEN b.error IS NULL
+                              THEN graph_slice(b.anchor_turn_id, $2::text::slice_policy)::text END AS one
+                         FROM graph_slices(ARRAY(SELECT (t ->> 'id')::uuid FROM json_array_elements($1::text::json) AS t),
+                                           $2::text::slice_policy) AS b) AS both_ways";
+    let row = client.query_one(sql, &[&case.turns.to_string(), &case.policy.to_string()]).unwrap();
+    let (all, same): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(all, same, "case {} {what}: slices taken together", case.case);
 }
 
 #[test]
@@ -124,32 +102,13 @@ fn small_graphs_are_sliced_as_the_text_asks() {
     let mut client = database.connect();
     for case in cases {
         client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
-        case.store(&mut client);
+        store(&case, &mut client);
         client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
-        case.check(&mut client, "created tables");
+        check(&case, &mut client, "created tables");
         let shape = Shape::numbered(case.case);
         shape.bind(&mut client);
-        case.check(&mut client, &format!("{shape:?}"));
+        check(&case, &mut client, &format!("{shape:?}"));
     }
-}
-
-#[derive(Deserialize)]
-struct RecordedSlice {
-    data: String,
-    policy_name: String,
-    policy: Value,
-    anchor: TurnId,
-    expected: Option<RecordedValues>,
-}
-
-#[derive(Debug, PartialEq, Deserialize)]
-struct RecordedValues {
-    policy_params_hash: String,
-    turns: usize,
-    edges: usize,
-    tokens: i64,
-    slice_id: String,
-    selection_order_sha256: String,
 }
 
 #[test]
@@ -158,7 +117,7 @@ fn slices_of_shared_graphs_are_as_the_text_asks() {
     else {
         return;
     };
-    let slices: Vec<RecordedSlice> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
     assert_eq!(slices.len(), 820);
     for name in ["agent_sessions", "oasst1"] {
         let database = Database::with_loose_tables(&format!("policy_v2_{name}"));

@@ -1,7 +1,7 @@
 //! One call sees one snapshot: while four writers change the graph, no slice mixes two states.
 
 mod common;
-mod wings;
+mod subtrees;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,30 +11,30 @@ use std::time::{Duration, Instant};
 use common::database::Database;
 use kernel::graph::turn::TurnId;
 use postgres::{Client, IsolationLevel, Row};
-use wings::{GUESTS_OF_READERS, Generations, ROOT, Reading, WINGS, head};
+use subtrees::{ADDED_BY_READER, Generations, ROOT, Reading, SUBTREES, head};
 
 /// How long a test reads, and how long at most where the machine is slow.
 const READING: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A reader who met fewer states had little to mix.
+/// A reader who saw fewer states could hardly mix them.
 const STATES: usize = 20;
 
 /// Reaches every turn there is.
 const POLICY: &str = r#"{"max_nodes": 1000, "max_radius": 100}"#;
 
-/// Runs `read` again and again while four connections change the graph, each its own wing of it.
-/// `read` panics when it meets a mixed state, and returns the state it saw.
+/// Runs `read` again and again while four connections change the graph, each its own subtree of it.
+/// `read` panics when it sees a mixed state, and returns the state it saw.
 fn while_writers_write(name: &str, mut read: impl FnMut(&mut Client) -> Generations) {
     let database = Database::with_tables(&format!("snapshot_{name}"));
     let mut client = database.connect();
-    wings::build(&mut client);
+    subtrees::build(&mut client);
     let mut states = HashSet::new();
     with_writers(&database, || {
         let start = Instant::now();
         while start.elapsed() < READING || states.len() < STATES {
             states.insert(read(&mut client));
-            assert!(start.elapsed() < PATIENCE, "met {} states", states.len());
+            assert!(start.elapsed() < PATIENCE, "saw {} states", states.len());
         }
     });
 }
@@ -49,7 +49,7 @@ fn with_writers(database: &Database, body: impl FnOnce()) {
     }
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        for wing in WINGS {
+        for subtree in SUBTREES {
             let mut client = database.connect();
             let stop = &stop;
             scope.spawn(move || {
@@ -57,7 +57,7 @@ fn with_writers(database: &Database, body: impl FnOnce()) {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    wings::advance(&mut client, wing, generation);
+                    subtrees::advance(&mut client, subtree, generation);
                 }
             });
         }
@@ -105,7 +105,7 @@ fn a_slice_joined_to_its_table_sees_one_state() {
 
 #[test]
 fn slices_of_a_batch_see_the_same_state() {
-    let anchors: Vec<TurnId> = std::iter::once(ROOT).chain(WINGS.map(head)).collect();
+    let anchors: Vec<TurnId> = std::iter::once(ROOT).chain(SUBTREES.map(head)).collect();
     while_writers_write("batch", |client| {
         let rows = client
             .query(
@@ -119,7 +119,7 @@ fn slices_of_a_batch_see_the_same_state() {
 
 #[test]
 fn slices_fetched_from_a_cursor_see_the_same_state() {
-    let anchors: Vec<TurnId> = std::iter::once(ROOT).chain(WINGS.map(head)).collect();
+    let anchors: Vec<TurnId> = std::iter::once(ROOT).chain(SUBTREES.map(head)).collect();
     while_writers_write("cursor", |client| {
         let mut transaction = client.transaction().unwrap();
         // OFFSET 0 keeps the call in the select list, where it streams.
@@ -153,13 +153,13 @@ fn the_same_state(slices: impl Iterator<Item = Reading>, expected: usize) -> Gen
 fn a_slice_after_a_write_of_its_own_transaction_sees_one_state() {
     while_writers_write("own_write", |client| {
         let mut transaction = client.transaction().unwrap();
-        wings::add_guest_of_reader(&mut transaction, 0);
+        subtrees::add_turn_of_reader(&mut transaction, 0);
         let first = slice(&mut transaction);
-        assert_eq!(first.guests(), &GUESTS_OF_READERS[..1]);
+        assert_eq!(first.added_by_reader(), &ADDED_BY_READER[..1]);
         first.one_state();
-        wings::add_guest_of_reader(&mut transaction, 1);
+        subtrees::add_turn_of_reader(&mut transaction, 1);
         let second = slice(&mut transaction);
-        assert_eq!(second.guests(), &GUESTS_OF_READERS[..]);
+        assert_eq!(second.added_by_reader(), &ADDED_BY_READER[..]);
         second.one_state()
     });
 }
@@ -173,10 +173,10 @@ fn slices_of_a_repeatable_read_transaction_see_the_same_state_and_their_own_writ
             .start()
             .unwrap();
         let before = slice(&mut transaction);
-        assert!(before.guests().is_empty());
-        wings::add_guest_of_reader(&mut transaction, 0);
+        assert!(before.added_by_reader().is_empty());
+        subtrees::add_turn_of_reader(&mut transaction, 0);
         let after = slice(&mut transaction);
-        assert_eq!(after.guests(), &GUESTS_OF_READERS[..1]);
+        assert_eq!(after.added_by_reader(), &ADDED_BY_READER[..1]);
         let state = before.one_state();
         assert_eq!(state, after.one_state());
         state
@@ -188,7 +188,7 @@ fn slices_of_a_repeatable_read_transaction_see_the_same_state_and_their_own_writ
 fn turns_and_edges_read_in_two_statements_are_caught() {
     let database = Database::with_tables("snapshot_torn");
     let mut client = database.connect();
-    wings::build(&mut client);
+    subtrees::build(&mut client);
     with_writers(&database, || {
         let start = Instant::now();
         let mut read_mixed = || {
@@ -209,7 +209,7 @@ fn turns_and_edges_read_in_two_statements_are_caught() {
             Reading::of_rows(&turns, &edges).generations().is_err()
         };
         while !read_mixed() {
-            assert!(start.elapsed() < PATIENCE, "no mixed state was met");
+            assert!(start.elapsed() < PATIENCE, "no mixed state was seen");
         }
     });
 }

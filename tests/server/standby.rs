@@ -84,7 +84,7 @@ impl Drop for Standby {
         let mut stop = self.control("stop");
         stop.arg("--mode=fast");
         if thread::panicking() {
-            // What went wrong is told already; the log stays.
+            // The failure is reported already; the log stays.
             let _ = stop.status();
             return;
         }

@@ -1,5 +1,7 @@
 //! A key ring in memory.
 
+use std::cell::Cell;
+
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
 use kernel::trust::verify::KeyRing;
 
@@ -13,6 +15,8 @@ pub struct TestRing {
     pub revoked: Vec<String>,
     /// The shared key of published tokens.
     pub shared_v2: Option<SigningKey>,
+    /// How often a verifier has checked for interrupts.
+    pub interrupt_checks: Cell<u32>,
 }
 
 impl TestRing {
@@ -24,6 +28,7 @@ impl TestRing {
             epochs: vec![(1, root.to_vec())],
             revoked: Vec::new(),
             shared_v2: None,
+            interrupt_checks: Cell::new(0),
         }
     }
 
@@ -57,5 +62,9 @@ impl KeyRing for TestRing {
 
     fn shared_v2_key(&self) -> Option<VerifyingKey> {
         self.shared_v2.as_ref().map(SigningKey::verifying_key)
+    }
+
+    fn check_interrupts(&self) {
+        self.interrupt_checks.set(self.interrupt_checks.get() + 1);
     }
 }

@@ -5,3 +5,4 @@ pub mod key_ring;
 pub mod memory_store;
 pub mod recorder;
 pub mod shared;
+pub mod vectors;

@@ -5,7 +5,7 @@ use std::path::Path;
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
 use kernel::chunking::chunker::Chunker;
-use kernel::chunking::event::{Offset, RecorderEvent};
+use kernel::chunking::event::{LogOffset, RecorderEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,9 @@ pub struct ExpectedOverlap {
     pub text: String,
 }
 
-impl From<Offset> for ExpectedOffset {
-    fn from(offset: Offset) -> Self {
-        let Offset { segment_id, ordinal, byte_offset } = offset;
+impl From<LogOffset> for ExpectedOffset {
+    fn from(offset: LogOffset) -> Self {
+        let LogOffset { segment_id, ordinal, byte_offset } = offset;
         ExpectedOffset { segment_id, ordinal, byte_offset }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
-use super::event::{Offset, RecorderEvent};
+use super::event::{LogOffset, RecorderEvent};
 use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
@@ -28,7 +28,7 @@ pub struct ChunkOverlap {
     /// The id of the chunk before.
     pub from_chunk_id: String,
     /// Where the repeated text ends in the log.
-    pub source_end_offset: Offset,
+    pub source_end_offset: LogOffset,
     /// How many characters are repeated; an LF follows them.
     pub chars: usize,
     /// What is repeated.
@@ -47,11 +47,11 @@ pub struct Chunk {
     /// Whose text it is.
     pub direction: Direction,
     /// Its first event.
-    pub start: Offset,
+    pub start: LogOffset,
     /// The first character used of the first event's contribution.
     pub start_char: usize,
     /// Its last event.
-    pub end: Offset,
+    pub end: LogOffset,
     /// The end (exclusive) of the characters used of the last event's contribution.
     pub end_char: usize,
     /// Its events, in order.
@@ -79,9 +79,9 @@ pub(super) struct Draft {
     pub pane_id: i64,
     pub session_id: Option<String>,
     pub direction: Direction,
-    pub start: Offset,
+    pub start: LogOffset,
     pub start_char: usize,
-    pub end: Offset,
+    pub end: LogOffset,
     pub end_char: usize,
     pub event_ids: Vec<String>,
     pub start_ms: i64,
@@ -108,7 +108,7 @@ pub(super) enum Beginning {
 pub(super) struct DraftOverlap {
     pub chars: usize,
     pub bytes: usize,
-    pub source_end: Offset,
+    pub source_end: LogOffset,
 }
 
 impl Draft {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::chunk::{Beginning, Chunk, Direction, Draft, DraftOverlap};
-use super::event::{EventKind, Offset, RecorderEvent};
+use super::event::{EventKind, LogOffset, RecorderEvent};
 use super::glue::Glue;
 use super::policy::ChunkingPolicy;
 use crate::interrupts::Interrupts;
@@ -35,7 +35,7 @@ struct CutEvent {
 /// What a chunk keeps of an event.
 #[derive(Clone)]
 struct EventFacts {
-    offset: Offset,
+    offset: LogOffset,
     event_id: String,
     pane_id: i64,
     session_id: Option<String>,
@@ -222,7 +222,7 @@ mod tests {
 
     fn event(ordinal: i64, ms: i64, kind: EventKind, text: &str) -> RecorderEvent<'_> {
         RecorderEvent {
-            offset: Offset { segment_id: 0, ordinal, byte_offset: 0 },
+            offset: LogOffset { segment_id: 0, ordinal, byte_offset: 0 },
             event_id: "e",
             pane_id: 1,
             session_id: None,

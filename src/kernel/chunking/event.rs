@@ -12,7 +12,7 @@ pub const EVENT_SCHEMA: &str = "ft.recorder.event.v1";
 
 /// A place in the log. Ordered as the log is; each number is 0 or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Offset {
+pub struct LogOffset {
     /// The segment.
     pub segment_id: i64,
     /// The event's position in its segment.
@@ -21,7 +21,7 @@ pub struct Offset {
     pub byte_offset: i64,
 }
 
-impl Offset {
+impl LogOffset {
     /// Segment and ordinal, which name an event.
     #[must_use]
     pub fn position(&self) -> (i64, i64) {
@@ -71,7 +71,7 @@ pub struct StoredEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderEvent<'a> {
     /// Where it is in the log.
-    pub offset: Offset,
+    pub offset: LogOffset,
     /// Its name.
     pub event_id: &'a str,
     /// The pane it belongs to.
@@ -131,7 +131,7 @@ impl<'a> TryFrom<StoredEvent<'a>> for RecorderEvent<'a> {
         if let Some(version) = stored.schema_version.filter(|version| *version != EVENT_SCHEMA) {
             return Err(stored.error(format_args!("unknown schema_version {}", quoted(version))));
         }
-        let offset = Offset {
+        let offset = LogOffset {
             segment_id: stored.count("segment_id", stored.segment_id)?,
             ordinal: stored.count("ordinal", stored.ordinal)?,
             byte_offset: stored.count("byte_offset", stored.byte_offset)?,
@@ -162,7 +162,7 @@ impl<'a> TryFrom<StoredEvent<'a>> for RecorderEvent<'a> {
 impl<'a> RecorderEvent<'a> {
     /// What the log is ordered by.
     #[must_use]
-    pub fn log_order(&self) -> (Offset, &'a str) {
+    pub fn log_order(&self) -> (LogOffset, &'a str) {
         (self.offset, self.event_id)
     }
 
@@ -213,7 +213,7 @@ impl<'a> RecorderEvent<'a> {
 /// An event of a JSON array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonEvent {
-    offset: Offset,
+    offset: LogOffset,
     event_id: Box<str>,
     pane_id: i64,
     session_id: Option<Box<str>>,

@@ -1,4 +1,4 @@
-//! A slice as a picture that tells what it says: text for Graphviz and for Mermaid.
+//! Drawings of a slice with contents and captions, as text for Graphviz and for Mermaid.
 //!
 //! Contents come from anyone. They are shortened and escaped as in drawings of exports.
 
@@ -9,6 +9,7 @@ use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Role, TurnId};
 use crate::insight::draw::{INK, LINE, colours, dot_lines, mermaid_lines};
 use crate::insight::explain::{Explanation, TurnOutcome};
+use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::slicing::observer::Via;
 use crate::slicing::slice::{SelectedTurn, Slice};
@@ -37,28 +38,17 @@ enum TurnBox<'a> {
 #[derive(Clone, Copy)]
 enum Arrow {
     Edge(EdgeType),
-    /// How a turn that would have come next was found.
-    Found,
+    /// From the turn that a turn of the frontier was discovered from, in the direction of the edge.
+    Discovery,
 }
 
-/// A format of pictures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Mermaid's language.
-    Mermaid,
-    /// Graphviz's language.
-    Dot,
-}
-
-impl Format {
-    /// The format of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "mermaid" => Some(Format::Mermaid),
-            "dot" => Some(Format::Dot),
-            _ => None,
-        }
+named_enum! {
+    /// A format of pictures.
+    Format {
+        /// Mermaid's language.
+        Mermaid = "mermaid",
+        /// Graphviz's language.
+        Dot = "dot",
     }
 }
 
@@ -116,8 +106,8 @@ impl<'a> Picture<'a> {
             boxes.push(TurnBox::Next(lines.into_iter().filter(|line| !line.is_empty()).collect()));
             if let Some(from) = from {
                 arrows.push(match turn.via {
-                    Via::Parent => (place, *from, Arrow::Found),
-                    _ => (*from, place, Arrow::Found),
+                    Via::Parent => (place, *from, Arrow::Discovery),
+                    _ => (*from, place, Arrow::Discovery),
                 });
             }
         }
@@ -180,7 +170,7 @@ impl<'a> Picture<'a> {
                 Arrow::Edge(EdgeType::Branch) => "==>",
                 Arrow::Edge(EdgeType::Reference) => "-.->",
                 Arrow::Edge(EdgeType::Default) => "--o",
-                Arrow::Found => "-.-",
+                Arrow::Discovery => "-.-",
             };
             let _ = writeln!(text, "  n{from} {arrow} n{to}");
         }
@@ -252,7 +242,7 @@ impl<'a> Picture<'a> {
                 Arrow::Edge(EdgeType::Branch) => " [style=bold, arrowhead=empty]",
                 Arrow::Edge(EdgeType::Reference) => " [style=dashed]",
                 Arrow::Edge(EdgeType::Default) => " [style=dotted]",
-                Arrow::Found => " [style=dashed, color=\"#c3cad2\", arrowhead=none]",
+                Arrow::Discovery => " [style=dashed, color=\"#c3cad2\", arrowhead=none]",
             };
             let _ = writeln!(text, "  n{from} -> n{to}{style};");
         }

@@ -1,4 +1,4 @@
-//! The order in which a slice's turns are told to a model.
+//! The order of a slice's turns in a prompt.
 
 use std::collections::{BTreeSet, HashMap};
 

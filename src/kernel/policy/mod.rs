@@ -14,9 +14,11 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::text::{POLICY_LIMITS, check_length};
 pub use self::text::{POLICY_TEXT_MAX_BYTES, PolicyError};
 pub use self::v1::MAX_NODES_LIMIT;
+use self::v1::V1Parameters;
+use self::v2::V2Parameters;
 use crate::export::canonical::{json_hash, json_text};
 use crate::slicing::admission::Admission;
-use crate::slicing::score::Place;
+use crate::slicing::score::Position;
 use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
 
 /// A valid policy.
@@ -26,14 +28,14 @@ use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SlicePolicy {
     /// SlicePolicy v1.
-    V1(v1::Parameters),
+    V1(V1Parameters),
     /// SlicePolicy v2.
-    V2(v2::Parameters),
+    V2(V2Parameters),
 }
 
 impl Default for SlicePolicy {
     fn default() -> Self {
-        SlicePolicy::V1(v1::Parameters::default())
+        SlicePolicy::V1(V1Parameters::default())
     }
 }
 
@@ -51,14 +53,14 @@ impl SlicePolicy {
     }
 
     /// The parameters that every version has.
-    fn common(&self) -> &v1::Parameters {
+    fn common(&self) -> &V1Parameters {
         match self {
             SlicePolicy::V1(parameters) => parameters,
             SlicePolicy::V2(parameters) => &parameters.common,
         }
     }
 
-    fn common_mut(&mut self) -> &mut v1::Parameters {
+    fn common_mut(&mut self) -> &mut V1Parameters {
         match self {
             SlicePolicy::V1(parameters) => parameters,
             SlicePolicy::V2(parameters) => &mut parameters.common,
@@ -84,16 +86,16 @@ impl SlicePolicy {
         if parameters.include_siblings { parameters.max_siblings_per_node as usize } else { 0 }
     }
 
-    /// What a turn counts for at its place: the higher, the earlier it is selected.
+    /// What a turn counts for at its position: the higher, the earlier it is selected.
     #[must_use]
-    pub fn priority(&self, turn: &TurnFacts, place: Place) -> f32 {
+    pub fn priority(&self, turn: &TurnFacts, position: Position) -> f32 {
         match self {
-            SlicePolicy::V1(parameters) => parameters.priority(turn, place.distance),
-            SlicePolicy::V2(parameters) => parameters.priority(turn, place),
+            SlicePolicy::V1(parameters) => parameters.priority(turn, position.distance),
+            SlicePolicy::V2(parameters) => parameters.priority(turn, position),
         }
     }
 
-    fn v2(&self) -> Option<&v2::Parameters> {
+    fn v2(&self) -> Option<&V2Parameters> {
         match self {
             SlicePolicy::V1(_) => None,
             SlicePolicy::V2(parameters) => Some(parameters),
@@ -103,13 +105,13 @@ impl SlicePolicy {
     /// What the policy reads of turns and edges besides phase and salience.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        self.v2().map_or(Needs::default(), v2::Parameters::needs)
+        self.v2().map_or(Needs::default(), V2Parameters::needs)
     }
 
     /// The turns and edges that exist for every anchor.
     #[must_use]
     pub fn admission(&self) -> Admission {
-        self.v2().map_or(Admission::default(), v2::Parameters::admission)
+        self.v2().map_or(Admission::default(), V2Parameters::admission)
     }
 
     /// The turns and edges that exist at an anchor of these facts.
@@ -127,25 +129,25 @@ impl SlicePolicy {
     /// Whether parents are discovered.
     #[must_use]
     pub fn include_parents(&self) -> bool {
-        self.v2().is_none_or(v2::Parameters::include_parents)
+        self.v2().is_none_or(V2Parameters::include_parents)
     }
 
     /// Whether children are discovered.
     #[must_use]
     pub fn include_children(&self) -> bool {
-        self.v2().is_none_or(v2::Parameters::include_children)
+        self.v2().is_none_or(V2Parameters::include_children)
     }
 
     /// Whether calls and their results are selected together or not at all.
     #[must_use]
     pub fn keeps_tool_results(&self) -> bool {
-        self.v2().is_some_and(v2::Parameters::keep_tool_results)
+        self.v2().is_some_and(V2Parameters::keep_tool_results)
     }
 
     /// Whether every hop leaves all of the strength.
     #[must_use]
     pub fn weighs_alike(&self) -> bool {
-        self.v2().is_none_or(v2::Parameters::weighs_alike)
+        self.v2().is_none_or(V2Parameters::weighs_alike)
     }
 
     /// Whether more strength never makes a priority lower.
@@ -185,7 +187,7 @@ impl SlicePolicy {
     /// Each key of a version after v1 that leaves turns or edges out or puts them last, in words as it would be without,
     /// and the policy then.
     pub(crate) fn relaxations(&self) -> Vec<(&'static str, Self)> {
-        let relaxed = self.v2().map(v2::Parameters::relaxations).unwrap_or_default();
+        let relaxed = self.v2().map(V2Parameters::relaxations).unwrap_or_default();
         relaxed.into_iter().map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed))).collect()
     }
 
@@ -196,13 +198,13 @@ impl SlicePolicy {
             return (a.clone(), b.clone());
         }
         let as_v2 = |policy: &Self| match policy {
-            SlicePolicy::V1(common) => SlicePolicy::V2(v2::Parameters::of(common.clone())),
+            SlicePolicy::V1(common) => SlicePolicy::V2(V2Parameters::of(common.clone())),
             SlicePolicy::V2(_) => policy.clone(),
         };
         (as_v2(a), as_v2(b))
     }
 
-    /// The policy of v1 with the same parameters: no turn and no edge is left out for what v1 does not know.
+    /// The policy of v1 with the same parameters: no turn and no edge is left out by a parameter that v1 does not have.
     #[must_use]
     pub(crate) fn as_v1(&self) -> Self {
         SlicePolicy::V1(self.common().clone())
@@ -215,7 +217,7 @@ impl SlicePolicy {
         let parameters = policy.common_mut();
         parameters.include_siblings = true;
         if parameters.max_siblings_per_node == 0 {
-            parameters.max_siblings_per_node = v1::Parameters::default().max_siblings_per_node;
+            parameters.max_siblings_per_node = V1Parameters::default().max_siblings_per_node;
         }
         policy
     }
@@ -242,7 +244,7 @@ impl SlicePolicy {
             0 => "no siblings".to_owned(),
             most => format!("{most} siblings of each turn"),
         });
-        words.extend(self.v2().map(v2::Parameters::in_words).into_iter().flatten());
+        words.extend(self.v2().map(V2Parameters::in_words).into_iter().flatten());
         words.join(", ")
     }
 

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use super::{SlicePolicy, v1, v2};
+use super::SlicePolicy;
+use super::v1::V1Parameters;
+use super::v2::V2Parameters;
 use crate::export::canonical::json_hash;
 
 impl SlicePolicy {
@@ -18,13 +20,13 @@ impl SlicePolicy {
     /// The specification's small context (§9.2).
     #[must_use]
     pub fn focused() -> Self {
-        SlicePolicy::V1(v1::Parameters::focused())
+        SlicePolicy::V1(V1Parameters::focused())
     }
 
     /// The specification's wide context (§9.3).
     #[must_use]
     pub fn broad() -> Self {
-        SlicePolicy::V1(v1::Parameters::broad())
+        SlicePolicy::V1(V1Parameters::broad())
     }
 
     /// The preset of this name.
@@ -34,8 +36,8 @@ impl SlicePolicy {
             "default" => Some(Self::default()),
             "focused" => Some(Self::focused()),
             "broad" => Some(Self::broad()),
-            "lineage" => Some(SlicePolicy::V2(v2::Parameters::lineage())),
-            "chat" => Some(SlicePolicy::V2(v2::Parameters::chat())),
+            "lineage" => Some(SlicePolicy::V2(V2Parameters::lineage())),
+            "chat" => Some(SlicePolicy::V2(V2Parameters::chat())),
             _ => None,
         }
     }

@@ -4,8 +4,10 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use super::SlicePolicy;
 use super::quantized::Quantized;
-use super::{SlicePolicy, v1, v2};
+use super::v1::V1Parameters;
+use super::v2::{self, V2Parameters};
 use crate::export::json::{JsonError, JsonLimits, JsonValue, quoted};
 use crate::export::parse::{Object, ParseError};
 
@@ -131,14 +133,14 @@ impl SlicePolicy {
             let mut keys = PolicyKeys { object: Object::policy("slice policy", json)?, form };
             let policy = match keys.base()? {
                 SlicePolicy::V1(base) => {
-                    let parameters = v1::Parameters::take(&mut keys, &base)?;
+                    let parameters = V1Parameters::take(&mut keys, &base)?;
                     if let Some(key) = v2::KEYS.into_iter().find(|key| keys.object.has(key)) {
                         let version = v2::ID;
                         return Err(PolicyError::OtherVersion { key, version });
                     }
                     SlicePolicy::V1(parameters)
                 }
-                SlicePolicy::V2(base) => SlicePolicy::V2(v2::Parameters::take(&mut keys, &base)?),
+                SlicePolicy::V2(base) => SlicePolicy::V2(V2Parameters::take(&mut keys, &base)?),
             };
             keys.finish()?;
             Ok(policy)
@@ -205,7 +207,7 @@ impl<'a> PolicyKeys<'a> {
             _ => None,
         })?;
         Ok(preset.unwrap_or_else(|| match version {
-            v2::ID => SlicePolicy::V2(v2::Parameters::default()),
+            v2::ID => SlicePolicy::V2(V2Parameters::default()),
             _ => SlicePolicy::default(),
         }))
     }

@@ -18,7 +18,7 @@ const MAX_WEIGHT: f64 = 1e6;
 
 /// Valid parameters of SlicePolicy v1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Parameters {
+pub struct V1Parameters {
     pub(super) max_nodes: u32,
     pub(super) max_radius: u32,
     pub(super) phase_weights: PhaseWeights<Quantized>,
@@ -75,7 +75,7 @@ impl<T: Copy> PhaseWeights<T> {
 
 /// The JSON of the parameters, keys in the specification's order; `T` is how a number is written.
 #[derive(Serialize)]
-struct ParametersJson<T> {
+struct V1ParametersJson<T> {
     version: &'static str,
     max_nodes: u32,
     max_radius: u32,
@@ -86,10 +86,10 @@ struct ParametersJson<T> {
     max_siblings_per_node: u32,
 }
 
-impl Default for Parameters {
+impl Default for V1Parameters {
     /// §12.
     fn default() -> Self {
-        Parameters {
+        V1Parameters {
             max_nodes: 256,
             max_radius: 10,
             phase_weights: PhaseWeights {
@@ -107,10 +107,10 @@ impl Default for Parameters {
     }
 }
 
-impl Parameters {
+impl V1Parameters {
     /// The specification's small context (§9.2).
     pub(super) fn focused() -> Self {
-        Parameters {
+        V1Parameters {
             max_nodes: 32,
             max_radius: 3,
             salience_weight: Quantized::new(0.5),
@@ -123,7 +123,7 @@ impl Parameters {
 
     /// The specification's wide context (§9.3).
     pub(super) fn broad() -> Self {
-        Parameters {
+        V1Parameters {
             max_nodes: 512,
             max_radius: 20,
             salience_weight: Quantized::new(0.2),
@@ -147,7 +147,7 @@ impl Parameters {
             None => Ok(default.phase_weights.of(phase)),
         })?;
         weights.map_or(Ok(()), PolicyKeys::finish)?;
-        Ok(Parameters {
+        Ok(V1Parameters {
             max_nodes,
             max_radius,
             phase_weights,
@@ -172,8 +172,8 @@ impl Parameters {
         self.json_with(Quantized::millionths)
     }
 
-    fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> ParametersJson<T> {
-        ParametersJson {
+    fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> V1ParametersJson<T> {
+        V1ParametersJson {
             version: ID,
             max_nodes: self.max_nodes,
             max_radius: self.max_radius,
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn priorities_are_the_published_bits() {
-        let default = Parameters::default();
+        let default = V1Parameters::default();
         let bits = |phase, salience, distance| {
             default.priority(&TurnFacts::scoring(phase, salience), distance).to_bits()
         };

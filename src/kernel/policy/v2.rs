@@ -8,9 +8,9 @@ use crate::export::parse::ParseError;
 use crate::graph::edge::EdgeType;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
-use crate::policy::v1;
+use crate::policy::v1::{PhaseWeights, V1Parameters};
 use crate::slicing::admission::Admission;
-use crate::slicing::score::Place;
+use crate::slicing::score::Position;
 use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
 
 /// The identifier of the version.
@@ -39,8 +39,8 @@ const MOST_HALVINGS: u64 = 126;
 
 /// Valid parameters of SlicePolicy v2.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Parameters {
-    pub(super) common: v1::Parameters,
+pub struct V2Parameters {
+    pub(super) common: V1Parameters,
     max_tokens: Option<i64>,
     edge_weights: EdgeWeights<Quantized>,
     halving_seconds: Option<i64>,
@@ -96,12 +96,12 @@ impl<T: Copy> EdgeWeights<T> {
 
 /// The JSON of the parameters, keys in canonical order; `T` is how a number is written.
 #[derive(Serialize)]
-struct ParametersJson<T> {
+struct V2ParametersJson<T> {
     version: &'static str,
     max_nodes: u32,
     max_radius: u32,
     max_tokens: Option<i64>,
-    phase_weights: v1::PhaseWeights<T>,
+    phase_weights: PhaseWeights<T>,
     salience_weight: T,
     distance_decay: T,
     edge_weights: EdgeWeights<T>,
@@ -117,16 +117,16 @@ struct ParametersJson<T> {
     keep_tool_results: bool,
 }
 
-impl Default for Parameters {
+impl Default for V2Parameters {
     fn default() -> Self {
-        Self::of(v1::Parameters::default())
+        Self::of(V1Parameters::default())
     }
 }
 
-impl Parameters {
+impl V2Parameters {
     /// With every key that v1 does not have at its default.
-    pub(super) fn of(common: v1::Parameters) -> Self {
-        Parameters {
+    pub(super) fn of(common: V1Parameters) -> Self {
+        V2Parameters {
             common,
             max_tokens: None,
             edge_weights: EdgeWeights {
@@ -147,15 +147,15 @@ impl Parameters {
     }
 }
 
-impl Parameters {
+impl V2Parameters {
     /// The way from the anchor back towards the beginning, with the results of calls on it.
     pub(super) fn lineage() -> Self {
-        Parameters {
-            common: v1::Parameters {
+        V2Parameters {
+            common: V1Parameters {
                 max_radius: 1000,
                 distance_decay: Quantized::new(0.98),
                 include_siblings: false,
-                ..v1::Parameters::default()
+                ..V1Parameters::default()
             },
             include_children: false,
             keep_tool_results: true,
@@ -166,8 +166,8 @@ impl Parameters {
     /// The same under a token budget, replies before references.
     pub(super) fn chat() -> Self {
         let lineage = Self::lineage();
-        Parameters {
-            common: v1::Parameters { distance_decay: Quantized::new(0.99), ..lineage.common },
+        V2Parameters {
+            common: V1Parameters { distance_decay: Quantized::new(0.99), ..lineage.common },
             max_tokens: Some(8000),
             edge_weights: EdgeWeights { reference: Quantized::new(0.5), ..lineage.edge_weights },
             ..lineage
@@ -176,7 +176,7 @@ impl Parameters {
 
     /// Takes the parameters from the keys of a policy; a missing key takes its value from `default`.
     pub(super) fn take(keys: &mut PolicyKeys<'_>, default: &Self) -> Result<Self, ParseError> {
-        let common = v1::Parameters::take(keys, &default.common)?;
+        let common = V1Parameters::take(keys, &default.common)?;
         let mut weights = keys.nested("edge_weights", "an object of numbers")?;
         let edge_weights = EdgeWeights::try_from_fn(|edge_type| {
             let default = default.edge_weights.of(edge_type);
@@ -189,7 +189,7 @@ impl Parameters {
         let mut seconds = |key: &str, range: RangeInclusive<i64>, default| {
             keys.optional_integer(key, range, default)
         };
-        Ok(Parameters {
+        Ok(V2Parameters {
             common,
             max_tokens: seconds("max_tokens", 1..=i64::from(i32::MAX), default.max_tokens)?,
             edge_weights,
@@ -214,8 +214,8 @@ impl Parameters {
         self.json_with(Quantized::millionths)
     }
 
-    fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> ParametersJson<T> {
-        let v1::Parameters {
+    fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> V2ParametersJson<T> {
+        let V1Parameters {
             max_nodes,
             max_radius,
             phase_weights,
@@ -224,7 +224,7 @@ impl Parameters {
             include_siblings,
             max_siblings_per_node,
         } = &self.common;
-        ParametersJson {
+        V2ParametersJson {
             version: ID,
             max_nodes: *max_nodes,
             max_radius: *max_radius,
@@ -316,10 +316,10 @@ impl Parameters {
 
     /// The priority of v1, times the strength, halved for each whole `halving_seconds` between turn and anchor: each
     /// operation in binary32, in that order.
-    pub(super) fn priority(&self, turn: &TurnFacts, place: Place) -> f32 {
-        let strong = self.common.priority(turn, place.distance) * place.strength;
+    pub(super) fn priority(&self, turn: &TurnFacts, position: Position) -> f32 {
+        let strong = self.common.priority(turn, position.distance) * position.strength;
         let halvings = self.halving_seconds.map_or(0, |seconds| {
-            let apart = turn.created_at.abs_diff(place.anchor_time) / seconds.unsigned_abs();
+            let apart = turn.created_at.abs_diff(position.anchor_time) / seconds.unsigned_abs();
             apart.min(MOST_HALVINGS) as u32
         });
         // 2^-126 is the least that binary32 holds with full precision.
@@ -328,7 +328,7 @@ impl Parameters {
 
     /// The same parameters without the bound of tokens, or with another.
     pub(super) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Self {
-        Parameters { max_tokens: max_tokens.map(i64::from), ..self.clone() }
+        V2Parameters { max_tokens: max_tokens.map(i64::from), ..self.clone() }
     }
 
     /// Each key that leaves something out, in words as it would be without, and the parameters then.

@@ -3,7 +3,24 @@
 use serde::{Serialize, Serializer};
 
 use crate::graph::turn::{Role, Turn, TurnId};
+use crate::named_enum::named_enum;
 use crate::retrieval::provenance::Provenance;
+
+named_enum! {
+    /// How an anchor is chosen, in the order in which the strategies are tried.
+    AnchorStrategy {
+        /// The turn given.
+        Explicit = "explicit",
+        /// The latest turn of the session given.
+        Session = "session",
+        /// The turn nearest to the query.
+        Semantic = "semantic",
+        /// The turn nearest to the query by an index that is not exact.
+        SemanticApproximate = "semantic_approximate",
+        /// The latest turn of all.
+        Temporal = "temporal",
+    }
+}
 
 /// A turn that was found.
 #[derive(Clone, Debug, PartialEq)]

@@ -53,7 +53,7 @@ impl Admission {
     }
 }
 
-/// A session in place of its name: nobody finds two names with one key.
+/// The hash of a session's name: two names with one hash cannot be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionKey(u128);
 

@@ -15,7 +15,7 @@ use crate::slicing::frontier::{BestRanks, Budget, Frontier};
 use crate::slicing::groups::Groups;
 use crate::slicing::neighbourhood::{Limits, Neighbourhood};
 use crate::slicing::observer::{Observer, PassedOver, Via};
-use crate::slicing::score::{Place, Rank};
+use crate::slicing::score::{Position, Rank};
 use crate::slicing::slice::{SelectedTurn, Slice, SliceError};
 use crate::slicing::slicer::expands;
 use crate::slicing::store::{ChildEdge, EdgeTypes, GraphStore, Neighbour, ScoredTurn};
@@ -135,7 +135,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     /// Selects a candidate with its calls and results, or passes over all of them.
     fn select_group(&mut self, candidate: Rank) -> Result<ControlFlow<()>, SliceError<S::Error>> {
         let is_anchor = self.selected.is_empty();
-        // Each of the others will find the same in its turn. An observer is told of all of them at once.
+        // Each of the others is passed over as the next candidate. Observers are called for all of them at once.
         if !is_anchor && !O::SEES_ALL && !self.budget.fits(&candidate) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -238,13 +238,13 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             }
         }
         let siblings = self.siblings(candidate.id);
-        let place = self.place(candidate.distance, candidate.strength());
-        let siblings = siblings.iter().map(|turn| Rank::of(self.policy, turn, place)).collect();
+        let position = self.position(candidate.distance, candidate.strength());
+        let siblings = siblings.iter().map(|turn| Rank::of(self.policy, turn, position)).collect();
         self.discover(siblings, Via::Sibling, candidate.id)?;
         if O::SEES_ALL {
             self.report_not_discovered(candidate);
         }
-        // An observer is told why each is not selected.
+        // Observers that see all are called for each turn that is not selected.
         if !O::SEES_ALL {
             self.frontier.drop_unreachable(&self.budget);
         }
@@ -287,8 +287,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             }
             if self.visited.insert(rank.id) {
                 self.observer.discovered(rank, via, from);
-                // What is left never grows: a turn that does not fit now need not be kept, unless an observer is told
-                // what becomes of it in its turn. The anchor is selected in any case.
+                // What is left never grows: a turn that does not fit now is not kept, unless an observer is called
+                // for every outcome. The anchor is selected in any case.
                 if O::SEES_ALL || self.selected.is_empty() || self.budget.fits(&rank) {
                     self.frontier.insert(rank);
                 }
@@ -299,7 +299,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
 
     /// Reports to the observer what expanding this turn did not discover.
     fn report_not_discovered(&mut self, expanded: Rank) {
-        let place = self.place(expanded.distance, expanded.strength());
+        let position = self.position(expanded.distance, expanded.strength());
         for edge in self.around.fetched.parents(expanded.id) {
             if self.policy.include_parents() && self.around.fetched.scored(edge.parent).is_none() {
                 self.observer.missing_parent(edge.parent, expanded);
@@ -307,7 +307,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             if self.policy.sibling_limit() > 0 {
                 let siblings = self.around.fetched.children(edge.parent).in_sibling_order();
                 let policy = self.policy;
-                let mut ranks = siblings.iter().map(|child| Rank::of(policy, &child.turn, place));
+                let mut ranks =
+                    siblings.iter().map(|child| Rank::of(policy, &child.turn, position));
                 self.observer.siblings(edge.parent, expanded, &mut ranks);
             }
         }
@@ -356,7 +357,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             .children(&[parent.id], &mut |(_, turn, edge_type)| {
                 let types = types.get(&turn.id).copied().unwrap_or(edge_type.into());
                 let strength = strength * policy.weight(types);
-                let rank = Rank::of(policy, &turn, Place { distance, strength, anchor_time });
+                let rank = Rank::of(policy, &turn, Position { distance, strength, anchor_time });
                 if !visited.contains(&rank.id) {
                     best.push(rank);
                 }
@@ -510,7 +511,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         distance: u32,
     ) -> Vec<Rank> {
         let rank = |turn: &ScoredTurn, strength| {
-            Rank::of(self.policy, turn, self.place(distance, strength))
+            Rank::of(self.policy, turn, self.position(distance, strength))
         };
         let turns = turns.into_iter().map(|(turn, strength)| rank(&turn, strength));
         let mut ranks: Vec<Rank> = turns.collect();
@@ -525,8 +526,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         ranks
     }
 
-    fn place(&self, distance: u32, strength: f32) -> Place {
-        Place { distance, strength, anchor_time: self.anchor_time }
+    fn position(&self, distance: u32, strength: f32) -> Position {
+        Position { distance, strength, anchor_time: self.anchor_time }
     }
 
     fn check_held(&self, more: usize) -> Result<(), SliceError<S::Error>> {

@@ -56,7 +56,7 @@ pub trait Observer {
     /// more.
     fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {}
 
-    /// The turn of a turn that was discovered has come, and it takes more than is left.
+    /// A discovered turn was the next candidate and is not selected, since it takes more than is left.
     fn passed_over(&mut self, _turn: Rank, _because: PassedOver) {}
 
     /// A turn was selected; `Break` ends the expansion.

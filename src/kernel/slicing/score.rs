@@ -23,7 +23,7 @@ pub struct Rank {
 
 /// Where a turn stands in an expansion.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Position {
     /// Hops from the anchor.
     pub distance: u32,
     /// What the edges on the way to it leave of the anchor's strength, 0 … 1.
@@ -32,23 +32,23 @@ pub struct Place {
     pub anchor_time: i64,
 }
 
-impl Place {
+impl Position {
     /// That of a turn of full strength, as old as the anchor.
     #[must_use]
     pub fn at(distance: u32) -> Self {
-        Place { distance, strength: 1.0, anchor_time: 0 }
+        Position { distance, strength: 1.0, anchor_time: 0 }
     }
 }
 
 impl Rank {
-    /// The rank that a policy gives a turn at this place.
+    /// The rank that a policy gives a turn at this position.
     #[must_use]
-    pub fn of(policy: &SlicePolicy, turn: &ScoredTurn, place: Place) -> Self {
+    pub fn of(policy: &SlicePolicy, turn: &ScoredTurn, position: Position) -> Self {
         Rank {
-            priority_key: Reverse(ordered_key(policy.priority(&turn.facts, place))),
-            distance: place.distance,
+            priority_key: Reverse(ordered_key(policy.priority(&turn.facts, position))),
+            distance: position.distance,
             id: turn.id,
-            strength: place.strength.to_bits(),
+            strength: position.strength.to_bits(),
             tokens: turn.facts.tokens,
         }
     }

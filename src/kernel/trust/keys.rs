@@ -13,6 +13,7 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::export::canonical::{hex, is_lower_hex};
+use crate::named_enum::named_enum;
 
 /// The shortest root or shared secret, in bytes.
 pub const SECRET_MIN_BYTES: usize = 32;
@@ -21,6 +22,18 @@ pub const SECRET_MIN_BYTES: usize = 32;
 const PEM_MAX_BYTES: usize = 4096;
 
 const SALT: &[u8] = b"graph_kernel";
+
+named_enum! {
+    /// What a key is used for.
+    KeyState {
+        /// It signs and verifies.
+        Active = "active",
+        /// It verifies.
+        Verifying = "verifying",
+        /// Nothing that it signed is accepted.
+        Revoked = "revoked",
+    }
+}
 
 /// The bytes of which keys are made: the root of an epoch, or a secret that is shared with other programs.
 pub struct Secret(Zeroizing<Vec<u8>>);

@@ -39,7 +39,7 @@ named_enum! {
 
 named_enum! {
     /// Why a proof is not accepted, in the order in which it is checked.
-    Refusal {
+    ProofRefusal {
         /// The key is no Ed25519 public key in PEM.
         MalformedKey = "malformed_key",
         /// The proof is no envelope with one signature of a statement of this type.
@@ -55,6 +55,9 @@ named_enum! {
     }
 }
 
+/// The name by which the program graph-kernel imports it.
+pub use self::ProofRefusal as Refusal;
+
 /// The proof of an export, where it is valid; `None` where it is not, or the key is not that of its attestation.
 #[must_use]
 pub fn proof(
@@ -64,7 +67,7 @@ pub fn proof(
     check_interrupts: &dyn Fn(),
 ) -> Option<String> {
     let export = verdict.valid()?;
-    let statement = Statement::of(export, digest_of(export, check_interrupts), source)?;
+    let statement = InTotoStatement::of(export, digest_of(export, check_interrupts), source)?;
     if statement.predicate.kid != key.kid {
         return None;
     }
@@ -90,26 +93,26 @@ pub fn verify_proof(
     proof: &str,
     public_key: &str,
     check_interrupts: &dyn Fn(),
-) -> Result<(), Refusal> {
-    let key = PublicKey::from_pem(public_key).ok_or(Refusal::MalformedKey)?;
-    let signed = read_envelope(proof).map_err(|_| Refusal::MalformedProof)?;
+) -> Result<(), ProofRefusal> {
+    let key = PublicKey::from_pem(public_key).ok_or(ProofRefusal::MalformedKey)?;
+    let signed = read_envelope(proof).map_err(|_| ProofRefusal::MalformedProof)?;
     if !key.verify(&signed_bytes(&signed.payload), &signed.signature) {
-        return Err(Refusal::BadSignature);
+        return Err(ProofRefusal::BadSignature);
     }
-    let stated = read_statement(&signed.payload).map_err(|_| Refusal::MalformedProof)?;
+    let stated = read_statement(&signed.payload).map_err(|_| ProofRefusal::MalformedProof)?;
     let export =
-        ParsedExport::parse(export, check_interrupts).map_err(|_| Refusal::MalformedExport)?;
+        ParsedExport::parse(export, check_interrupts).map_err(|_| ProofRefusal::MalformedExport)?;
     let digest = digest_of(&export, check_interrupts);
     if stated.subject[0].digest.sha256 != digest {
-        return Err(Refusal::OtherExport);
+        return Err(ProofRefusal::OtherExport);
     }
     let source = stated.predicate.key_source;
-    let says_the_same = Statement::of(&export, digest, source) == Some(stated)
+    let says_the_same = InTotoStatement::of(&export, digest, source) == Some(stated)
         && export.attestation.as_ref().is_some_and(|claim| claim.kid == signed.key_id);
     if says_the_same && consistency(&export, check_interrupts).iter().all(|check| check.ok) {
         Ok(())
     } else {
-        Err(Refusal::Inconsistent)
+        Err(ProofRefusal::Inconsistent)
     }
 }
 
@@ -148,7 +151,7 @@ struct Signed {
 }
 
 #[derive(PartialEq, Serialize)]
-struct Statement {
+struct InTotoStatement {
     #[serde(rename = "_type")]
     statement_type: String,
     subject: [Subject; 1],
@@ -191,11 +194,11 @@ fn quantized<S: Serializer>(policy: &SlicePolicy, serializer: S) -> Result<S::Ok
     policy.quantized().serialize(serializer)
 }
 
-impl Statement {
+impl InTotoStatement {
     /// The statement about an export; `None` where it has no attestation.
     fn of(export: &ParsedExport, sha256: String, key_source: KeySource) -> Option<Self> {
         let attestation = export.attestation.as_ref()?;
-        Some(Statement {
+        Some(InTotoStatement {
             statement_type: STATEMENT_TYPE.to_owned(),
             subject: [Subject {
                 name: format!("slice/{}", export.slice_id),
@@ -241,7 +244,7 @@ fn read_envelope(text: &str) -> Result<Signed, ParseError> {
     Ok(Signed { payload, key_id, signature })
 }
 
-fn read_statement(payload: &[u8]) -> Result<Statement, ParseError> {
+fn read_statement(payload: &[u8]) -> Result<InTotoStatement, ParseError> {
     let text = str::from_utf8(payload).map_err(|_| "statement is not UTF-8".to_owned())?;
     let mut statement = Object::new("statement", JsonValue::read(text, LIMITS, &|| ())?)?;
     statement.read("_type", STATEMENT_TYPE, |json| is_text(json, STATEMENT_TYPE))?;
@@ -257,7 +260,7 @@ fn read_statement(payload: &[u8]) -> Result<Statement, ParseError> {
     statement.read("predicateType", PREDICATE_TYPE, |json| is_text(json, PREDICATE_TYPE))?;
     let predicate = read_predicate(statement.take("predicate")?)?;
     statement.finish()?;
-    Ok(Statement {
+    Ok(InTotoStatement {
         statement_type: STATEMENT_TYPE.to_owned(),
         subject: subjects.try_into().map_err(|_| "statement must have one subject".to_owned())?,
         predicate_type: PREDICATE_TYPE.to_owned(),

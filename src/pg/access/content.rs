@@ -7,7 +7,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
+use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;
 use crate::pg::tables::relation::quote;
 
@@ -16,25 +16,25 @@ const STALE: &str = include_str!("../../../sql/queries/stale.sql");
 
 const AUDIT: Template = Template::new(
     include_str!("../../../sql/queries/content_audit.sql"),
-    &[Column::Id, Column::Text, Column::Text],
+    &[ColumnType::Id, ColumnType::Text, ColumnType::Text],
     Planning::EachTime,
 );
 
 const PAGE: Template = Template::new(
     include_str!("../../../sql/queries/content_page.sql"),
-    &[Column::Id, Column::Boolean],
+    &[ColumnType::Id, ColumnType::Boolean],
     Planning::EachTime,
 );
 
 const LOCK: Template = Template::new(
     include_str!("../../../sql/queries/content_lock.sql"),
-    &[Column::Id],
+    &[ColumnType::Id],
     Planning::Probing,
 );
 
 const REHASH: Template = Template::new(
     include_str!("../../../sql/queries/content_rehash.sql"),
-    &[Column::Id],
+    &[ColumnType::Id],
     Planning::Probing,
 );
 
@@ -45,7 +45,7 @@ pub struct Contents<'a> {
 }
 
 /// A page of turns, by ascending id.
-pub struct Page {
+pub struct TurnPage {
     /// How many there are.
     pub turns: i64,
     /// The last one; `None` when no turn follows.
@@ -103,10 +103,10 @@ impl<'a> Contents<'a> {
     }
 
     /// The turns after this one, at most so many.
-    pub fn page(&self, after: Option<TurnId>, most: i32) -> Page {
+    pub fn page(&self, after: Option<TurnId>, most: i32) -> TurnPage {
         let after = after.map(|id| id.to_string());
         let arguments = [Argument::Text(after.as_deref()), Argument::Number(most.into())];
-        let mut page = Page { turns: 0, last: None, stale: Vec::new() };
+        let mut page = TurnPage { turns: 0, last: None, stale: Vec::new() };
         query(&self.statement(&PAGE), &arguments, |row| {
             page.turns += 1;
             page.last = row.id(0);

@@ -8,22 +8,24 @@ use kernel::chunking::resume::{EventPlace, is_resume_point};
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, with_hints};
-use crate::pg::query::{Argument, CallingQuery, Column, Cursor, Planning, Row, Template, query};
+use crate::pg::query::{
+    Argument, CallingQuery, ColumnType, Cursor, Planning, Row, Template, query,
+};
 use crate::pg::tables::recorder::RecorderTable;
 
 /// The columns of each statement sql/queries/recorder_*.sql.
-const EVENT: &[Column] = &[
-    Column::Integer,
-    Column::Integer,
-    Column::Integer,
-    Column::Integer,
-    Column::Integer,
-    Column::Boolean,
-    Column::Text,
-    Column::Text,
-    Column::Text,
-    Column::Text,
-    Column::Text,
+const EVENT: &[ColumnType] = &[
+    ColumnType::Integer,
+    ColumnType::Integer,
+    ColumnType::Integer,
+    ColumnType::Integer,
+    ColumnType::Integer,
+    ColumnType::Boolean,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Text,
 ];
 
 const fn events(text: &'static str) -> Template {
@@ -36,7 +38,7 @@ const PANES: Template = events(include_str!("../../../sql/queries/recorder_panes
 const RANGE: Template = events(include_str!("../../../sql/queries/recorder_range.sql"));
 
 /// Segment and ordinal of an event.
-pub type Position = (i64, i64);
+pub type LogPosition = (i64, i64);
 
 /// Which events to read.
 #[derive(Clone, Copy)]
@@ -46,17 +48,17 @@ pub enum Extent {
     /// All, one pane after the other.
     Panes,
     /// Those from one position to another, both included, in log order.
-    Range(Position, Position),
+    Range(LogPosition, LogPosition),
 }
 
 /// A position after every event.
-pub const END_OF_LOG: Position = (i64::MAX, i64::MAX);
+pub const END_OF_LOG: LogPosition = (i64::MAX, i64::MAX);
 
 /// Events, read one at a time.
 pub struct EventCursor {
     cursor: Cursor,
     rls: bool,
-    last: Option<Position>,
+    last: Option<LogPosition>,
 }
 
 impl EventCursor {
@@ -113,8 +115,8 @@ impl EventCursor {
 pub fn resume_point(
     table: &RecorderTable,
     policy: &ChunkingPolicy,
-    position: Position,
-) -> Result<Option<Position>, SqlError> {
+    position: LogPosition,
+) -> Result<Option<LogPosition>, SqlError> {
     let statement = table.statement(&BACK);
     let params = [Argument::Number(position.0), Argument::Number(position.1)];
     let mut later: Option<EventPlace> = None;

@@ -10,7 +10,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
 use crate::pg::error::{SqlError, with_hints};
-use crate::pg::query::{Argument, Column, Planning, Row, Statement, Template, query};
+use crate::pg::query::{Argument, ColumnType, Planning, Row, Statement, Template, query};
 use crate::pg::session::Caller;
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
@@ -20,37 +20,37 @@ pub const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 const EMBEDDINGS: Template = Template::new(
     include_str!("../../../sql/queries/embeddings.sql"),
-    &[Column::Id, Column::Floats],
+    &[ColumnType::Id, ColumnType::Floats],
     Planning::Probing,
 );
 
 const ALL_EMBEDDINGS: Template = Template::new(
     include_str!("../../../sql/queries/all_embeddings.sql"),
-    &[Column::Id, Column::Floats],
+    &[ColumnType::Id, ColumnType::Floats],
     Planning::Once,
 );
 
 const NEAREST: Template = Template::new(
     include_str!("../../../sql/queries/nearest.sql"),
-    &[Column::Id, Column::Floats],
+    &[ColumnType::Id, ColumnType::Floats],
     Planning::EachTime,
 );
 
 const CONTENTS: Template = Template::new(
     include_str!("../../../sql/queries/contents.sql"),
-    &[Column::Id, Column::Text],
+    &[ColumnType::Id, ColumnType::Text],
     Planning::Probing,
 );
 
 const LATEST: Template = Template::new(
     include_str!("../../../sql/queries/latest.sql"),
-    &[Column::Id, Column::Time],
+    &[ColumnType::Id, ColumnType::Time],
     Planning::EachTime,
 );
 
 const UNDATED: Template = Template::new(
     include_str!("../../../sql/queries/undated.sql"),
-    &[Column::Id, Column::Time],
+    &[ColumnType::Id, ColumnType::Time],
     Planning::EachTime,
 );
 

@@ -50,13 +50,17 @@ impl<'a> PgStore<'a> {
         Ok(chars)
     }
 
-    /// What a prompt or a drawing says of these turns, with at most so many characters of each content.
+    /// What prompts and drawings show of these turns, with at most so many characters of each content.
     ///
     /// # Errors
     /// 54000 when the contents are longer than [`CONTENTS_MAX_BYTES`] together; 55000 when the role changed. The caller
     /// needs SELECT on the content's column.
-    pub fn told(&self, ids: &[TurnId], chars: i32) -> Result<HashMap<TurnId, ToldTurn>, SqlError> {
-        let mut told = HashMap::with_capacity(ids.len());
+    pub fn turn_texts(
+        &self,
+        ids: &[TurnId],
+        chars: i32,
+    ) -> Result<HashMap<TurnId, TurnText>, SqlError> {
+        let mut texts = HashMap::with_capacity(ids.len());
         let mut left = Some(CONTENTS_MAX_BYTES);
         let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
         self.ask(&self.graph.prompt(), &arguments, |row| {
@@ -65,10 +69,10 @@ impl<'a> PgStore<'a> {
                 left.and(text).map(str::to_owned)
             });
             let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
-            told.extend(row.id(0).map(|id| (id, ToldTurn { content, time, tokens })));
+            texts.extend(row.id(0).map(|id| (id, TurnText { content, time, tokens })));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        if left.is_some() { Ok(told) } else { Err(contents_too_long()) }
+        if left.is_some() { Ok(texts) } else { Err(contents_too_long()) }
     }
 
     /// The snapshot of the whole graph.
@@ -172,8 +176,8 @@ impl GraphStore for PgStore<'_> {
     }
 }
 
-/// What a prompt or a drawing says of a turn.
-pub struct ToldTurn {
+/// What prompts and drawings show of a turn.
+pub struct TurnText {
     /// Its content or the beginning of it; `None` where none is stored.
     pub content: Option<String>,
     /// When it was created, in microseconds since 2000.

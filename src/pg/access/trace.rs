@@ -6,11 +6,14 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{Argument, Column, NamedTable, Planning, Statement, Template, query};
+use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
 use crate::pg::tables::relation::Table;
 
-const TRACE: Template =
-    Template::new(include_str!("../../../sql/queries/trace.sql"), &[Column::Id], Planning::Once);
+const TRACE: Template = Template::new(
+    include_str!("../../../sql/queries/trace.sql"),
+    &[ColumnType::Id],
+    Planning::Once,
+);
 
 /// What is stored of a search.
 pub struct Trace<'a> {

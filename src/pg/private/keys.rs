@@ -29,14 +29,14 @@ const SECRET_MAX_BYTES: u64 = 4096;
 /// The keys as they are now, for the bound graph.
 pub struct Keys {
     graph: String,
-    stored: Rc<Stored>,
+    rows: Rc<KeyRows>,
     /// The root of every epoch, when it comes from a file.
     file: Option<Secret>,
     shared_v2: Option<SigningKey>,
 }
 
 /// The rows of the private tables.
-struct Stored {
+struct KeyRows {
     /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
     epochs: Vec<(u32, Option<Secret>)>,
     /// The keys of the newest epoch, where it has a root.
@@ -45,10 +45,10 @@ struct Stored {
 }
 
 thread_local! {
-    static STORED: SessionCache<Stored> = const { SessionCache::new() };
+    static KEY_ROWS: SessionCache<KeyRows> = const { SessionCache::new() };
 }
 
-impl Stored {
+impl KeyRows {
     fn read() -> Self {
         let mut epochs = ROOT_KEYS.scan(|row| {
             let epoch = u32::try_from(row.integer(1)?).ok()?;
@@ -60,7 +60,7 @@ impl Stored {
             Some(Rc::new(SigningKeys::derive(root, *epoch)))
         });
         let revoked = REVOKED_KEYS.scan(|row| row.text(1));
-        Stored { epochs, newest, revoked }
+        KeyRows { epochs, newest, revoked }
     }
 }
 
@@ -70,8 +70,8 @@ impl Keys {
     /// # Errors
     /// 55000 when a key file is named and not usable.
     pub fn load(graph: String) -> Result<Self, SqlError> {
-        let stored =
-            STORED.with(|cache| cache.get_or_compute(|| Ok::<_, SqlError>(Stored::read())))?;
+        let rows =
+            KEY_ROWS.with(|cache| cache.get_or_compute(|| Ok::<_, SqlError>(KeyRows::read())))?;
         let file = read_secret(guc::root_key_file())?;
         let shared_v2 = read_secret(guc::v2_secret_file())?;
         if let (Some(root), Some(shared)) = (&file, &shared_v2)
@@ -80,7 +80,7 @@ impl Keys {
             return Err(unavailable("the shared v2 secret is a copy of the root key".to_owned())
                 .hint("Give graph_kernel.v2_secret_file a secret of its own."));
         }
-        Ok(Keys { graph, stored, file, shared_v2: shared_v2.map(SigningKey::new) })
+        Ok(Keys { graph, rows, file, shared_v2: shared_v2.map(SigningKey::new) })
     }
 
     /// The keys that sign: those of the newest epoch. With a key file an epoch that a restored
@@ -96,13 +96,13 @@ impl Keys {
     }
 
     fn active_epoch(&self) -> Option<(u32, Rc<SigningKeys>)> {
-        let (newest, _) = *self.stored.epochs.last()?;
+        let (newest, _) = *self.rows.epochs.last()?;
         let alive = |(_, keys): &(u32, Rc<SigningKeys>)| !self.is_revoked(&keys.kid);
         match &self.file {
             Some(file) => {
                 (newest..).map(|e| (e, Rc::new(SigningKeys::derive(file, e)))).find(alive)
             }
-            None => self.stored.newest.clone().map(|keys| (newest, keys)).filter(alive),
+            None => self.rows.newest.clone().map(|keys| (newest, keys)).filter(alive),
         }
     }
 
@@ -125,13 +125,13 @@ impl Keys {
     /// The epoch that a kid names, and the root that its keys would have.
     fn root_of(&self, kid: &str) -> Option<(u32, &Secret)> {
         let epoch = epoch_of_kid(kid)?;
-        let own = || self.stored.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
+        let own = || self.rows.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
         Some((epoch, self.file.as_ref().or_else(own)?))
     }
 
     /// Every key that is known, oldest first: with a key file those of the epochs begun here.
     pub fn all(&self) -> Vec<VerifyingKeys> {
-        let roots = self.stored.epochs.iter().filter_map(|(epoch, own)| {
+        let roots = self.rows.epochs.iter().filter_map(|(epoch, own)| {
             self.file.as_ref().or(own.as_ref()).map(|root| (*epoch, root))
         });
         let mut keys: Vec<VerifyingKeys> =
@@ -153,7 +153,7 @@ impl KeyRing for Keys {
     }
 
     fn is_revoked(&self, kid: &str) -> bool {
-        self.stored.revoked.iter().any(|revoked| revoked == kid)
+        self.rows.revoked.iter().any(|revoked| revoked == kid)
     }
 
     fn shared_v2_key(&self) -> Option<VerifyingKey> {
@@ -175,7 +175,7 @@ pub fn begin_epoch() -> Result<(), SqlError> {
     unsafe { pg_sys::PreventCommandIfReadOnly(c"rotate_key()".as_ptr()) };
     lock_against_writers(&ROOT_KEYS);
     let keys = Keys::load(String::new())?;
-    let newest = keys.stored.epochs.last().map_or(0, |(epoch, _)| *epoch);
+    let newest = keys.rows.epochs.last().map_or(0, |(epoch, _)| *epoch);
     let epoch = newest.max(keys.active_epoch().map_or(0, |(epoch, _)| epoch)) + 1;
     let root = match keys.file {
         Some(_) => None,

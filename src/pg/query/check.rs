@@ -38,7 +38,7 @@ pub(super) unsafe fn check_query(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let mut named = QueryReferences::default();
-    // SAFETY: as the caller vouches for.
+    // SAFETY: guaranteed by the caller.
     unsafe { walk_query(query, &mut named) };
     // SAFETY: as above.
     let command = unsafe { (*query).commandType };
@@ -76,7 +76,7 @@ fn changed(what: &str) -> SqlError {
 /// `expression` points to an expression tree or is NULL.
 pub unsafe fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
     let mut named = QueryReferences::default();
-    // SAFETY: as the caller vouches for.
+    // SAFETY: guaranteed by the caller.
     unsafe { walk(expression, (&raw mut named).cast()) };
     named.foreign
 }
@@ -219,7 +219,7 @@ unsafe extern "C-unwind" {
 /// # Safety
 /// `source` is valid and has been planned.
 pub(super) unsafe fn analysed(source: *mut pg_sys::CachedPlanSource) -> *mut pg_sys::Query {
-    // SAFETY: the caller vouches for the source; a SELECT is one query.
+    // SAFETY: the source is guaranteed by the caller; a SELECT is one query.
     let query = unsafe { PgList::<pg_sys::Query>::from_pg((*source).query_list).get_ptr(0) };
     query.unwrap_or(null_mut())
 }

@@ -14,8 +14,8 @@ use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-use super::plan::Plan;
-use super::row::{Column, Receiver, Row};
+use super::plan::PreparedPlan;
+use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::{OrRaise, SqlError};
 
@@ -29,7 +29,7 @@ pub fn query(
     mut sink: impl FnMut(Row) -> ControlFlow<()>,
 ) {
     // SAFETY: reads the current context.
-    let context = MemoryContext::begin_below(unsafe { pg_sys::CurrentMemoryContext });
+    let context = StatementContext::begin_below(unsafe { pg_sys::CurrentMemoryContext });
     let mut execution = Execution::start(statement, arguments);
     execution.run(ALL, &mut sink);
     let writes = execution.writes();
@@ -72,13 +72,13 @@ impl CallingQuery {
 pub struct Cursor {
     /// `None` after the last row.
     suspended: Option<*mut Suspended>,
-    place: Place,
+    owner: OwningSubtransaction,
 }
 
 /// The state that ends with the calling query, in a memory context of its own below that query's.
 struct Suspended {
     execution: Execution,
-    context: MemoryContext,
+    context: StatementContext,
     calling: CallingQuery,
 }
 
@@ -89,14 +89,14 @@ impl Cursor {
         // lives until it is ended, and after a failure as long as the query's memory; a cursor is not asked after
         // either.
         unsafe {
-            let context = MemoryContext::begin_below((*calling.0).ecxt_per_query_memory);
+            let context = StatementContext::begin_below((*calling.0).ecxt_per_query_memory);
             let execution = Execution::start(statement, arguments);
             let suspended: *mut Suspended = pg_sys::palloc(size_of::<Suspended>()).cast();
             context.leave();
             suspended.write(Suspended { execution, context, calling });
             let argument = pg_sys::Datum::from(suspended);
             pg_sys::RegisterExprContextCallback(calling.0, Some(end_suspended), argument);
-            Cursor { suspended: Some(suspended), place: Place::here() }
+            Cursor { suspended: Some(suspended), owner: OwningSubtransaction::current() }
         }
     }
 
@@ -106,7 +106,7 @@ impl Cursor {
     /// 24000 where a savepoint was rolled back under which the statement was begun.
     pub fn next(&mut self, mut sink: impl FnMut(Row)) -> Result<bool, SqlError> {
         let Some(suspended) = self.suspended else { return Ok(false) };
-        if self.place.is_rolled_back() {
+        if self.owner.is_rolled_back() {
             return Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_CURSOR_STATE,
                 "the savepoint under which the function began to read was rolled back",
@@ -151,27 +151,27 @@ thread_local! {
 }
 
 /// The subtransaction that a suspended statement belongs to. Rolling it back releases the statement's resources.
-struct Place(u64);
+struct OwningSubtransaction(u64);
 
-impl Place {
-    /// In the current (sub)transaction.
-    fn here() -> Self {
+impl OwningSubtransaction {
+    /// The current (sub)transaction.
+    fn current() -> Self {
         let number = NEXT_NUMBER.get();
         NEXT_NUMBER.set(number + 1);
         // SAFETY: reads the transaction's state.
         let subtransaction = unsafe { pg_sys::GetCurrentSubTransactionId() };
-        SUSPENDED_IN.with_borrow_mut(|places| places.insert(number, subtransaction));
-        Place(number)
+        SUSPENDED_IN.with_borrow_mut(|owners| owners.insert(number, subtransaction));
+        OwningSubtransaction(number)
     }
 
     fn is_rolled_back(&self) -> bool {
-        SUSPENDED_IN.with_borrow(|places| !places.contains_key(&self.0))
+        SUSPENDED_IN.with_borrow(|owners| !owners.contains_key(&self.0))
     }
 }
 
-impl Drop for Place {
+impl Drop for OwningSubtransaction {
     fn drop(&mut self) {
-        SUSPENDED_IN.with_borrow_mut(|places| places.remove(&self.0));
+        SUSPENDED_IN.with_borrow_mut(|owners| owners.remove(&self.0));
     }
 }
 
@@ -188,12 +188,12 @@ unsafe extern "C-unwind" fn follow_savepoint(
     parent: pg_sys::SubTransactionId,
     _argument: *mut c_void,
 ) {
-    SUSPENDED_IN.with_borrow_mut(|places| match event {
+    SUSPENDED_IN.with_borrow_mut(|owners| match event {
         pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
-            places.values_mut().filter(|of| **of == subtransaction).for_each(|of| *of = parent);
+            owners.values_mut().filter(|of| **of == subtransaction).for_each(|of| *of = parent);
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
-            places.retain(|_, of| *of != subtransaction);
+            owners.retain(|_, of| *of != subtransaction);
         }
         _ => {}
     });
@@ -245,12 +245,12 @@ struct Execution {
     desc: *mut pg_sys::QueryDesc,
     cached: *mut pg_sys::CachedPlan,
     owner: pg_sys::ResourceOwner,
-    columns: &'static [Column],
+    columns: &'static [ColumnType],
 }
 
 impl Execution {
     fn start(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
-        let plan = Plan::of(statement, arguments);
+        let plan = PreparedPlan::of(statement, arguments);
         let parameters = param_list(arguments);
         let cached = plan.cached(statement, parameters).or_raise();
         // SAFETY: everything is made in the current context and for the current resource owner, those of the
@@ -294,7 +294,7 @@ impl Execution {
 
     /// Runs until `most` rows were returned, or the sink breaks.
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
-        let mut receiver = Receiver::new(self.columns, sink);
+        let mut receiver = RowReceiver::new(self.columns, sink);
         // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
         unsafe {
             (*self.desc).dest = (&raw mut receiver).cast();
@@ -368,12 +368,12 @@ const ALL: u64 = 0;
 
 /// A memory context for one statement, freed with its parent at the latest.
 #[derive(Clone, Copy)]
-struct MemoryContext {
+struct StatementContext {
     context: pg_sys::MemoryContext,
     before: pg_sys::MemoryContext,
 }
 
-impl MemoryContext {
+impl StatementContext {
     /// Creates it and switches to it.
     fn begin_below(parent: pg_sys::MemoryContext) -> Self {
         // SAFETY: the new context is a child of one that outlives it.
@@ -387,7 +387,7 @@ impl MemoryContext {
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
             );
             pg_sys::MemoryContextSwitchTo(context);
-            MemoryContext { context, before }
+            StatementContext { context, before }
         }
     }
 

@@ -14,5 +14,5 @@ mod statement;
 
 pub use check::{FIRST_NORMAL_OID, expression_tree_walker, foreign_function, is_foreign};
 pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
-pub use row::{Column, Row};
+pub use row::{ColumnType, Row};
 pub use statement::{Argument, NamedTable, Planning, Statement, Template};

@@ -22,12 +22,12 @@ thread_local! {
 /// Plans by statement text; the least recently used one is dropped when there are too many.
 #[derive(Default)]
 struct PlanCache {
-    by_text: HashMap<String, (u64, Rc<Plan>)>,
+    by_text: HashMap<String, (u64, Rc<PreparedPlan>)>,
     uses: u64,
 }
 
 impl PlanCache {
-    fn get(&mut self, text: &str) -> Option<Rc<Plan>> {
+    fn get(&mut self, text: &str) -> Option<Rc<PreparedPlan>> {
         self.uses += 1;
         let (last_use, plan) = self.by_text.get_mut(text)?;
         // A function that is called during planning may run the same statement. It gets a plan of its own:
@@ -39,7 +39,7 @@ impl PlanCache {
         Some(Rc::clone(plan))
     }
 
-    fn keep(&mut self, text: &str, plan: &Rc<Plan>) {
+    fn keep(&mut self, text: &str, plan: &Rc<PreparedPlan>) {
         if self.by_text.len() >= MAX_PLANS {
             let oldest = self.by_text.iter().min_by_key(|(_, (last_use, _))| *last_use);
             if let Some(text) = oldest.map(|(text, _)| text.clone()) {
@@ -51,7 +51,7 @@ impl PlanCache {
 }
 
 /// A prepared statement that lives as long as the backend.
-pub(super) struct Plan {
+pub(super) struct PreparedPlan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
     /// The role, and whether row security is on, that it was last planned for.
@@ -61,7 +61,7 @@ pub(super) struct Plan {
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
 }
 
-impl Plan {
+impl PreparedPlan {
     /// The statement's plan, cached from now on.
     pub(super) fn of(statement: &Statement, arguments: &[Argument<'_>]) -> Rc<Self> {
         let cached = PLANS.with_borrow_mut(|plans| plans.get(&statement.text));
@@ -92,7 +92,7 @@ impl Plan {
             assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
             plan
         };
-        Plan {
+        PreparedPlan {
             plan,
             text,
             made_for: Cell::new(None),
@@ -201,7 +201,7 @@ impl Plan {
     }
 }
 
-impl Drop for Plan {
+impl Drop for PreparedPlan {
     fn drop(&mut self) {
         // SAFETY: the plan was saved by SPI_keepplan and is freed once; no statement runs on it,
         // as a running one holds its own Rc.

@@ -16,7 +16,7 @@ pub(super) const ARRAY_HEADER: usize =
 
 /// The type of a column of a statement's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum ColumnType {
     /// `uuid`
     Id,
     /// `text`
@@ -33,16 +33,16 @@ pub enum Column {
     Floats,
 }
 
-impl Column {
+impl ColumnType {
     fn accepts(self, type_oid: pg_sys::Oid) -> bool {
         match self {
-            Column::Id => type_oid == pg_sys::UUIDOID,
-            Column::Text => type_oid == pg_sys::TEXTOID,
-            Column::Integer => type_oid == pg_sys::INT8OID,
-            Column::Number => type_oid == pg_sys::FLOAT8OID,
-            Column::Boolean => type_oid == pg_sys::BOOLOID,
-            Column::Time => matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
-            Column::Floats => type_oid == pg_sys::FLOAT4ARRAYOID,
+            ColumnType::Id => type_oid == pg_sys::UUIDOID,
+            ColumnType::Text => type_oid == pg_sys::TEXTOID,
+            ColumnType::Integer => type_oid == pg_sys::INT8OID,
+            ColumnType::Number => type_oid == pg_sys::FLOAT8OID,
+            ColumnType::Boolean => type_oid == pg_sys::BOOLOID,
+            ColumnType::Time => matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
+            ColumnType::Floats => type_oid == pg_sys::FLOAT4ARRAYOID,
         }
     }
 }
@@ -50,15 +50,15 @@ impl Column {
 /// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL hands the
 /// callbacks a pointer to it.
 #[repr(C)]
-pub(super) struct Receiver<'a> {
+pub(super) struct RowReceiver<'a> {
     interface: pg_sys::DestReceiver,
-    columns: &'static [Column],
+    columns: &'static [ColumnType],
     sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
 }
 
-impl<'a> Receiver<'a> {
+impl<'a> RowReceiver<'a> {
     pub(super) fn new(
-        columns: &'static [Column],
+        columns: &'static [ColumnType],
         sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Self {
         let interface = pg_sys::DestReceiver {
@@ -68,7 +68,7 @@ impl<'a> Receiver<'a> {
             rDestroy: Some(do_nothing),
             mydest: pg_sys::CommandDest::DestTuplestore,
         };
-        Receiver { interface, columns, sink }
+        RowReceiver { interface, columns, sink }
     }
 }
 
@@ -80,10 +80,10 @@ unsafe extern "C-unwind" fn check_columns(
     _operation: c_int,
     descriptor: pg_sys::TupleDesc,
 ) {
-    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the whole run; the
+    // SAFETY: `receiver` is the first field of a RowReceiver, which is borrowed for the whole run; the
     // descriptor is valid during the call.
     let (columns, descriptor) = unsafe {
-        ((*receiver.cast::<Receiver<'_>>()).columns, PgTupleDesc::from_pg_unchecked(descriptor))
+        ((*receiver.cast::<RowReceiver<'_>>()).columns, PgTupleDesc::from_pg_unchecked(descriptor))
     };
     assert_eq!(columns.len(), descriptor.len(), "a statement gives the columns it is said to");
     for (position, (column, attribute)) in columns.iter().zip(descriptor.iter()).enumerate() {
@@ -108,10 +108,10 @@ unsafe extern "C-unwind" fn receive_slot(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
-    // SAFETY: `receiver` is the first field of a Receiver, which is borrowed for the whole run; the slot has
+    // SAFETY: `receiver` is the first field of a RowReceiver, which is borrowed for the whole run; the slot has
     // the columns that `check_columns` was called with and is valid during the call.
     unsafe {
-        let receiver = &mut *receiver.cast::<Receiver<'_>>();
+        let receiver = &mut *receiver.cast::<RowReceiver<'_>>();
         let count = receiver.columns.len() as c_int;
         if c_int::from((*slot).tts_nvalid) < count {
             pg_sys::slot_getsomeattrs_int(slot, count);
@@ -126,12 +126,12 @@ unsafe extern "C-unwind" fn do_nothing(_receiver: *mut pg_sys::DestReceiver) {}
 /// One row, valid while its sink runs. Columns count from 0; a column is read by the getter of its type.
 pub struct Row {
     slot: *mut pg_sys::TupleTableSlot,
-    columns: &'static [Column],
+    columns: &'static [ColumnType],
 }
 
 impl Row {
     /// The value of a column of this type; `None` for NULL.
-    fn datum(&self, column: usize, holds: Column) -> Option<pg_sys::Datum> {
+    fn datum(&self, column: usize, holds: ColumnType) -> Option<pg_sys::Datum> {
         assert_eq!(self.columns[column], holds, "a column is read as what it holds");
         // SAFETY: `receive_slot` has deformed as many columns as `columns` has.
         unsafe {
@@ -140,36 +140,36 @@ impl Row {
         }
     }
 
-    /// A [`Column::Id`].
+    /// A [`ColumnType::Id`].
     pub fn id(&self, column: usize) -> Option<TurnId> {
-        let datum = self.datum(column, Column::Id)?;
+        let datum = self.datum(column, ColumnType::Id)?;
         // SAFETY: a uuid is a pointer to its 16 bytes.
         Some(TurnId::from_bytes(unsafe { *datum.cast_mut_ptr::<[u8; 16]>() }))
     }
 
-    /// A [`Column::Integer`].
+    /// A [`ColumnType::Integer`].
     pub fn i64(&self, column: usize) -> Option<i64> {
-        self.datum(column, Column::Integer).map(|datum| datum.value() as i64)
+        self.datum(column, ColumnType::Integer).map(|datum| datum.value() as i64)
     }
 
-    /// A [`Column::Time`].
+    /// A [`ColumnType::Time`].
     pub fn time(&self, column: usize) -> Option<i64> {
-        self.datum(column, Column::Time).map(|datum| datum.value() as i64)
+        self.datum(column, ColumnType::Time).map(|datum| datum.value() as i64)
     }
 
-    /// A [`Column::Boolean`].
+    /// A [`ColumnType::Boolean`].
     pub fn bool(&self, column: usize) -> Option<bool> {
-        self.datum(column, Column::Boolean).map(|datum| datum.value() as u8 != 0)
+        self.datum(column, ColumnType::Boolean).map(|datum| datum.value() as u8 != 0)
     }
 
-    /// A [`Column::Number`].
+    /// A [`ColumnType::Number`].
     pub fn f64(&self, column: usize) -> Option<f64> {
-        self.datum(column, Column::Number).map(|datum| f64::from_bits(datum.value() as u64))
+        self.datum(column, ColumnType::Number).map(|datum| f64::from_bits(datum.value() as u64))
     }
 
-    /// A [`Column::Text`], handed to `read`; bytes that are no UTF-8 are replaced.
+    /// A [`ColumnType::Text`], handed to `read`; bytes that are no UTF-8 are replaced.
     pub fn text<T>(&self, column: usize, read: impl FnOnce(Option<&str>) -> T) -> T {
-        let Some(datum) = self.datum(column, Column::Text) else {
+        let Some(datum) = self.datum(column, ColumnType::Text) else {
             return read(None);
         };
         let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
@@ -195,9 +195,9 @@ impl Row {
         }
     }
 
-    /// A [`Column::Floats`], handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
+    /// A [`ColumnType::Floats`], handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
     pub fn floats<T>(&self, column: usize, read: impl FnOnce(Option<&[f32]>) -> T) -> T {
-        let Some(datum) = self.datum(column, Column::Floats) else {
+        let Some(datum) = self.datum(column, ColumnType::Floats) else {
             return read(None);
         };
         let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
-use super::row::{ARRAY_HEADER, Column};
+use super::row::{ARRAY_HEADER, ColumnType};
 use crate::pg::sql::types::to_sql_uuid;
 use crate::pg::tables::relation;
 
@@ -15,14 +15,18 @@ pub struct Template {
     /// Its text, with placeholders.
     pub text: &'static str,
     /// The columns of its rows.
-    pub columns: &'static [Column],
+    pub columns: &'static [ColumnType],
     /// How it is planned.
     pub planning: Planning,
 }
 
 impl Template {
     /// A statement of sql/queries.
-    pub const fn new(text: &'static str, columns: &'static [Column], planning: Planning) -> Self {
+    pub const fn new(
+        text: &'static str,
+        columns: &'static [ColumnType],
+        planning: Planning,
+    ) -> Self {
         Template { text, columns, planning }
     }
 }
@@ -45,7 +49,7 @@ pub struct Statement {
     pub(super) text: String,
     /// The tables that it names, in the order of the text: they are locked and checked.
     pub(super) tables: Vec<NamedTable>,
-    pub(super) columns: &'static [Column],
+    pub(super) columns: &'static [ColumnType],
     pub(super) planning: Planning,
 }
 

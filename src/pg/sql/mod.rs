@@ -1,4 +1,4 @@
-//! Arguments and results of SQL functions, and what the planner is told of them.
+//! Arguments and results of SQL functions, and estimates for the planner.
 
 pub mod rows;
 pub mod support;

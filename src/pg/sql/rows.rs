@@ -10,25 +10,25 @@ use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::error::SqlError;
 use crate::pg::sql::types::JsonText;
 
-/// The rows of a set-returning function, put into a tuplestore by one call. pgrx's type of this name, which
-/// its macro looks for, is called once for each row: the function's SET clauses are then applied and reset for
-/// each, and no statement can stay open from one row to the next. The macro finds the columns by the name of the
-/// type, so this one has the same.
-pub struct TableIterator<'a, Row> {
+/// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
+/// each row: the function's SET clauses are then applied and reset for each, and no statement can stay open from one
+/// row to the next. `pg_extern` finds the columns of a result by the name `TableIterator`, so signatures import this
+/// type under that name.
+pub struct MaterializedRows<'a, Row> {
     fill: Box<Fill<'a, Row>>,
 }
 
 type Fill<'a, Row> = dyn FnOnce(&mut dyn FnMut(Row)) + 'a;
 
-impl<'a, Row> TableIterator<'a, Row> {
+impl<'a, Row> MaterializedRows<'a, Row> {
     /// A table that `fill` hands row by row to the function it is given.
     pub fn new(fill: impl FnOnce(&mut dyn FnMut(Row)) + 'a) -> Self {
-        TableIterator { fill: Box::new(fill) }
+        MaterializedRows { fill: Box::new(fill) }
     }
 }
 
 // SAFETY: it is the same to SQL as pgrx's type.
-unsafe impl<'a, Row> SqlTranslatable for TableIterator<'a, Row>
+unsafe impl<'a, Row> SqlTranslatable for MaterializedRows<'a, Row>
 where
     iter::TableIterator<'a, Row>: SqlTranslatable,
 {
@@ -41,7 +41,7 @@ where
 
 // SAFETY: the one call fills the caller's ReturnSetInfo as materialize mode asks, and nothing is kept for
 // another call.
-unsafe impl<Row: SqlRow> RetAbi for TableIterator<'_, Row> {
+unsafe impl<Row: SqlRow> RetAbi for MaterializedRows<'_, Row> {
     type Item = Self;
     type Ret = Self;
 

@@ -6,17 +6,6 @@ use pgrx::prelude::*;
 
 use crate::pg::sql::types::Policy;
 
-/// `SupportRequestRows` of nodes/supportnodes.h, which the bindings leave out; its layout is the
-/// same in PostgreSQL 12 to 18.
-#[repr(C)]
-struct SupportRequestRows {
-    tag: pg_sys::NodeTag,
-    root: *mut pg_sys::PlannerInfo,
-    funcid: pg_sys::Oid,
-    node: *mut pg_sys::Node,
-    rows: f64,
-}
-
 /// A slice with a constant policy has at most that policy's `max_nodes` rows.
 #[pg_extern(immutable, strict, parallel_safe, sql = false)]
 fn graph_slice_support(request: Internal) -> Internal {
@@ -24,10 +13,12 @@ fn graph_slice_support(request: Internal) -> Internal {
     let null = Internal::from(Some(pg_sys::Datum::null()));
     // SAFETY: the planner calls a support function with a pointer to a request node.
     let request = unsafe {
-        request.unwrap().and_then(|datum| datum.cast_mut_ptr::<SupportRequestRows>().as_mut())
+        request
+            .unwrap()
+            .and_then(|datum| datum.cast_mut_ptr::<pg_sys::SupportRequestRows>().as_mut())
     };
     let Some(request) = request else { return null };
-    if request.tag != pg_sys::NodeTag::T_SupportRequestRows {
+    if request.type_ != pg_sys::NodeTag::T_SupportRequestRows {
         return null;
     }
     // SAFETY: `node` is the call whose rows are asked for, a valid expression tree.

@@ -49,6 +49,11 @@ impl TextType for JsonText {
 #[derive(Clone, Copy)]
 pub struct JsonArg<'a>(pub &'a str);
 
+/// The text of an argument; "" for NULL.
+pub fn text(json: Option<JsonArg<'_>>) -> &str {
+    json.map_or("", |json| json.0)
+}
+
 impl FromDatum for JsonArg<'_> {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
@@ -91,7 +96,7 @@ impl TextType for JsonbText {
     }
 
     unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
-        // SAFETY: the caller vouches for a jsonb, which is what jsonb_out takes; its result is a C
+        // SAFETY: a jsonb is guaranteed by the caller, which is what jsonb_out takes; its result is a C
         // string of this memory context, freed once.
         unsafe {
             let text =

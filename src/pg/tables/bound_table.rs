@@ -14,7 +14,7 @@ use crate::pg::tables::relation::{self, Table, quote};
 /// The type of value that a column holds.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)] // types of SQL
-pub enum Kind {
+pub enum ValueKind {
     Id,
     Text,
     Integer,
@@ -29,23 +29,41 @@ pub struct ColumnRule {
     /// The key.
     pub key: &'static str,
     names: &'static [&'static str],
-    kind: Kind,
+    kind: ValueKind,
     optional: bool,
     may_be_unmapped: bool,
 }
 
 /// A column that the table must have unless it is mapped to null; ids cannot be.
-pub const fn rule(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: false, may_be_unmapped: !matches!(kind, Kind::Id) }
+pub const fn rule(
+    key: &'static str,
+    names: &'static [&'static str],
+    kind: ValueKind,
+) -> ColumnRule {
+    ColumnRule {
+        key,
+        names,
+        kind,
+        optional: false,
+        may_be_unmapped: !matches!(kind, ValueKind::Id),
+    }
 }
 
 /// A column that a table may lack.
-pub const fn optional(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
+pub const fn optional(
+    key: &'static str,
+    names: &'static [&'static str],
+    kind: ValueKind,
+) -> ColumnRule {
     ColumnRule { key, names, kind, optional: true, may_be_unmapped: true }
 }
 
 /// A column that the table must have, and that cannot be mapped to null.
-pub const fn required(key: &'static str, names: &'static [&'static str], kind: Kind) -> ColumnRule {
+pub const fn required(
+    key: &'static str,
+    names: &'static [&'static str],
+    kind: ValueKind,
+) -> ColumnRule {
     ColumnRule { key, names, kind, optional: false, may_be_unmapped: false }
 }
 
@@ -118,14 +136,14 @@ pub struct BoundTable {
 /// A column of a bound table, or what stands for it.
 pub struct BoundColumn {
     /// Where the values are; `None` where the table has none.
-    pub stored: Option<Stored>,
+    pub stored: Option<ColumnSource>,
     /// Whether it was found by a recognised name, not by a mapping.
     recognised: bool,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 /// Where the values of a key are.
-pub enum Stored {
+pub enum ColumnSource {
     /// In a column.
     Column {
         /// Its name.
@@ -221,8 +239,10 @@ impl BoundTable {
         let all = self.table.columns.iter();
         match &column.stored {
             None => Vec::new(),
-            Some(Stored::Column { name, .. }) => all.filter(|raw| raw.name == *name).collect(),
-            Some(Stored::Expression(expression)) => {
+            Some(ColumnSource::Column { name, .. }) => {
+                all.filter(|raw| raw.name == *name).collect()
+            }
+            Some(ColumnSource::Expression(expression)) => {
                 all.filter(|raw| expression.columns.contains(&raw.number)).collect()
             }
         }
@@ -294,7 +314,7 @@ impl ColumnRule {
                         let value = json!({ "expression": expression });
                         let command = (rules.command)(Some((place, value)));
                         let milliseconds = match self.kind {
-                            Kind::Time if column.base_type != pg_sys::DATEOID => {
+                            ValueKind::Time if column.base_type != pg_sys::DATEOID => {
                                 "; milliseconds are divided by 1000.0 first"
                             }
                             _ => "",
@@ -313,7 +333,7 @@ impl ColumnRule {
             }
             Some(column) => {
                 let (name, base_type) = (column.name.clone(), column.base_type);
-                let stored = Some(Stored::Column { name, base_type });
+                let stored = Some(ColumnSource::Column { name, base_type });
                 Ok(BoundColumn { stored, recognised, kind: self.kind })
             }
         }
@@ -321,7 +341,7 @@ impl ColumnRule {
 
     fn of_expression(&self, expression: Expression, about: &str) -> Result<BoundColumn, SqlError> {
         if self.kind.accepts(expression.base_type) {
-            return Ok(self.bound(Some(Stored::Expression(expression))));
+            return Ok(self.bound(Some(ColumnSource::Expression(expression))));
         }
         Err(SqlError::new(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -344,7 +364,7 @@ impl ColumnRule {
         self.bound(None)
     }
 
-    fn bound(&self, stored: Option<Stored>) -> BoundColumn {
+    fn bound(&self, stored: Option<ColumnSource>) -> BoundColumn {
         BoundColumn { stored, recognised: false, kind: self.kind }
     }
 
@@ -407,21 +427,21 @@ pub fn literal_of(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-impl Kind {
+impl ValueKind {
     fn accepts(self, oid: pg_sys::Oid) -> bool {
         let integer = matches!(oid, pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID);
         match self {
-            Kind::Id => oid == pg_sys::UUIDOID,
-            Kind::Text => {
+            ValueKind::Id => oid == pg_sys::UUIDOID,
+            ValueKind::Text => {
                 matches!(
                     oid,
                     pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::UUIDOID
                 ) || relation::is_enum(oid)
             }
-            Kind::Integer => integer,
-            Kind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
-            Kind::Boolean => oid == pg_sys::BOOLOID,
-            Kind::Time => matches!(oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
+            ValueKind::Integer => integer,
+            ValueKind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
+            ValueKind::Boolean => oid == pg_sys::BOOLOID,
+            ValueKind::Time => matches!(oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
         }
     }
 
@@ -431,25 +451,25 @@ impl Kind {
             if column == "…" { column.to_owned() } else { relation::quote_as_needed(column) };
         match (self, oid) {
             (
-                Kind::Id,
+                ValueKind::Id,
                 pg_sys::TEXTOID
                 | pg_sys::VARCHAROID
                 | pg_sys::INT2OID
                 | pg_sys::INT4OID
                 | pg_sys::INT8OID,
             ) => Some(format!("graph_turn_id({column})")),
-            (Kind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
-            (Kind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
-            (Kind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
-            (Kind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
+            (ValueKind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
+            (ValueKind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
+            (ValueKind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
+            (ValueKind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
             (
-                Kind::Time,
+                ValueKind::Time,
                 pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::FLOAT8OID | pg_sys::NUMERICOID,
             ) => Some(format!("to_timestamp({column})")),
-            (Kind::Text, pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID) => {
+            (ValueKind::Text, pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID) => {
                 Some(format!("({column})::text"))
             }
-            (Kind::Text, pg_sys::JSONOID | pg_sys::JSONBOID) => {
+            (ValueKind::Text, pg_sys::JSONOID | pg_sys::JSONBOID) => {
                 // A json value may hold an escaped NUL, which no text can.
                 let is_json = oid == pg_sys::JSONOID;
                 Some(if is_json {
@@ -464,23 +484,23 @@ impl Kind {
 
     fn cast(self) -> &'static str {
         match self {
-            Kind::Id => "::pg_catalog.uuid",
-            Kind::Text => "::pg_catalog.text",
-            Kind::Integer => "::pg_catalog.int8",
-            Kind::Number => "::pg_catalog.float8",
-            Kind::Boolean => "::pg_catalog.bool",
-            Kind::Time => "::pg_catalog.timestamptz",
+            ValueKind::Id => "::pg_catalog.uuid",
+            ValueKind::Text => "::pg_catalog.text",
+            ValueKind::Integer => "::pg_catalog.int8",
+            ValueKind::Number => "::pg_catalog.float8",
+            ValueKind::Boolean => "::pg_catalog.bool",
+            ValueKind::Time => "::pg_catalog.timestamptz",
         }
     }
 
     fn wanted(self) -> &'static str {
         match self {
-            Kind::Id => "uuid",
-            Kind::Text => "text, varchar, uuid or an enum",
-            Kind::Integer => "an integer type",
-            Kind::Number => "real, double precision or an integer type",
-            Kind::Boolean => "boolean",
-            Kind::Time => "timestamp or timestamptz",
+            ValueKind::Id => "uuid",
+            ValueKind::Text => "text, varchar, uuid or an enum",
+            ValueKind::Integer => "an integer type",
+            ValueKind::Number => "real, double precision or an integer type",
+            ValueKind::Boolean => "boolean",
+            ValueKind::Time => "timestamp or timestamptz",
         }
     }
 }
@@ -493,10 +513,10 @@ impl BoundColumn {
     pub fn expression(&self, alias: &str) -> String {
         let (value, base_type) = match &self.stored {
             None => return format!("NULL{}", self.kind.cast()),
-            Some(Stored::Column { name, base_type }) => {
+            Some(ColumnSource::Column { name, base_type }) => {
                 (format!("{alias}.{}", quote(name)), *base_type)
             }
-            Some(Stored::Expression(expression)) => {
+            Some(ColumnSource::Expression(expression)) => {
                 (format!("({})", expression.over(alias)), expression.base_type)
             }
         };
@@ -513,7 +533,7 @@ impl BoundColumn {
     /// The name of the column, where it is one.
     pub fn column_name(&self) -> Option<&str> {
         match &self.stored {
-            Some(Stored::Column { name, .. }) => Some(name),
+            Some(ColumnSource::Column { name, .. }) => Some(name),
             _ => None,
         }
     }
@@ -521,29 +541,29 @@ impl BoundColumn {
     /// The name of the column or the text of the expression; `None` where it is not stored.
     fn name_or_text(&self) -> Option<&str> {
         self.stored.as_ref().map(|stored| match stored {
-            Stored::Column { name, .. } => name.as_str(),
-            Stored::Expression(expression) => &expression.text,
+            ColumnSource::Column { name, .. } => name.as_str(),
+            ColumnSource::Expression(expression) => &expression.text,
         })
     }
 
     /// Its text as an index definition has it; `None` where it is not stored.
     pub fn index_key(&self) -> Option<String> {
         self.stored.as_ref().map(|stored| match stored {
-            Stored::Column { name, .. } => relation::quote_as_needed(name),
-            Stored::Expression(expression) => expression.index_key.clone(),
+            ColumnSource::Column { name, .. } => relation::quote_as_needed(name),
+            ColumnSource::Expression(expression) => expression.index_key.clone(),
         })
     }
 
     /// Whether it is computed from the row.
     pub fn is_expression(&self) -> bool {
-        matches!(self.stored, Some(Stored::Expression(_)))
+        matches!(self.stored, Some(ColumnSource::Expression(_)))
     }
 
     /// The type of its values; of a domain, the type below it.
     pub fn base_type(&self) -> Option<pg_sys::Oid> {
         self.stored.as_ref().map(|stored| match stored {
-            Stored::Column { base_type, .. } => *base_type,
-            Stored::Expression(expression) => expression.base_type,
+            ColumnSource::Column { base_type, .. } => *base_type,
+            ColumnSource::Expression(expression) => expression.base_type,
         })
     }
 
@@ -552,8 +572,8 @@ impl BoundColumn {
         match &self.stored {
             None => Value::Null,
             Some(_) if self.recognised => true.into(),
-            Some(Stored::Column { name, .. }) => name.clone().into(),
-            Some(Stored::Expression(expression)) => json!({ "expression": expression.text }),
+            Some(ColumnSource::Column { name, .. }) => name.clone().into(),
+            Some(ColumnSource::Expression(expression)) => json!({ "expression": expression.text }),
         }
     }
 }

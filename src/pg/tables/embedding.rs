@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{Argument, Column, Planning, Statement, Template, query};
+use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::relation::{self, Table, quote};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
@@ -139,7 +139,7 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
 
 const EMBEDDING_TYPE: Template = Template::new(
     include_str!("../../../sql/queries/embedding_type.sql"),
-    &[Column::Text, Column::Text],
+    &[ColumnType::Text, ColumnType::Text],
     Planning::Once,
 );
 

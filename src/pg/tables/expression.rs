@@ -53,7 +53,7 @@ impl Expression {
         about: &str,
     ) -> Result<Self, SqlError> {
         let path = schema.map_or_else(|| KEPT_PATH.to_owned(), path_with);
-        let refuse = |Refusal { code, what }| refused(table, about, code, &what);
+        let refuse = |ExpressionRefusal { code, what }| refused(table, about, code, &what);
         check_length(text).map_err(refuse)?;
         let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, &path)))
             .catch_others(|error| match &error {
@@ -81,11 +81,11 @@ impl Expression {
     }
 }
 
-fn check_length(text: &str) -> Result<(), Refusal> {
+fn check_length(text: &str) -> Result<(), ExpressionRefusal> {
     if text.len() <= MAX_TEXT {
         return Ok(());
     }
-    Err(Refusal {
+    Err(ExpressionRefusal {
         code: PgSqlErrorCode::ERRCODE_STATEMENT_TOO_COMPLEX,
         what: format!("it has {} bytes, more than {MAX_TEXT}", text.len()),
     })
@@ -120,22 +120,22 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
 }
 
 /// Why an expression is not taken.
-struct Refusal {
+struct ExpressionRefusal {
     code: PgSqlErrorCode,
     what: String,
 }
 
-impl Refusal {
+impl ExpressionRefusal {
     fn not_supported(what: impl Into<String>) -> Self {
-        Refusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
+        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
     }
 
     fn invalid(what: String) -> Self {
-        Refusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
+        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
     }
 }
 
-fn parse(table: &Table, text: &str, path: &CStr) -> Result<Expression, Refusal> {
+fn parse(table: &Table, text: &str, path: &CStr) -> Result<Expression, ExpressionRefusal> {
     // SAFETY: the table is locked, hence its relation can be opened, and it stays open while the expression is
     // analysed. After an error the (sub)transaction's abort closes it and resets the settings. What is analysed lives
     // in the current memory context.
@@ -173,8 +173,11 @@ fn set_search_path(path: &CStr) {
 ///
 /// # Safety
 /// The relation is open and locked.
-unsafe fn analyse(relation: pg_sys::Relation, text: &str) -> Result<*mut pg_sys::Node, Refusal> {
-    // SAFETY: as the caller vouches for. The parse state refers to the relation and is freed here.
+unsafe fn analyse(
+    relation: pg_sys::Relation,
+    text: &str,
+) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
+    // SAFETY: guaranteed by the caller. The parse state refers to the relation and is freed here.
     unsafe {
         let state = pg_sys::make_parsestate(null_mut());
         let columns = pg_sys::addRangeTableEntryForRelation(
@@ -204,8 +207,8 @@ unsafe fn analyse(relation: pg_sys::Relation, text: &str) -> Result<*mut pg_sys:
 }
 
 /// The one expression that a text consists of, not yet analysed.
-fn parsed(text: &str) -> Result<*mut pg_sys::Node, Refusal> {
-    let single = || Refusal::not_supported("it must be one scalar expression");
+fn parsed(text: &str) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
+    let single = || ExpressionRefusal::not_supported("it must be one scalar expression");
     let source = CString::new(format!("SELECT {text}")).map_err(|_| single())?;
     // SAFETY: the parser returns a list of RawStmt; what it points to is a SelectStmt, and an entry of its target
     // list a ResTarget, where the tag says so.
@@ -274,7 +277,7 @@ unsafe fn written_out(
     node: *mut pg_sys::Node,
     columns: BTreeSet<i16>,
 ) -> Expression {
-    // SAFETY: as the caller vouches for; deparsing returns NUL-terminated strings.
+    // SAFETY: guaranteed by the caller; deparsing returns NUL-terminated strings.
     unsafe {
         let text = |alias: &CStr, qualified, implicit_casts| {
             let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);
@@ -299,14 +302,14 @@ unsafe fn written_out(
 struct Walk {
     extension: pg_sys::Oid,
     columns: BTreeSet<i16>,
-    refusal: Option<Refusal>,
+    refusal: Option<ExpressionRefusal>,
 }
 
 /// Refuses whatever is not the server's own or this extension's. Returns the columns that are mentioned.
 ///
 /// # Safety
 /// `node` is an analysed expression.
-unsafe fn check(node: *mut pg_sys::Node) -> Result<BTreeSet<i16>, Refusal> {
+unsafe fn check(node: *mut pg_sys::Node) -> Result<BTreeSet<i16>, ExpressionRefusal> {
     // SAFETY: looks the extension up by name; the walk gets the context that it expects.
     let walk = unsafe {
         let mut found = Walk {
@@ -342,7 +345,7 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
 ///
 /// # Safety
 /// `node` is part of an analysed expression.
-unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusal> {
+unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<ExpressionRefusal> {
     use pg_sys::NodeTag as Tag;
     // SAFETY: each cast follows the check of the node's tag.
     unsafe {
@@ -351,7 +354,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
             Tag::T_Var => {
                 let column = &*node.cast::<pg_sys::Var>();
                 if column.varattno <= 0 || column.varlevelsup != 0 {
-                    return Some(Refusal::not_supported(
+                    return Some(ExpressionRefusal::not_supported(
                         "it mentions a system column or the whole row",
                     ));
                 }
@@ -360,7 +363,9 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
                 return (!relation::is_enum(base_type)).then(|| foreign_type(base_type)).flatten();
             }
             Tag::T_FuncExpr if (*node.cast::<pg_sys::FuncExpr>()).funcretset => {
-                return Some(Refusal::not_supported("it calls a function that returns a set"));
+                return Some(ExpressionRefusal::not_supported(
+                    "it calls a function that returns a set",
+                ));
             }
             // The last two are OpExpr by another name; ScalarArrayOpExpr begins like it.
             Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
@@ -368,7 +373,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
                 if !is_server_own(operator) {
                     let name = string(pg_sys::format_operator(operator));
                     let what = format!("it uses operator {name}, which is not the server's own");
-                    return Some(Refusal::invalid(what));
+                    return Some(ExpressionRefusal::invalid(what));
                 }
             }
             Tag::T_SubscriptingRef => {
@@ -391,13 +396,17 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Refusa
             | Tag::T_NullTest
             | Tag::T_BooleanTest
             | Tag::T_CollateExpr => {}
-            _ => return Some(Refusal::not_supported("it has a part that a mapping must not have")),
+            _ => {
+                return Some(ExpressionRefusal::not_supported(
+                    "it has a part that a mapping must not have",
+                ));
+            }
         }
         let foreign = [pg_sys::exprCollation(node), pg_sys::exprInputCollation(node)]
             .into_iter()
             .find(|collation| !is_server_own(*collation));
         match foreign {
-            Some(_) => Some(Refusal::invalid(
+            Some(_) => Some(ExpressionRefusal::invalid(
                 "it uses a collation that is not the server's own".to_owned(),
             )),
             None => foreign_type(pg_sys::exprType(node)),
@@ -422,10 +431,10 @@ fn is_server_own(object: pg_sys::Oid) -> bool {
     object.to_u32() < FIRST_NORMAL_OID
 }
 
-fn foreign_type(type_oid: pg_sys::Oid) -> Option<Refusal> {
+fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
     (!is_server_own(type_oid)).then(|| {
         let name = relation::type_name(type_oid);
-        Refusal::invalid(format!("it uses type {name}, which is not the server's own"))
+        ExpressionRefusal::invalid(format!("it uses type {name}, which is not the server's own"))
     })
 }
 
@@ -438,10 +447,10 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
         let name = || relation::function_name(function);
         if !found.is_own_function(function) {
             let what = format!("it calls function {}, which is not the server's own", name());
-            found.refusal = Some(Refusal::invalid(what));
+            found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
             let what = format!("it calls function {}, which is not immutable", name());
-            found.refusal = Some(Refusal::invalid(what));
+            found.refusal = Some(ExpressionRefusal::invalid(what));
         }
         found.refusal.is_some()
     }

@@ -14,134 +14,134 @@ use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
-use crate::pg::query::{Column, Planning, Statement, Template};
+use crate::pg::query::{ColumnType, Planning, Statement, Template};
 use crate::pg::tables::bound_table::{
-    BoundColumn, BoundTable, ColumnRule, Kind, Mapping, Stored, TableRules, TableText, fill,
-    literal, literal_of, optional, rule, with_value,
+    BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
+    fill, literal, literal_of, optional, rule, with_value,
 };
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
 use crate::pg::tables::relation;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
-    rule("id", &["id"], Kind::Id),
-    rule("session_id", &["session_id", "conversation_id"], Kind::Text),
-    rule("role", &["role"], Kind::Text),
-    rule("phase", &["trajectory_phase", "phase"], Kind::Text),
-    rule("salience", &["salience_score", "salience"], Kind::Number),
-    rule("trajectory_depth", &["trajectory_depth"], Kind::Integer),
-    rule("trajectory_sibling_order", &["trajectory_sibling_order"], Kind::Integer),
-    rule("trajectory_homogeneity", &["trajectory_homogeneity"], Kind::Number),
-    rule("trajectory_temporal", &["trajectory_temporal"], Kind::Number),
-    rule("trajectory_complexity", &["trajectory_complexity"], Kind::Number),
-    rule("created_at", &["created_at"], Kind::Time),
-    optional("content_hash", &["content_hash"], Kind::Text),
-    optional("content_text", &["content_text"], Kind::Text),
-    optional("token_count", &["token_count"], Kind::Integer),
+    rule("id", &["id"], ValueKind::Id),
+    rule("session_id", &["session_id", "conversation_id"], ValueKind::Text),
+    rule("role", &["role"], ValueKind::Text),
+    rule("phase", &["trajectory_phase", "phase"], ValueKind::Text),
+    rule("salience", &["salience_score", "salience"], ValueKind::Number),
+    rule("trajectory_depth", &["trajectory_depth"], ValueKind::Integer),
+    rule("trajectory_sibling_order", &["trajectory_sibling_order"], ValueKind::Integer),
+    rule("trajectory_homogeneity", &["trajectory_homogeneity"], ValueKind::Number),
+    rule("trajectory_temporal", &["trajectory_temporal"], ValueKind::Number),
+    rule("trajectory_complexity", &["trajectory_complexity"], ValueKind::Number),
+    rule("created_at", &["created_at"], ValueKind::Time),
+    optional("content_hash", &["content_hash"], ValueKind::Text),
+    optional("content_text", &["content_text"], ValueKind::Text),
+    optional("token_count", &["token_count"], ValueKind::Integer),
 ];
 
 /// The key of edges that the turns table itself stores, and what its elements have.
 const PARENTS: &str = "parents";
-const PARENT_COLUMN: ColumnRule = rule("parent", &[], Kind::Id);
+const PARENT_COLUMN: ColumnRule = rule("parent", &[], ValueKind::Id);
 const EDGE_TYPE: &str = "edge_type";
 
 /// How many of them a table may have: each is one more part of every statement that reads edges.
 const MAX_PARENTS: usize = 16;
 
 const EDGE_COLUMNS: &[ColumnRule] = &[
-    rule("parent", &["parent_turn_id"], Kind::Id),
-    rule("child", &["child_turn_id"], Kind::Id),
-    rule("edge_type", &["edge_type"], Kind::Text),
+    rule("parent", &["parent_turn_id"], ValueKind::Id),
+    rule("child", &["child_turn_id"], ValueKind::Id),
+    rule("edge_type", &["edge_type"], ValueKind::Text),
 ];
 
 const SCORED_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/scored.sql"),
     &[
-        Column::Id,
-        Column::Text,
-        Column::Number,
-        Column::Time,
-        Column::Text,
-        Column::Text,
-        Column::Integer,
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Integer,
     ],
     Planning::Probing,
 );
 
 const NEIGHBOURS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/neighbours.sql"),
-    &[Column::Id, Column::Boolean, Column::Id, Column::Text],
+    &[ColumnType::Id, ColumnType::Boolean, ColumnType::Id, ColumnType::Text],
     Planning::Probing,
 );
 
 const CHILDREN_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/children.sql"),
     &[
-        Column::Integer,
-        Column::Id,
-        Column::Text,
-        Column::Number,
-        Column::Time,
-        Column::Text,
-        Column::Text,
-        Column::Integer,
-        Column::Text,
+        ColumnType::Integer,
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Integer,
+        ColumnType::Text,
     ],
     Planning::Probing,
 );
 
 const MISSING_CHILDREN_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/missing_children.sql"),
-    &[Column::Integer, Column::Id, Column::Text],
+    &[ColumnType::Integer, ColumnType::Id, ColumnType::Text],
     Planning::Probing,
 );
 
 const TURNS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/turns.sql"),
     &[
-        Column::Id,
-        Column::Text,
-        Column::Text,
-        Column::Text,
-        Column::Number,
-        Column::Integer,
-        Column::Integer,
-        Column::Number,
-        Column::Number,
-        Column::Number,
-        Column::Time,
-        Column::Text,
-        Column::Integer,
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Integer,
+        ColumnType::Integer,
+        ColumnType::Number,
+        ColumnType::Number,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Integer,
     ],
     Planning::Probing,
 );
 
 const EDGES_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/edges.sql"),
-    &[Column::Id, Column::Id],
+    &[ColumnType::Id, ColumnType::Id],
     Planning::Once,
 );
 
 const CONTENT_CHARS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/content_chars.sql"),
-    &[Column::Integer],
+    &[ColumnType::Integer],
     Planning::Probing,
 );
 
 const PROMPT_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/prompt.sql"),
-    &[Column::Id, Column::Text, Column::Time, Column::Integer],
+    &[ColumnType::Id, ColumnType::Text, ColumnType::Time, ColumnType::Integer],
     Planning::Probing,
 );
 
 const TURN_IDS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/turn_ids.sql"),
-    &[Column::Id, Column::Time],
+    &[ColumnType::Id, ColumnType::Time],
     Planning::Once,
 );
 
 const EDGE_PAIRS_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/edge_pairs.sql"),
-    &[Column::Id, Column::Id],
+    &[ColumnType::Id, ColumnType::Id],
     Planning::Once,
 );
 
@@ -196,7 +196,7 @@ pub struct SliceStatements {
 }
 
 /// The other statements that read a graph, with its names filled in.
-pub struct Statements {
+pub struct GraphStatements {
     /// sql/queries/edges.sql
     pub edges: Statement,
     /// sql/queries/content_chars.sql
@@ -212,7 +212,7 @@ pub struct Graph {
     /// Its name in attestations.
     pub name: String,
     /// What a slice reads by.
-    pub statements: Statements,
+    pub statements: GraphStatements,
     /// The statements of slices: without and with facts, then the same with tokens.
     slicing: [OnceCell<SliceStatements>; 4],
     turns: BoundTable,
@@ -443,7 +443,7 @@ impl Graph {
         let sources: Vec<TableText> =
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
         let fill = |template| fill(template, &[], &[&turns_text], &sources, false);
-        let statements = Statements {
+        let statements = GraphStatements {
             edges: fill(&EDGES_QUERY),
             content_chars: fill(&CONTENT_CHARS_QUERY),
             turn_ids: fill(&TURN_IDS_QUERY),
@@ -533,7 +533,7 @@ impl Graph {
     /// The statement that counts what graph_check reports under this name, if there is one.
     pub fn count(&self, what: &str) -> Option<Statement> {
         let (_, text) = COUNTS.iter().find(|(name, _)| *name == what)?;
-        let template = Template { text, columns: &[Column::Integer], planning: Planning::Once };
+        let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
         Some(self.statement(&template, &[]))
     }
 
@@ -543,7 +543,7 @@ impl Graph {
         let (_, column) = self.keys().find(|(at, column)| at == place && column.is_expression())?;
         let bound = self.bound_of(place)?;
         let text = if one_row { EVALUATE_ROW } else { EVALUATE };
-        let template = Template { text, columns: &[Column::Integer], planning: Planning::Once };
+        let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
         let table = bound.in_statements("table", "t");
         Some(fill(&template, &[("value", &column.expression("t"))], &[&table], &[], false))
     }
@@ -577,9 +577,9 @@ impl Graph {
     /// 42703 when there is none; 55000 where an expression stands for it.
     pub fn turn_column(&self, key: &str) -> Result<&str, SqlError> {
         match &self.turns.columns[key].stored {
-            Some(Stored::Column { name, .. }) => Ok(name),
+            Some(ColumnSource::Column { name, .. }) => Ok(name),
             None => Err(self.not_stored(key)),
-            Some(Stored::Expression(expression)) => Err(SqlError::new(
+            Some(ColumnSource::Expression(expression)) => Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
                     "{key} is bound to the expression {}, and cannot be written",

@@ -8,23 +8,23 @@ use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::session::row_security_applies_to;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Kind, Mapping, TableRules, TableText, fill, literal, literal_of,
+    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, literal_of,
     optional, required, with_value,
 };
 use crate::pg::tables::relation;
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
-    required("segment_id", &["segment_id"], Kind::Integer),
-    required("ordinal", &["ordinal"], Kind::Integer),
-    required("byte_offset", &["byte_offset"], Kind::Integer),
-    required("event_id", &["event_id"], Kind::Text),
-    required("pane_id", &["pane_id"], Kind::Integer),
-    optional("session_id", &["session_id"], Kind::Text),
-    required("occurred_at_ms", &["occurred_at_ms"], Kind::Integer),
-    required("event_type", &["event_type"], Kind::Text),
-    required("text", &["text"], Kind::Text),
-    optional("is_gap", &["is_gap"], Kind::Boolean),
-    optional("schema_version", &["schema_version"], Kind::Text),
+    required("segment_id", &["segment_id"], ValueKind::Integer),
+    required("ordinal", &["ordinal"], ValueKind::Integer),
+    required("byte_offset", &["byte_offset"], ValueKind::Integer),
+    required("event_id", &["event_id"], ValueKind::Text),
+    required("pane_id", &["pane_id"], ValueKind::Integer),
+    optional("session_id", &["session_id"], ValueKind::Text),
+    required("occurred_at_ms", &["occurred_at_ms"], ValueKind::Integer),
+    required("event_type", &["event_type"], ValueKind::Text),
+    required("text", &["text"], ValueKind::Text),
+    optional("is_gap", &["is_gap"], ValueKind::Boolean),
+    optional("schema_version", &["schema_version"], ValueKind::Text),
 ];
 
 /// The event table as it is named now.

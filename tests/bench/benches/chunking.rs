@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kernel::chunking::chunker::Chunker;
-use kernel::chunking::event::{EventKind, Offset, RecorderEvent};
+use kernel::chunking::event::{EventKind, LogOffset, RecorderEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 
 /// Chunks this many events, a command for every four outputs, and keeps no chunk.
@@ -13,7 +13,7 @@ fn chunk(texts: &[String], events: i64) {
     for (ordinal, text) in (0..events).zip(texts.iter().cycle()) {
         let is_command = ordinal % 5 == 0;
         chunker.push(&RecorderEvent {
-            offset: Offset { segment_id: ordinal / 1000, ordinal, byte_offset: ordinal * 100 },
+            offset: LogOffset { segment_id: ordinal / 1000, ordinal, byte_offset: ordinal * 100 },
             event_id: "evt-0000000001",
             pane_id: ordinal / 50 % 3,
             session_id: Some("session"),

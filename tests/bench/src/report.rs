@@ -81,7 +81,7 @@ impl Report {
         Report { machine, notes: Vec::new(), lines: Vec::new(), times: Vec::new() }
     }
 
-    /// Something a reader has to know.
+    /// A note for the reader.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }

@@ -49,7 +49,7 @@ fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
 
 /// Times every contestant on every anchor, one after the other at each anchor, after one round that
 /// warms the caches and is not counted. Who comes first finds the processor's caches cold, so each
-/// anchor has an order of its own, by lot.
+/// anchor has an order of its own, chosen at random.
 pub fn race(
     contestants: &mut [Contestant<'_>],
     anchors: &[Uuid],

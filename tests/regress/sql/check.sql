@@ -1,4 +1,4 @@
--- Promise: graph_check tells what is wrong with a graph; each of its hints is a command that runs and changes no row.
+-- Promise: graph_check reports what is wrong with a graph; each of its hints is a command that runs and changes no row.
 SET client_min_messages = warning; -- no notices of missing indexes
 SELECT * FROM graph_check();
 

@@ -25,7 +25,7 @@ SELECT graph_slice_dot(slice) FROM kept WHERE name = 'later';
 SELECT graph_slice_mermaid(slice) FROM kept WHERE name = 'later';
 \pset format aligned
 
--- What is no export is told, with the place.
+-- What is no export is an error that says where.
 SELECT * FROM test_error($$SELECT graph_slice_dot('{}')$$);
 SELECT message FROM test_error($$SELECT graph_slice_mermaid('[1, 2]')$$);
 SELECT message FROM test_error($$SELECT * FROM graph_slice_diff((SELECT slice FROM kept LIMIT 1), '"text"')$$);

@@ -1,4 +1,4 @@
--- Promise: an explanation tells every turn the slicer touched, once, and its selected rows are the slice.
+-- Promise: an explanation lists every turn the slicer read, once, and its selected rows are the slice.
 CREATE SCHEMA explain;
 SELECT graph_kernel.create_tables('explain');
 ALTER TABLE explain.memory_turn_edges DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey,
@@ -9,20 +9,20 @@ SELECT turn(n), 'user', 'planning', 1 - n / 100.0, repeat('x', n) FROM unnest(AR
 INSERT INTO explain.memory_turn_edges (parent_turn_id, child_turn_id)
 SELECT turn(p), turn(c) FROM (VALUES (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 7), (7, 8), (99, 2), (7, 98), (7, 99)) AS v (p, c);
 SELECT graph_kernel.bind_tables('explain.memory_turns', 'explain.memory_turn_edges') IS NOT NULL AS bound;
-CREATE VIEW touched AS
+CREATE VIEW explained AS
 SELECT p.name, p.policy, x.step, turn_number(x.turn_id) AS turn, x.outcome, x.distance, x.priority, x.via,
        turn_number(x.discovered_from) AS of, x.reason
 FROM (VALUES ('radius 0', '{"max_radius": 0}'), ('budget 2', '{"max_nodes": 2, "max_siblings_per_node": 2}'),
              ('siblings 2', '{"max_radius": 1, "max_siblings_per_node": 2, "max_nodes": 3}'), ('all', 'default')) AS p (name, policy)
 CROSS JOIN LATERAL graph_slice_explain(turn(2), p.policy::slice_policy) AS x;
-SELECT name, step, turn, outcome, distance, priority, via, of, reason FROM touched ORDER BY name, step;
+SELECT name, step, turn, outcome, distance, priority, via, of, reason FROM explained ORDER BY name, step;
 -- One row a turn, numbered from 0; selected ones are the slice's: no rows.
-SELECT name, turn FROM touched GROUP BY 1, 2 HAVING count(*) > 1;
-SELECT name FROM touched GROUP BY 1 HAVING min(step) <> 0 OR max(step) <> count(*) - 1 OR count(DISTINCT step) <> count(*);
+SELECT name, turn FROM explained GROUP BY 1, 2 HAVING count(*) > 1;
+SELECT name FROM explained GROUP BY 1 HAVING min(step) <> 0 OR max(step) <> count(*) - 1 OR count(DISTINCT step) <> count(*);
 SELECT t.name, s.turn_id, t.turn
-FROM (SELECT DISTINCT name, policy FROM touched) AS p
+FROM (SELECT DISTINCT name, policy FROM explained) AS p
 CROSS JOIN LATERAL graph_slice_turns(turn(2), p.policy::slice_policy) AS s
-FULL JOIN (SELECT * FROM touched WHERE outcome = 'selected') AS t
+FULL JOIN (SELECT * FROM explained WHERE outcome = 'selected') AS t
   ON t.name = p.name AND t.turn = turn_number(s.turn_id) AND t.step = s.selection_order AND t.distance = s.distance AND t.priority = s.priority
 WHERE s.turn_id IS NULL OR t.turn IS NULL;
 
@@ -67,7 +67,7 @@ SELECT turn_number(turn_id) AS turn, outcome, via, reason FROM graph_slice_expla
 SELECT explanation FROM graph_why(turn(2), turn(1));
 RESET ROLE;
 SELECT graph_kernel.unbind_tables();
-DROP VIEW touched;
+DROP VIEW explained;
 SET client_min_messages = warning;
 DROP SCHEMA explain CASCADE;
 DROP ROLE regress_reader;

@@ -1,4 +1,4 @@
--- Promise: whoever owns a database may install into any schema; nobody else gets what is the owner's; dropping keeps users' data.
+-- Promise: whoever owns a database may install into any schema; no other role gets what is the owner's; dropping keeps users' data.
 \set VERBOSITY terse
 SELECT current_user AS superuser, current_database() AS home \gset
 CREATE ROLE regress_owner LOGIN;
@@ -7,7 +7,7 @@ CREATE ROLE regress_web LOGIN;
 CREATE DATABASE regress_install OWNER regress_owner TEMPLATE template0;
 
 \c regress_install regress_owner
--- The extension's functions go where they are told to, its private schema is its own.
+-- The extension's functions go to the schema given, its private schema is its own.
 CREATE SCHEMA ext;
 CREATE EXTENSION graph_kernel WITH SCHEMA ext;
 SHOW search_path;
@@ -81,7 +81,7 @@ FROM json_to_record('{"anchor": "00000000-0000-0000-0000-000000000001", "policy"
 SELECT (SELECT count(*) FROM ext.graph_slice_turns(anchor => a.anchor, policy => a.policy)) AS turns
 FROM json_to_record('{"anchor": "00000000-0000-0000-0000-000000000001", "policy": {"max_nodes": 1}}') AS a (anchor uuid, policy ext.slice_policy);
 
--- It cannot move to another schema; dropped, it takes its dependents with it only when told to, and never users' tables.
+-- It cannot move to another schema; dropped, it takes its dependents with it only with CASCADE, and never users' tables.
 \c - regress_owner
 ALTER EXTENSION graph_kernel SET SCHEMA public;
 \echo :SQLSTATE

@@ -80,7 +80,7 @@ SET ROLE regress_tenant;
 SELECT n AS anchor, slice_id(n) FROM generate_series(1, 5) AS n;
 RESET ROLE;
 
--- By session: the index holds id and session, so one id may be stored twice. Met while slicing, it is 21000.
+-- By session: the index holds id and session, so one id may be stored twice. Read by a slice, it is 21000.
 CREATE TABLE part.by_session (LIKE memory_turns) PARTITION BY LIST (session_id);
 CREATE TABLE part.session_1 PARTITION OF part.by_session FOR VALUES IN ('11111111-1111-1111-1111-111111111111');
 CREATE TABLE part.session_x PARTITION OF part.by_session DEFAULT;

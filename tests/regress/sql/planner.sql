@@ -1,4 +1,4 @@
--- Promise: the planner knows how many turns a slice may have: max_nodes of a constant policy, else 256; and that slices cost.
+-- Promise: the planner estimates how many turns a slice may have: max_nodes of a constant policy, else 256; and that slices cost.
 CREATE FUNCTION pg_temp.estimate(statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     plan json;
@@ -42,5 +42,5 @@ SELECT pg_temp.scans($$SELECT * FROM graph_slice_turns(turn(2), 'focused') AS s 
 -- Cheap conditions go first.
 CREATE FUNCTION pg_temp.seen(id uuid) RETURNS boolean LANGUAGE plpgsql COST 100 AS $$ BEGIN RAISE NOTICE 'asked'; RETURN false; END $$;
 SELECT count(*) FROM memory_turns WHERE graph_slice(id) IS NULL AND pg_temp.seen(id);
--- Batches: no constant can tell; ten.
+-- Batches: without a constant the estimate is ten.
 SELECT pg_temp.estimate('SELECT * FROM graph_slices(ARRAY[turn(1)])') AS rows;

@@ -50,7 +50,7 @@ SELECT * FROM test_error($$SELECT graph_policy_register('{"max_nodes": 7}')$$);
 SELECT code, detail FROM test_error($$SELECT graph_policy_register('{"max_nodes": 7}', 'seven')$$);
 ROLLBACK;
 
--- Nobody changes it, the table's owner neither.
+-- No role can change it, not even the table's owner.
 SELECT statement, e.code, e.message, e.detail FROM unnest(ARRAY[
     'UPDATE graph_kernel.policies SET name = NULL', 'DELETE FROM graph_kernel.policies', 'TRUNCATE graph_kernel.policies',
     $$UPDATE graph_policies SET name = 'x'$$]) AS statement, test_error(statement) AS e;
@@ -88,7 +88,7 @@ BEGIN READ ONLY;
 SELECT * FROM graph_policy_register('{"max_nodes": 8}', 'eight');
 SELECT code FROM test_error($$SELECT graph_policy_register('{"max_nodes": 9}')$$);
 COMMIT;
--- Nobody registers as somebody else, names what is not registered, or takes a name.
+-- No role registers as another, names what is not registered, or takes a name.
 SELECT statement, e.code, e.message FROM unnest(ARRAY[
     $$INSERT INTO graph_kernel.policies (policy, registered_by) VALUES ('{"max_nodes": 11}', 'postgres')$$,
     $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 11}', 'eleven')$$,

@@ -162,43 +162,43 @@ GRANT INSERT ON held, semantic_atoms TO regress_trusted, regress_stranger;
 SET ROLE regress_trusted;
 INSERT INTO held SELECT 'trusted', graph_slice(turn(2));
 RESET ROLE;
-CREATE POLICY carved ON memory_turns USING (id::text IS DISTINCT FROM current_setting('test.hidden', true));
+CREATE POLICY filtered ON memory_turns USING (id::text IS DISTINCT FROM current_setting('test.hidden', true));
 ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
 SET test.hidden = '00000000-0000-0000-0000-000000000004';
 SET ROLE regress_stranger;
-INSERT INTO held SELECT 'carved', graph_slice(turn(2));
+INSERT INTO held SELECT 'filtered', graph_slice(turn(2));
 SET ROLE regress_trusted;
-INSERT INTO held SELECT 'carved by trusted', graph_slice(turn(2));
+INSERT INTO held SELECT 'filtered by trusted', graph_slice(turn(2));
 RESET ROLE;
 RESET test.hidden;
-SELECT h.name, v.reason, v.role, v.rls FROM held AS h, graph_verify(h.export) AS v WHERE h.name ~ 'carved|trusted' ORDER BY h.name;
-SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'carved', 2) $$);
+SELECT h.name, v.reason, v.role, v.rls FROM held AS h, graph_verify(h.export) AS v WHERE h.name ~ 'filtered|trusted' ORDER BY h.name;
+SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'filtered', 2) $$);
 INSERT INTO semantic_atoms SELECT * FROM atom(6, 'trusted', 2);
 -- To say that no row security applied is a forgery.
 SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms
-    SELECT 9, '', replace(export::text, '"rls":true', '"rls":false')::json, ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+    SELECT 9, '', replace(export::text, '"rls":true', '"rls":false')::json, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 
 CREATE TABLE atoms_of_roles (slice json, turns uuid[]);
 CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_of_roles
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'roles=regress_trusted,regress_other');
 INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'trusted';
-INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'carved by trusted';
-SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered by trusted';
+SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT replace(export::text, 'regress_stranger', 'regress_trusted')::json,
-    ARRAY[turn(2)] FROM held WHERE name = 'carved' $$);
+    ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 -- A turn that the trusted role did not see is not in its slice.
-SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(4)] FROM held WHERE name = 'carved by trusted' $$);
+SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(4)] FROM held WHERE name = 'filtered by trusted' $$);
 
 -- Whoever inserts needs no rights on the graph, and brings none.
 CREATE FUNCTION insert_held(name text) RETURNS void LANGUAGE sql SECURITY DEFINER
 AS $$ INSERT INTO semantic_atoms SELECT 10, '', h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = insert_held.name $$;
 REVOKE SELECT ON memory_turns FROM regress_stranger;
 SET ROLE regress_stranger;
-SELECT code, message FROM test_error($$ SELECT insert_held('carved') $$);
+SELECT code, message FROM test_error($$ SELECT insert_held('filtered') $$);
 SELECT insert_held('good');
 RESET ROLE;
 
--- Triggers that could be got round are refused: at the wrong time, for statements, with arguments nobody means.
+-- Triggers that could be got round are refused: at the wrong time, for statements, with arguments that make no sense.
 CREATE TABLE misused (slice json, turns uuid[]);
 CREATE VIEW misused_view AS SELECT * FROM misused;
 CREATE FUNCTION misuse(definition text) RETURNS TABLE (code text, message text, hint text) LANGUAGE plpgsql
@@ -230,7 +230,7 @@ SELECT graph_kernel.rotate_key(revoke_old => true) IS NOT NULL AS rotated;
 SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
 INSERT INTO semantic_atoms SELECT 11, '', graph_slice(turn(2)), ARRAY[turn(2)];
 
-DROP POLICY carved ON memory_turns;
+DROP POLICY filtered ON memory_turns;
 ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
 SET client_min_messages = warning;
 DROP FUNCTION insert_held(text), misuse(text), atom(int, text, int[]), widen(), widen_later();

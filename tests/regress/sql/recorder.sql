@@ -18,7 +18,7 @@ SELECT chunk_index, start_ordinal, end_ordinal FROM recorder_chunks('{"max_chunk
 SELECT count(*) FROM recorder_chunks('{"max_chunk_chars": 80}', from_segment_id => 2, to_segment_id => 1);
 SELECT code, detail, message, hint FROM test_error('SELECT recorder_chunks(to_ordinal => 1)');
 
--- The select list streams: a limit leaves no cursor, a held cursor goes on, a bad event further on is not met.
+-- The select list streams: a limit leaves no cursor, a held cursor goes on, a bad event further on is not read.
 SELECT (c).chunk_index FROM (SELECT recorder_chunks('{"max_chunk_chars": 80}') AS c LIMIT 2) AS s;
 BEGIN;
 DECLARE held CURSOR WITH HOLD FOR SELECT (c).chunk_index FROM (SELECT recorder_chunks('{"max_chunk_chars": 80}') AS c OFFSET 0) AS s;

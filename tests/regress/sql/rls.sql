@@ -1,4 +1,4 @@
--- Promise: a slice is what its caller may see, and a hidden anchor cannot be told from a missing one.
+-- Promise: a slice is what its caller may see, and a hidden anchor cannot be distinguished from a missing one.
 CREATE ROLE regress_alice;
 CREATE ROLE regress_bob;
 CREATE ROLE regress_nobody;
@@ -33,7 +33,7 @@ SELECT * FROM test_slice(5);
 SELECT * FROM test_error('SELECT graph_slice(turn(3))');
 SELECT * FROM test_error('SELECT graph_slice(turn(77))');
 SELECT turn_number(anchor_turn_id) AS anchor, slice ->> 'slice_id' AS slice_id, error_code, error FROM graph_slices(ARRAY[turn(2), turn(3), turn(77)]);
--- What Bob cannot see dangles for him only: no hint may tell him to delete it.
+-- What Bob cannot see dangles for him only: no hint may propose to delete it.
 SELECT hint FROM graph_check() WHERE hint ~ 'DELETE|UPDATE';
 RESET ROLE;
 SELECT hint FROM graph_check() WHERE hint ~ 'DELETE|UPDATE';
@@ -110,7 +110,7 @@ SET ROLE regress_bob;
 SET search_path = seen, public;
 SELECT count(*) FROM memory_turns;
 SELECT * FROM test_error('SELECT graph_slice(turn(2))');
--- graph_check says so to who can alter the function; following the hint mends it.
+-- graph_check says so to who can alter the function; following the hint fixes it.
 SELECT check_name, ok, count, hint FROM graph_check() WHERE check_name = 'policy_search_path';
 RESET search_path;
 RESET ROLE;

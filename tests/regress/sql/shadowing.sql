@@ -1,4 +1,4 @@
--- Promise: nobody's temp tables, operators, functions, casts, types or names change a slice or run in it.
+-- Promise: no role's temp tables, operators, functions, casts, types or names change a slice or run in it.
 SET client_min_messages = warning; -- no notices of missing indexes
 CREATE ROLE regress_mallory;
 CREATE SCHEMA evil AUTHORIZATION regress_mallory;

@@ -76,7 +76,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // A failed test has told enough, and a second panic would hide it.
+        // A second panic would hide the failure of the test.
         if !std::thread::panicking() {
             self.drop_if_exists();
         }

@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-/// A line on standard output, past the capture of `print!`, so that a passing test can tell.
+/// A line on standard output, past the capture of `print!`, so that a passing test can report.
 pub fn tell(line: &str) {
     std::io::stdout()
         .write_all(format!("\n{line}\n").as_bytes())

@@ -76,8 +76,8 @@ impl Claim {
     /// The best forgery without the key: hashes, fingerprints and digest are computed anew, key id
     /// and tokens are those of a genuine export.
     pub fn with_tokens_of(&self, genuine: &Document) -> Document {
-        let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 1);
-        let mut forged = self.signed_with(&stranger);
+        let other = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 1);
+        let mut forged = self.signed_with(&other);
         for path in ["admissibility_token", "attestation.kid", "attestation.token"] {
             forged.set(path, genuine.get(path));
         }

@@ -61,8 +61,8 @@ fn an_edited_key_id_is_found() {
     let mac = token.rsplit('.').next().unwrap();
     export.set("attestation.token", format!("gk3.{older}.{mac}"));
     assert_eq!(reason(&export), "bad_mac");
-    for stranger in ["1-0000000000000000", "", "2", "2-", "../2"] {
-        assert_eq!(reason(&edited("attestation.kid", stranger)), "unknown_key", "{stranger}");
+    for kid in ["1-0000000000000000", "", "2", "2-", "../2"] {
+        assert_eq!(reason(&edited("attestation.kid", kid)), "unknown_key", "{kid}");
     }
 }
 

@@ -6,7 +6,7 @@ use kernel::export::document::canonical_text;
 use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use kernel::trust::keys::{ProofKey, Secret};
-use kernel::trust::proof::{KeySource, Refusal, proof, verify_proof};
+use kernel::trust::proof::{KeySource, ProofRefusal, proof, verify_proof};
 use kernel::trust::verify::verify;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl Proven {
         Proven::of(&Claim::genuine())
     }
 
-    fn check(&self, proof: &str) -> Result<(), Refusal> {
+    fn check(&self, proof: &str) -> Result<(), ProofRefusal> {
         verify_proof(&self.export, proof, &self.pem, &|| {})
     }
 
@@ -117,7 +117,11 @@ fn no_byte_of_a_statement_can_be_changed() {
     for statement in changed(&proven.statement()) {
         let mut envelope = proven.envelope();
         envelope["payload"] = json!(Base64::encode_string(statement.as_bytes()));
-        assert_eq!(proven.check(&envelope.to_string()), Err(Refusal::BadSignature), "{statement}");
+        assert_eq!(
+            proven.check(&envelope.to_string()),
+            Err(ProofRefusal::BadSignature),
+            "{statement}"
+        );
         // Under the kernel's own key, but for what its holder says of the key.
         let signed = proven.check(&proven.signed(&statement));
         assert!(signed.is_err(), "{statement}");
@@ -130,7 +134,7 @@ fn no_byte_of_an_export_can_be_changed() {
     for export in changed(&proven.export) {
         let result = verify_proof(&export, &proven.proof, &proven.pem, &|| {});
         match result {
-            Err(Refusal::MalformedExport | Refusal::OtherExport) => {}
+            Err(ProofRefusal::MalformedExport | ProofRefusal::OtherExport) => {}
             // Another spelling of the same number.
             _ => {
                 let read = ParsedExport::parse(&export, &|| {}).unwrap();
@@ -159,7 +163,7 @@ fn a_statement_has_exactly_its_fields_once() {
         ("\"turns\":5", "\"turns\":5.5"),
         ("\"key_source\":\"database\"", "\"key_source\":\"elsewhere\""),
     ] {
-        assert_eq!(forged(from, to), Err(Refusal::MalformedProof), "{to}");
+        assert_eq!(forged(from, to), Err(ProofRefusal::MalformedProof), "{to}");
     }
     for (from, to) in [
         ("\"turns\":5", "\"turns\":4"),
@@ -170,9 +174,9 @@ fn a_statement_has_exactly_its_fields_once() {
         ("\"name\":\"slice/", "\"name\":\"slices/"),
         ("\"max_nodes\":256", "\"max_nodes\":257"),
     ] {
-        assert_eq!(forged(from, to), Err(Refusal::Inconsistent), "{to}");
+        assert_eq!(forged(from, to), Err(ProofRefusal::Inconsistent), "{to}");
     }
-    // The order of keys is free, and what the holder says of the key is believed of nobody.
+    // The order of keys is free, and what the holder says of the key is never believed.
     assert_eq!(forged("\"key_source\":\"database\"", "\"key_source\":\"file\""), Ok(()));
     let value: Value = serde_json::from_str(&statement).unwrap();
     assert_eq!(proven.check(&proven.signed(&value.to_string())), Ok(()));
@@ -186,7 +190,7 @@ fn an_envelope_has_exactly_its_fields_and_one_signature() {
         edit(&mut envelope);
         proven.check(&envelope.to_string())
     };
-    let malformed = Err(Refusal::MalformedProof);
+    let malformed = Err(ProofRefusal::MalformedProof);
     let one = proven.envelope()["signatures"][0].clone();
     assert_eq!(edited(&|e| e["signatures"] = json!([])), malformed);
     assert_eq!(edited(&|e| e["signatures"] = json!([one, one])), malformed);
@@ -197,7 +201,7 @@ fn an_envelope_has_exactly_its_fields_and_one_signature() {
     assert_eq!(edited(&|e| e["payload"] = json!(null)), malformed);
     assert_eq!(
         edited(&|e| e["signatures"][0]["keyid"] = json!("2-0000000000000000")),
-        Err(Refusal::Inconsistent)
+        Err(ProofRefusal::Inconsistent)
     );
     let doubled =
         proven.proof.replacen('{', "{\"payloadType\":\"application/vnd.in-toto+json\",", 1);
@@ -225,12 +229,15 @@ fn base64_and_signatures_have_one_spelling() {
         &signature.replace('=', "%3D"),
     ] {
         let result = proven.check(&proven.with_signature(text));
-        assert!(matches!(result, Err(Refusal::MalformedProof | Refusal::BadSignature)), "{text}");
-        assert!(text == spare || result == Err(Refusal::MalformedProof), "{text}");
+        assert!(
+            matches!(result, Err(ProofRefusal::MalformedProof | ProofRefusal::BadSignature)),
+            "{text}"
+        );
+        assert!(text == spare || result == Err(ProofRefusal::MalformedProof), "{text}");
     }
     let mut envelope = proven.envelope();
     envelope["payload"] = json!(format!("{payload}\n"));
-    assert_eq!(proven.check(&envelope.to_string()), Err(Refusal::MalformedProof));
+    assert_eq!(proven.check(&envelope.to_string()), Err(ProofRefusal::MalformedProof));
 
     // The same number once more: s + L.
     let mut bytes = Base64::decode_vec(&signature).unwrap();
@@ -241,10 +248,10 @@ fn base64_and_signatures_have_one_spelling() {
     }
     assert_eq!(carry, 0);
     let result = proven.check(&proven.with_signature(&Base64::encode_string(&bytes)));
-    assert_eq!(result, Err(Refusal::BadSignature));
+    assert_eq!(result, Err(ProofRefusal::BadSignature));
     for length in [0, 63, 65] {
         let result = proven.check(&proven.with_signature(&Base64::encode_string(&vec![7; length])));
-        assert_eq!(result, Err(Refusal::MalformedProof));
+        assert_eq!(result, Err(ProofRefusal::MalformedProof));
     }
 }
 
@@ -272,10 +279,10 @@ fn only_an_ed25519_public_key_checks() {
         &format!("{0}{0}", proven.pem),
         &format!("{}{}", proven.pem, "\n".repeat(5000)),
     ] {
-        assert_eq!(check(text), Err(Refusal::MalformedKey), "{text}");
+        assert_eq!(check(text), Err(ProofRefusal::MalformedKey), "{text}");
     }
     assert_eq!(check(&proven.pem.replace('\n', "\r\n")), Ok(()));
-    assert_eq!(check(&key_of(1).public_key().to_pem()), Err(Refusal::BadSignature));
+    assert_eq!(check(&key_of(1).public_key().to_pem()), Err(ProofRefusal::BadSignature));
 }
 
 /// Under a key of small order, signatures can be made without a private key.
@@ -289,7 +296,7 @@ fn keys_of_small_order_check_nothing() {
         [&[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00][..], &identity];
     let forged = proven.with_signature(&Base64::encode_string(&signature));
     let result = verify_proof(&proven.export, &forged, &pem("PUBLIC KEY", &der.concat()), &|| {});
-    assert_eq!(result, Err(Refusal::BadSignature));
+    assert_eq!(result, Err(ProofRefusal::BadSignature));
 }
 
 #[test]

@@ -164,11 +164,11 @@ fn a_mac_is_bound_to_its_provenance_and_its_key() {
     lent.mac = other.mac;
     assert_eq!(lent.admissibility(&ring()), "bad_mac");
 
-    let stranger = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 2);
-    let forged = signed_by(&Claim::genuine(), &stranger, |_| ());
+    let other = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 2);
+    let forged = signed_by(&Claim::genuine(), &other, |_| ());
     assert_eq!(forged.admissibility(&ring()), "unknown_key");
     let mut renamed = forged;
-    renamed.mac = renamed.mac.map(|mac| mac.replace(&stranger.kid, &ring().active().kid));
+    renamed.mac = renamed.mac.map(|mac| mac.replace(&other.kid, &ring().active().kid));
     assert_eq!(renamed.admissibility(&ring()), "bad_mac");
 
     let genuine = genuine();

@@ -77,7 +77,7 @@ fn failing(check: Check) -> (Document, TestRing) {
 
 #[test]
 fn each_check_gives_its_reason_and_the_list_is_closed() {
-    let mut met = BTreeSet::from(["ok"]);
+    let mut seen = BTreeSet::from(["ok"]);
     for check in CHECKS {
         let (export, ring) = failing(check);
         let verdict = verify(&export.text(), &ring);
@@ -85,9 +85,9 @@ fn each_check_gives_its_reason_and_the_list_is_closed() {
         assert_eq!(failed.first(), Some(&check), "{:#?}", verdict.checks);
         assert_eq!(verdict.reason(), check.reason());
         assert!(verdict.valid().is_none());
-        met.insert(verdict.reason());
+        seen.insert(verdict.reason());
     }
-    assert_eq!(met, BTreeSet::from(REASONS));
+    assert_eq!(seen, BTreeSet::from(REASONS));
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn the_two_slices_of_the_collision_are_told_apart() {
     }
     let swapped = exports[0].replace(children[0], children[1]);
     assert_eq!(crate::graph::reason(&mut client, &swapped), "digest_mismatch");
-    // The published token cannot tell them apart: that is why it is not enough.
+    // The published token does not distinguish them: that is why it is not enough.
     assert!(verifies(&mut client, &swapped, &TOKEN_ARGUMENTS));
 }
 

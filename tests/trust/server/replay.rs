@@ -15,7 +15,7 @@ fn replay(client: &mut Client, export: &str, policy: Option<&str>) -> Vec<String
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// The rows but those that tell fingerprints.
+/// The rows but those of fingerprints.
 fn without_fingerprints(mut rows: Vec<String>) -> Vec<String> {
     rows.retain(|row| !row.contains("slice_id") && !row.contains("graph_snapshot_hash"));
     rows
@@ -170,7 +170,7 @@ fn what_cannot_be_replayed_says_why() {
     let row = null.remove(0);
     assert_eq!((row.get(0), row.get(1)), ("unreplayable", "malformed"));
 
-    // The policy can be given where the export has none; another one is told apart.
+    // The policy can be given where the export has none; another one is recognised.
     assert_eq!(replay(&mut client, &without_attestation, Some("default")), ["identical - - -"]);
     let rows = replay(&mut client, &without_attestation, Some("broad"));
     assert_eq!(start(rows), "unreplayable params_hash_mismatch");

@@ -5,13 +5,13 @@ mod common;
 
 mod graph;
 
-mod carving;
 mod cursors;
 mod exports;
 mod other_sessions;
 mod partitions;
 mod rebinding;
 mod replay;
+mod row_security;
 mod settings;
 mod shadowing;
 mod uncommitted;

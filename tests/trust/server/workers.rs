@@ -1,4 +1,4 @@
-//! Parallel workers: they know their leader's transaction, but not its locks.
+//! Parallel workers: they have their leader's transaction, but not its locks.
 
 use postgres::Client;
 

@@ -5,7 +5,7 @@ use postgres::Client;
 use crate::setup::{GRAPH_CALLS, LOG_CALLS, Outcome, POLICIES, Setup, assert_none, attempt};
 
 /// At which of the policies' calls it acts.
-const MOMENTS: [u32; 5] = [1, 2, 4, 9, 20];
+const CALL_NUMBERS: [u32; 5] = [1, 2, 4, 9, 20];
 
 /// Gives a column's name to another column.
 fn take_place(table: &str, column: &str, other: &str) -> String {
@@ -23,8 +23,8 @@ fn replace(table: &str, column: &str, definition: &str) -> String {
     )
 }
 
-/// Whatever is done at whatever moment of a call: it answers as if nothing was done, or with an error.
-fn do_at_all_moments(name: &str, calls: &[&str], actions: &[String]) {
+/// Whatever is done at each of these policy calls: the call answers as if nothing was done, or with an error.
+fn change_during_calls(name: &str, calls: &[&str], actions: &[String]) {
     let mut setup = Setup::new(name);
     let mut owner = setup.owner();
     owner.batch_execute(POLICIES).unwrap();
@@ -39,16 +39,16 @@ fn do_at_all_moments(name: &str, calls: &[&str], actions: &[String]) {
     for (call, rows) in calls.iter().zip(&answers) {
         for action in actions {
             let (mut admin, mut reader) = (setup.admin(), setup.reader());
-            for moment in MOMENTS {
-                prepare(&mut admin, moment, action);
+            for call_number in CALL_NUMBERS {
+                prepare(&mut admin, call_number, action);
                 reader.batch_execute("BEGIN").unwrap();
                 if let Some(fault) = attempt(&mut reader, call).fault(call, rows) {
-                    faults.push(format!("{call}\n  with {action} at {moment}: {fault}"));
+                    faults.push(format!("{call}\n  with {action} at {call_number}: {fault}"));
                     break;
                 }
                 reader.batch_execute("ROLLBACK").unwrap();
-                // Later moments may lie behind the call's end.
-                if moment == MOMENTS[0] && policy_calls(&mut admin) == 0 {
+                // Later calls of policies may lie behind the call's end.
+                if call_number == CALL_NUMBERS[0] && policy_calls(&mut admin) == 0 {
                     faults.push(format!("{call}\n  with {action}: no policy was called"));
                 }
             }
@@ -64,10 +64,10 @@ fn policy_calls(admin: &mut Client) -> i64 {
     admin.query_one(calls, &[]).unwrap().get(0)
 }
 
-/// Has an action done at a moment of the next call.
-fn prepare(admin: &mut Client, moment: u32, action: &str) {
+/// Has an action done at this policy call of the next call.
+fn prepare(admin: &mut Client, call_number: u32, action: &str) {
     let prepare = format!(
-        "DELETE FROM planted.actions; INSERT INTO planted.actions VALUES ({moment}, $action${action}$action$);
+        "DELETE FROM planted.actions; INSERT INTO planted.actions VALUES ({call_number}, $action${action}$action$);
          SELECT setval('planted.calls', 1, false)"
     );
     admin.batch_execute(&prepare).unwrap();
@@ -78,14 +78,14 @@ fn another_graph_or_none_is_chosen() {
     let actions = ["other", "none"].map(|graph| {
         format!("SELECT pg_catalog.set_config('graph_kernel.graph', '{graph}', false)")
     });
-    do_at_all_moments("graph_chosen", &GRAPH_CALLS, &actions);
+    change_during_calls("graph_chosen", &GRAPH_CALLS, &actions);
 }
 
 #[test]
 fn a_bigint_in_the_place_of_a_turns_column() {
     let columns = ["id", "session_id", "role", "trajectory_phase", "content_text", "content_hash"];
     let actions = columns.map(|column| take_place("turns", column, "number"));
-    do_at_all_moments("turns_bigint", &GRAPH_CALLS, &actions);
+    change_during_calls("turns_bigint", &GRAPH_CALLS, &actions);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn other_types_in_the_place_of_a_turns_column() {
         take_place("turns", "embedding", "number"),
         take_place("turns", "content_text", "embedding"),
     ];
-    do_at_all_moments("turns_others", &GRAPH_CALLS, &actions);
+    change_during_calls("turns_others", &GRAPH_CALLS, &actions);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn other_types_in_the_place_of_an_edges_column() {
         take_place("edges", "child_turn_id", "words"),
         take_place("edges", "edge_type", "number"),
     ];
-    do_at_all_moments("edges", &GRAPH_CALLS, &actions);
+    change_during_calls("edges", &GRAPH_CALLS, &actions);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn other_types_in_the_place_of_an_events_column() {
         take_place("events", "segment_id", "words"),
         take_place("events", "pane_id", "words"),
     ];
-    do_at_all_moments("events", &LOG_CALLS, &actions);
+    change_during_calls("events", &LOG_CALLS, &actions);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_new_column_with_a_constant_default_in_the_place_of_another() {
         "ALTER TABLE b2.edges DROP COLUMN edge_type, ADD COLUMN edge_type bigint DEFAULT 8"
             .to_owned(),
     ];
-    do_at_all_moments("added", &GRAPH_CALLS, &actions);
+    change_during_calls("added", &GRAPH_CALLS, &actions);
 }
 
 /// A schema made like another, with rows of its own.
@@ -154,7 +154,7 @@ fn forged() -> String {
 fn another_schema_under_the_name_of_the_tables() {
     let swap = format!("ALTER SCHEMA b2 RENAME TO b3; CREATE SCHEMA b2; {}", forged());
     let calls: Vec<&str> = GRAPH_CALLS.into_iter().chain(LOG_CALLS).collect();
-    do_at_all_moments("schema", &calls, &[swap]);
+    change_during_calls("schema", &calls, &[swap]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn tables_that_swap_their_names() {
     let forged = forged.replace("b3.", "b2.");
     let calls: Vec<&str> = GRAPH_CALLS.into_iter().chain(LOG_CALLS).collect();
     let actions = ["turns", "edges", "events"].map(|table| format!("{forged}; {}", rename(table)));
-    do_at_all_moments("tables", &calls, &actions);
+    change_during_calls("tables", &calls, &actions);
 }
 
 #[test]
@@ -199,13 +199,13 @@ fn a_function_that_acts_when_a_statement_is_planned() {
         let calls = if is_log { LOG_CALLS.as_slice() } else { GRAPH_CALLS.as_slice() };
         for call in calls {
             let mut admin = setup.admin();
-            for moment in [1, 2, 3, 5] {
-                prepare(&mut admin, moment, &action);
+            for call_number in [1, 2, 3, 5] {
+                prepare(&mut admin, call_number, &action);
                 // What the planner found is kept by a session: each begins anew.
                 let mut reader = setup.reader();
                 reader.batch_execute("BEGIN").unwrap();
                 if let Outcome::Unsafe(error) = attempt(&mut reader, call) {
-                    faults.push(format!("{call}\n  with {action} at {moment}: {error}"));
+                    faults.push(format!("{call}\n  with {action} at {call_number}: {error}"));
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! Slices cut to measure by rights: whose rights applied, and that rows were hidden, is signed.
+//! Slices of rows that row security filters: whose rights applied, and that rows were hidden, is signed.
 
 use postgres::Client;
 
@@ -8,15 +8,15 @@ use crate::graph::{
 };
 
 /// Row security that hides the turns a setting names.
-const CARVED: &str = "
-    CREATE POLICY carved ON memory_turns USING (
+const FILTER_POLICY: &str = "
+    CREATE POLICY filtered ON memory_turns USING (
         id::text <> ALL (string_to_array(current_setting('trust.hidden', true), ',')) IS NOT FALSE);
     ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY";
 
-fn carved(name: &str) -> (Database, Client) {
-    let database = database(&format!("carving_{name}"));
+fn filtered(name: &str) -> (Database, Client) {
+    let database = database(&format!("filtered_{name}"));
     let mut owner = connect_as(&database, "trust_owner");
-    owner.batch_execute(CARVED).unwrap();
+    owner.batch_execute(FILTER_POLICY).unwrap();
     (database, owner)
 }
 
@@ -27,8 +27,8 @@ fn hide(client: &mut Client, turn: u32) {
 }
 
 #[test]
-fn a_carved_slice_says_so() {
-    let (database, mut owner) = carved("setting");
+fn a_filtered_slice_says_so() {
+    let (database, mut owner) = filtered("setting");
     let mut reader = connect_as(&database, "trust_reader");
     hide(&mut reader, 4);
     let export = slice(&mut reader);
@@ -44,8 +44,8 @@ fn a_carved_slice_says_so() {
 }
 
 #[test]
-fn a_carved_slice_is_not_promoted_by_default() {
-    let (database, mut owner) = carved("promotion");
+fn a_filtered_slice_is_not_promoted_by_default() {
+    let (database, mut owner) = filtered("promotion");
     let mut admin = database.connect();
     admin
         .batch_execute(
@@ -65,7 +65,7 @@ fn a_carved_slice_is_not_promoted_by_default() {
 
 #[test]
 fn whether_row_security_applied_is_signed() {
-    let (database, mut owner) = carved("applies");
+    let (database, mut owner) = filtered("applies");
     let rls = |client: &mut Client| attested(&slice(client), "rls");
     assert_eq!(rls(&mut owner), "false");
     assert_eq!(rls(&mut database.connect()), "false");
@@ -87,7 +87,7 @@ fn whether_row_security_applied_is_signed() {
 
 #[test]
 fn row_security_switched_off_hides_nothing_silently() {
-    let (database, _owner) = carved("off");
+    let (database, _owner) = filtered("off");
     let mut reader = connect_as(&database, "trust_reader");
     reader.batch_execute("SET row_security = off").unwrap();
     assert_eq!(refusal(&mut reader, "SELECT graph_slice(turn(3))"), "42501");
@@ -108,12 +108,12 @@ const SWITCHING: &str = "
             END IF;
             RETURN true;
         END $$;
-    DROP POLICY carved ON memory_turns;
-    CREATE POLICY carved ON memory_turns USING (switching.allows(id))";
+    DROP POLICY filtered ON memory_turns;
+    CREATE POLICY filtered ON memory_turns USING (switching.allows(id))";
 
 #[test]
 fn a_policy_that_switches_roles_does_not_change_who_signs() {
-    let (database, _owner) = carved("switching");
+    let (database, _owner) = filtered("switching");
     database.connect().batch_execute(SWITCHING).unwrap();
     for back in [false, true] {
         for role in ["trust_owner", "trust_bypass"] {
@@ -138,7 +138,7 @@ fn a_policy_that_switches_roles_does_not_change_who_signs() {
 
 #[test]
 fn a_wrapper_with_definers_rights_signs_the_definer() {
-    let (database, mut owner) = carved("definer");
+    let (database, mut owner) = filtered("definer");
     let mut admin = database.connect();
     admin
         .batch_execute(
@@ -164,7 +164,7 @@ fn a_wrapper_with_definers_rights_signs_the_definer() {
 
 #[test]
 fn a_role_that_is_set_is_the_one_that_is_signed() {
-    let (database, _owner) = carved("set_role");
+    let (database, _owner) = filtered("set_role");
     let mut admin = database.connect();
     for role in ["trust_reader", "trust_bypass", "trust_owner"] {
         admin.batch_execute(&format!("SET ROLE {role}")).unwrap();
@@ -177,7 +177,7 @@ fn a_role_that_is_set_is_the_one_that_is_signed() {
 
 #[test]
 fn a_view_slices_with_the_rights_of_who_reads_it() {
-    let (database, mut owner) = carved("view");
+    let (database, mut owner) = filtered("view");
     database
         .connect()
         .batch_execute(
@@ -197,7 +197,7 @@ fn a_view_slices_with_the_rights_of_who_reads_it() {
 
 #[test]
 fn a_materialized_view_slices_with_the_rights_of_its_owner() {
-    let (database, mut owner) = carved("matview");
+    let (database, mut owner) = filtered("matview");
     let mut admin = database.connect();
     admin
         .batch_execute(
@@ -225,7 +225,7 @@ fn who_may_not_read_the_tables_gets_no_slice() {
     ] {
         assert_eq!(refusal(&mut reader, statement), "42501", "{statement}");
     }
-    // One column is not enough, and no way to carve.
+    // One column is not enough, and does not allow filtering.
     admin.batch_execute("GRANT SELECT (id) ON memory_turns TO trust_reader").unwrap();
     assert_eq!(refusal(&mut reader, "SELECT graph_slice(turn(3))"), "42501");
     // Verifying needs no rights on the graph.
@@ -235,7 +235,7 @@ fn who_may_not_read_the_tables_gets_no_slice() {
 
 #[test]
 fn a_hidden_anchor_and_a_missing_one_give_one_error() {
-    let (database, _owner) = carved("anchor");
+    let (database, _owner) = filtered("anchor");
     let mut reader = connect_as(&database, "trust_reader");
     hide(&mut reader, 4);
     let [hidden, missing] = [4, 404].map(|n| {
@@ -255,15 +255,15 @@ fn a_hidden_anchor_and_a_missing_one_give_one_error() {
 
 #[test]
 fn rows_that_a_policy_writes_on_the_way_are_not_attested() {
-    let (database, mut owner) = carved("writing");
+    let (database, mut owner) = filtered("writing");
     database.connect().batch_execute("GRANT CREATE ON SCHEMA public TO trust_owner").unwrap();
     owner
         .batch_execute(
             "CREATE FUNCTION notes() RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
                  SET search_path = pg_catalog AS
                  $$ BEGIN UPDATE public.memory_turns SET role = 'tool'; RETURN true; END $$;
-             DROP POLICY carved ON memory_turns;
-             CREATE POLICY carved ON memory_turns USING (notes())",
+             DROP POLICY filtered ON memory_turns;
+             CREATE POLICY filtered ON memory_turns USING (notes())",
         )
         .unwrap();
     let mut reader = connect_as(&database, "trust_reader");

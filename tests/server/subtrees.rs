@@ -1,5 +1,5 @@
-//! A graph of which every part tells the state it belongs to: a root that stays, and four wings,
-//! each written by one connection. What a wing consists of follows from its generation number.
+//! A graph of which every part shows the state it belongs to: a root that stays, and four subtrees,
+//! each written by one connection. The rows of a subtree follow from its generation number.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,97 +9,98 @@ use postgres::{Client, GenericClient, Row};
 
 use crate::common::export::read_export;
 
-pub const WINGS: RangeInclusive<u64> = 1..=4;
+pub const SUBTREES: RangeInclusive<u64> = 1..=4;
 pub const ROOT: TurnId = turn(0, 0);
 /// What readers add to the root in transactions of their own.
-pub const GUESTS_OF_READERS: [TurnId; 2] = [turn(9, 0), turn(9, 1)];
+pub const ADDED_BY_READER: [TurnId; 2] = [turn(9, 0), turn(9, 1)];
 
-/// The generation of each wing.
+/// The generation of each subtree.
 pub type Generations = [i64; 4];
 
 type Edge = (TurnId, TurnId, String);
 
-/// Turns of a wing that stay; in each generation two more come and go together.
+/// Turns of a subtree that stay; in each generation two more come and go together.
 const STAYING: u64 = 8;
 
-const fn turn(wing: u64, number: u64) -> TurnId {
-    TurnId::from_u64_pair(wing, number)
+const fn turn(subtree: u64, number: u64) -> TurnId {
+    TurnId::from_u64_pair(subtree, number)
 }
 
-/// The turn by which a wing hangs on the root.
-pub fn head(wing: u64) -> TurnId {
-    turn(wing, 0)
+/// The turn at the top of a subtree, a child of the root.
+pub fn head(subtree: u64) -> TurnId {
+    turn(subtree, 0)
 }
 
-/// The wing a turn belongs to.
-fn wing_of(id: TurnId) -> u64 {
+/// The subtree a turn belongs to.
+fn subtree_of(id: TurnId) -> u64 {
     id.as_u64_pair().0
 }
 
-/// The two turns that are in a wing in this generation and not in the four after it.
-fn visitors(wing: u64, generation: i64) -> [TurnId; 2] {
+/// The two turns that are in a subtree in this generation and not in the four after it.
+fn replaced_turns(subtree: u64, generation: i64) -> [TurnId; 2] {
     let first = 100 + 2 * (generation as u64 % 5);
-    [turn(wing, first), turn(wing, first + 1)]
+    [turn(subtree, first), turn(subtree, first + 1)]
 }
 
-fn expected_turns(wing: u64, generation: i64) -> BTreeSet<TurnId> {
-    let staying = (0..STAYING).map(|number| turn(wing, number));
-    staying.chain(visitors(wing, generation)).collect()
+fn expected_turns(subtree: u64, generation: i64) -> BTreeSet<TurnId> {
+    let staying = (0..STAYING).map(|number| turn(subtree, number));
+    staying.chain(replaced_turns(subtree, generation)).collect()
 }
 
-fn expected_edges(wing: u64, generation: i64) -> BTreeSet<Edge> {
+fn expected_edges(subtree: u64, generation: i64) -> BTreeSet<Edge> {
     let edge_type = ["reply", "branch", "reference"][generation as usize % 3];
     let edge = |parent, child| (parent, child, edge_type.to_owned());
-    // A binary tree below the head, the first visitor on one of its turns, the second on the first.
-    let tree = (1..STAYING).map(|number| edge(turn(wing, (number - 1) / 2), turn(wing, number)));
-    let [first, second] = visitors(wing, generation);
-    let host = turn(wing, generation as u64 % STAYING);
-    tree.chain([edge(ROOT, head(wing)), edge(host, first), edge(first, second)]).collect()
+    // A binary tree below the head, the first replaced turn on one of its turns, the second on the first.
+    let tree =
+        (1..STAYING).map(|number| edge(turn(subtree, (number - 1) / 2), turn(subtree, number)));
+    let [first, second] = replaced_turns(subtree, generation);
+    let parent = turn(subtree, generation as u64 % STAYING);
+    tree.chain([edge(ROOT, head(subtree)), edge(parent, first), edge(first, second)]).collect()
 }
 
-/// The root and all wings in generation 0.
+/// The root and all subtrees in generation 0.
 pub fn build(client: &mut Client) {
     let mut script = format!("{};", insert_turns(&[ROOT].into(), 0));
-    for wing in WINGS {
+    for subtree in SUBTREES {
         script += &format!(
             "{};{};",
-            insert_turns(&expected_turns(wing, 0), 0),
-            insert_edges(&expected_edges(wing, 0))
+            insert_turns(&expected_turns(subtree, 0), 0),
+            insert_edges(&expected_edges(subtree, 0))
         );
     }
     client.batch_execute(&script).unwrap();
 }
 
-/// Takes a wing from its last generation to this one, in one transaction: edges and visitors are
-/// replaced, the staying turns updated.
-pub fn advance(client: &mut Client, wing: u64, generation: i64) {
-    let [first, last] = [turn(wing, 0), turn(wing, u64::MAX)];
-    let [first_visitor, _] = visitors(wing, 0);
+/// Takes a subtree from its last generation to this one, in one transaction: its edges and the turns of one generation are
+/// replaced, the others updated.
+pub fn advance(client: &mut Client, subtree: u64, generation: i64) {
+    let [first, last] = [turn(subtree, 0), turn(subtree, u64::MAX)];
+    let [first_replaced, _] = replaced_turns(subtree, 0);
     client
         .batch_execute(&format!(
             "BEGIN;
              DELETE FROM public.memory_turn_edges
                  WHERE child_turn_id BETWEEN '{first}' AND '{last}';
-             DELETE FROM public.memory_turns WHERE id BETWEEN '{first_visitor}' AND '{last}';
+             DELETE FROM public.memory_turns WHERE id BETWEEN '{first_replaced}' AND '{last}';
              UPDATE public.memory_turns SET created_at = to_timestamp({generation})
                  WHERE id BETWEEN '{first}' AND '{last}';
              {};
              {};
              COMMIT",
-            insert_turns(&visitors(wing, generation).into(), generation),
-            insert_edges(&expected_edges(wing, generation)),
+            insert_turns(&replaced_turns(subtree, generation).into(), generation),
+            insert_edges(&expected_edges(subtree, generation)),
         ))
         .unwrap();
 }
 
-/// Hangs one of [`GUESTS_OF_READERS`] on the root.
-pub fn add_guest_of_reader(client: &mut impl GenericClient, number: usize) {
-    let guest = GUESTS_OF_READERS[number];
-    let edge = (ROOT, guest, "reply".to_owned());
+/// Adds one of [`ADDED_BY_READER`] as a child of the root.
+pub fn add_turn_of_reader(client: &mut impl GenericClient, number: usize) {
+    let added = ADDED_BY_READER[number];
+    let edge = (ROOT, added, "reply".to_owned());
     client
         .batch_execute(&format!(
             "{};{}",
-            insert_turns(&[guest].into(), 0),
+            insert_turns(&[added].into(), 0),
             insert_edges(&[edge].into())
         ))
         .unwrap();
@@ -146,42 +147,42 @@ impl Reading {
         Reading { turns: turns.iter().map(turn).collect(), edges: edges.iter().map(edge).collect() }
     }
 
-    /// The turns of [`GUESTS_OF_READERS`] in it.
-    pub fn guests(&self) -> Vec<TurnId> {
+    /// The turns of [`ADDED_BY_READER`] in it.
+    pub fn added_by_reader(&self) -> Vec<TurnId> {
         let ids = self.turns.iter().map(|(id, _)| *id);
-        ids.filter(|id| GUESTS_OF_READERS.contains(id)).collect()
+        ids.filter(|id| ADDED_BY_READER.contains(id)).collect()
     }
 
-    /// The generation of each wing; panics when parts of several states are mixed.
+    /// The generation of each subtree; panics when parts of several states are mixed.
     pub fn one_state(&self) -> Generations {
         self.generations().unwrap_or_else(|mixed| panic!("{mixed}"))
     }
 
-    /// The generation of each wing, or what is mixed.
+    /// The generation of each subtree, or what is mixed.
     pub fn generations(&self) -> Result<Generations, String> {
         let mut generations = [0; 4];
-        for (generation, wing) in generations.iter_mut().zip(WINGS) {
-            *generation = self.generation(wing)?;
+        for (generation, subtree) in generations.iter_mut().zip(SUBTREES) {
+            *generation = self.generation(subtree)?;
         }
         Ok(generations)
     }
 
-    fn generation(&self, wing: u64) -> Result<i64, String> {
-        let of_wing = || self.turns.iter().filter(|(id, _)| wing_of(*id) == wing);
-        let Some((_, generation)) = of_wing().next() else {
-            return Err(format!("wing {wing} is missing"));
+    fn generation(&self, subtree: u64) -> Result<i64, String> {
+        let of_subtree = || self.turns.iter().filter(|(id, _)| subtree_of(*id) == subtree);
+        let Some((_, generation)) = of_subtree().next() else {
+            return Err(format!("subtree {subtree} is missing"));
         };
-        if let Some((id, other)) = of_wing().find(|(_, other)| other != generation) {
+        if let Some((id, other)) = of_subtree().find(|(_, other)| other != generation) {
             return Err(format!(
-                "wing {wing} is of generation {generation}, its turn {id} of {other}"
+                "subtree {subtree} is of generation {generation}, its turn {id} of {other}"
             ));
         }
-        let turns: BTreeSet<TurnId> = of_wing().map(|(id, _)| *id).collect();
-        same(&turns, &expected_turns(wing, *generation), wing)?;
+        let turns: BTreeSet<TurnId> = of_subtree().map(|(id, _)| *id).collect();
+        same(&turns, &expected_turns(subtree, *generation), subtree)?;
         let edges = self.edges.iter();
-        let edges = edges.filter(|(_, child, _)| wing_of(*child) == wing);
-        let expected = expected_edges(wing, *generation);
-        same(&edges.cloned().collect(), &expected, wing)?;
+        let edges = edges.filter(|(_, child, _)| subtree_of(*child) == subtree);
+        let expected = expected_edges(subtree, *generation);
+        same(&edges.cloned().collect(), &expected, subtree)?;
         Ok(*generation)
     }
 }
@@ -189,27 +190,27 @@ impl Reading {
 fn same<T: Ord + std::fmt::Debug>(
     found: &BTreeSet<T>,
     expected: &BTreeSet<T>,
-    wing: u64,
+    subtree: u64,
 ) -> Result<(), String> {
     let Some(odd) = found.symmetric_difference(expected).next() else {
         return Ok(());
     };
     let what = if found.contains(odd) { "too many" } else { "missing" };
-    Err(format!("wing {wing} is mixed: {odd:?} is {what}"))
+    Err(format!("subtree {subtree} is mixed: {odd:?} is {what}"))
 }
 
 mod tests {
-    use super::{BTreeSet, Reading, WINGS, expected_edges, expected_turns};
+    use super::{BTreeSet, Reading, SUBTREES, expected_edges, expected_turns};
 
     fn reading(turns: [i64; 4], edges: [i64; 4]) -> Reading {
-        let stamped = |(wing, generation)| {
-            let ids: BTreeSet<_> = expected_turns(wing, generation);
+        let stamped = |(subtree, generation)| {
+            let ids: BTreeSet<_> = expected_turns(subtree, generation);
             ids.into_iter().map(move |id| (id, generation))
         };
-        let edges_of = |(wing, generation)| expected_edges(wing, generation);
+        let edges_of = |(subtree, generation)| expected_edges(subtree, generation);
         Reading {
-            turns: WINGS.zip(turns).flat_map(stamped).collect(),
-            edges: WINGS.zip(edges).flat_map(edges_of).collect(),
+            turns: SUBTREES.zip(turns).flat_map(stamped).collect(),
+            edges: SUBTREES.zip(edges).flat_map(edges_of).collect(),
         }
     }
 
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn edges_of_another_generation_are_caught() {
-        // 22 has the visitors and the edge types of 7; only the visitors' host is another.
+        // 22 has the replaced turns and the edge types of 7; only the parent of the replaced turns is another.
         for other in [6, 8, 9, 12, 22] {
             let mixed = reading([7, 7, 7, 7], [7, 7, other, 7]);
             assert!(mixed.generations().is_err(), "edges of generation {other}");

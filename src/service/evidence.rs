@@ -1,0 +1,39 @@
+//! How varied the turns of a slice are, and whether they are enough.
+
+use kernel::evidence::diversity::Diversity;
+use kernel::evidence::sufficiency::{SufficiencyPolicy, Violation};
+use kernel::policy::PolicyError;
+use pgrx::PgSqlErrorCode;
+
+use super::verify::{not_admissible, verdict};
+use crate::pg::error::SqlError;
+
+/// The diversity of an export that verifies.
+///
+/// # Errors
+/// 22023 when it does not; else as [`verdict`].
+pub fn diversity(export: &str) -> Result<Diversity, SqlError> {
+    let verdict = verdict(export)?;
+    let valid = verdict.valid().map(|export| Diversity::of(&export.turns));
+    valid.ok_or_else(|| not_admissible(&verdict))
+}
+
+/// What an export that verifies lacks to be sufficient by a policy, which is JSON; without one by the default policy.
+///
+/// # Errors
+/// 22023 for a bad policy; else as [`diversity`].
+pub fn insufficiencies(export: &str, policy: Option<&str>) -> Result<Vec<Violation>, SqlError> {
+    let policy = policy.map_or_else(|| Ok(SufficiencyPolicy::default()), sufficiency_policy)?;
+    Ok(policy.violations(&diversity(export)?))
+}
+
+fn sufficiency_policy(json: &str) -> Result<SufficiencyPolicy, SqlError> {
+    json.parse().map_err(|error: PolicyError| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
+        .detail("INVALID_SUFFICIENCY_POLICY")
+        .hint(
+            "Give a preset ('\"default\"', '\"lenient\"', '\"strict\"') or a JSON object such as \
+             '{\"min_turns\": 5}'.",
+        )
+    })
+}
