@@ -8,6 +8,7 @@ pub mod guc;
 pub mod private;
 pub mod query;
 pub mod session;
+pub mod settings;
 pub mod sql;
 pub mod statistics;
 pub mod tables;

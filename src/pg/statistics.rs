@@ -237,7 +237,10 @@ pub fn register() {
             pg_sys::Datum::from(0),
         );
     }
+    #[allow(unexpected_cfgs)] // the macro asks for versions that are not built
+    {
     pg_shmem_init!(STATISTICS = Statistics(std::array::from_fn(|_| FunctionStatistics::new())));
+    }
     IS_COUNTING.set(true);
 }
 
@@ -355,12 +358,14 @@ fn with_current(count: impl FnOnce(&FunctionStatistics)) {
     }
 }
 
-/// Counts turns for the call in progress: read from the tables, and selected into slices.
-pub fn count_turns(read: u64, selected: u64) {
-    with_current(|statistics| {
-        statistics.turns_read.fetch_add(read, Ordering::Relaxed);
-        statistics.turns_selected.fetch_add(selected, Ordering::Relaxed);
-    });
+/// Counts turns that the call in progress read from the tables.
+pub fn count_read(turns: u64) {
+    with_current(|statistics| _ = statistics.turns_read.fetch_add(turns, Ordering::Relaxed));
+}
+
+/// Counts turns that the call in progress selected into a slice.
+pub fn count_selected(turns: usize) {
+    with_current(|statistics| _ = statistics.turns_selected.fetch_add(turns as u64, Ordering::Relaxed));
 }
 
 /// Counts the result of a verification for the call in progress.

@@ -23,6 +23,7 @@ use crate::pg::access::store::TurnText;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::session::check_interrupts;
+use crate::pg::statistics;
 
 /// A slice of the bound graph, and how it was read.
 pub struct ReadSlice<'a> {
@@ -41,6 +42,7 @@ impl<'a> ReadSlice<'a> {
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
         let reader = GraphReader::for_policy(policy)?;
         let slice = reader.ask(policy.needs(), |store| slicer::slice(store, policy, anchor))?;
+        statistics::count_selected(slice.turns.len());
         Ok(ReadSlice { reader, slice, policy })
     }
 
@@ -183,7 +185,10 @@ pub fn export_each<A>(
             reader.hinting(|| slicer.slice_before(id, next))
         });
         let flow = match slice {
-            Ok(Ok(slice)) => each(anchor, Ok(signer.export(&slice)?)),
+            Ok(Ok(slice)) => {
+                statistics::count_selected(slice.turns.len());
+                each(anchor, Ok(signer.export(&slice)?))
+            }
             Ok(Err(SliceError::Store(error))) => return Err(error),
             Ok(Err(error)) => each(anchor, Err(error.into())),
             Err(error) => each(anchor, Err(error)),

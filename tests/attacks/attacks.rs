@@ -10,6 +10,7 @@ mod changes_during_calls;
 mod domains;
 mod foreign;
 mod indexes;
+mod literals;
 mod mappings;
 mod messages;
 mod portals;

@@ -156,3 +156,29 @@ fn slices_of_shared_graphs_are_as_the_text_asks() {
         }
     }
 }
+
+/// A name over 4 KiB counts as its hash, wherever a turn is read.
+#[test]
+fn turns_of_a_session_with_a_long_name_are_of_one_session() {
+    let database = Database::with_tables("v2_long_sessions");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE FUNCTION turn(n int) RETURNS uuid LANGUAGE sql IMMUTABLE AS
+                 $$ SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid $$;
+             INSERT INTO memory_turns (id, session_id) SELECT turn(n), repeat('s', 4097) FROM generate_series(0, 400) AS n;
+             INSERT INTO memory_turn_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(0, 199) AS n;
+             INSERT INTO memory_turn_edges SELECT turn(200), turn(n), 'reply' FROM generate_series(201, 400) AS n",
+        )
+        .unwrap();
+    let policy = r#"{"version": "slice_policy_v2", "max_radius": 1000, "max_nodes": 1000, "same_session": true}"#;
+    for anchor in [0, 200] {
+        let count = "SELECT count(*) FROM graph_slice_turns(turn($1), $2::text::slice_policy)";
+        let count: i64 = client.query_one(count, &[&anchor, &policy]).unwrap().get(0);
+        assert_eq!(count, 401, "from turn {anchor}");
+    }
+    let slices = "SELECT count(*) FROM graph_slices(ARRAY(SELECT id FROM memory_turns), $1::text::slice_policy)
+                  WHERE json_array_length(slice -> 'turns') = 401";
+    let whole: i64 = client.query_one(slices, &[&policy]).unwrap().get(0);
+    assert_eq!(whole, 401);
+}

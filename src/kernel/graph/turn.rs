@@ -3,6 +3,8 @@
 //! A row never raises an error: NULL and odd values take documented defaults, so that one bad row does not make a
 //! conversation unusable.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -116,7 +118,7 @@ impl From<StoredTurn<'_>> for Turn {
     fn from(row: StoredTurn<'_>) -> Self {
         Turn {
             id: row.id,
-            session_id: session_id(row.session_id.unwrap_or_default()),
+            session_id: session_id(row.session_id.unwrap_or_default()).into_owned(),
             role: Role::from_stored(row.role),
             phase: Phase::from_stored(row.phase),
             salience: unit_interval(row.salience),
@@ -151,11 +153,12 @@ fn count(value: Option<i64>) -> u32 {
     value.unwrap_or(0).clamp(0, i64::from(i32::MAX)) as u32
 }
 
-fn session_id(name: &str) -> String {
+/// The name of a session as it counts: the hash of one that is too long. Of that hash it is the hash itself.
+pub(crate) fn session_id(name: &str) -> Cow<'_, str> {
     if name.len() > SESSION_ID_MAX_BYTES {
-        format!("sha256:{}", sha256_hex(name.as_bytes()))
+        format!("sha256:{}", sha256_hex(name.as_bytes())).into()
     } else {
-        name.to_owned()
+        name.into()
     }
 }
 

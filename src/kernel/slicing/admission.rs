@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sha2::{Digest, Sha256};
 
 use crate::graph::edge::EdgeType;
-use crate::graph::turn::{Turn, TurnId};
+use crate::graph::turn::{Turn, TurnId, session_id};
 use crate::slicing::store::{
     ChildEdge, EdgeTypes, GraphStore, Neighbour, ScoredTurn, Sink, TurnFacts,
 };
@@ -58,10 +58,10 @@ impl Admission {
 pub struct SessionKey(u128);
 
 impl SessionKey {
-    /// The key of a name.
+    /// The key of a name, as it is stored or as it counts.
     #[must_use]
     pub fn of(name: &str) -> Self {
-        let digest = Sha256::digest(name.as_bytes());
+        let digest = Sha256::digest(session_id(name).as_bytes());
         let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
         SessionKey(u128::from_le_bytes(*first))
     }

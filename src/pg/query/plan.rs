@@ -11,6 +11,7 @@ use pgrx::{PgList, pg_sys};
 use super::check::{analysed, check_query, replaced};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::error::SqlError;
+use crate::pg::settings::{self, Level};
 
 /// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -80,6 +81,8 @@ impl PreparedPlan {
             Planning::EachTime => pg_sys::CURSOR_OPT_CUSTOM_PLAN,
         };
         let _connection = Connection::open();
+        let level = Level::begin();
+        settings::fix(&settings::PARSING);
         // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
         let plan = unsafe {
             let plan = pg_sys::SPI_prepare_cursor(
@@ -92,6 +95,7 @@ impl PreparedPlan {
             assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
             plan
         };
+        level.end();
         PreparedPlan {
             plan,
             text,
@@ -131,10 +135,13 @@ impl PreparedPlan {
                         pg_sys::ReleaseCachedPlan(current, owner);
                     }
                     self.is_planning.set(true);
-                    let level = pg_sys::NewGUCNestLevel();
-                    settings(statement.planning).iter().for_each(|setting| switch_off(setting));
+                    let level = Level::begin();
+                    for setting in switched_off(statement.planning) {
+                        settings::set(setting, c"off");
+                    }
+                    settings::fix(&settings::PARSING);
                     let cached = cached();
-                    pg_sys::AtEOXact_GUC(true, level);
+                    level.end();
                     self.is_planning.set(false);
                     cached
                 }
@@ -217,7 +224,7 @@ fn planned_for() -> (pg_sys::Oid, bool) {
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
 /// must not decide which partitions are read.
-fn settings(planning: Planning) -> &'static [&'static CStr] {
+fn switched_off(planning: Planning) -> &'static [&'static CStr] {
     const PROBING: [&CStr; 5] = [
         c"constraint_exclusion",
         c"enable_seqscan",
@@ -228,23 +235,6 @@ fn settings(planning: Planning) -> &'static [&'static CStr] {
     match planning {
         Planning::Probing => &PROBING,
         Planning::Once | Planning::EachTime => &PROBING[..1],
-    }
-}
-
-/// Switches a setting off as a function's SET clause would.
-fn switch_off(setting: &CStr) {
-    // SAFETY: a setting of the server that anybody may set.
-    unsafe {
-        pg_sys::set_config_option(
-            setting.as_ptr(),
-            c"off".as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
     }
 }
 

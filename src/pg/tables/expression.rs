@@ -10,8 +10,10 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTryBuilder, pg_sys};
 
+use super::unanalysed;
 use crate::pg::error::SqlError;
 use crate::pg::query::{FIRST_NORMAL_OID, expression_tree_walker, is_foreign};
+use crate::pg::settings::{self, Level};
 use crate::pg::tables::relation::{self, Table};
 
 /// An expression over the columns of one row, checked.
@@ -40,8 +42,8 @@ const ALIASES: [&CStr; 2] = [c"t", c"e"];
 const KEPT_PATH: &CStr = c"pg_catalog, pg_temp";
 
 impl Expression {
-    /// The expression of this text over a table that is locked. `schema` is looked at after pg_catalog: the
-    /// extension's for a text that a user gave, none for one that was kept. `about` names it in messages.
+    /// The expression of this text over a table that is locked. Functions of the extension need not be qualified in a
+    /// text that a user gave: `schema` is that of the extension. In one that was kept they are. `about` names it in messages.
     ///
     /// # Errors
     /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression, 54001 for
@@ -52,10 +54,9 @@ impl Expression {
         schema: Option<&str>,
         about: &str,
     ) -> Result<Self, SqlError> {
-        let path = schema.map_or_else(|| KEPT_PATH.to_owned(), path_with);
         let refuse = |ExpressionRefusal { code, what }| refused(table, about, code, &what);
         check_length(text).map_err(refuse)?;
-        let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, &path)))
+        let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, schema)))
             .catch_others(|error| match &error {
                 CaughtError::PostgresError(report) => refused(
                     table,
@@ -91,12 +92,6 @@ fn check_length(text: &str) -> Result<(), ExpressionRefusal> {
     })
 }
 
-/// The search_path of a text that a user gave.
-fn path_with(schema: &str) -> CString {
-    let path = format!("pg_catalog, {}, pg_temp", relation::quote(schema));
-    CString::new(path).expect("names hold no NUL byte")
-}
-
 /// What is no plain expression is a feature that is not supported, whatever the parser says of it.
 fn code_of(code: PgSqlErrorCode) -> PgSqlErrorCode {
     match code {
@@ -120,52 +115,36 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
 }
 
 /// Why an expression is not taken.
-struct ExpressionRefusal {
-    code: PgSqlErrorCode,
-    what: String,
+pub(super) struct ExpressionRefusal {
+    pub(super) code: PgSqlErrorCode,
+    pub(super) what: String,
 }
 
 impl ExpressionRefusal {
-    fn not_supported(what: impl Into<String>) -> Self {
+    pub(super) fn not_supported(what: impl Into<String>) -> Self {
         ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
     }
 
-    fn invalid(what: String) -> Self {
+    pub(super) fn invalid(what: String) -> Self {
         ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
     }
 }
 
-fn parse(table: &Table, text: &str, path: &CStr) -> Result<Expression, ExpressionRefusal> {
+fn parse(table: &Table, text: &str, schema: Option<&str>) -> Result<Expression, ExpressionRefusal> {
     // SAFETY: the table is locked, hence its relation can be opened, and it stays open while the expression is
     // analysed. After an error the (sub)transaction's abort closes it and resets the settings. What is analysed lives
     // in the current memory context.
     unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        set_search_path(path);
+        let level = Level::begin();
+        settings::set(c"search_path", KEPT_PATH);
+        settings::fix(&settings::COMPUTING);
+        settings::fix(&settings::PARSING);
         let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
-        let analysed = analyse(relation, text);
+        let analysed = analyse(relation, text, schema);
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
-        set_search_path(KEPT_PATH);
         let expression = analysed.and_then(|node| Ok(written_out(table, node, check(node)?)));
-        pg_sys::AtEOXact_GUC(true, level);
+        level.end();
         expression
-    }
-}
-
-/// Sets it until the current nest level of settings ends.
-fn set_search_path(path: &CStr) {
-    // SAFETY: a setting of the server that anybody may set, as a function's SET clause does.
-    unsafe {
-        pg_sys::set_config_option(
-            c"search_path".as_ptr(),
-            path.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
     }
 }
 
@@ -176,6 +155,7 @@ fn set_search_path(path: &CStr) {
 unsafe fn analyse(
     relation: pg_sys::Relation,
     text: &str,
+    schema: Option<&str>,
 ) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
     // SAFETY: guaranteed by the caller. The parse state refers to the relation and is freed here.
     unsafe {
@@ -189,17 +169,25 @@ unsafe fn analyse(
             true,
         );
         pg_sys::addNSItemToQuery(state, columns, false, true, true);
-        let analysed = parsed(text).map(|parsed| {
+        (*state).p_target_relation = relation;
+        (*state).p_pre_columnref_hook = Some(unanalysed::column);
+        let restricted = parsed(text).and_then(|parsed| {
+            unanalysed::restrict(parsed, schema)?;
+            Ok(parsed)
+        });
+        let analysed = restricted.map(|parsed| {
             let kind = pg_sys::ParseExprKind::EXPR_KIND_INDEX_EXPRESSION;
             let node = pg_sys::transformExpr(state, parsed, kind);
             pg_sys::assign_expr_collations(state, node);
             node
         });
+        // It would close the relation, which is the caller's.
+        (*state).p_target_relation = null_mut();
         pg_sys::free_parsestate(state);
         match analysed? {
             // A constant in quotes alone.
             node if pg_sys::exprType(node) == pg_sys::UNKNOWNOID => {
-                analyse(relation, &format!("({text}\n)::pg_catalog.text"))
+                analyse(relation, &format!("({text}\n)::pg_catalog.text"), schema)
             }
             node => Ok(node),
         }
@@ -360,7 +348,11 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
                 }
                 found.columns.insert(column.varattno);
                 let base_type = pg_sys::getBaseType(column.vartype);
-                return (!relation::is_enum(base_type)).then(|| foreign_type(base_type)).flatten();
+                return match base_type {
+                    naming_type if names_objects(naming_type) => Some(naming()),
+                    enumeration if relation::is_enum(enumeration) => None,
+                    base_type => foreign_type(base_type),
+                };
             }
             Tag::T_FuncExpr if (*node.cast::<pg_sys::FuncExpr>()).funcretset => {
                 return Some(ExpressionRefusal::not_supported(
@@ -382,8 +374,14 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
                     return Some(refusal);
                 }
             }
+            Tag::T_Const => {
+                let constant = &*node.cast::<pg_sys::Const>();
+                if NAMING_TYPES.contains(&constant.consttype) {
+                    let named = pg_sys::Oid::from_datum(constant.constvalue, constant.constisnull);
+                    return named.filter(|object| !is_server_own(*object)).map(|_| naming());
+                }
+            }
             Tag::T_FuncExpr
-            | Tag::T_Const
             | Tag::T_BoolExpr
             | Tag::T_RelabelType
             | Tag::T_CoerceViaIO
@@ -405,25 +403,53 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
         let foreign = [pg_sys::exprCollation(node), pg_sys::exprInputCollation(node)]
             .into_iter()
             .find(|collation| !is_server_own(*collation));
-        match foreign {
-            Some(_) => Some(ExpressionRefusal::invalid(
-                "it uses a collation that is not the server's own".to_owned(),
-            )),
-            None => foreign_type(pg_sys::exprType(node)),
+        if foreign.is_some() {
+            let what = "it uses a collation that is not the server's own".to_owned();
+            return Some(ExpressionRefusal::invalid(what));
         }
+        let (type_oid, is_constant) = (pg_sys::exprType(node), (*node).type_ == Tag::T_Const);
+        // A constant of a type itself was looked at above, an array of them was not.
+        let is_array = pg_sys::get_element_type(type_oid) != pg_sys::InvalidOid;
+        if names_objects(type_oid) && (!is_constant || is_array) {
+            return Some(naming());
+        }
+        foreign_type(type_oid)
     }
 }
 
-impl Walk {
-    /// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a
-    /// function of its own to it, but none in C.
-    fn is_own_function(&self, function: pg_sys::Oid) -> bool {
-        is_server_own(function) || {
-            // SAFETY: a look-up in pg_depend.
-            let holder =
-                unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) };
-            holder != pg_sys::InvalidOid && holder == self.extension && !is_foreign(function)
-        }
+/// Types whose values name objects, such as a text search configuration, which can be changed without a lock on the table.
+const NAMING_TYPES: [pg_sys::Oid; 11] = [
+    pg_sys::REGPROCOID,
+    pg_sys::REGPROCEDUREOID,
+    pg_sys::REGOPEROID,
+    pg_sys::REGOPERATOROID,
+    pg_sys::REGCLASSOID,
+    pg_sys::REGCOLLATIONOID,
+    pg_sys::REGTYPEOID,
+    pg_sys::REGROLEOID,
+    pg_sys::REGNAMESPACEOID,
+    pg_sys::REGCONFIGOID,
+    pg_sys::REGDICTIONARYOID,
+];
+
+/// Whether values of this type, or the elements of such arrays, name objects.
+fn names_objects(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up of a type.
+    let element = unsafe { pg_sys::get_element_type(type_oid) };
+    NAMING_TYPES.contains(&type_oid) || NAMING_TYPES.contains(&element)
+}
+
+fn naming() -> ExpressionRefusal {
+    ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
+}
+
+/// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a function
+/// of its own to it, but none in C.
+pub(super) fn is_own_function(function: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
+    is_server_own(function) || {
+        // SAFETY: a look-up in pg_depend.
+        let holder = unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) };
+        holder != pg_sys::InvalidOid && holder == extension && !is_foreign(function)
     }
 }
 
@@ -431,7 +457,7 @@ fn is_server_own(object: pg_sys::Oid) -> bool {
     object.to_u32() < FIRST_NORMAL_OID
 }
 
-fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
+pub(super) fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
     (!is_server_own(type_oid)).then(|| {
         let name = relation::type_name(type_oid);
         ExpressionRefusal::invalid(format!("it uses type {name}, which is not the server's own"))
@@ -445,7 +471,7 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
     unsafe {
         let found = &mut *context.cast::<Walk>();
         let name = || relation::function_name(function);
-        if !found.is_own_function(function) {
+        if !is_own_function(function, found.extension) {
             let what = format!("it calls function {}, which is not the server's own", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
@@ -456,7 +482,7 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
     }
 }
 
-fn string(text: *const c_char) -> String {
+pub(super) fn string(text: *const c_char) -> String {
     // SAFETY: every caller hands a NUL-terminated string of the server.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -15,6 +15,7 @@ use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{ColumnType, Planning, Statement, Template};
+use crate::pg::settings;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
     fill, literal, literal_of, optional, rule, with_value,
@@ -327,8 +328,12 @@ impl Graph {
         }
         // Taking the locks accepts the invalidations of changes that were committed before.
         let graph = cache.get_or_compute(|| Self::resolve_bound(binding));
-        if graph.is_err() {
-            CURRENT.with_borrow_mut(|graphs| graphs.remove(binding));
+        match &graph {
+            Ok(graph) if graph.has_expressions() => settings::fix(&settings::COMPUTING),
+            Ok(_) => {}
+            Err(_) => {
+                CURRENT.with_borrow_mut(|graphs| graphs.remove(binding));
+            }
         }
         graph
     }

@@ -6,3 +6,4 @@ pub mod expression;
 pub mod graph;
 pub mod recorder;
 pub mod relation;
+mod unanalysed;

@@ -1,0 +1,77 @@
+//! Settings of a session that decide what a text means or what an expression gives, fixed while it is read or computed:
+//! any role may set them, and the result is signed.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// A setting and the value that it is fixed to.
+type Fixed = (&'static CStr, &'static CStr);
+
+/// What functions follow that the server calls immutable: the output of numbers and bytes, quoting, time zones by
+/// abbreviation. The parser's come with them, as statements with expressions are prepared while rows are read.
+pub const COMPUTING: [Fixed; 6] = [
+    (c"extra_float_digits", c"1"),
+    (c"bytea_output", c"hex"),
+    (c"quote_all_identifiers", c"off"),
+    (c"timezone_abbreviations", c"Default"),
+    (c"standard_conforming_strings", c"on"),
+    (c"transform_null_equals", c"off"),
+];
+
+/// What constants follow besides, when they are read or written.
+pub const PARSING: [Fixed; 4] = [
+    (c"DateStyle", c"ISO, MDY"),
+    (c"IntervalStyle", c"postgres"),
+    (c"TimeZone", c"UTC"),
+    (c"array_nulls", c"on"),
+];
+
+/// The level of settings that a caller began; what was changed since is undone when it ends. After an error the
+/// (sub)transaction's abort does that.
+pub struct Level(i32);
+
+impl Level {
+    /// Begins a level.
+    pub fn begin() -> Self {
+        // SAFETY: called within a transaction.
+        Level(unsafe { pg_sys::NewGUCNestLevel() })
+    }
+
+    /// Ends the level.
+    pub fn end(self) {
+        // SAFETY: pairs with `begin`.
+        unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
+    }
+}
+
+/// Sets a setting, until the current level ends.
+pub fn set(name: &CStr, value: &CStr) {
+    // SAFETY: a setting of the server that anybody may set, as a function's SET clause does.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// Sets those that have another value, until the current level ends: in a function with a SET clause, until it returns.
+pub fn fix(settings: &[Fixed]) {
+    for (name, value) in settings {
+        // SAFETY: looks a setting up by name; the text is valid until the next call.
+        let is_set = unsafe {
+            let current = pg_sys::GetConfigOption(name.as_ptr(), false, false);
+            !current.is_null() && CStr::from_ptr(current) == *value
+        };
+        if !is_set {
+            set(name, value);
+        }
+    }
+}
