@@ -298,8 +298,8 @@ COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_sli
 COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
 COMMENT ON FUNCTION graph_kernel.check_graph(text) IS 'graph_check';
 COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
-COMMENT ON FUNCTION graph_kernel.check_promotion(json, uuid[], text) IS
-    'whether an export verifies, whose slice it is, and whether one of the turns is outside it';
+COMMENT ON FUNCTION graph_kernel.promotion_refusal(json, uuid[], text, text) IS
+    'why a row that names these turns must not be promoted on this slice; NULL if it may';
 COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
     'recorder_chunks, for verify_chunks';
 COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, chunking_policy, boolean) IS 'recorder_verify_chunks';

@@ -1,5 +1,5 @@
 -- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph. A role that
--- nobody can log in as reads the tables; functions in schema api run with its rights, and these are all
+-- cannot log in reads the tables; functions in schema api run with its rights, and these are all
 -- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again.
 

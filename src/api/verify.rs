@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::types::{
-    JsonArg, JsonText, Policy, from_sql_uuid, present_ids, text, to_sql_uuid,
+    JsonArg, JsonText, Policy, from_sql_uuid, present_ids, text, to_sql_uuid, turn_ids,
 };
 use crate::service::verify::{self, Drift, Unreplayable};
 
@@ -84,34 +84,17 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
     admissible.into_iter().map(to_sql_uuid).collect()
 }
 
-// Declared in sql/promotion.sql, in the private schema: all that the trigger needs, from one verification.
+// Declared in sql/promotion.sql, in the private schema.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)] // the columns are the SQL signature
-fn check_promotion(
+fn promotion_refusal(
     slice: Option<JsonArg>,
     turns: Option<Array<Uuid>>,
     graph: Option<&str>,
-) -> TableIterator<
-    'static,
-    (
-        name!(valid, bool),
-        name!(reason, &'static str),
-        name!(role, Option<String>),
-        name!(rls, Option<bool>),
-        name!(outside, bool),
-    ),
-> {
-    let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
-    let graph = graph.unwrap_or_default();
-    let check = verify::check_promotion(graph, text(slice), &turns).or_raise();
-    let claimed = check.verdict.attestation();
-    TableIterator::once((
-        check.verdict.valid().is_some(),
-        check.verdict.reason(),
-        claimed.map(|attestation| attestation.role.clone()),
-        claimed.map(|attestation| attestation.rls),
-        check.outside,
-    ))
+    trust: Option<&str>,
+) -> Option<String> {
+    let turns = turns.map(|turns| turn_ids(&turns).or_raise()).unwrap_or_default();
+    let (graph, trust) = (graph.unwrap_or_default(), trust.unwrap_or("no_rls"));
+    verify::promotion_refusal(graph, text(slice), &turns, trust).or_raise()
 }
 
 #[pg_extern(stable, parallel_safe)]

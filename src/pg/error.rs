@@ -10,7 +10,7 @@ use kernel::slicing::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
 
-/// An error on its way to the client.
+/// An error to be raised to the client.
 #[derive(Debug)]
 pub struct SqlError {
     code: PgSqlErrorCode,

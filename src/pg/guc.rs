@@ -12,6 +12,7 @@ use super::error::SqlError;
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static GRAPH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
+static LOG_REFUSALS: GucSetting<bool> = GucSetting::<bool>::new(false);
 static MAX_NODES: GucSetting<i32> = GucSetting::<i32>::new(MAX_NODES_LIMIT as i32);
 
 /// The name of the binding that is read where a session sets no other one.
@@ -65,6 +66,14 @@ pub fn register() {
           promotion triggers ignore it.",
         &GRAPH,
         GucContext::Userset,
+        in_parallel(GucFlags::default()),
+    );
+    GucRegistry::define_bool_guc(
+        c"graph_kernel.log_refusals",
+        c"Logs each promotion and each verification that is refused.",
+        c"One line at level LOG with the reason, the role and the slice_id; no content.",
+        &LOG_REFUSALS,
+        GucContext::Suset,
         in_parallel(GucFlags::default()),
     );
     reserve_prefix();
@@ -195,6 +204,11 @@ fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSettin
 /// The name of the binding that calls read.
 pub fn graph() -> String {
     GRAPH.get().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// Whether refusals are logged.
+pub fn log_refusals() -> bool {
+    LOG_REFUSALS.get()
 }
 
 /// The largest max_nodes that a slice may be taken with.

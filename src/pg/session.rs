@@ -68,6 +68,11 @@ fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
+/// The name of the current role.
+pub fn current_role_name() -> String {
+    role_name(current_role())
+}
+
 fn role_name(role: pg_sys::Oid) -> String {
     // SAFETY: the current role has a name; it comes NUL-terminated.
     unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) }.to_string_lossy().into_owned()

@@ -239,7 +239,7 @@ pub fn register() {
     }
     #[allow(unexpected_cfgs)] // the macro asks for versions that are not built
     {
-    pg_shmem_init!(STATISTICS = Statistics(std::array::from_fn(|_| FunctionStatistics::new())));
+        pg_shmem_init!(STATISTICS = Statistics(std::array::from_fn(|_| FunctionStatistics::new())));
     }
     IS_COUNTING.set(true);
 }
@@ -365,7 +365,9 @@ pub fn count_read(turns: u64) {
 
 /// Counts turns that the call in progress selected into a slice.
 pub fn count_selected(turns: usize) {
-    with_current(|statistics| _ = statistics.turns_selected.fetch_add(turns as u64, Ordering::Relaxed));
+    with_current(|statistics| {
+        _ = statistics.turns_selected.fetch_add(turns as u64, Ordering::Relaxed)
+    });
 }
 
 /// Counts the result of a verification for the call in progress.

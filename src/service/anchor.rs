@@ -16,7 +16,7 @@ use crate::pg::error::SqlError;
 pub type ChosenAnchor = (TurnId, AnchorStrategy);
 
 /// The first strategy that has an answer: the turn given, the session's latest turn, the turn
-/// nearest to the query, the latest turn of all. `embedding` is asked for where it comes to that.
+/// nearest to the query, the latest turn of all. `embedding` is called where the strategies before it find nothing.
 ///
 /// # Errors
 /// 02000 when the turn given does not exist; else as any reading.

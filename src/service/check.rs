@@ -45,7 +45,7 @@ pub fn evaluate(
     Ok(())
 }
 
-/// How many turns are in cycles; `None` where the graph has too many edges to tell.
+/// How many turns are in cycles; `None` where the graph has too many edges to check.
 ///
 /// # Errors
 /// As [`Graph::named`].

@@ -7,7 +7,7 @@ use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
 
-/// Hands turn, stored hash and computed hash to `put` where they disagree, by ascending id.
+/// Passes turn, stored hash and computed hash to `put` where they disagree, by ascending id.
 ///
 /// # Errors
 /// 42703 when the turns table has no column for the content or its hash.

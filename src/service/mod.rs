@@ -13,6 +13,7 @@ pub mod export;
 pub mod keys;
 pub mod provenance;
 pub mod reader;
+pub mod refusals;
 pub mod search;
 pub mod slices;
 pub mod statistics;

@@ -4,6 +4,7 @@ use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::refusals;
 use super::search::Question;
 use super::verify::keys;
 use crate::pg::access::trace::{self, Trace};
@@ -15,10 +16,14 @@ use crate::pg::session::check_interrupts;
 /// # Errors
 /// As [`keys`].
 pub fn admissibility(text: &str) -> Result<&'static str, SqlError> {
-    match parse(text) {
-        Ok(provenance) => Ok(provenance.admissibility(&keys()?)),
-        Err(_) => Ok("malformed"),
-    }
+    let parsed = parse(text);
+    let result = match &parsed {
+        Ok(provenance) => provenance.admissibility(&keys()?),
+        Err(_) => "malformed",
+    };
+    let slice = parsed.as_ref().ok().and_then(|provenance| provenance.slice.as_ref());
+    refusals::note("search", result, slice.map(|slice| slice.slice_id.as_str()));
+    Ok(result)
 }
 
 /// The turns that were retrieved, if what was retrieved may be promoted.
@@ -26,9 +31,10 @@ pub fn admissibility(text: &str) -> Result<&'static str, SqlError> {
 /// # Errors
 /// As [`keys`].
 pub fn admissible_turns(text: &str) -> Result<Option<Vec<TurnId>>, SqlError> {
-    let Ok(provenance) = parse(text) else { return Ok(None) };
-    let admissible = provenance.admissibility(&keys()?) == "ok";
-    Ok(admissible.then_some(provenance.retrieved_turn_ids))
+    if admissibility(text)? != "ok" {
+        return Ok(None);
+    }
+    Ok(parse(text).ok().map(|provenance| provenance.retrieved_turn_ids))
 }
 
 /// Stores a record in a table of traces, with the caller's rights. Returns its query_id.

@@ -9,6 +9,7 @@ use kernel::trust::proof::{ProofRefusal, proof as proof_of, verify_proof};
 use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
 use pgrx::PgSqlErrorCode;
 
+use super::refusals;
 use super::slices::ReadSlice;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
@@ -28,12 +29,18 @@ fn keys_of(binding: &str) -> Result<Keys, SqlError> {
     Keys::load(Graph::attested_name(binding)?)
 }
 
+fn verified(export: &str, keys: &Keys) -> Verdict {
+    let verdict = verify(export, keys);
+    refusals::note("slice", verdict.reason(), verdict.slice_id());
+    verdict
+}
+
 /// The result of verifying an export's text; "" is malformed.
 ///
 /// # Errors
 /// As [`keys`].
 pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
-    Ok(verify(export, &keys()?))
+    Ok(verified(export, &keys()?))
 }
 
 /// Those of these turns that are in an export that verifies; none where it does not.
@@ -46,28 +53,42 @@ pub fn admissible_turns(export: &str, mut turns: Vec<TurnId>) -> Result<Vec<Turn
     Ok(turns)
 }
 
-/// What a promotion depends on.
-pub struct PromotionCheck {
-    /// The result of verifying the export.
-    pub verdict: Verdict,
-    /// Whether a turn is not in the export, or the export does not verify and there are turns.
-    pub outside: bool,
-}
-
-/// Checks the promotion of these turns by an export, for the graph that is bound under this name, whatever the session
-/// has chosen.
+/// Why a row that names these turns, some of which may be NULL, must not be promoted on an export, for the graph that is
+/// bound under this name, whatever the session has chosen; `None` if it may. `trust` is `no_rls`, or `roles=` and names.
 ///
 /// # Errors
 /// As [`keys`].
-pub fn check_promotion(
+pub fn promotion_refusal(
     binding: &str,
     export: &str,
-    turns: &[TurnId],
-) -> Result<PromotionCheck, SqlError> {
+    turns: &[Option<TurnId>],
+    trust: &str,
+) -> Result<Option<String>, SqlError> {
     let verdict = verify(export, &keys_of(binding)?);
-    let valid = verdict.valid();
-    let outside = turns.iter().any(|turn| !valid.is_some_and(|export| export.contains(*turn)));
-    Ok(PromotionCheck { verdict, outside })
+    let claim = verdict.attestation();
+    let role = claim.map(|claim| claim.role.as_str()).unwrap_or_default();
+    let trusted = trust.strip_prefix("roles=");
+    let refusal = match verdict.valid() {
+        None => {
+            Some((verdict.reason(), format!("its slice does not verify: {}", verdict.reason())))
+        }
+        _ if trusted.is_none() && claim.is_none_or(|claim| claim.rls) => {
+            Some(("row_security", format!("its slice was taken under row security by role {role}")))
+        }
+        _ if trusted.is_some_and(|roles| !roles.split(',').any(|trusted| trusted == role)) => {
+            Some(("untrusted_role", format!("its slice was taken by role {role}")))
+        }
+        _ if turns.is_empty() || turns.contains(&None) => {
+            Some(("no_turns", "it names no source turns".to_owned()))
+        }
+        Some(export) if !turns.iter().flatten().all(|turn| export.contains(*turn)) => {
+            Some(("turn_outside", "a source turn is not in its slice".to_owned()))
+        }
+        Some(_) => None,
+    };
+    let reason = refusal.as_ref().map_or("ok", |(reason, _)| reason);
+    refusals::note("promotion", reason, verdict.slice_id());
+    Ok(refusal.map(|(_, text)| text))
 }
 
 /// Checks a proof of an export under a public key. Needs no key and no table of this database.
@@ -75,7 +96,9 @@ pub fn check_promotion(
 /// # Errors
 /// Why the proof is not accepted.
 pub fn check_proof(export: &str, proof: &str, public_key: &str) -> Result<(), ProofRefusal> {
-    verify_proof(export, proof, public_key, &check_interrupts)
+    let checked = verify_proof(export, proof, public_key, &check_interrupts);
+    refusals::note("proof", checked.map_or_else(ProofRefusal::name, |()| "ok"), None);
+    checked
 }
 
 /// The proof of an export that verifies.
@@ -84,7 +107,7 @@ pub fn check_proof(export: &str, proof: &str, public_key: &str) -> Result<(), Pr
 /// 22023 when it does not; else as [`keys`].
 pub fn proof(export: &str) -> Result<String, SqlError> {
     let keys = keys()?;
-    let verdict = verify(export, &keys);
+    let verdict = verified(export, &keys);
     let key = verdict.attestation().and_then(|claim| keys.proof_key(&claim.kid));
     let proof = key.and_then(|key| proof_of(&verdict, &key, keys.source(), &check_interrupts));
     proof.ok_or_else(|| not_admissible(&verdict))
@@ -107,8 +130,10 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
 pub fn verify_token(token: &str, fields: &TokenFields<'_>) -> Result<bool, SqlError> {
     let keys = keys()?;
     let own = keys.all().into_iter().filter(|epoch| !keys.is_revoked(&epoch.kid));
-    Ok(own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
-        || keys.shared_v2_key().is_some_and(|key| fields.verify(&key, token)))
+    let is_valid = own.into_iter().any(|epoch| fields.verify(&epoch.v2, token))
+        || keys.shared_v2_key().is_some_and(|key| fields.verify(&key, token));
+    refusals::note("token", if is_valid { "ok" } else { "bad_token" }, Some(fields.slice_id));
+    Ok(is_valid)
 }
 
 /// Why an export cannot be compared with the slice taken now.

@@ -154,8 +154,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
     (
-        "graph_kernel.check_promotion(json,uuid[],text)",
-        Some("SELECT * FROM graph_kernel.check_promotion('{}', '{}', 'default')"),
+        "graph_kernel.promotion_refusal(json,uuid[],text,text)",
+        Some("SELECT graph_kernel.promotion_refusal('{}', '{}', 'default', 'no_rls')"),
     ),
     (
         "graph_kernel.check_request(json,text[],text[])",

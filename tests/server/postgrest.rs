@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 const ANNA: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const BEN: &str = "bbbbbbbb-0000-4000-8000-000000000002";
-/// Of Anna, the first of three; of Ben; of nobody.
+/// Of Anna, the first of three; of Ben; of no user.
 const ANNAS_FIRST: &str = "00000000-0000-4000-8000-000000000001";
 const BENS: &str = "00000000-0000-4000-8000-000000000004";
-const NOBODYS: &str = "00000000-0000-4000-8000-0000000000ff";
+const MISSING: &str = "00000000-0000-4000-8000-0000000000ff";
 
 /// A database whose roles and rights are those of sql/roles/supabase.sql.
 struct Api {
@@ -306,6 +306,20 @@ fn the_scripts_use_no_function_or_table_that_a_plain_role_has_put_into_their_way
     assert_eq!(admin.query_one(uses, &[]).unwrap().get::<_, i64>(0), 0);
 }
 
+/// The errors of a script that is refused.
+fn refusal(database: &Database, arguments: &[&str], name: &str) -> String {
+    let output = program("psql")
+        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &database.name])
+        .args(arguments)
+        .arg("--file")
+        .arg(script(name))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{errors}");
+    errors
+}
+
 #[test]
 fn a_role_that_cannot_grant_the_functions_gets_an_error_and_changes_nothing() {
     let _roles_exist = Api::start("grants");
@@ -323,19 +337,38 @@ fn a_role_that_cannot_grant_the_functions_gets_an_error_and_changes_nothing() {
              ALTER TABLE memory_turn_edges OWNER TO tables_owner",
         )
         .unwrap();
-    let output = program("psql")
-        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--username=tables_owner"])
-        .args(["--dbname", &database.name, "--file"])
-        .arg(script("supabase.sql"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{errors}");
+    let errors = refusal(&database, &["--username=tables_owner"], "supabase.sql");
     assert!(errors.contains("cannot be given the functions in schema extensions"), "{errors}");
     assert!(errors.contains("GRANT USAGE ON SCHEMA extensions TO anon"), "{errors}");
     let changed = "SELECT relrowsecurity FROM pg_class WHERE oid = 'memory_turns'::regclass";
     assert!(!client.query_one(changed, &[]).unwrap().get::<_, bool>(0));
     client.batch_execute("DROP OWNED BY tables_owner CASCADE; DROP ROLE tables_owner").unwrap();
+}
+
+#[test]
+fn mediated_access_needs_a_superuser_and_the_roles_of_supabase_and_else_changes_nothing() {
+    let api = Api::start("mediated_refused");
+    let mut client = api.database.connect();
+    client
+        .batch_execute(
+            "CREATE ROLE mediated_owner LOGIN CREATEROLE;
+             GRANT USAGE ON SCHEMA kernel TO mediated_owner;
+             ALTER TABLE memory_turns OWNER TO mediated_owner;
+             ALTER TABLE memory_turn_edges OWNER TO mediated_owner",
+        )
+        .unwrap();
+    let errors = refusal(&api.database, &["--username=mediated_owner"], "mediated.sql");
+    assert!(errors.contains("mediated.sql needs a superuser"), "{errors}");
+    // Roles are the cluster's: other tests see no change of them before it is committed.
+    for role in ["anon", "authenticated"] {
+        let rename = format!("--command=BEGIN; ALTER ROLE {role} RENAME TO {role}_renamed");
+        let errors = refusal(&api.database, &[&rename], "mediated.sql");
+        assert!(errors.contains("there are no roles anon and authenticated"), "{errors}");
+        assert!(errors.contains("Run sql/roles/supabase.sql first."), "{errors}");
+    }
+    let changed = "SELECT to_regnamespace('api') IS NOT NULL OR to_regrole('anon') IS NULL";
+    assert!(!client.query_one(changed, &[]).unwrap().get::<_, bool>(0));
+    client.batch_execute("DROP OWNED BY mediated_owner CASCADE; DROP ROLE mediated_owner").unwrap();
 }
 
 #[test]
@@ -392,7 +425,7 @@ fn a_request_sees_the_turns_of_its_user() {
     }
     // What is hidden looks like what is not there.
     let hidden = api.ask(AS_ANNA, "graph_api_slice", Call::Body(&anchored(BENS)));
-    let missing = api.ask(AS_ANNA, "graph_api_slice", Call::Body(&anchored(NOBODYS)));
+    let missing = api.ask(AS_ANNA, "graph_api_slice", Call::Body(&anchored(MISSING)));
     assert_eq!((hidden.status, hidden.word()), (404, "SLICE_FAILED"));
     assert_eq!((missing.status, missing.word()), (404, "SLICE_FAILED"));
     // The export says that row security applied, and to whom.
@@ -458,7 +491,7 @@ fn errors_have_a_status_and_a_word() {
         (slice, anchored("zzz"), 400, "INVALID_TURN_ID"),
         (slice, json!({"bogus": 1}), 400, "INVALID_REQUEST"),
         (slice, json!([]), 400, "INVALID_REQUEST"),
-        (slice, anchored(NOBODYS), 404, "SLICE_FAILED"),
+        (slice, anchored(MISSING), 404, "SLICE_FAILED"),
         (slice, json!({"anchor_turn_id": BENS, "policy_ref": nope}), 404, "POLICY_NOT_FOUND"),
         (batch, json!({"anchor_turn_ids": many}), 400, "BATCH_TOO_LARGE"),
         (batch, json!({"anchor_turn_ids": [], "policy_ref": nope}), 404, "POLICY_NOT_FOUND"),

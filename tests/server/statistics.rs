@@ -200,8 +200,8 @@ fn verifications_are_counted_by_result() {
     error_of(&mut client, "INSERT INTO atoms SELECT slice, ARRAY[gen_random_uuid()] FROM kept");
     assert_eq!(value(&mut client, "graph_require_admissible", "calls"), 2);
     assert_eq!(value(&mut client, "graph_require_admissible", "errors -> 'NOT_ADMISSIBLE'"), 1);
-    assert_eq!(value(&mut client, "check_promotion", "verifications -> 'ok'"), 1);
-    assert_eq!(value(&mut client, "check_promotion", "verifications -> 'turn_outside'"), 1);
+    assert_eq!(value(&mut client, "promotion_refusal", "verifications -> 'ok'"), 1);
+    assert_eq!(value(&mut client, "promotion_refusal", "verifications -> 'turn_outside'"), 1);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Diversity {
     pub unique_sessions: usize,
     /// The saliences.
     pub salience_stats: SalienceStats,
-    /// Whether both a user and an assistant speak.
+    /// Whether both a user and an assistant have a turn.
     pub has_exchange: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct SufficiencyPolicy {
     pub min_phases: u32,
     /// The least number of turns of high salience.
     pub min_high_salience: u32,
-    /// Whether both a user and an assistant must speak.
+    /// Whether both a user and an assistant must have a turn.
     pub require_exchange: bool,
     /// The least mean salience, 0 … 1.
     pub min_mean_salience: f32,

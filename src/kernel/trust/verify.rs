@@ -122,6 +122,12 @@ impl Verdict {
         self.export.as_ref()?.attestation.as_ref()
     }
 
+    /// The id that the export gives its slice.
+    #[must_use]
+    pub fn slice_id(&self) -> Option<&str> {
+        self.export.as_ref().map(|export| export.slice_id.as_str())
+    }
+
     fn note(&mut self, check: Check, ok: bool, detail: impl Into<String>) {
         self.checks.push(CheckResult { check, ok, detail: detail.into() });
     }

@@ -15,6 +15,7 @@ use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
 use crate::pg::session::Caller;
+use crate::pg::statistics;
 use crate::pg::tables::graph::{Graph, SliceStatements};
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
@@ -26,6 +27,8 @@ pub struct PgStore<'a> {
     neighbours: BatchStatement<'a>,
     scored: BatchStatement<'a>,
     turns: BatchStatement<'a>,
+    /// Rows of turns so far.
+    turns_read: u64,
 }
 
 impl<'a> PgStore<'a> {
@@ -34,7 +37,7 @@ impl<'a> PgStore<'a> {
         let statements = graph.slicing(needs);
         let SliceStatements { neighbours, scored, turns, .. } = statements;
         let [neighbours, scored, turns] = [neighbours, scored, turns].map(BatchStatement::new);
-        PgStore { graph, caller, needs, statements, neighbours, scored, turns }
+        PgStore { graph, caller, needs, statements, neighbours, scored, turns, turns_read: 0 }
     }
 
     /// How many characters the contents of these turns have together; `None` where none is stored.
@@ -108,13 +111,21 @@ impl<'a> PgStore<'a> {
     }
 }
 
+impl Drop for PgStore<'_> {
+    fn drop(&mut self) {
+        statistics::count_read(self.turns_read);
+    }
+}
+
 impl GraphStore for PgStore<'_> {
     type Error = SqlError;
 
     fn scored(&mut self, ids: &[TurnId], sink: Sink<'_, ScoredTurn>) -> Result<(), SqlError> {
         self.caller.check_role()?;
         let needs = self.needs;
+        let read = &mut self.turns_read;
         self.scored.ask([ids, &[]], |row| {
+            *read += 1;
             scored_turn(&row, 0, needs).map_or(ControlFlow::Continue(()), &mut *sink)
         });
         Ok(())
@@ -139,11 +150,15 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ScoredTurn, EdgeType)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.statements.children, &[Argument::Ids(of)], |row| {
+        let mut read = 0;
+        let asked = self.ask(&self.statements.children, &[Argument::Ids(of)], |row| {
+            read += 1;
             let edge_type = row.text(8, EdgeType::from_stored);
             let turn = scored_turn(&row, 1, self.needs);
             turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn, edge_type)))
-        })
+        });
+        self.turns_read += read;
+        asked
     }
 
     fn missing_children(
@@ -161,12 +176,13 @@ impl GraphStore for PgStore<'_> {
     fn turns(&mut self, ids: &[TurnId], sink: Sink<'_, (Turn, TurnFacts)>) -> Result<(), SqlError> {
         self.caller.check_role()?;
         let needs = self.needs;
-        self.turns.ask([ids, &[]], |row| match turn(&row) {
-            Some(turn) => {
+        let read = &mut self.turns_read;
+        self.turns.ask([ids, &[]], |row| {
+            *read += 1;
+            turn(&row).map_or(ControlFlow::Continue(()), |turn| {
                 let facts = TurnFacts::of(&turn, tokens(&row, 12), needs);
                 sink((turn, facts))
-            }
-            None => ControlFlow::Continue(()),
+            })
         });
         Ok(())
     }

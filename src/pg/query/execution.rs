@@ -19,7 +19,7 @@ use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::{OrRaise, SqlError};
 
-/// Runs a statement with these values for `$1`, `$2`, …, and hands each row to `sink`. One that writes is run
+/// Runs a statement with these values for `$1`, `$2`, …, and passes each row to `sink`. One that writes is run
 /// to its end.
 ///
 /// Raises what [`super::check`] and [`super::row`] find.
@@ -86,7 +86,7 @@ impl Cursor {
     /// Begins the statement; see [`query`].
     pub fn open(statement: &Statement, arguments: &[Argument<'_>], calling: CallingQuery) -> Self {
         // SAFETY: the calling query's context outlives its callbacks, which the server calls once each. The state
-        // lives until it is ended, and after a failure as long as the query's memory; a cursor is not asked after
+        // lives until it is ended, and after a failure as long as the query's memory; a cursor is not used after
         // either.
         unsafe {
             let context = StatementContext::begin_below((*calling.0).ecxt_per_query_memory);
@@ -100,7 +100,7 @@ impl Cursor {
         }
     }
 
-    /// Hands the next row to `sink`; `false` at the end.
+    /// Passes the next row to `sink`; `false` at the end.
     ///
     /// # Errors
     /// 24000 where a savepoint was rolled back under which the statement was begun.
@@ -199,7 +199,7 @@ unsafe extern "C-unwind" fn follow_savepoint(
     });
 }
 
-/// A statement over batches of ids, started when it is first asked. It lives within one call of a function.
+/// A statement over batches of ids, started when it is first asked. It exists within one call of a function.
 pub struct BatchStatement<'a> {
     statement: &'a Statement,
     started: Option<Execution>,

@@ -47,8 +47,8 @@ impl ColumnType {
     }
 }
 
-/// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL hands the
-/// callbacks a pointer to it.
+/// A DestReceiver whose rows go to a closure. The interface stands first, as PostgreSQL passes
+/// the callbacks a pointer to it.
 #[repr(C)]
 pub(super) struct RowReceiver<'a> {
     interface: pg_sys::DestReceiver,
@@ -167,7 +167,7 @@ impl Row {
         self.datum(column, ColumnType::Number).map(|datum| f64::from_bits(datum.value() as u64))
     }
 
-    /// A [`ColumnType::Text`], handed to `read`; bytes that are no UTF-8 are replaced.
+    /// A [`ColumnType::Text`], passed to `read`; bytes that are no UTF-8 are replaced.
     pub fn text<T>(&self, column: usize, read: impl FnOnce(Option<&str>) -> T) -> T {
         let Some(datum) = self.datum(column, ColumnType::Text) else {
             return read(None);
@@ -195,7 +195,7 @@ impl Row {
         }
     }
 
-    /// A [`ColumnType::Floats`], handed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
+    /// A [`ColumnType::Floats`], passed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.
     pub fn floats<T>(&self, column: usize, read: impl FnOnce(Option<&[f32]>) -> T) -> T {
         let Some(datum) = self.datum(column, ColumnType::Floats) else {
             return read(None);

@@ -21,7 +21,7 @@ pub struct MaterializedRows<'a, Row> {
 type Fill<'a, Row> = dyn FnOnce(&mut dyn FnMut(Row)) + 'a;
 
 impl<'a, Row> MaterializedRows<'a, Row> {
-    /// A table that `fill` hands row by row to the function it is given.
+    /// A table whose rows `fill` passes to the function it is given.
     pub fn new(fill: impl FnOnce(&mut dyn FnMut(Row)) + 'a) -> Self {
         MaterializedRows { fill: Box::new(fill) }
     }
@@ -71,7 +71,7 @@ unsafe impl<Row: SqlRow> RetAbi for MaterializedRows<'_, Row> {
     }
 
     unsafe fn box_ret_in_fcinfo(fcinfo: pg_sys::FunctionCallInfo, table: Self) -> pg_sys::Datum {
-        // SAFETY: the tuplestore and the row type live in the context that ReturnSetInfo names for them.
+        // SAFETY: the tuplestore and the row type are in the context that ReturnSetInfo names for them.
         // A row has as many values as the function is declared with, of their types, which are compared, and
         // the store copies them while row and values are there; filling goes on in the function's context.
         unsafe {

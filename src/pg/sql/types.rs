@@ -60,7 +60,7 @@ impl FromDatum for JsonArg<'_> {
         is_null: bool,
         _typoid: pg_sys::Oid,
     ) -> Option<Self> {
-        // SAFETY: the SQL type is laid out as text; what the detoaster copies lives as long as the call.
+        // SAFETY: the SQL type is laid out as text; what the detoaster copies is valid during the call.
         unsafe { <&str>::from_datum(datum, is_null) }.map(JsonArg)
     }
 }

@@ -483,6 +483,6 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
 }
 
 pub(super) fn string(text: *const c_char) -> String {
-    // SAFETY: every caller hands a NUL-terminated string of the server.
+    // SAFETY: every caller passes a NUL-terminated string of the server.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -384,6 +384,6 @@ pub fn type_name(type_oid: pg_sys::Oid) -> String {
 }
 
 fn name(text: *const std::ffi::c_char) -> String {
-    // SAFETY: every caller hands a NUL-terminated name of the catalog.
+    // SAFETY: every caller passes a NUL-terminated name of the catalog.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -132,3 +132,19 @@ SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes'
 SELECT hint AS command FROM graph_check() WHERE check_name = 'announced_changes' \gset
 :command
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes';
+
+-- A chat stores neither phase nor salience: all checks are ok, and those of both say how many turns take the default.
+CREATE SCHEMA chat;
+SELECT graph_kernel.create_tables('chat');
+INSERT INTO chat.memory_turns (id, session_id, role, created_at, content_text, content_hash)
+SELECT turn(n), 'chat', CASE n % 2 WHEN 1 THEN 'user' ELSE 'assistant' END, '2025-01-01Z'::timestamptz + n * interval '1 minute',
+       'turn ' || n, graph_content_hash('turn ' || n)
+FROM generate_series(1, 6) AS n;
+INSERT INTO chat.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 5) AS n;
+SELECT graph_kernel.bind_tables('chat.memory_turns', 'chat.memory_turn_edges') IS NOT NULL AS bound;
+SELECT count(*) FILTER (WHERE trajectory_phase IS NULL AND salience_score IS NULL) AS without, count(*) AS turns FROM chat.memory_turns;
+SELECT check_name, count, detail FROM graph_check() WHERE NOT ok;
+SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('turns_without_phase', 'turns_without_salience') ORDER BY check_name;
+SELECT graph_kernel.unbind_tables();
+DROP SCHEMA chat CASCADE;
