@@ -277,9 +277,7 @@ fn ids_in_a_file_are_never_turn_ids() {
     let victim = "00000000-0000-4000-8000-00000000aaaa";
     database
         .connect()
-        .batch_execute(&format!(
-            "INSERT INTO memory_turns (id, content_text) VALUES ('{victim}', 'mine')"
-        ))
+        .batch_execute(&format!("INSERT INTO memory_turns (id, content_text) VALUES ('{victim}', 'mine')"))
         .unwrap();
     let node = |id: &str, parent: &str| {
         json!({"id": id, "parent": parent, "message": {"id": id, "author": {"role": "user"}, "create_time": 1,
@@ -287,17 +285,14 @@ fn ids_in_a_file_are_never_turn_ids() {
     };
     let file = folder.write(
         "named.json",
-        json!([{"id": victim, "mapping": {victim: node(victim, "x"), "y": node("y", victim)}}])
-            .to_string(),
+        json!([{"id": victim, "mapping": {victim: node(victim, "x"), "y": node("y", victim)}}]).to_string(),
     );
     import(&database, &["chatgpt", &file]).expect_success();
     let edges = format!(
         "SELECT count(*) FROM memory_turn_edges WHERE '{victim}' IN (parent_turn_id, child_turn_id)"
     );
     assert_eq!(number(&database, &edges), 0);
-    let mine = format!(
-        "SELECT count(*) FROM memory_turns WHERE id = '{victim}' AND content_text = 'mine'"
-    );
+    let mine = format!("SELECT count(*) FROM memory_turns WHERE id = '{victim}' AND content_text = 'mine'");
     assert_eq!(number(&database, &mine), 1);
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 3);
 }
@@ -320,9 +315,10 @@ fn times_and_sessions_choose_conversations() {
 #[test]
 fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
     let folder = Folder::new("broken");
-    let message = |id: &str, parent: Value, role: Value| json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"});
-    let whole =
-        json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
+    let message = |id: &str, parent: Value, role: Value| {
+        json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"})
+    };
+    let whole = json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
     let broken = json!({"uuid": "broken", "chat_messages": [
         message("b1", Value::Null, json!("human")),
         message("b2", json!("b1"), json!(7)),
@@ -391,8 +387,7 @@ fn what_a_file_says_is_neither_executed_nor_printed_raw() {
     let database = Database::with_tables("import_hostile");
     let folder = Folder::new("hostile");
     let evil = "'); DROP TABLE memory_turns; -- \u{1b}]0;x\u{7}$1 \\ \u{0} {id:s.message}";
-    let message =
-        json!({"uuid": evil, "sender": evil, "text": evil, "created_at": "2025-01-01T00:00:00Z"});
+    let message = json!({"uuid": evil, "sender": evil, "text": evil, "created_at": "2025-01-01T00:00:00Z"});
     let broken = json!({"uuid": evil, "sender": evil, "created_at": evil});
     let file = folder.write(
         "claude\u{1b}[31m.json",
@@ -431,8 +426,7 @@ fn archives_are_read_within_bounds() {
     assert_eq!(stored(&database), fs::read_to_string(export("chatgpt.txt")).unwrap());
 
     // 400 MB of spaces in less than one.
-    let mut bomb =
-        std::io::Read::chain(&b"["[..], std::io::Read::take(std::io::repeat(b' '), 400 << 20));
+    let mut bomb = std::io::Read::chain(&b"["[..], std::io::Read::take(std::io::repeat(b' '), 400 << 20));
     let packed = archive("conversations.json", &mut bomb);
     assert!(packed.len() < 1 << 20);
     let answer = import(&database, &["chatgpt", &folder.write("bomb.zip", packed)]);
@@ -456,9 +450,7 @@ fn deep_and_long_documents_are_read_within_bounds() {
         let mut text = String::from("{\"conversationId\":\"deep\",\"messagesTree\":[");
         for n in 0..depth {
             let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"m{n}\""));
-            text += &format!(
-                "{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":["
-            );
+            text += &format!("{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":[");
         }
         text + &"]}".repeat(depth) + "]}"
     };
@@ -471,8 +463,7 @@ fn deep_and_long_documents_are_read_within_bounds() {
     assert_eq!(answer.count("turns: "), 0);
 
     let long = json!({"uuid": "l", "sessionId": "s", "type": "user", "message": {"content": "x".repeat(17 << 20)}});
-    let next =
-        json!({"uuid": "n", "sessionId": "s", "type": "user", "message": {"content": "next"}});
+    let next = json!({"uuid": "n", "sessionId": "s", "type": "user", "message": {"content": "next"}});
     let file = folder.write("long.jsonl", format!("{long}\n{next}\n"));
     let answer = import(&database, &["claude-code", &file, "--skip-broken"]);
     assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}", answer.err);
@@ -557,8 +548,7 @@ fn an_import_without_the_rights_says_so() {
 fn write_large_export(path: &str, bytes: usize) -> usize {
     let mut out = std::io::BufWriter::new(fs::File::create(path).unwrap());
     let (mut written, mut turns) = (0, 0);
-    let text = "The rows without a zone are in the second file, and nobody knows who wrote them. "
-        .repeat(40);
+    let text = "The rows without a zone are in the second file, and nobody knows who wrote them. ".repeat(40);
     let mut conversation = 0;
     write!(out, "[").unwrap();
     while written < bytes {
@@ -567,8 +557,7 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
         let length = if conversation % 50 == 7 { 2_000 } else { 40 };
         for n in 0..length {
             let id = format!("m{n}");
-            let parent =
-                if n == 0 { "client-created-root".to_owned() } else { format!("m{}", n - 1) };
+            let parent = if n == 0 { "client-created-root".to_owned() } else { format!("m{}", n - 1) };
             let role = if n % 2 == 0 { "user" } else { "assistant" };
             mapping.insert(
                 id.clone(),
@@ -594,8 +583,7 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
 #[test]
 fn memory_does_not_grow_with_the_file() {
     const MEMORY_MAX_KIB: u64 = 100 << 10;
-    let bytes =
-        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
+    let bytes = std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
     let database = Database::with_tables("import_large");
     let folder = Folder::new("large");
     let file = folder.write("large.json", "");
@@ -644,9 +632,7 @@ fn the_page_does_what_it_shows() {
             continue;
         }
         let program = PathBuf::from(variable("GRAPH_KERNEL_PROGRAM"));
-        let folders =
-            [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")]
-                .join(":");
+        let folders = [program.parent().unwrap().to_str().unwrap(), &variable("GRAPH_KERNEL_BINDIR")].join(":");
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &format!("exec 2>&1; {}", example.text)])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("server/exports"))
