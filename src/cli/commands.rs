@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 use kernel::insight::diff::{Difference, differences, head_differences};
 use kernel::insight::draw;
-use kernel::trust::proof::{Refusal, verify_proof};
+use kernel::trust::proof::{ProofRefusal, verify_proof};
 use kernel::trust::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
@@ -31,7 +31,7 @@ pub(crate) fn verify(
             line!(out, "{GOOD}valid{GOOD:#}");
             Ok(Outcome::Success)
         }
-        Err(Refusal::MalformedKey) => Err(explained(Refusal::MalformedKey).to_owned()),
+        Err(ProofRefusal::MalformedKey) => Err(explained(ProofRefusal::MalformedKey).to_owned()),
         Err(refusal) => {
             line!(out, "{BAD}not valid{BAD:#}: {}: {}", refusal.name(), explained(refusal));
             Ok(Outcome::Negative)
@@ -39,14 +39,14 @@ pub(crate) fn verify(
     }
 }
 
-fn explained(refusal: Refusal) -> &'static str {
+fn explained(refusal: ProofRefusal) -> &'static str {
     match refusal {
-        Refusal::MalformedKey => "the key is no Ed25519 public key in PEM",
-        Refusal::MalformedProof => "the proof is no signed statement about a slice",
-        Refusal::BadSignature => "the signature is not that of this statement under this key",
-        Refusal::MalformedExport => "the slice is no export",
-        Refusal::OtherExport => "the proof is about another slice",
-        Refusal::Inconsistent => "slice and proof do not agree",
+        ProofRefusal::MalformedKey => "the key is no Ed25519 public key in PEM",
+        ProofRefusal::MalformedProof => "the proof is no signed statement about a slice",
+        ProofRefusal::BadSignature => "the signature is not that of this statement under this key",
+        ProofRefusal::MalformedExport => "the slice is no export",
+        ProofRefusal::OtherExport => "the proof is about another slice",
+        ProofRefusal::Inconsistent => "slice and proof do not agree",
     }
 }
 

@@ -55,9 +55,6 @@ named_enum! {
     }
 }
 
-/// The name by which the program graph-kernel imports it.
-pub use self::ProofRefusal as Refusal;
-
 /// The proof of an export, where it is valid; `None` where it is not, or the key is not that of its attestation.
 #[must_use]
 pub fn proof(
