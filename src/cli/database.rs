@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure
     };
     client
         .batch_execute(
-            "SET search_path = pg_catalog, pg_temp; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'",
+            "SET search_path = pg_catalog, pg_temp; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; \
+             SET client_connection_check_interval = '1s'",
         )
         .and_then(|()| match &arguments.graph {
             Some(graph) => client
@@ -156,7 +158,8 @@ fn password_from_file(config: &Config) -> Option<String> {
         .or_else(|| Some(env::home_dir()?.join(".pgpass")))?;
     let text = fs::read_to_string(&path).ok()?;
     if !is_private(&path) {
-        anstream::eprintln!("{}: not used: others can read it (chmod 600)", path.display());
+        let why = "not used: others can read it (chmod 600)";
+        _ = writeln!(anstream::stderr(), "{}: {why}", path.display());
         return None;
     }
     let host = match config.get_hosts().first()? {

@@ -36,7 +36,9 @@ fn main() -> ExitCode {
         Ok(Outcome::Negative) => ExitCode::from(1),
         Err(message) => {
             let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-            anstream::eprintln!("{red}error:{red:#} {}", output::escaped(&message));
+            let message = output::escaped(&message);
+            // A stream that cannot be written to is no reason to panic.
+            _ = writeln!(anstream::stderr(), "{red}error:{red:#} {message}");
             ExitCode::from(2)
         }
     }
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Outcome, Failure> {
     let mut text = Vec::new();
+    let is_kept = matches!(command, Command::Slice(_));
     let outcome = match command {
         Command::Verify { slice, proof, key } => commands::verify(&mut text, &slice, &proof, &key)?,
         Command::Inspect { slice } => commands::inspect(&mut text, &slice)?,
@@ -62,7 +65,11 @@ fn run(command: Command) -> Result<Outcome, Failure> {
             commands::man(&mut text, command.as_deref(), all.as_deref())?
         }
     };
-    match anstream::stdout().write_all(&text).and_then(|()| io::stdout().flush()) {
+    let written = match is_kept {
+        true => io::stdout().write_all(&text),
+        false => anstream::stdout().write_all(&text),
+    };
+    match written.and_then(|()| io::stdout().flush()) {
         // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(outcome),
         Err(error) => Err(format!("standard output: {error}")),

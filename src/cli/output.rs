@@ -8,15 +8,32 @@ macro_rules! line {
 }
 pub(crate) use line;
 
-/// The text with its control characters, and those that change the direction of text, escaped.
+/// Whether a terminal prints the character and does nothing else.
+fn is_safe(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text with its control characters but the tab, and those that change the direction of text, escaped.
 pub(crate) fn escaped(text: &str) -> String {
-    let is_safe = |c: char| {
-        !c.is_control()
-            && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_safe(c) { safe.push(c) } else { safe.extend(c.escape_unicode()) }
+        if is_safe(c) || c == '\t' { safe.push(c) } else { safe.extend(c.escape_unicode()) }
+    }
+    safe
+}
+
+/// JSON with the same characters escaped as JSON does it.
+pub(crate) fn escaped_json(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_safe(c) {
+            safe.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        }
     }
     safe
 }
@@ -24,6 +41,15 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_keeps_its_value() {
+        let text = "{\"s\":\"a\u{9b}\u{7f}\u{202e}ü\t\"}".replace('\t', "");
+        let escaped = escaped_json(&text);
+        assert!(!escaped.contains(['\u{9b}', '\u{7f}', '\u{202e}']), "{escaped}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&escaped), value(&text));
+    }
 
     #[test]
     fn terminals_see_no_control_characters() {

@@ -1,6 +1,6 @@
 //! The commands that ask a database: a slice, a prompt, the sessions of a graph.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write, stdout};
 
 use postgres::Row;
 use serde_json::Value;
@@ -8,14 +8,17 @@ use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
 use crate::database::{Database, connect, in_words};
-use crate::output::{escaped, line};
+use crate::output::{escaped, escaped_json, line};
 use crate::{Failure, Outcome};
 
 /// Prints the JSON of `graph_slice`.
 pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(arguments, |call| format!("SELECT {call}::text"), "graph_slice")?;
     for row in &rows {
-        line!(out, "{}", row.get::<_, &str>(0));
+        let text: &str = row.get(0);
+        // Elsewhere than on a terminal it is kept, to the byte.
+        let text = if stdout().is_terminal() { escaped_json(text) } else { text.to_owned() };
+        line!(out, "{text}");
     }
     Ok(Outcome::Success)
 }

@@ -162,6 +162,7 @@ fn every_format_imports_twice_with_the_same_result() {
         assert_eq!(second.count("turns: "), 0, "{format}: {}", second.out);
         assert_eq!(second.count("edges: "), 0, "{format}: {}", second.out);
         assert_eq!(second.count(" new, "), first.count("turns: "), "{format}: {}", second.out);
+        assert_eq!(second.count("conversations: "), 0, "{format}: {}", second.out);
         assert_eq!(stored(&database), text, "{format}: the second time nothing changes");
         let wrong = "SELECT count(*) FROM graph_check() WHERE NOT ok";
         assert_eq!(number(&database, wrong), 0, "{format}");
@@ -448,6 +449,13 @@ fn archives_are_read_within_bounds() {
     assert_eq!(answer.status, 1, "{}", answer.err);
     assert!(answer.err.contains("times as large"), "{}", answer.err);
 
+    // What the archive says of its size is not believed.
+    let mut packed = fs::read(folder.0.join("bomb.zip")).unwrap();
+    let directory = packed.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+    packed[directory + 20..directory + 24].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
+    let answer = import(&database, &["chatgpt", &folder.write("liar.zip", packed)]);
+    assert!(answer.status == 1 && answer.err.contains("times as large"), "{}", answer.err);
+
     let other = folder.write("other.zip", archive("notes.txt", &mut &b"x"[..]));
     let answer = import(&database, &["chatgpt", &other]);
     assert!(answer.status == 1 && answer.err.contains("no conversations.json"), "{}", answer.err);
@@ -562,6 +570,383 @@ fn an_import_without_the_rights_says_so() {
     assert!(missing.status == 2 && missing.err.contains("/nowhere/export.zip"), "{}", missing.err);
 }
 
+/// The program's answer, and the most memory that it used, in KiB.
+fn import_measured(database: &Database, arguments: &[&str]) -> (Answer, u64) {
+    let mut child = graph_kernel(database)
+        .arg("import")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = kib.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    (Answer::of(child.wait_with_output().unwrap()), peak)
+}
+
+/// A node of ChatGPT; one without a text is skipped.
+fn node(parent: Option<String>, text: Option<&str>) -> Value {
+    let message = text.map(|text| {
+        json!({"author": {"role": "user"}, "create_time": 1, "content": {"content_type": "text", "parts": [text]}})
+    });
+    json!({"parent": parent, "message": message})
+}
+
+/// Statements that joined these with themselves would take hours, or all memory of the server.
+#[test]
+fn what_a_file_repeats_costs_no_more_than_its_length() {
+    const COUNT: usize = 30_000;
+    let folder = Folder::new("repeated");
+    let chatgpt = |name: &str, nodes: Vec<String>| {
+        folder.write(name, format!("[{{\"id\":\"c\",\"mapping\":{{{}}}}}]", nodes.join(",")))
+    };
+    let entry = |id: String, node: Value| format!("\"{id}\":{node}");
+    let skipped =
+        |n: usize| entry(format!("s{n}"), node(n.checked_sub(1).map(|n| format!("s{n}")), None));
+    let last = Some(format!("s{}", COUNT - 1));
+    let chain: Vec<String> = (0..COUNT).map(skipped).collect();
+    let below = (0..COUNT).map(|n| entry(format!("k{n}"), node(last.clone(), Some("t"))));
+    let comb = chatgpt("comb.json", chain.iter().cloned().chain(below).collect());
+    let same = chatgpt(
+        "same.json",
+        (0..COUNT).map(|n| entry("same".to_owned(), node(None, Some(&n.to_string())))).collect(),
+    );
+    let skips = (0..COUNT).map(|n| entry("s".to_owned(), node(Some(format!("k{n}")), None)));
+    let under = (0..COUNT).map(|n| entry(format!("k{n}"), node(Some("s".to_owned()), Some("t"))));
+    let crossed = chatgpt("crossed.json", skips.chain(under).collect());
+    for (file, turns) in [(comb, COUNT), (same, 1), (crossed, COUNT)] {
+        let database = Database::with_tables("import_repeated");
+        let answer = import(&database, &["chatgpt", &file]).expect_success();
+        assert_eq!(answer.count("turns: "), turns as u64, "{}", answer.out);
+    }
+    // A linear conversation in a table with a parent column, and a server that sorts and hashes in little memory.
+    let linear = chatgpt(
+        "linear.json",
+        (0..COUNT)
+            .map(|n| {
+                entry(format!("k{n}"), node(n.checked_sub(1).map(|n| format!("k{n}")), Some("t")))
+            })
+            .collect(),
+    );
+    let database = Database::empty("import_linear");
+    database
+        .connect()
+        .batch_execute(&format!(
+            "CREATE EXTENSION graph_kernel;
+             CREATE TABLE message (id uuid PRIMARY KEY, parent uuid, content text);
+             CREATE INDEX ON message (parent, id);
+             SELECT graph_kernel.bind_tables('message', columns =>
+                 '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}');
+             ALTER DATABASE {} SET work_mem = '256kB'",
+            database.name
+        ))
+        .unwrap();
+    let answer = import(&database, &["chatgpt", &linear]).expect_success();
+    let counts = (answer.count("turns: "), answer.count("edges: "));
+    assert_eq!(counts, (COUNT as u64, COUNT as u64 - 1), "{}", answer.out);
+}
+
+#[test]
+fn records_of_hostile_sizes_take_little_memory() {
+    const MEMORY_MAX_KIB: u64 = 200 << 10;
+    let database = Database::with_tables("import_sizes");
+    let folder = Folder::new("sizes");
+    let claude = |message: String| format!("[{{\"uuid\":\"c\",\"chat_messages\":[{message}]}}]");
+    let long = "x".repeat(1 << 20);
+    let files = [
+        (
+            "chatgpt",
+            format!(
+                "[{{\"id\":\"c\",\"mapping\":{{\"n\":{{\"junk\":[{}0]}}}}}}]",
+                "0,".repeat(20_000_000)
+            ),
+        ),
+        (
+            "chatgpt",
+            format!(
+                "[{{\"id\":\"c\",\"mapping\":{{\"n\":{{\"junk\":{{{}\"\":0}}}}}}}}]",
+                (0..1_000_000).map(|n| format!("\"{n}\":0,")).collect::<String>()
+            ),
+        ),
+        (
+            "claude",
+            claude(format!(
+                "{{\"uuid\":\"{long}\",\"sender\":\"human\",\"content\":[{}{{}}]}}",
+                "{\"type\":\"tool_result\"},".repeat(3_000)
+            )),
+        ),
+        (
+            "claude",
+            claude(format!(
+                "{{\"uuid\":\"m\",\"sender\":\"human\",\"content\":[{}{{}}]}}",
+                "{\"type\":\"tool_result\"},".repeat(100_000)
+            )),
+        ),
+        (
+            "claude-code",
+            format!(
+                "{{\"uuid\":\"u\",\"sessionId\":\"s\",\"type\":\"user\",\"j\":[{}0]}}\n",
+                "{\"\":0},".repeat(2_000_000)
+            ),
+        ),
+        ("jsonl", format!("{{\"id\":\"u\",\"j\":[{}0]}}\n", "{\"\":0},".repeat(2_000_000))),
+    ];
+    for (number, (format, text)) in files.iter().enumerate() {
+        let file = folder.write("hostile", text);
+        let (answer, peak) = import_measured(&database, &[format, &file]);
+        assert_eq!((answer.status, answer.count("broken records: ")), (1, 1), "{number} {format}");
+        assert!(peak > 0 && peak < MEMORY_MAX_KIB, "{number} {format}: {peak} KiB");
+        fs::remove_file(file).unwrap();
+    }
+    // A chat within a chat within a chat is no deeper than the first.
+    let nested = format!("{}{{}}{}", "{\"chat\":".repeat(19_000), "}".repeat(19_000));
+    assert_eq!(import(&database, &["openwebui", &folder.write("nested.json", nested)]).status, 1);
+}
+
+#[test]
+fn values_that_a_column_cannot_hold_are_reported_and_not_cut() {
+    let database = Database::empty("import_narrow");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION graph_kernel;
+             CREATE TABLE message (id uuid PRIMARY KEY, parent_id uuid, conversation_id varchar(48), content varchar(60),
+                                   content_hash text GENERATED ALWAYS AS (md5(content)) STORED);
+             CREATE INDEX ON message (parent_id, id);
+             SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"content_text\": \"content\",
+                 \"content_hash\": null, \"parents\": [{\"parent\": \"parent_id\", \"edge_type\": \"reply\"}]}}')",
+        )
+        .unwrap();
+    let answer = import(&database, &["chatgpt", &export("chatgpt.json")]);
+    assert_eq!((answer.status, answer.count("conversations: ")), (1, 1), "{}", answer.out);
+    assert!(answer.err.contains("too long"), "{}", answer.err);
+    let sessions =
+        "SELECT count(DISTINCT conversation_id) FROM message WHERE length(conversation_id) = 45";
+    assert_eq!(number(&database, sessions), 1);
+    client.batch_execute("ALTER TABLE message ALTER conversation_id TYPE varchar(40)").unwrap();
+    client.batch_execute("TRUNCATE message").unwrap();
+    assert_eq!(import(&database, &["chatgpt", &export("chatgpt.json")]).status, 1);
+    assert_eq!(number(&database, "SELECT count(*) FROM message"), 0);
+}
+
+#[test]
+fn one_conversation_that_is_refused_stops_no_other() {
+    let folder = Folder::new("refused");
+    let database = Database::with_tables("import_refused");
+    database
+        .connect()
+        .batch_execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF NEW.content_text = 'ledger' THEN RAISE 'no ledgers'; END IF; RETURN NEW; END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION refuse()",
+        )
+        .unwrap();
+    let conversation =
+        |id: &str, text: &str| json!({"id": id, "mapping": {"m": node(None, Some(text))}});
+    let long: String = (0..6000).map(|n| char::from(b'a' + (n * n % 23) as u8)).collect();
+    let file = folder.write(
+        "mixed.json",
+        json!([
+            conversation("a", "one"),
+            conversation("b", "ledger"),
+            conversation(&long, "x"),
+            conversation("c", "two")
+        ])
+        .to_string(),
+    );
+    let answer = import(&database, &["chatgpt", &file]);
+    assert_eq!((answer.status, answer.count("conversations: ")), (1, 2), "{}", answer.err);
+    assert!(
+        answer.err.contains("no ledgers") && answer.err.contains("longer than 1024"),
+        "{}",
+        answer.err
+    );
+    assert!(answer.err.len() < 2_000, "{} bytes", answer.err.len());
+
+    // The second record of one session is broken: nothing of what follows of it is stored either.
+    let line = |session: &str, id: &str, parent: &str| {
+        json!({"uuid": id, "parentUuid": parent, "sessionId": session, "type": "user", "message": {"content": id}}).to_string()
+    };
+    let lines = [
+        line("B", "b1", ""),
+        line("A", "a1", ""),
+        "{\"type\":".to_owned(),
+        line("B", "b2", "b1"),
+        line("A", "a2", "a1"),
+    ];
+    let file = folder.write("mixed.jsonl", lines.join("\n"));
+    let answer = import(&database, &["claude-code", &file]);
+    assert_eq!((answer.status, answer.count("turns: ")), (1, 2), "{}", answer.out);
+    assert_eq!(
+        number(&database, "SELECT count(*) FROM memory_turns WHERE content_text LIKE 'a_'"),
+        0
+    );
+}
+
+#[test]
+fn a_file_of_another_format_is_no_success() {
+    let database = Database::with_tables("import_other");
+    for (format, file) in [
+        ("librechat", "chatgpt.json"),
+        ("claude", "chatgpt.json"),
+        ("chatgpt", "librechat.json"),
+        ("openwebui", "librechat.json"),
+        ("claude-code", "chatgpt.json"),
+        ("jsonl", "claude-code.jsonl"),
+    ] {
+        let answer = import(&database, &[format, &export(file)]);
+        assert!(answer.status == 1 && !answer.err.is_empty(), "{format} {file}: {}", answer.out);
+    }
+    let folder = Folder::new("other");
+    let text = fs::read_to_string(export("claude.json")).unwrap();
+    let answer =
+        import(&database, &["claude", &folder.write("twice.json", format!("{text}{text}"))]);
+    assert!(answer.status == 1 && answer.err.contains("the rest of the file"), "{}", answer.err);
+    let empty = import(&database, &["claude", &folder.write("empty.json", "[]")]).expect_success();
+    assert_eq!(empty.count("conversations: "), 0);
+}
+
+#[test]
+fn a_file_may_come_through_the_standard_input() {
+    let database = Database::with_tables("import_stdin");
+    let file = fs::File::open(export("chatgpt.json")).unwrap();
+    let output =
+        graph_kernel(&database).args(["import", "chatgpt", "-"]).stdin(file).output().unwrap();
+    assert_eq!(Answer::of(output).expect_success().count("turns: "), 12);
+    let mut child = graph_kernel(&database)
+        .args(["import", "chatgpt", "-", "--account", "pipe"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&fs::read(export("chatgpt.json")).unwrap()).unwrap();
+    assert_eq!(Answer::of(child.wait_with_output().unwrap()).count("turns: "), 12);
+}
+
+#[test]
+fn sessions_and_slices_of_odd_rows_are_printed() {
+    let database = Database::with_tables("import_odd");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "INSERT INTO memory_turns (id, session_id, created_at) VALUES
+                 ('00000000-0000-4000-8000-000000000001', E'a\\u009b\\u007f\\u202e', 'infinity'),
+                 ('00000000-0000-4000-8000-000000000002', 'b', '-infinity'),
+                 ('00000000-0000-4000-8000-000000000003', NULL, NULL),
+                 ('00000000-0000-4000-8000-000000000004', 'd', '0044-03-15 BC')",
+        )
+        .unwrap();
+    let sessions = ask(&database, &["sessions"]).expect_success();
+    assert_eq!(sessions.out.lines().count(), 4, "{}", sessions.out);
+    assert!(
+        sessions.out.contains("infinity") && !sessions.out.contains('\u{9b}'),
+        "{}",
+        sessions.out
+    );
+    // To a file the slice goes as it is, so that it verifies.
+    let anchor = "00000000-0000-4000-8000-000000000001";
+    let slice = ask(&database, &["slice", anchor]).expect_success();
+    let valid = "SELECT reason FROM graph_verify($1::text::json)";
+    let reason: String = client.query_one(valid, &[&slice.out.trim_end()]).unwrap().get(0);
+    assert_eq!(reason, "ok");
+    // A restore takes what row_to_json gives of such rows.
+    let rows: String = client
+        .query_one("SELECT string_agg(row_to_json(t)::text, E'\\n') FROM memory_turns AS t", &[])
+        .unwrap()
+        .get(0);
+    let nan = "{\"id\":\"00000000-0000-4000-8000-000000000005\",\"salience_score\":\"NaN\"}";
+    let file = Folder::new("odd").write("rows.jsonl", format!("{rows}\n{nan}\n"));
+    let other = Database::with_tables("import_odd_restored");
+    fs::create_dir_all(Path::new(&file).parent().unwrap()).unwrap();
+    fs::write(&file, format!("{rows}\n{nan}\n")).unwrap();
+    assert_eq!(import(&other, &["jsonl", &file]).expect_success().count("turns: "), 5);
+}
+
+#[test]
+fn the_ends_of_branches_are_listed() {
+    for (name, bind) in [
+        ("import_ends", "SELECT graph_kernel.create_tables()"),
+        (
+            "import_ends_bound",
+            "CREATE TABLE message (id uuid PRIMARY KEY, session_id text, parent uuid, content text, created_at timestamptz);
+             SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"content_text\": \"content\",
+                 \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')",
+        ),
+    ] {
+        let database = Database::empty(name);
+        database.connect().batch_execute(&format!("CREATE EXTENSION graph_kernel; {bind}")).unwrap();
+        let imported = import(&database, &["chatgpt", &export("chatgpt.json")]).expect_success();
+        assert_eq!(imported.count("edges: "), 10, "{name}: {}", imported.out);
+        let session = "chatgpt::67c2f6e0-0000-8000-8000-000000000001";
+        let ends = ask(&database, &["sessions", session]).expect_success();
+        let texts: Vec<&str> = ends.out.lines().map(|line| line.splitn(4, ' ').last().unwrap()).collect();
+        assert_eq!(texts.len(), 2, "{}", ends.out);
+        assert!(texts[0].contains("invoice 1057 is overdue"), "{}", ends.out);
+        assert!(texts[1].contains("I would need to see the ledger."), "{}", ends.out);
+    }
+}
+
+#[test]
+fn two_imports_of_one_conversation_store_it_once() {
+    let database = Database::with_tables("import_twice");
+    database
+        .connect()
+        .batch_execute(&format!(
+            "ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'",
+            database.name
+        ))
+        .unwrap();
+    let folder = Folder::new("twice");
+    let nodes: serde_json::Map<String, Value> = (0..3_000)
+        .map(|n: usize| {
+            let parent = n.checked_sub(1).map(|n| format!("m{n}"));
+            (format!("m{n}"), node(parent, Some("x")))
+        })
+        .collect();
+    let file = folder.write("one.json", json!([{"id": "c", "mapping": nodes}]).to_string());
+    let started: Vec<_> = (0..3)
+        .map(|_| {
+            graph_kernel(&database)
+                .args(["import", "chatgpt", &file])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let answers: Vec<Answer> =
+        started.into_iter().map(|child| Answer::of(child.wait_with_output().unwrap())).collect();
+    assert!(answers.iter().all(|answer| answer.status == 0));
+    assert_eq!(answers.iter().map(|answer| answer.count("turns: ")).sum::<u64>(), 3_000);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turn_edges"), 2_999);
+}
+
+#[test]
+fn a_role_with_the_documented_rights_can_import() {
+    let database = Database::with_tables("import_granted");
+    database
+        .connect()
+        .batch_execute(&format!(
+            "DROP ROLE IF EXISTS gk_test_writer; CREATE ROLE gk_test_writer LOGIN;
+             REVOKE TEMPORARY ON DATABASE {0} FROM PUBLIC; GRANT TEMPORARY ON DATABASE {0} TO gk_test_writer;
+             GRANT SELECT, INSERT ON memory_turns, memory_turn_edges TO gk_test_writer",
+            database.name
+        ))
+        .unwrap();
+    let mut command = graph_kernel(&database);
+    command.env("PGUSER", "gk_test_writer").args(["import", "chatgpt", &export("chatgpt.json")]);
+    assert_eq!(Answer::of(command.output().unwrap()).expect_success().count("turns: "), 12);
+    database
+        .connect()
+        .batch_execute("DROP OWNED BY gk_test_writer; DROP ROLE gk_test_writer")
+        .unwrap();
+}
+
 /// A ChatGPT export of about this many bytes, written to a file.
 fn write_large_export(path: &str, bytes: usize) -> usize {
     let mut out = std::io::BufWriter::new(fs::File::create(path).unwrap());
@@ -610,21 +995,7 @@ fn memory_does_not_grow_with_the_file() {
     let file = folder.write("large.json", "");
     let turns = write_large_export(&file, bytes);
     let start = std::time::Instant::now();
-    let mut child = graph_kernel(&database)
-        .args(["import", "chatgpt", &file])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut peak = 0;
-    while child.try_wait().unwrap().is_none() {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = kib.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        peak = peak.max(kib.unwrap_or(0));
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let answer = Answer::of(child.wait_with_output().unwrap());
+    let (answer, peak) = import_measured(&database, &["chatgpt", &file]);
     assert_eq!((answer.status, answer.count("turns: ") as usize), (0, turns), "{}", answer.out);
     tell(&format!(
         "import of {} MiB, {turns} turns: {} s, {} MiB of memory",

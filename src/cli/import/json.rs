@@ -4,11 +4,15 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
+use super::formats::LineColumn;
 use serde_json::{Map, Number, Value};
 use struson::reader::{JsonReader, JsonStreamReader, ReaderError, ReaderSettings, ValueType};
 
-/// The longest value that is read, in bytes of its strings and keys.
+/// The longest value that is read, in bytes of its strings and keys, and [`ELEMENT_BYTES`] for each value in it.
 pub(super) const VALUE_MAX_BYTES: usize = 16 << 20;
+
+/// What a value within a value counts, about what it takes in memory.
+const ELEMENT_BYTES: usize = 64;
 
 /// The deepest value that is read, in levels of arrays and objects.
 const VALUE_MAX_DEPTH: usize = 64;
@@ -25,6 +29,33 @@ const DATA_URL_MAX_BYTES: usize = 64;
 /// A value, or why it cannot be taken. The reader is positioned after it in both cases.
 pub(super) type Taken = Result<Value, String>;
 
+/// The JSON value in a line.
+pub(super) fn value_in(line: &[u8]) -> Taken {
+    let mut json = JsonStream::new(line);
+    let value = json.value().and_then(|value| json.end().map(|()| value));
+    value.unwrap_or_else(|error| Err(explained(error).0))
+}
+
+/// What is wrong with a document, and where.
+pub(super) fn explained(error: ReaderError) -> (String, LineColumn) {
+    let (why, location) = match error {
+        ReaderError::SyntaxError(error) => (format!("no JSON: {}", error.kind), error.location),
+        ReaderError::IoError { error, location } => (error.to_string(), location),
+        ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location } => {
+            (format!("deeper than {max_nesting_depth} levels"), location)
+        }
+        ReaderError::UnsupportedNumberValue { location, .. } => {
+            ("a number with too many digits".to_owned(), location)
+        }
+        ReaderError::UnexpectedValueType { location, expected, actual } => {
+            (format!("expected {expected}, not {actual}"), location)
+        }
+        ReaderError::UnexpectedStructure { location, kind } => (kind.to_string(), location),
+        error => return (error.to_string(), (0, 0)),
+    };
+    (why, location.line_pos.map_or((0, 0), |at| (at.line + 1, at.column + 1)))
+}
+
 /// A JSON document that is read from its beginning to its end.
 pub(super) struct JsonStream<R: Read> {
     reader: JsonStreamReader<Metered<R>>,
@@ -37,6 +68,7 @@ impl<R: Read> JsonStream<R> {
         let settings = ReaderSettings {
             max_nesting_depth: Some(DOCUMENT_MAX_DEPTH),
             track_path: false,
+            restrict_number_values: false,
             ..ReaderSettings::default()
         };
         let source = Metered { source, allowance: Rc::clone(&allowance) };
@@ -115,9 +147,11 @@ impl<R: Read> JsonStream<R> {
                 let mut object = Map::new();
                 self.begin_object()?;
                 while let Some(key) = self.next_key()? {
-                    state.take(key.len() + size_of::<Value>());
+                    state.take(key.len() + ELEMENT_BYTES);
                     let value = self.build(depth + 1, state)?;
-                    object.insert(key, value);
+                    if state.refused.is_none() {
+                        object.insert(key, value);
+                    }
                 }
                 Value::Object(object)
             }
@@ -125,8 +159,11 @@ impl<R: Read> JsonStream<R> {
                 let mut array = Vec::new();
                 self.begin_array()?;
                 while self.has_element()? {
-                    state.take(size_of::<Value>());
-                    array.push(self.build(depth + 1, state)?);
+                    state.take(ELEMENT_BYTES);
+                    let value = self.build(depth + 1, state)?;
+                    if state.refused.is_none() {
+                        array.push(value);
+                    }
                 }
                 Value::Array(array)
             }

@@ -33,9 +33,26 @@ const ROOT_MARKERS: [&str; 5] = [
     "00000000-0000-4000-8000-000000000000",
 ];
 
+/// The longest id of a message or a conversation, in bytes.
+pub(super) const ID_MAX_BYTES: usize = 1024;
+
+/// The id, if it is not too long.
+pub(super) fn short_id(id: String) -> Result<String, String> {
+    if id.len() <= ID_MAX_BYTES {
+        return Ok(id);
+    }
+    Err(format!("an id is longer than {ID_MAX_BYTES} bytes"))
+}
+
+/// The id of a message.
+pub(super) fn id_of(record: &Value, key: &str) -> Result<String, String> {
+    text_of(record, key).and_then(short_id)
+}
+
 /// The id of a parent, unless the value is absent or marks the beginning of a conversation.
-pub(super) fn parent_id(value: &Value) -> Option<String> {
-    value.as_str().filter(|id| !ROOT_MARKERS.contains(id)).map(str::to_owned)
+pub(super) fn parent_id(value: &Value) -> Result<Option<String>, String> {
+    let id = value.as_str().filter(|id| !ROOT_MARKERS.contains(id));
+    id.map(|id| short_id(id.to_owned())).transpose()
 }
 
 /// The text without U+0000, which PostgreSQL cannot store: it becomes U+FFFD.
@@ -65,6 +82,8 @@ pub(super) fn timestamp(value: &Value) -> Result<Option<DateTime<Utc>>, String> 
         Value::String(text) => parse_timestamp(text),
         _ => None,
     };
+    // A leap second is the first of the next minute.
+    let parsed = parsed.and_then(|at| DateTime::from_timestamp_micros(at.timestamp_micros()));
     let known = parsed.filter(|timestamp| (0..=FAR_FUTURE).contains(&timestamp.timestamp()));
     known.map(Some).ok_or_else(|| format!("{value} is no time between 1970 and 9999"))
 }
@@ -86,6 +105,9 @@ pub(super) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
         .ok()
 }
 
+/// How many blocks a message may have.
+const BLOCKS_MAX: usize = 10_000;
+
 /// A part of a message that has calls and results in it.
 struct Part {
     is_result: bool,
@@ -95,12 +117,18 @@ struct Part {
 /// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result;
 /// one with the text after these. The last has the id of the whole, so that answers follow it. Each is a microsecond later
 /// than the one before, so that their times tell their order.
+///
+/// # Errors
+/// More than [`BLOCKS_MAX`] blocks.
 pub(super) fn in_turns(
     id: &str,
     parent: Option<String>,
     turn: ImportedTurn,
     blocks: &[Value],
-) -> Vec<Message> {
+) -> Result<Vec<Message>, String> {
+    if blocks.len() > BLOCKS_MAX {
+        return Err(format!("a message has more than {BLOCKS_MAX} blocks"));
+    }
     let mut parts: Vec<Part> = Vec::new();
     for block in blocks {
         let (said, result) = block_texts(block);
@@ -138,7 +166,7 @@ pub(super) fn in_turns(
         let turn = ImportedTurn { role, content: part.content, created_at, tokens };
         messages.push(Message { id, parent, edge: EdgeType::Reply, turn: Some(turn) });
     }
-    messages
+    Ok(messages)
 }
 
 /// The text of a block, and the result of a call in it. Files are named, not stored.
@@ -294,7 +322,8 @@ mod tests {
             {"type": "tool_result", "content": "/home"},
             {"type": "text", "text": "One file."}
         ]);
-        let messages = in_turns("m", Some("p".to_owned()), turn, blocks.as_array().unwrap());
+        let messages =
+            in_turns("m", Some("p".to_owned()), turn, blocks.as_array().unwrap()).unwrap();
         let seen: Vec<_> = messages
             .iter()
             .map(|m| {

@@ -15,6 +15,7 @@ mod statements;
 mod store;
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufReader, IsTerminal, Read, Write, stderr};
 use std::path::Path;
@@ -33,16 +34,13 @@ use self::formats::{
     LineColumn, MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui,
 };
 use self::keywords::Keywords;
-use self::message::{Message, parse_timestamp, plain_text};
-use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked};
+use self::message::{ID_MAX_BYTES, Message, parse_timestamp, plain_text};
+use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::escaped;
 use crate::{Failure, Outcome};
-
-/// The longest id of a message or a conversation, in bytes.
-const ID_MAX_BYTES: usize = 1024;
 
 /// The place of a record that is not known.
 const LINE_UNKNOWN: LineColumn = (0, 0);
@@ -76,7 +74,10 @@ pub(crate) fn import(
     };
     let mut total = 0;
     for path in &arguments.files {
-        total += fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+        if path != Path::new("-") {
+            total +=
+                fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+        }
     }
     let database = connect(&arguments.connection)?;
     let ids = if is_restore { Ids::Given } else { Ids::Derived };
@@ -152,6 +153,8 @@ struct FileCounts {
     conversations: u64,
     /// Messages, and records that cannot be read.
     records: u64,
+    /// Conversations that were left out for a broken record.
+    broken_ids: HashSet<String>,
 }
 
 /// The state of the conversation that is being read.
@@ -177,7 +180,8 @@ impl Import<'_> {
         (self.in_file, self.member) = (FileCounts::default(), None);
         let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
         let result = if file.is_zip().map_err(failed)? {
-            self.archive(file, subagents)
+            let bytes = file.len().map_err(failed)?;
+            self.archive(file, bytes, subagents)
         } else {
             self.stream(file, subagents)
         };
@@ -201,7 +205,12 @@ impl Import<'_> {
         }
     }
 
-    fn archive(&mut self, file: CountedFile, subagents: &mut Subagents) -> Result<(), Stop> {
+    fn archive(
+        &mut self,
+        file: CountedFile,
+        bytes: u64,
+        subagents: &mut Subagents,
+    ) -> Result<(), Stop> {
         let unreadable = |why: String| Stop::Unreadable(LINE_UNKNOWN, why);
         if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
             return Err(unreadable("a zip archive: unpack it first".to_owned()));
@@ -211,9 +220,10 @@ impl Import<'_> {
         if names.is_empty() {
             return Err(unreadable("no conversations.json in the archive".to_owned()));
         }
+        let left = Cell::new(unpacked_max(bytes));
         for name in names {
-            let file =
-                unpacked(&mut archive, &name).map_err(|error| unreadable(error.to_string()))?;
+            let file = unpacked(&mut archive, &name, &left)
+                .map_err(|error| unreadable(error.to_string()))?;
             self.member = Some(name);
             self.stream(file, subagents)?;
         }
@@ -245,7 +255,18 @@ impl Import<'_> {
         self.in_file.records += 1;
         self.current.messages += 1;
         self.progress.update();
-        self.store.add(row)
+        if self.current.is_broken {
+            return Ok(());
+        }
+        match self.store.add(row) {
+            Ok(()) => Ok(()),
+            Err(StoreError::Values(why)) => {
+                self.report_error(LINE_UNKNOWN, &why);
+                self.current.is_broken = true;
+                self.store.abandon()
+            }
+            Err(StoreError::Failed(failure)) => Err(failure),
+        }
     }
 
     /// Says on the error stream what is wrong where.
@@ -261,9 +282,9 @@ impl Import<'_> {
         }
         self.in_file.records += 1;
         self.report.broken += 1;
-        self.progress
-            .bar
-            .suspend(|| anstream::eprintln!("{}", escaped(&format!("{place}: {why}"))));
+        let message = escaped(&format!("{place}: {}", shortened(why)));
+        // A stream that cannot be written to is no reason to stop.
+        self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
     }
 
     fn leave_out(&mut self) -> Result<(), Failure> {
@@ -276,9 +297,6 @@ impl Import<'_> {
 impl MessageSink for Import<'_> {
     fn message(&mut self, message: Message) -> Result<(), Failure> {
         let Message { id, parent, edge, turn } = message;
-        if [Some(&id), parent.as_ref()].into_iter().flatten().any(|id| id.len() > ID_MAX_BYTES) {
-            return self.broken(LINE_UNKNOWN, format!("an id is longer than {ID_MAX_BYTES} bytes"));
-        }
         let (kind, turn) = match turn {
             None => (RowKind::Skipped, Value::Null),
             Some(turn) => {
@@ -326,7 +344,12 @@ impl MessageSink for Import<'_> {
         id: Option<String>,
     ) -> Result<(), Failure> {
         self.in_file.conversations += 1;
-        if self.current.messages == 0 || self.current.is_broken {
+        if self.current.is_broken {
+            // The rest of it may come later in the file.
+            self.in_file.broken_ids.extend(id.filter(|id| id.len() <= ID_MAX_BYTES));
+            return self.leave_out();
+        }
+        if self.current.messages == 0 {
             return self.leave_out();
         }
         let Some(id) = id.map(plain_text).filter(|id| id.len() <= ID_MAX_BYTES) else {
@@ -336,7 +359,7 @@ impl MessageSink for Import<'_> {
         };
         let is_other = self.arguments.session.as_ref().is_some_and(|wanted| *wanted != id);
         let is_older = self.since.is_some_and(|since| self.current.latest < Some(since));
-        if is_other || is_older {
+        if is_other || is_older || self.in_file.broken_ids.contains(&id) {
             return self.leave_out();
         }
         let conversation = Conversation {
@@ -366,6 +389,13 @@ impl MessageSink for Import<'_> {
             Err(StoreError::Failed(failure)) => Err(failure),
         }
     }
+}
+
+/// The beginning of a message, which may have a text of the file in it.
+fn shortened(text: &str) -> String {
+    const MESSAGE_MAX_BYTES: usize = 500;
+    let end = text.floor_char_boundary(MESSAGE_MAX_BYTES);
+    if end == text.len() { text.to_owned() } else { format!("{}...", &text[..end]) }
 }
 
 /// How far the files are read: a bar on a terminal, a line from time to time elsewhere.
@@ -400,7 +430,8 @@ impl Progress {
         self.bar.set_position(read.min(self.total));
         if self.bar.is_hidden() && self.last_printed.elapsed() >= PROGRESS_PERIOD {
             self.last_printed = Instant::now();
-            eprintln!("{} of {}, {messages} messages", HumanBytes(read), HumanBytes(self.total));
+            let (read, total) = (HumanBytes(read), HumanBytes(self.total));
+            _ = writeln!(stderr(), "{read} of {total}, {messages} messages");
         }
     }
 }

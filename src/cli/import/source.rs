@@ -9,39 +9,56 @@ use std::rc::Rc;
 
 use zip::ZipArchive;
 
-/// How many times its packed size a file of an archive may have, beyond [`UNPACKED_FREE_BYTES`].
+/// How many times its own size an archive may unpack to, beyond [`UNPACKED_FREE_BYTES`].
 const UNPACKED_MAX_RATIO: u64 = 200;
 
-/// How large a file of an archive may always be, in bytes.
+/// What an archive may always unpack to, in bytes.
 const UNPACKED_FREE_BYTES: u64 = 100 << 20;
 
 /// A file that counts what is read of it.
 pub(super) struct CountedFile {
     file: File,
+    /// What was read to see what the file is.
+    start: VecDeque<u8>,
     read: Rc<Cell<u64>>,
 }
 
 impl CountedFile {
+    /// Opens a file; `-` is the standard input.
     pub(super) fn open(path: &Path, read: Rc<Cell<u64>>) -> io::Result<Self> {
+        let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
         let file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(io::Error::from(ErrorKind::IsADirectory));
         }
-        Ok(CountedFile { file, read })
+        Ok(CountedFile { file, start: VecDeque::new(), read })
     }
 
-    /// Whether the file is a zip archive.
+    /// Whether the file is a zip archive, which is then read from its beginning.
     pub(super) fn is_zip(&mut self) -> io::Result<bool> {
         let mut start = Vec::new();
         self.file.by_ref().take(4).read_to_end(&mut start)?;
-        self.file.rewind()?;
-        Ok(start == b"PK\x03\x04")
+        let is_zip = start == b"PK\x03\x04";
+        if is_zip {
+            self.file.rewind()?;
+        } else {
+            self.start = start.into();
+        }
+        Ok(is_zip)
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 }
 
 impl Read for CountedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
+        let read = match self.start.is_empty() {
+            true => self.file.read(buffer)?,
+            false => self.start.read(buffer)?,
+        };
         self.read.set(self.read.get() + read as u64);
         Ok(read)
     }
@@ -65,29 +82,35 @@ pub(super) fn conversations_in(archive: &ZipArchive<impl Read + Seek>) -> Vec<St
     names
 }
 
-/// A file of an archive, which may not be much larger than it is packed.
+/// How many bytes an archive of so many bytes may unpack to. What it says of its own files is not believed.
+pub(super) fn unpacked_max(archive_bytes: u64) -> u64 {
+    archive_bytes.saturating_mul(UNPACKED_MAX_RATIO).max(UNPACKED_FREE_BYTES)
+}
+
+/// A file of an archive, unpacked; of all of them together at most `left` bytes are read.
 pub(super) fn unpacked<'a, R: Read + Seek>(
     archive: &'a mut ZipArchive<R>,
     name: &str,
+    left: &'a Cell<u64>,
 ) -> io::Result<impl Read + 'a> {
     let file = archive.by_name(name).map_err(io::Error::other)?;
-    let left = file.compressed_size().saturating_mul(UNPACKED_MAX_RATIO).max(UNPACKED_FREE_BYTES);
     Ok(Bounded { source: file, left })
 }
 
-struct Bounded<R> {
+struct Bounded<'a, R> {
     source: R,
-    left: u64,
+    left: &'a Cell<u64>,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for Bounded<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+        let left = self.left.get().checked_sub(read as u64).ok_or_else(|| {
             io::Error::other(format!(
                 "unpacked, it is more than {UNPACKED_MAX_RATIO} times as large"
             ))
         })?;
+        self.left.set(left);
         Ok(read)
     }
 }

@@ -13,7 +13,6 @@ use crate::database::{Database, in_words};
 pub(super) const STAGES: &str = "\
     CREATE TEMPORARY TABLE graph_kernel_import (n bigint, kind \"char\", message text, parent text, edge_type text, \
         turn jsonb) ON COMMIT DELETE ROWS; \
-    CREATE INDEX ON pg_temp.graph_kernel_import (parent) WHERE kind = 's'; \
     CREATE TEMPORARY TABLE graph_kernel_links (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
         ON COMMIT DELETE ROWS";
 
@@ -26,36 +25,39 @@ const DEDUPLICATE: &str = "\
 
 const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.graph_kernel_import WHERE kind = 't'";
 
+/// How often distances between skipped messages are doubled: what is left then are circles.
+pub(super) const SKIPS_MAX: usize = 40;
+
+/// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances double,
+/// so that the longest chain takes few of them.
+const SKIP: &str = "\
+    UPDATE pg_temp.graph_kernel_import AS s SET parent = p.parent FROM pg_temp.graph_kernel_import AS p \
+     WHERE s.kind = 's' AND p.kind = 's' AND p.message = s.parent";
+
 /// Fills in the edges; `{id:x}` is the turn id of the message x. What follows a skipped message follows its parent
 /// instead; skipped messages that follow each other in a circle have none. An edge alone counts where its child has no
 /// parent of its own.
 const LINK: &str = "\
-    WITH RECURSIVE skipped (message, parent) AS ( \
-        SELECT s.message, s.parent FROM pg_temp.graph_kernel_import AS s \
-         WHERE s.kind = 's' AND NOT EXISTS (SELECT FROM pg_temp.graph_kernel_import AS p \
-                                             WHERE p.kind = 's' AND p.message = s.parent) \
-        UNION \
-        SELECT s.message, p.parent FROM skipped AS p \
-          JOIN pg_temp.graph_kernel_import AS s ON s.kind = 's' AND s.parent = p.message \
-    ), followed AS ( \
-        SELECT s.message AS child, s.edge_type, s.n, CASE WHEN k.message IS NULL THEN s.parent ELSE p.parent END AS parent \
-          FROM pg_temp.graph_kernel_import AS s \
-          LEFT JOIN pg_temp.graph_kernel_import AS k ON k.kind = 's' AND k.message = s.parent \
-          LEFT JOIN skipped AS p ON p.message = s.parent \
-          LEFT JOIN pg_temp.graph_kernel_import AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
-         WHERE s.kind <> 's' AND c.parent IS NULL \
-    ) \
     INSERT INTO pg_temp.graph_kernel_links \
-    SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.message IS NOT NULL FROM followed AS f \
-      LEFT JOIN pg_temp.graph_kernel_import AS p ON p.kind = 't' AND p.message = f.parent \
-     WHERE f.parent <> f.child";
+    SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.kind IS NOT DISTINCT FROM 't' \
+      FROM (SELECT s.message AS child, s.edge_type, s.n, CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
+              FROM pg_temp.graph_kernel_import AS s \
+              LEFT JOIN pg_temp.graph_kernel_import AS k ON k.kind = 's' AND k.message = s.parent \
+              LEFT JOIN pg_temp.graph_kernel_import AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
+             WHERE s.kind <> 's' AND c.parent IS NULL) AS f \
+      LEFT JOIN pg_temp.graph_kernel_import AS p ON p.kind <> 'e' AND p.message = f.parent \
+     WHERE f.parent <> f.child AND p.kind IS DISTINCT FROM 's'";
 
 /// The statements, in the order in which they run. The names in them are those of the catalog, quoted by the server.
 pub(super) struct InsertStatements {
+    /// The name of the graph.
+    pub(super) graph: String,
     /// Deletes staged rows that count for nothing.
     pub(super) deduplicate: Statement,
     /// Returns how many turns are staged.
     pub(super) count_turns: Statement,
+    /// To be repeated until it changes nothing, or [`SKIPS_MAX`] times.
+    pub(super) skip: Statement,
     /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids are
     /// derived from them.
     pub(super) link: Statement,
@@ -127,8 +129,10 @@ impl InsertStatements {
         );
         let mut prepare = |text: &str| client.prepare(text).map_err(|error| in_words(&error));
         Ok(InsertStatements {
+            graph: name.clone(),
             deduplicate: prepare(DEDUPLICATE)?,
             count_turns: prepare(COUNT_TURNS)?,
+            skip: prepare(SKIP)?,
             link: prepare(&with_ids(LINK))?,
             turns: prepare(&turns_statement)?,
             edges: edges_statement.as_deref().map(&mut prepare).transpose()?,
@@ -218,10 +222,18 @@ impl TargetColumn {
     }
 }
 
-const COLUMN: &str = "SELECT quote_ident(a.attname), format_type(a.atttypid, NULL), \
-                             format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL) \
-                        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
-                       WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 AND NOT a.attisdropped";
+/// A column that may be written.
+const COLUMN: &str = "\
+    WITH RECURSIVE base (oid, below) AS ( \
+        SELECT t.oid, t.typbasetype FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
+         WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 \
+        UNION ALL \
+        SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = base.below) \
+    SELECT quote_ident(a.attname), format_type(a.atttypid, NULL), \
+           (SELECT format_type(oid, NULL) FROM base WHERE below = 0) \
+      FROM pg_attribute AS a \
+     WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 AND NOT a.attisdropped AND a.attgenerated = '' \
+       AND a.attidentity <> 'a'";
 
 /// The tables of a graph.
 struct TargetTables<'a> {
@@ -286,7 +298,11 @@ impl TargetTables<'_> {
         for parent in self.graph["resolved"]["turns"]["parents"].as_array().into_iter().flatten() {
             let name = parent["parent"].as_str().ok_or_else(|| self.refused("parents"))?;
             let column = self.lookup("turns", name)?.ok_or_else(|| self.refused("parents"))?;
-            columns.push((column, parent["edge_type"].as_str().unwrap_or("default").to_owned()));
+            let edge_type = parent["edge_type"].as_str().unwrap_or("default").to_owned();
+            // A column may be bound for two types; the first one is written.
+            if columns.iter().all(|(other, _): &(TargetColumn, String)| other.name != column.name) {
+                columns.push((column, edge_type));
+            }
         }
         Ok(columns)
     }

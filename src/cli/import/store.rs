@@ -6,7 +6,7 @@ use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::{ToSql, Type};
 use serde_json::Value;
 
-use super::statements::{InsertStatements, STAGES};
+use super::statements::{InsertStatements, SKIPS_MAX, STAGES};
 use crate::Failure;
 use crate::database::{Database, in_words};
 
@@ -72,13 +72,16 @@ pub(super) enum StoreError {
 }
 
 impl From<postgres::Error> for StoreError {
+    /// Everything but what the next conversation would meet as well: a lost connection, a server without resources, a
+    /// statement that is wrong.
     fn from(error: postgres::Error) -> Self {
-        // Data exceptions, violated constraints, and limits such as that of an index entry.
-        let is_about_values = |code: &str| ["22", "23", "54"].contains(&&code[..2]);
-        if error.code().is_some_and(|code| is_about_values(code.code())) {
-            StoreError::Values(in_words(&error))
-        } else {
+        let is_about_all = error.code().is_none_or(|code| {
+            ["08", "25", "42", "53", "57", "58", "XX"].contains(&&code.code()[..2])
+        });
+        if is_about_all {
             StoreError::Failed(in_words(&error))
+        } else {
+            StoreError::Values(in_words(&error))
         }
     }
 }
@@ -115,11 +118,12 @@ impl Store {
     }
 
     /// Adds a row to the conversation.
-    pub(super) fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
-        self.batch_bytes += row.message.len() + size_of_json(&row.turn);
+    pub(super) fn add(&mut self, row: StagedRow) -> Result<(), StoreError> {
+        let ids = row.message.len() + row.parent.as_ref().map_or(0, String::len);
+        self.batch_bytes += ids + size_of_json(&row.turn);
         self.batch.push(row);
         if self.batch.len() >= BATCH_MAX_ROWS || self.batch_bytes >= BATCH_MAX_BYTES {
-            self.send().map_err(|error| in_words(&error))?;
+            self.send()?;
         }
         Ok(())
     }
@@ -171,19 +175,32 @@ impl Store {
             self.client.batch_execute("ANALYZE pg_temp.graph_kernel_import")?;
         }
         let Conversation { format, account, id } = conversation;
+        let graph = &self.statements.graph;
         let key: [&(dyn ToSql + Sync); 3] = [&format, &account, &id];
         let (key, lock) = match self.ids {
-            Ids::Derived => (&key[..], format!("{format}:{account}:{id}")),
-            Ids::Given => (&key[..0], format.to_owned()),
+            Ids::Derived => (&key[..], format!("{graph}:{format}:{account}:{id}")),
+            Ids::Given => (&key[..0], graph.clone()),
         };
         // Two imports of one conversation wait for each other, so that each sees what the other has stored.
         self.client.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&lock])?;
         let statements = &self.statements;
         self.client.execute(&statements.deduplicate, &[])?;
         let turns: i64 = self.client.query_one(&statements.count_turns, &[])?.get(0);
+        let is_large = self.rows >= ANALYZE_MIN_ROWS;
+        if is_large {
+            // The planner expects too few rows of conditions on several columns.
+            self.client.batch_execute("SET LOCAL enable_nestloop = off")?;
+        }
+        for _ in 0..SKIPS_MAX {
+            if self.client.execute(&statements.skip, &[])? == 0 {
+                break;
+            }
+        }
         self.client.execute(&statements.link, key)?;
-        if self.rows >= ANALYZE_MIN_ROWS {
-            self.client.batch_execute("ANALYZE pg_temp.graph_kernel_links")?;
+        if is_large {
+            self.client.batch_execute(
+                "SET LOCAL enable_nestloop TO DEFAULT; ANALYZE pg_temp.graph_kernel_links",
+            )?;
         }
         let stored = self.client.query_one(&statements.turns, key)?;
         let (new_turns, new_parents): (i64, i64) = (stored.get(0), stored.get(1));

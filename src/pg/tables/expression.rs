@@ -62,8 +62,11 @@ impl Expression {
                     table,
                     about,
                     code_of(report.sql_error_code()),
-                    // The parser takes it for an expression of an index.
-                    &report.message().replace("index expression", "mapping expression"),
+                    // The parser takes it for an expression of an index; names were qualified before.
+                    &report
+                        .message()
+                        .replace("index expression", "mapping expression")
+                        .replace("function pg_catalog.", "function "),
                 )
                 .raise(),
                 _ => error.rethrow(),

@@ -45,7 +45,7 @@ fn message(id: String, node: &Value) -> Result<Message, String> {
             tokens: None,
         }),
     };
-    Ok(Message { id, parent: parent_id(&node["parent"]), edge: EdgeType::Reply, turn })
+    Ok(Message { id, parent: parent_id(&node["parent"])?, edge: EdgeType::Reply, turn })
 }
 
 fn content(message: &Value) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, in_turns, parent_id, plain, text_of, timestamp,
+    ImportedTurn, Message, append, file, id_of, in_turns, parent_id, plain, text_of, timestamp,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -21,9 +21,9 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
         match key.as_str() {
             "uuid" => id = text(json)?,
             "chat_messages" => each_message(json, sink, |_, message| {
-                let found = messages(message, previous.take());
-                previous = message["uuid"].as_str().map(str::to_owned);
-                found
+                let found = messages(message, previous.clone())?;
+                previous = found.last().map(|message| message.id.clone());
+                Ok(found)
             })?,
             _ => json.skip()?,
         }
@@ -32,14 +32,14 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
 }
 
 fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, String> {
-    let id = text_of(message, "uuid")?;
+    let id = id_of(message, "uuid")?;
     let role = match text_of(message, "sender")?.as_str() {
         "human" => "user".to_owned(),
         sender => sender.to_owned(),
     };
     let parent = match message.get("parent_message_uuid") {
         Some(Value::Null) | None => previous,
-        Some(parent) => parent_id(parent),
+        Some(parent) => parent_id(parent)?,
     };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
     let has_text = blocks.iter().any(|block| !plain(block).is_empty());
@@ -52,5 +52,5 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
         append(&mut content, &file("file", named["file_name"].as_str()));
     }
     let created_at = timestamp(&message["created_at"])?;
-    Ok(in_turns(&id, parent, ImportedTurn { role, content, created_at, tokens: None }, blocks))
+    in_turns(&id, parent, ImportedTurn { role, content, created_at, tokens: None }, blocks)
 }

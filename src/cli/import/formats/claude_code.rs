@@ -7,10 +7,9 @@ use std::io::BufRead;
 use kernel::graph::edge::EdgeType;
 use serde_json::Value;
 
+use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
-use super::super::message::{
-    ImportedTurn, Message, in_turns, parent_id, plain, text_of, timestamp,
-};
+use super::super::message::{ImportedTurn, Message, id_of, in_turns, parent_id, plain, timestamp};
 use super::{MessageSink, Stop};
 
 /// The calls that started subagents. The messages of a subagent are a chain of their own, perhaps in another file; it
@@ -19,7 +18,7 @@ use super::{MessageSink, Stop};
 pub(in super::super) struct Subagents(HashMap<u64, String>);
 
 /// How many ids and prompts are kept. Beyond them, chains of subagents are not joined to their calls.
-const SUBAGENTS_MAX: usize = 100_000;
+const SUBAGENTS_MAX: usize = 20_000;
 
 impl Subagents {
     fn key(session: &str, kind: &str, value: &str) -> u64 {
@@ -53,9 +52,9 @@ pub(in super::super) fn read(
         let place = (number, 0);
         let record: Value = match line {
             Line::TooLong(why) => return Ok(sink.broken(place, why)?),
-            Line::Text(bytes) => match serde_json::from_slice(bytes) {
+            Line::Text(bytes) => match value_in(bytes) {
                 Ok(record) => record,
-                Err(error) => return Ok(sink.broken(place, format!("no JSON: {error}"))?),
+                Err(why) => return Ok(sink.broken(place, why)?),
             },
         };
         if !record["type"].is_string() {
@@ -66,7 +65,7 @@ pub(in super::super) fn read(
         if record["uuid"].is_null() {
             return Ok(());
         }
-        let of = match text_of(&record, "sessionId") {
+        let of = match id_of(&record, "sessionId") {
             Ok(id) => id,
             Err(why) => return Ok(sink.broken(place, why)?),
         };
@@ -88,8 +87,8 @@ fn messages(
     session: &str,
     subagents: &mut Subagents,
 ) -> Result<Vec<Message>, String> {
-    let id = text_of(record, "uuid")?;
-    let mut parent = parent_id(&record["parentUuid"]);
+    let id = id_of(record, "uuid")?;
+    let mut parent = parent_id(&record["parentUuid"])?;
     let mut edge = EdgeType::Reply;
     let skipped = |id, parent| Ok(vec![Message { id, parent, edge: EdgeType::Reply, turn: None }]);
     let queued = &record["attachment"];
@@ -108,7 +107,7 @@ fn messages(
         return skipped(id, parent);
     }
     if parent.is_none() {
-        if let Some(before) = parent_id(&record["logicalParentUuid"]) {
+        if let Some(before) = parent_id(&record["logicalParentUuid"])? {
             // A summary replaces the messages before it.
             (parent, edge) = (Some(before), EdgeType::Reference);
         } else if record["isSidechain"] == Value::Bool(true) {
@@ -131,7 +130,7 @@ fn messages(
         created_at: timestamp(&record["timestamp"])?,
         tokens: None,
     };
-    let mut messages = in_turns(&id, parent, turn, blocks);
+    let mut messages = in_turns(&id, parent, turn, blocks)?;
     messages[0].edge = edge;
     Ok(messages)
 }

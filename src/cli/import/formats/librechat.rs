@@ -7,8 +7,7 @@ use struson::reader::ValueType;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, in_turns, parent_id, plain, text_of, timestamp,
-    token_count,
+    ImportedTurn, Message, append, file, id_of, in_turns, parent_id, plain, timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, text};
 
@@ -142,7 +141,7 @@ fn emit(
 }
 
 fn messages(message: &Value) -> Result<Vec<Message>, String> {
-    let id = text_of(message, "messageId")?;
+    let id = id_of(message, "messageId")?;
     let role = if message["isCreatedByUser"] == Value::Bool(true) { "user" } else { "assistant" };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
     let mut content = if blocks.is_empty() { plain(&message["text"]) } else { String::new() };
@@ -155,5 +154,5 @@ fn messages(message: &Value) -> Result<Vec<Message>, String> {
         created_at: timestamp(&message["createdAt"])?,
         tokens: token_count(&message["tokenCount"]),
     };
-    Ok(in_turns(&id, parent_id(&message["parentMessageId"]), turn, blocks))
+    in_turns(&id, parent_id(&message["parentMessageId"])?, turn, blocks)
 }

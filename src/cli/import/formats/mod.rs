@@ -11,8 +11,8 @@ use std::io::Read;
 use serde_json::Value;
 use struson::reader::{ReaderError, ValueType};
 
-use super::json::JsonStream;
-use super::message::Message;
+use super::json::{JsonStream, explained};
+use super::message::{Message, short_id};
 use crate::Failure;
 
 /// Line and column in a file, counted from 1; a column of 0 means the whole line.
@@ -50,22 +50,7 @@ impl From<Failure> for Stop {
 
 impl From<ReaderError> for Stop {
     fn from(error: ReaderError) -> Self {
-        let (why, location) = match error {
-            ReaderError::SyntaxError(error) => (format!("no JSON: {}", error.kind), error.location),
-            ReaderError::IoError { error, location } => (error.to_string(), location),
-            ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location } => {
-                (format!("deeper than {max_nesting_depth} levels"), location)
-            }
-            ReaderError::UnsupportedNumberValue { location, .. } => {
-                ("a number with too many digits".to_owned(), location)
-            }
-            ReaderError::UnexpectedValueType { location, expected, actual } => {
-                (format!("expected {expected}, not {actual}"), location)
-            }
-            ReaderError::UnexpectedStructure { location, kind } => (kind.to_string(), location),
-            error => return Stop::Unreadable((0, 0), error.to_string()),
-        };
-        let place = location.line_pos.map_or((0, 0), |at| (at.line + 1, at.column + 1));
+        let (why, place) = explained(error);
         Stop::Unreadable(place, why)
     }
 }
@@ -134,7 +119,9 @@ fn each_message<R: Read>(
         };
         json.kind()?; // passes the white space, so that the place is that of the value
         let place = json.place();
-        match json.value()?.and_then(|value| understand(key, &value)) {
+        let value = json.value()?;
+        let key = key.map(short_id).transpose();
+        match value.and_then(|value| understand(key?, &value)) {
             Ok(messages) => messages.into_iter().try_for_each(|message| sink.message(message))?,
             Err(why) => sink.broken(place, why)?,
         }

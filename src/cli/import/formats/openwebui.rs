@@ -98,7 +98,7 @@ fn turn(id: String, message: &Value) -> Result<Message, String> {
     };
     Ok(Message {
         id,
-        parent: parent_id(&message["parentId"]),
+        parent: parent_id(&message["parentId"])?,
         edge: EdgeType::Reply,
         turn: Some(turn),
     })
