@@ -154,10 +154,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
     (
-        "graph_kernel.promotion_refusal(json,uuid[],text,text)",
-        Some("SELECT graph_kernel.promotion_refusal('{}', '{}', 'default', 'no_rls')"),
-    ),
-    (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
@@ -214,10 +210,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
+    ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     ("graph_kernel.policy_not_found(text)", None),
     ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
+    (
+        "graph_kernel.promotion_refusal(json,uuid[],text,text)",
+        Some("SELECT graph_kernel.promotion_refusal('{}', '{}', 'default', 'no_rls')"),
+    ),
     ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
     ("graph_kernel.raise_api_error(text,text)", None),
     ("graph_kernel.raise_policy_error(text,text)", None),
@@ -255,6 +256,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.requested_policy_not_found(json)", None),
+    ("graph_kernel.reset_statistics()", Some("SELECT graph_kernel.reset_statistics()")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (
         "graph_kernel.revoke_key_internal(text)",

@@ -245,3 +245,37 @@ fn statistics_are_for_those_who_monitor() {
         error_of(&mut watcher, "SELECT graph_kernel.reset_statistics()").contains("permission")
     );
 }
+
+#[test]
+fn refusals_are_logged_without_what_the_caller_says() {
+    let cluster = preloaded("graph_kernel.log_refusals = on");
+    let mut client = notes(&cluster);
+    client
+        .batch_execute(&format!(
+            "CREATE ROLE forger LOGIN;
+             GRANT SELECT ON memory_turns, memory_turn_edges TO forger;
+             CREATE TABLE kept AS SELECT graph_slice('{ANCHOR}')::text AS slice;
+             GRANT SELECT ON kept TO forger"
+        ))
+        .unwrap();
+    let mut forger = cluster.client_of("forger", "notes");
+    forger
+        .batch_execute(
+            "SELECT graph_verify(slice::json) FROM kept;
+             SELECT graph_verify(replace(slice, '\"salience\":0.5', '\"salience\":0.6')::json) FROM kept;
+             SELECT graph_verify(regexp_replace(slice, '\"slice_id\":\"[^\"]*\"',
+                                 '\"slice_id\":\"a\\\\nLOG:  all is well\\\\u001b[31m' || repeat('x', 100) || '\"')::json) FROM kept;
+             SELECT graph_verify('{}')",
+        )
+        .unwrap();
+    let log = String::from_utf8(cluster.log()).unwrap();
+    let refused: Vec<&str> = log.lines().filter(|line| line.contains("refused slice")).collect();
+    assert_eq!(refused.len(), 3, "{log}");
+    assert!(refused.iter().all(|line| line.contains("role forger")), "{refused:?}");
+    assert!(refused[0].contains("reason digest_mismatch"), "{refused:?}");
+    assert!(refused[2].contains("reason malformed, role forger, slice unknown"), "{refused:?}");
+    assert!(refused.iter().all(|line| line.len() < 250 && !line.contains('\u{1b}')), "{refused:?}");
+    assert!(!log.contains("\nLOG:  all is well"), "{log}");
+    let denied = error_of(&mut forger, "SET graph_kernel.log_refusals = off");
+    assert!(denied.contains("permission denied"), "{denied}");
+}

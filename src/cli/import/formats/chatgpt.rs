@@ -50,6 +50,7 @@ fn message(id: String, node: &Value) -> Result<Message, String> {
 
 fn content(message: &Value) -> String {
     let content = &message["content"];
+    let attachments = message["metadata"]["attachments"].as_array().map_or(&[][..], Vec::as_slice);
     let mut said = match content["content_type"].as_str().unwrap_or("text") {
         "user_editable_context" => {
             let mut said = plain(&content["user_profile"]);
@@ -75,7 +76,7 @@ fn content(message: &Value) -> String {
         _ => match &content["parts"] {
             Value::Array(parts) => {
                 let mut said = String::new();
-                parts.iter().for_each(|value| append(&mut said, &part(value)));
+                parts.iter().for_each(|value| append(&mut said, &part(value, attachments)));
                 said
             }
             _ => plain(content),
@@ -86,24 +87,27 @@ fn content(message: &Value) -> String {
         said = format!("[call {tool}] {said}").trim_end().to_owned();
     }
     let parts = content["parts"].to_string();
-    for attachment in message["metadata"]["attachments"].as_array().into_iter().flatten() {
+    for attachment in attachments {
         // An image stands among the parts as well.
-        if attachment["id"].as_str().is_some_and(|id| !id.is_empty() && parts.contains(id)) {
-            continue;
+        if attachment["id"].as_str().is_none_or(|id| id.is_empty() || !parts.contains(id)) {
+            append(&mut said, &file("file", attachment["name"].as_str()));
         }
-        append(&mut said, &file("file", attachment["name"].as_str()));
     }
     said
 }
 
-/// A part of a message with images or audio.
-fn part(part: &Value) -> String {
+/// A part of a message with images or audio. A file among the attachments has its name there.
+fn part(part: &Value, attachments: &[Value]) -> String {
     let kind = part["content_type"].as_str().unwrap_or_default();
-    match kind.strip_suffix("_asset_pointer") {
-        Some("real_time_user_audio_video") => {
-            file("audio", part["audio_asset_pointer"]["asset_pointer"].as_str())
-        }
-        Some(kind) => file(kind, part["asset_pointer"].as_str()),
-        None => plain(part),
-    }
+    let Some(kind) = kind.strip_suffix("_asset_pointer") else { return plain(part) };
+    let (kind, pointer) = match kind {
+        "real_time_user_audio_video" => ("audio", &part["audio_asset_pointer"]["asset_pointer"]),
+        kind => (kind, &part["asset_pointer"]),
+    };
+    let pointer = pointer.as_str();
+    let named = attachments.iter().find(|attachment| {
+        let id = attachment["id"].as_str().filter(|id| !id.is_empty());
+        id.zip(pointer).is_some_and(|(id, pointer)| pointer.ends_with(id))
+    });
+    file(kind, named.and_then(|attachment| attachment["name"].as_str()).or(pointer))
 }
