@@ -1,14 +1,16 @@
 //! Errors as a client sees them: SQLSTATE, message, a stable word in DETAIL, and the command to type in HINT.
 
+use std::ffi::{CString, c_char, c_int};
 use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
+use std::ptr::null;
 
 use kernel::evidence::slice_sets::TooManyTurns;
 use kernel::policy::PolicyError;
 use kernel::retrieval::similarity::EmbeddingError;
 use kernel::slicing::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
-use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
 
 /// An error to be raised to the client.
 #[derive(Debug)]
@@ -65,6 +67,26 @@ impl SqlError {
             report = report.set_hint(hint);
         }
         report.report(level);
+    }
+}
+
+// The bindings leave these out, as a report of an error does not return from them.
+unsafe extern "C-unwind" {
+    fn errstart(level: c_int, domain: *const c_char) -> bool;
+    fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+}
+
+/// Writes a line into the server's log, without the statement that is running: it may hold contents.
+pub fn log(message: &str) {
+    let message = CString::new(message.replace('\0', " ")).expect("no NUL byte is left");
+    // SAFETY: a report below an error, which returns; the format takes one string.
+    unsafe {
+        if errstart(pg_sys::LOG_SERVER_ONLY as i32, null()) {
+            pg_sys::errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+            pg_sys::errhidestmt(true);
+            pg_sys::errhidecontext(true);
+            errfinish(c"".as_ptr(), 0, c"".as_ptr());
+        }
     }
 }
 

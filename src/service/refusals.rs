@@ -1,8 +1,6 @@
 //! Results of verifications on their way into the statistics and, where they are refusals, into the server's log.
 
-use pgrx::{PgLogLevel, PgSqlErrorCode};
-
-use crate::pg::error::SqlError;
+use crate::pg::error::log;
 use crate::pg::guc;
 use crate::pg::session::current_role_name;
 use crate::pg::statistics::count_verification;
@@ -18,11 +16,8 @@ pub fn note(subject: &str, result: &str, slice_id: Option<&str>) {
         return;
     }
     let slice = slice_id.map_or_else(|| "unknown".to_owned(), logged);
-    let message = format!(
-        "refused {subject}: reason {result}, role {}, slice {slice}",
-        logged(&current_role_name())
-    );
-    SqlError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message).report(PgLogLevel::LOG);
+    let role = logged(&current_role_name());
+    log(&format!("refused {subject}: reason {result}, role {role}, slice {slice}"));
 }
 
 /// The text with control characters and quotes escaped, and cut.
