@@ -166,7 +166,10 @@ impl From<PolicyError> for SqlError {
             hint += &format!(" For a registered policy write graph_policy('{name}').");
         }
         if let PolicyError::OtherVersion { version, .. } = &error {
-            hint = format!("A policy with \"version\": \"{version}\" has it.");
+            hint = format!(
+                "A policy of another version has it: write '{{\"preset\": \"chat\", …}}' for a prompt, or \
+                 \"version\": \"{version}\"."
+            );
         }
         policy_error(&error).hint(hint)
     }

@@ -41,7 +41,9 @@ impl<'a> ReadSlice<'a> {
     /// 02000 when there is no such anchor; else as [`GraphReader::for_policy`] and any reading.
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
         let reader = GraphReader::for_policy(policy)?;
-        let slice = reader.ask(policy.needs(), |store| slicer::slice(store, policy, anchor))?;
+        let slice = reader
+            .ask(policy.needs(), |store| slicer::slice(store, policy, anchor))
+            .map_err(|error| about_anchor(error, policy))?;
         statistics::count_selected(slice.turns.len());
         Ok(ReadSlice { reader, slice, policy })
     }
@@ -119,6 +121,17 @@ impl<'a> ReadSlice<'a> {
     fn signer(&self) -> Result<Signer<'_>, SqlError> {
         Signer::new(&self.reader, self.policy)
     }
+}
+
+/// An anchor that was created after `as_of` does not exist by that policy, which its error says.
+fn about_anchor(error: SqlError, policy: &SlicePolicy) -> SqlError {
+    if error.word() != "ANCHOR_NOT_FOUND" || policy.as_of().is_none() {
+        return error;
+    }
+    error.hint(
+        "With as_of, turns that were created later are ignored. Or the turn is not in the bound turns table, or row \
+         security hides it: see graph_check().",
+    )
 }
 
 /// Refuses what is wrong for every anchor: the policy, the graph or the keys.

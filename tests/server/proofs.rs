@@ -83,6 +83,14 @@ fn standard_tools_accept_a_proof_and_nothing_else() {
     assert_eq!(lines[0], "Signature Verified Successfully");
     assert_eq!(Some(lines[1]), lines[2].strip_suffix("  -"));
 
+    // The program takes the same three files.
+    let program = format!(
+        "{} verify slice.json --proof proof.json --key key.pem",
+        variable("GRAPH_KERNEL_PROGRAM")
+    );
+    let verified = directory.run(&program, &database);
+    assert_eq!(verified.stdout, b"valid\n", "{verified:?}");
+
     // Of a slice with one digit changed the digest is another.
     let slice = fs::read_to_string(directory.0.join("slice.json")).unwrap();
     fs::write(

@@ -126,6 +126,12 @@ impl SlicePolicy {
         self.v2()?.max_tokens()
     }
 
+    /// The Unix second after which turns were created that are ignored.
+    #[must_use]
+    pub fn as_of(&self) -> Option<i64> {
+        self.v2()?.as_of()
+    }
+
     /// Whether parents are discovered.
     #[must_use]
     pub fn include_parents(&self) -> bool {

@@ -250,6 +250,10 @@ impl V2Parameters {
         self.max_tokens.map(|tokens| tokens as u64)
     }
 
+    pub(super) fn as_of(&self) -> Option<i64> {
+        self.as_of
+    }
+
     pub(super) fn include_parents(&self) -> bool {
         self.include_parents
     }
