@@ -435,3 +435,128 @@ impl Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes what a format reads, and keeps nothing.
+    #[derive(Default)]
+    struct Counting {
+        messages: u64,
+        broken: u64,
+    }
+
+    impl MessageSink for Counting {
+        fn message(&mut self, message: Message) -> Result<(), Failure> {
+            assert!(message.id.len() <= ID_MAX_BYTES + 16, "an id of {} bytes", message.id.len());
+            self.messages += 1;
+            Ok(())
+        }
+
+        fn edge(&mut self, _: String, _: String) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn broken(&mut self, _: LineColumn, _: String) -> Result<(), Failure> {
+            self.broken += 1;
+            Ok(())
+        }
+
+        fn end_of_conversation(&mut self, _: LineColumn, _: Option<String>) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    fn read(format: ImportFormat, bytes: &[u8]) -> Counting {
+        let mut counting = Counting::default();
+        let source = WholeCharacters::new(bytes);
+        let result = match format {
+            ImportFormat::Chatgpt => chatgpt::read(source, &mut counting),
+            ImportFormat::Claude => claude::read(source, &mut counting),
+            ImportFormat::ClaudeCode => {
+                claude_code::read(BufReader::new(source), &mut Subagents::default(), &mut counting)
+            }
+            ImportFormat::Librechat => librechat::read(source, &mut counting),
+            ImportFormat::Openwebui => openwebui::read(source, &mut counting),
+            ImportFormat::Jsonl => restore::read(BufReader::new(source), &mut |_, row| {
+                counting.messages += u64::from(row.is_ok());
+                Ok(())
+            }),
+        };
+        if let Err(Stop::Failed(failure)) = result {
+            panic!("{failure}");
+        }
+        counting
+    }
+
+    /// Pieces of the formats, which replace others.
+    const PIECES: [&str; 22] = [
+        "null",
+        "true",
+        "1e400",
+        "-1",
+        "9007199254740993",
+        "\"\"",
+        "[]",
+        "{}",
+        "[[",
+        "{\"a\":",
+        "\"parts\"",
+        "\"children\"",
+        "\"message\"",
+        "\"content\"",
+        "\"type\":\"tool_result\"",
+        "\\ud83d",
+        "\\u0000",
+        "\u{feff}",
+        ",",
+        "\n",
+        "\"uuid\"",
+        "data:",
+    ];
+
+    #[test]
+    fn broken_files_are_errors_at_most() {
+        const TRIES: u32 = 3_000;
+        let exports = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/server/exports/");
+        let mut random = fastrand::Rng::with_seed(5);
+        for (format, file) in [
+            (ImportFormat::Chatgpt, "chatgpt.json"),
+            (ImportFormat::Claude, "claude.json"),
+            (ImportFormat::ClaudeCode, "claude-code.jsonl"),
+            (ImportFormat::Librechat, "librechat.json"),
+            (ImportFormat::Librechat, "librechat-recursive.json"),
+            (ImportFormat::Openwebui, "openwebui.json"),
+            (ImportFormat::Jsonl, "rows.jsonl"),
+        ] {
+            let whole = fs::read(format!("{exports}{file}")).unwrap();
+            let unbroken = read(format, &whole);
+            assert!(unbroken.messages > 0 && unbroken.broken == 0, "{file}");
+            for _ in 0..TRIES {
+                let mut bytes = whole.clone();
+                for _ in 0..random.u32(1..6) {
+                    let at = random.usize(..bytes.len());
+                    let end = (at + random.usize(..24)).min(bytes.len());
+                    match random.u8(..4) {
+                        0 => bytes[at] = random.u8(..),
+                        1 => drop(bytes.drain(at..end)),
+                        2 => {
+                            let piece = PIECES[random.usize(..PIECES.len())];
+                            drop(bytes.splice(at..end, piece.bytes()));
+                        }
+                        _ => {
+                            let copied = bytes[at..end].to_vec();
+                            let to = random.usize(..=bytes.len());
+                            drop(bytes.splice(to..to, copied));
+                        }
+                    }
+                    if bytes.is_empty() {
+                        break;
+                    }
+                }
+                read(format, &bytes);
+            }
+        }
+    }
+}
