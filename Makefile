@@ -16,7 +16,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long bench postgres pgvector fuzz lint build install package clean
+.PHONY: help setup tools demo psql figures stop test test-long bench postgres memcheck pgvector fuzz lint build install package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -51,6 +51,9 @@ bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 
 
 postgres: ## build PostgreSQL MAJOR=17 below target/; ASSERT=1 one that checks its assertions
 	@$(harness)/postgres.sh $(MAJOR)
+
+memcheck: tools ## run the tests on a server that checks assertions, and some under Valgrind
+	@$(harness)/memcheck.sh
 
 pgvector: tools ## build pgvector from its Debian source package into the private server
 	@$(harness)/pgvector.sh

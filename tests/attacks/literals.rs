@@ -68,6 +68,14 @@ fn bind(client: &mut Client, columns: &serde_json::Value) -> Outcome {
     )
 }
 
+/// Whether a superuser has run the owner's function since this was asked last.
+fn caught(setup: &Setup, expression: &str) -> Option<String> {
+    setup.has_caught().then(|| {
+        setup.admin().batch_execute("SELECT setval('planted.caught', 1, false)").unwrap();
+        format!("{expression}: a superuser has run the owner's function")
+    })
+}
+
 #[test]
 fn no_input_function_of_a_users_type_runs_while_an_expression_is_analysed() {
     let mut setup = setup("literal_binding");
@@ -83,10 +91,7 @@ fn no_input_function_of_a_users_type_runs_while_an_expression_is_analysed() {
             if let Outcome::Unsafe(error) = bind(&mut setup.admin(), &columns) {
                 all.push(format!("{expression}: {error}"));
             }
-            if setup.has_caught() {
-                all.push(format!("{expression}: a superuser has run the owner's function"));
-                setup.admin().batch_execute("SELECT setval('planted.caught', 1, false)").unwrap();
-            }
+            all.extend(caught(&setup, expression));
         }
     }
     assert_none(&all);
@@ -120,10 +125,7 @@ fn no_input_function_runs_for_a_binding_that_was_inserted() {
                 admin = setup.admin();
             }
         }
-        if setup.has_caught() {
-            all.push(format!("{expression}: a superuser has run the owner's function"));
-            setup.admin().batch_execute("SELECT setval('planted.caught', 1, false)").unwrap();
-        }
+        all.extend(caught(&setup, expression));
     }
     assert_none(&all);
     setup.assert_sound();

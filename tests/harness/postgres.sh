@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # postgres.sh MAJOR: builds PostgreSQL from its Debian source package into the private server of that major.
-# With ASSERT=1 a server beside it that checks its own assertions. Ends with status 3 where it cannot be had.
+# With ASSERT=1 a server beside it that checks its own assertions, and that Valgrind can look into. Ends with status 3 where it cannot be had.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/debian_source.sh"
 
@@ -11,9 +11,10 @@ tree="$base/server-$major"
 options=(CFLAGS=-O2)
 if [[ -n ${ASSERT:-} ]]; then
   tree+=-assert
-  options=(--enable-cassert --enable-debug CFLAGS=-O1)
+  options=(--enable-cassert --enable-debug 'CFLAGS=-O1')
+  if [[ -f /usr/include/valgrind/memcheck.h ]]; then options+=('CPPFLAGS=-DUSE_VALGRIND'); fi
 fi
-modules=(auto_explain file_fdw pg_stat_statements test_decoding) # those that tests load
+modules=(amcheck auto_explain file_fdw pg_stat_statements test_decoding) # those that tests load
 cache="$root/target/postgresql-$major"
 build="$cache/build"
 log="$cache/build.log"
@@ -32,6 +33,7 @@ build_server() {
     rm -rf "$tree" &&
     make -s install &&
     for module in "${modules[@]}"; do make -s -C "contrib/$module" install || return; done &&
+    cp src/tools/valgrind.supp "$tree/share/" &&
     make -s -C src/test/isolation install
 }
 

@@ -44,7 +44,16 @@ fsync = off
 wal_level = replica
 hot_standby = on
 CONF
-  as_server "$bindir/pg_ctl" start --silent --wait --pgdata="$run/data" --log="$run/server.log" || {
+  local program=()
+  if [[ -n ${GRAPH_KERNEL_VALGRIND:-} ]]; then
+    mkdir -p "$root/target/memcheck"
+    ((EUID != 0)) || chown "$server_user" "$root/target/memcheck"
+    printf '#!/bin/sh\nexec valgrind --quiet --trace-children=yes --leak-check=no --suppressions=%q --log-file=%q %q "$@"\n' \
+      "$GRAPH_KERNEL_VALGRIND" "$root/target/memcheck/valgrind.%p.log" "$bindir/postgres" >"$run/postgres"
+    chmod 755 "$run/postgres"
+    program=(-p "$run/postgres" --timeout=300)
+  fi
+  as_server "$bindir/pg_ctl" start --silent --wait "${program[@]}" --pgdata="$run/data" --log="$run/server.log" || {
     tail -n 20 "$run/server.log" >&2
     die "server $name did not start"
   }

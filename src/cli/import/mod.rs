@@ -9,6 +9,7 @@ mod json;
 mod keywords;
 mod lines;
 mod message;
+mod progress;
 mod restore;
 mod source;
 mod statements;
@@ -17,13 +18,11 @@ mod store;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufReader, IsTerminal, Read, Write, stderr};
+use std::io::{BufReader, Read, Write, stderr};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use kernel::graph::content::content_hash;
 use kernel::graph::edge::EdgeType;
 use serde_json::{Map, Value};
@@ -35,6 +34,7 @@ use self::formats::{
 };
 use self::keywords::Keywords;
 use self::message::{ID_MAX_BYTES, Message, parse_timestamp, plain_text};
+use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
@@ -44,9 +44,6 @@ use crate::{Failure, Outcome};
 
 /// The place of a record that is not known.
 const LINE_UNKNOWN: LineColumn = (0, 0);
-
-/// How often a line about the progress is printed where there is no terminal.
-const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
 
 pub(crate) fn import(
     out: &mut impl Write,
@@ -396,44 +393,6 @@ fn shortened(text: &str) -> String {
     const MESSAGE_MAX_BYTES: usize = 500;
     let end = text.floor_char_boundary(MESSAGE_MAX_BYTES);
     if end == text.len() { text.to_owned() } else { format!("{}...", &text[..end]) }
-}
-
-/// How far the files are read: a bar on a terminal, a line from time to time elsewhere.
-struct Progress {
-    bar: ProgressBar,
-    read: Rc<Cell<u64>>,
-    total: u64,
-    /// Messages so far.
-    messages: u64,
-    last_printed: Instant,
-}
-
-impl Progress {
-    fn new(total: u64, read: Rc<Cell<u64>>) -> Self {
-        let bar =
-            if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-        let style =
-            ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left, {msg}");
-        bar.set_style(style.expect("the template is valid"));
-        Progress { bar, read, total, messages: 0, last_printed: Instant::now() }
-    }
-
-    fn update(&mut self) {
-        const MESSAGES_BETWEEN: u64 = 256;
-        self.messages += 1;
-        let messages = self.messages;
-        if !messages.is_multiple_of(MESSAGES_BETWEEN) {
-            return;
-        }
-        let read = self.read.get();
-        self.bar.set_message(format!("{messages} messages"));
-        self.bar.set_position(read.min(self.total));
-        if self.bar.is_hidden() && self.last_printed.elapsed() >= PROGRESS_PERIOD {
-            self.last_printed = Instant::now();
-            let (read, total) = (HumanBytes(read), HumanBytes(self.total));
-            _ = writeln!(stderr(), "{read} of {total}, {messages} messages");
-        }
-    }
 }
 
 #[cfg(test)]
