@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// whole or not at all.
     #[command(
         after_help = "Examples:\n  graph-kernel import chatgpt export.zip --database postgresql://ann@localhost/memory\n  \
-                      graph-kernel import claude-code ~/.claude/projects/*/*.jsonl --dry-run"
+                      graph-kernel import claude-code ~/.claude/projects --dry-run"
     )]
     Import(ImportArguments),
     /// Print the slice at a turn, as JSON.
@@ -145,7 +145,7 @@ pub(crate) struct QueryArguments {
 pub(crate) struct ImportArguments {
     /// The format of the files.
     pub(crate) format: ImportFormat,
-    /// The files.
+    /// The files; `-` is the standard input. Of claude-code also folders, with the transcripts in them and below.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

@@ -831,6 +831,20 @@ fn a_file_may_come_through_the_standard_input() {
 }
 
 #[test]
+fn a_folder_of_transcripts_is_read_with_what_is_below_it() {
+    let database = Database::with_tables("import_folder");
+    let folder = Folder::new("projects");
+    let below = folder.0.join("5e55-1/subagents");
+    fs::create_dir_all(&below).unwrap();
+    fs::copy(export("agent-01.jsonl"), below.join("agent-01.jsonl")).unwrap();
+    fs::copy(export("claude-code.jsonl"), folder.0.join("5e55-1.jsonl")).unwrap();
+    folder.write("settings.json", "{}");
+    import(&database, &["claude-code", folder.0.to_str().unwrap()]).expect_success();
+    assert_eq!(stored(&database), fs::read_to_string(export("claude-code.txt")).unwrap());
+    assert_eq!(import(&database, &["chatgpt", folder.0.to_str().unwrap()]).status, 2);
+}
+
+#[test]
 fn sessions_and_slices_of_odd_rows_are_printed() {
     let database = Database::with_tables("import_odd");
     let mut client = database.connect();

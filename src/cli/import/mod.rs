@@ -19,13 +19,14 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{BufReader, Read, Write, stderr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use kernel::graph::content::content_hash;
 use kernel::graph::edge::EdgeType;
 use serde_json::{Map, Value};
+use walkdir::WalkDir;
 use zip::ZipArchive;
 
 use self::formats::claude_code::Subagents;
@@ -69,8 +70,9 @@ pub(crate) fn import(
             format!("--since: {text} is no date such as 2025-03-01 or 2025-03-01T12:00:00Z")
         })?),
     };
+    let paths = in_reading_order(arguments)?;
     let mut total = 0;
-    for path in &arguments.files {
+    for path in &paths {
         if path != Path::new("-") {
             total +=
                 fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
@@ -92,7 +94,7 @@ pub(crate) fn import(
         report: Report::default(),
     };
     let mut subagents = Subagents::default();
-    for path in in_reading_order(arguments) {
+    for path in &paths {
         import.path = path;
         import.file(&read, &mut subagents)?;
     }
@@ -119,15 +121,30 @@ pub(crate) fn import(
     Ok(if report.broken == 0 { Outcome::Success } else { Outcome::Negative })
 }
 
-/// The files, transcripts of subagents after those of the agents that called them.
-fn in_reading_order(arguments: &ImportArguments) -> Vec<&Path> {
-    let mut paths: Vec<&Path> = arguments.files.iter().map(AsRef::as_ref).collect();
-    if arguments.format == ImportFormat::ClaudeCode {
-        paths.sort_by_key(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
-        });
+/// The files in the order in which they are read. Of a folder those are the transcripts in it and below; transcripts of
+/// subagents come after those of the agents that called them.
+fn in_reading_order(arguments: &ImportArguments) -> Result<Vec<PathBuf>, Failure> {
+    if arguments.format != ImportFormat::ClaudeCode {
+        return Ok(arguments.files.clone());
     }
-    paths
+    let mut paths = Vec::new();
+    for path in &arguments.files {
+        if !path.is_dir() {
+            paths.push(path.clone());
+            continue;
+        }
+        for entry in WalkDir::new(path).sort_by_file_name() {
+            let entry = entry.map_err(|error| error.to_string())?;
+            let is_transcript = entry.path().extension().is_some_and(|name| name == "jsonl");
+            if is_transcript && entry.file_type().is_file() {
+                paths.push(entry.into_path());
+            }
+        }
+    }
+    paths.sort_by_key(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
+    });
+    Ok(paths)
 }
 
 struct Import<'a> {
