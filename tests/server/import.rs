@@ -999,12 +999,12 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
     turns
 }
 
-/// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 64 MiB.
+/// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 32 MiB.
 #[test]
 fn memory_does_not_grow_with_the_file() {
-    const MEMORY_MAX_KIB: u64 = 64 << 10;
+    const MEMORY_MAX_KIB: u64 = 30 << 10;
     let bytes =
-        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(64 << 20, |text| text.parse().unwrap());
+        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(32 << 20, |text| text.parse().unwrap());
     let database = Database::with_tables("import_large");
     let folder = Folder::new("large");
     let file = folder.write("large.json", "");
