@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# memcheck.sh: a PostgreSQL 17 that checks its assertions runs all regression tests and the server tests, then some of
-# the regression tests with caches that are discarded at each chance, and then some under Valgrind.
+# memcheck.sh: a PostgreSQL 17 that checks its assertions runs all regression tests, the attacks and the calls with odd
+# values, then some regression tests with caches that are discarded at each chance, and some under Valgrind.
 . "$(dirname "$0")/common.sh"
 
 # What makes tables, binds, slices, searches, signs and streams.
@@ -36,6 +36,14 @@ mkdir -p "$logs"/{assertions,discarded,valgrind}
 "$root/tests/harness/server.sh" start memcheck
 use_server memcheck
 regress assertions --schedule=tests/regress/schedule
+printf 'attacks, odd values, statistics: '
+if cargo test -q --no-fail-fast -p graph_kernel_tests --features server \
+  --test attacks --test server_sweep --test server_statistics >"$logs/attacks.log" 2>&1; then
+  note 'passed'
+else
+  note "failed: $logs/attacks.log"
+  failed=1
+fi
 
 "$bindir/psql" -qX -c 'ALTER SYSTEM SET debug_discard_caches = 1' -c 'SELECT pg_reload_conf()' >/dev/null
 regress discarded "${discarding[@]}"
