@@ -104,6 +104,7 @@ pub fn timed_out_after(
     Some(elapsed.saturating_sub(allowed))
 }
 
-fn assert_cancelled(error: &Error) {
+/// That a statement has ended since it was asked to.
+pub fn assert_cancelled(error: &Error) {
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
 }
