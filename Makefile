@@ -8,6 +8,7 @@ ASSERT ?=
 DATA ?=
 ANCHOR ?=
 SCALE ?= 1m
+MINUTES ?= 70
 export PG_CONFIG DATA ANCHOR ASSERT
 
 SHELL := /bin/bash
@@ -16,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long bench postgres memcheck pgvector fuzz lint build install package clean
+.PHONY: help setup tools demo psql figures stop test test-long soak bench postgres memcheck pgvector fuzz lint build install package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -45,6 +46,9 @@ test: setup ## run every test on PostgreSQL 15 to 18; MAJORS='15 18' takes some;
 
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
+
+soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70
+	@$(harness)/soak.sh $(MINUTES)
 
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)

@@ -14,12 +14,15 @@ use crate::pg::guc;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::Caller;
 use crate::pg::tables::graph::Graph;
+use crate::pg::tables::relation;
 
 /// The graph of now and whose rights it is read with. Slices and searches read through one of these.
 #[derive(Clone)]
 pub struct GraphReader {
     graph: Rc<Graph>,
     caller: Caller,
+    /// That of the catalog when the graph was looked up.
+    generation: u64,
 }
 
 impl GraphReader {
@@ -38,7 +41,7 @@ impl GraphReader {
     pub fn of(binding: &str) -> Result<Self, SqlError> {
         let graph = Graph::named(binding)?;
         let caller = Caller::current(&graph);
-        Ok(GraphReader { graph, caller })
+        Ok(GraphReader { graph, caller, generation: relation::catalog_generation() })
     }
 
     /// As [`GraphReader::current`], to take slices by this policy.
@@ -63,6 +66,26 @@ impl GraphReader {
     /// Whether this is the same graph, read with the same rights.
     pub fn same_as(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.graph, &other.graph) && self.caller == other.caller
+    }
+
+    /// Checks that all was read from the tables that were looked up: a statement that is planned later than another one
+    /// may read partitions that were attached meanwhile.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check_tables(&self) -> Result<(), SqlError> {
+        relation::accept_invalidations();
+        if relation::catalog_generation() == self.generation {
+            return Ok(());
+        }
+        self.graph.check_partitions()
+    }
+
+    /// Whether another reader reads the same tables, of the same graph.
+    pub fn has_tables_of(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.graph, &other.graph)
+            || (self.graph.name == other.graph.name
+                && self.graph.relations() == other.graph.relations())
     }
 
     /// A store over the graph, for policies that need so much. What asks it goes through [`GraphReader::hinting`].
@@ -103,8 +126,9 @@ impl GraphReader {
     /// The circumstances that an attestation states, as they are after reading.
     ///
     /// # Errors
-    /// 55000 when the caller's rights changed meanwhile.
+    /// 55000 when the caller's rights or the tables' partitions changed meanwhile.
     pub fn circumstances(&self) -> Result<Circumstances, SqlError> {
+        self.check_tables()?;
         self.caller.circumstances(&self.graph)
     }
 

@@ -22,6 +22,7 @@ use crate::pg::access::store::PgStore;
 use crate::pg::access::store::TurnText;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
+use crate::pg::query::partitions_changed;
 use crate::pg::session::check_interrupts;
 use crate::pg::statistics;
 
@@ -44,6 +45,7 @@ impl<'a> ReadSlice<'a> {
         let slice = reader
             .ask(policy.needs(), |store| slicer::slice(store, policy, anchor))
             .map_err(|error| about_anchor(error, policy))?;
+        reader.check_tables()?;
         statistics::count_selected(slice.turns.len());
         Ok(ReadSlice { reader, slice, policy })
     }
@@ -148,22 +150,30 @@ pub struct FetchedBefore {
     /// The name of the graph's binding. The session may choose another graph between two rows.
     binding: String,
     fetched: Option<(GraphReader, FetchedGraph)>,
+    /// What read the first of them.
+    first: Option<GraphReader>,
 }
 
 impl FetchedBefore {
     /// Of the graph that the session has chosen: nothing yet.
     pub fn nothing() -> Self {
-        FetchedBefore { binding: guc::graph(), fetched: None }
+        FetchedBefore { binding: guc::graph(), fetched: None, first: None }
     }
 
     /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
     /// depend on anything.
-    fn take_for(&mut self, reader: &GraphReader) -> FetchedGraph {
-        let Some((by, mut graph)) = self.fetched.take() else { return FetchedGraph::default() };
+    ///
+    /// # Errors
+    /// 55000 where this reader reads other tables than the first one: a query sees one state.
+    fn take_for(&mut self, reader: &GraphReader) -> Result<FetchedGraph, SqlError> {
+        if !self.first.get_or_insert_with(|| reader.clone()).has_tables_of(reader) {
+            return Err(partitions_changed());
+        }
+        let Some((by, mut graph)) = self.fetched.take() else { return Ok(FetchedGraph::default()) };
         if !by.same_as(reader) || reader.row_security() {
             graph.forget();
         }
-        graph
+        Ok(graph)
     }
 }
 
@@ -185,7 +195,7 @@ pub fn export_each<A>(
     let reader = GraphReader::of(&fetched.binding)?;
     let signer = Signer::new(&reader, policy)?;
     let mut store = reader.store(policy.needs());
-    let fetched_graph = fetched.take_for(&reader);
+    let fetched_graph = fetched.take_for(&reader)?;
     let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, Limits::default());
     // What is read where row security applies does not hold for the next ones.
     let next = if reader.row_security() { &[] } else { next };

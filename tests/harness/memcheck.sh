@@ -4,8 +4,8 @@
 . "$(dirname "$0")/common.sh"
 
 # What makes tables, binds, slices, searches, signs and streams.
-discarding=(setup slices binding expressions policy_v2)
-valgrind=(setup slices batch binding expressions policy_v2 explain promotion proofs)
+discarding=(setup policies slices binding expressions policy_v2)
+valgrind=(setup policies slices batch binding expressions policy_v2 explain promotion proofs)
 
 ASSERT=1 "$root/tests/harness/postgres.sh" 17
 find_base

@@ -223,6 +223,22 @@ impl Drop for Cluster {
     }
 }
 
+/// Waits until a standby has replayed all that its primary has written.
+pub fn catch_up(primary: &mut Client, standby: &mut Client) {
+    let target = "SELECT pg_current_wal_insert_lsn()::text";
+    let target: String = primary.query_one(target, &[]).unwrap().get(0);
+    wait_until(standby, &format!("SELECT pg_last_wal_replay_lsn() >= '{target}'"));
+}
+
+/// Waits until a statement gives true.
+pub fn wait_until(client: &mut Client, statement: &str) {
+    let start = Instant::now();
+    while !client.query_one(statement, &[]).unwrap().get::<_, bool>(0) {
+        assert!(start.elapsed() < PATIENCE, "not yet: {statement}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Sends a signal by name.
 pub fn send_signal(signal: &str, process: u32) {
     run(Command::new("kill").args(["-s", signal, &process.to_string()]));

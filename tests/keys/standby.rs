@@ -1,24 +1,10 @@
 //! A streaming standby has the keys of its primary.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use postgres::Client;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, catch_up};
 use crate::graph::{active_key, install, reason, reasons, refusal, rotate, slice, text};
 use crate::secret_file;
-
-/// Waits until the standby has replayed all that the primary has written.
-fn catch_up(primary: &mut Client, standby: &mut Client) {
-    let target = text(primary, "SELECT pg_current_wal_flush_lsn()::text");
-    let start = Instant::now();
-    let reached = format!("SELECT (pg_last_wal_replay_lsn() >= '{target}')::text");
-    while text(standby, &reached) != "true" {
-        assert!(start.elapsed() < Duration::from_secs(60), "it lags behind");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// What holds on a primary and its standby, whatever holds the keys.
 fn follows(primary: &mut Client, standby: &mut Client) {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
-use common::process::{backend_pid, cancelled_after, private_memory};
+use common::process::{backend_pid, cancelled_after, execute, private_memory, timed_out_after};
 use common::tell;
 use postgres::error::SqlState;
 use postgres::{Client, Error};
@@ -72,26 +72,6 @@ fn assert_code(error: &Error, code: &SqlState) {
     assert_eq!(error.code(), Some(code), "{error:?}");
 }
 
-/// Runs a command, once more where a cancel of the statement before came too late for that one.
-fn run(client: &mut Client, command: &str) {
-    if let Err(error) = client.batch_execute(command) {
-        assert_code(&error, &SqlState::QUERY_CANCELED);
-        client.batch_execute(command).unwrap();
-    }
-}
-
-/// From the end of the time allowed to the error; `None` when the statement was faster.
-fn timed_out_after(client: &mut Client, statement: &str, allowed: Duration) -> Option<Duration> {
-    let milliseconds = allowed.as_millis().max(1);
-    run(client, &format!("SET statement_timeout = {milliseconds}"));
-    let start = Instant::now();
-    let result = client.batch_execute(statement);
-    let elapsed = start.elapsed();
-    run(client, "RESET statement_timeout");
-    assert_code(&result.err()?, &SqlState::QUERY_CANCELED);
-    Some(elapsed.saturating_sub(allowed))
-}
-
 /// Interrupts a statement at moments all over its first 300 ms and checks how soon it ends.
 fn assert_ends_at_once(
     how: &str,
@@ -124,7 +104,7 @@ fn assert_ends_at_once(
     tell(&format!("{how} of {what}: median {median:.1?}, p99 {p99:.1?} of {} runs", times.len()));
     assert!(median <= AT_ONCE, "{how} of {what}: {times:.1?}");
     // The same backend goes on as before, once the last cancel has come.
-    run(&mut client, "SELECT pg_sleep(0.2)");
+    execute(&mut client, "SELECT pg_sleep(0.2)");
     assert_eq!(first_field(&mut client, ORDINARY), ordinary);
     assert_eq!(backend_pid(&mut client), pid);
 }

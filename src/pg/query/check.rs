@@ -64,6 +64,11 @@ pub(super) fn replaced() -> SqlError {
     changed("a name in a statement over the bound tables has gone to another object")
 }
 
+/// Tables came to the graph or left it while it was read.
+pub fn partitions_changed() -> SqlError {
+    changed("partitions of the bound tables, or the binding, changed while they were read")
+}
+
 fn changed(what: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what)
         .detail("TABLES_CHANGED")

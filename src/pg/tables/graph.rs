@@ -14,7 +14,7 @@ use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
-use crate::pg::query::{ColumnType, Planning, Statement, Template};
+use crate::pg::query::{ColumnType, Planning, Statement, Template, partitions_changed};
 use crate::pg::settings;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
@@ -406,6 +406,17 @@ impl Graph {
             relations.extend(&bound.partitions);
         }
         relations
+    }
+
+    /// Checks that the tables have the partitions that they had when the graph was looked up. Attaching one takes no lock
+    /// that a reader's conflicts with, so a statement that is planned later reads more than one that was planned before.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check_partitions(&self) -> Result<(), SqlError> {
+        let has_changed =
+            |bound: &BoundTable| relation::partitions(bound.table.oid) != bound.partitions;
+        if self.bound_tables().any(has_changed) { Err(partitions_changed()) } else { Ok(()) }
     }
 
     /// The graph these tables make, with this name in attestations.

@@ -182,8 +182,7 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
     // SAFETY: a syscache look-up of a relation that is locked.
     let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
     let below = match kind {
-        pg_sys::RELKIND_RELATION => Vec::new(),
-        pg_sys::RELKIND_PARTITIONED_TABLE => partitions(oid),
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE => partitions(oid),
         _ => return Err(wrong(format!("{} is not a table", qualified_name(oid)))),
     };
     if !is_permanent(oid) {
@@ -212,9 +211,13 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
     Ok(below)
 }
 
-/// The OIDs below a partitioned table, locked AccessShare. Read as the planner reads it, at the latest
+/// The OIDs below a partitioned table, locked AccessShare; none below another one. Read as the planner reads it, at the latest
 /// committed state: a partition made after the transaction's snapshot is part of the table too.
-fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+pub fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: a syscache look-up of a relation that is locked.
+    if unsafe { pg_sys::get_rel_relkind(root) } as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
+        return Vec::new();
+    }
     // SAFETY: the function is the server's own, with this signature in PostgreSQL 15 to 18; the
     // guard turns an error in it into a panic. It returns a list of OIDs, the root first.
     let all = unsafe {

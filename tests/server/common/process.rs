@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
-use postgres::{Client, NoTls};
+use postgres::{Client, Error, NoTls};
 
 use super::variable;
 
@@ -76,6 +76,35 @@ pub fn cancelled_after(client: &mut Client, statement: &str, delay: Duration) ->
         let _ = client.batch_execute("SELECT pg_catalog.pg_sleep(0.2)");
         return None;
     };
-    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+    assert_cancelled(&error);
     Some(end - start)
+}
+
+/// Runs a command, once more where a cancel of the statement before came too late for that one.
+pub fn execute(client: &mut Client, command: &str) {
+    if let Err(error) = client.batch_execute(command) {
+        assert_cancelled(&error);
+        client.batch_execute(command).unwrap();
+    }
+}
+
+/// From the end of the time allowed to the error; `None` when the statement was faster.
+pub fn timed_out_after(
+    client: &mut Client,
+    statement: &str,
+    allowed: Duration,
+) -> Option<Duration> {
+    let milliseconds = allowed.as_millis().max(1);
+    execute(client, &format!("SET statement_timeout = {milliseconds}"));
+    let start = Instant::now();
+    let result = client.batch_execute(statement);
+    let elapsed = start.elapsed();
+    execute(client, "RESET statement_timeout");
+    assert_cancelled(&result.err()?);
+    Some(elapsed.saturating_sub(allowed))
+}
+
+/// That a statement has ended since it was asked to.
+pub fn assert_cancelled(error: &Error) {
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
 }

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# soak.sh [MINUTES]: runs the tests of tests/soak/ for about so long, in a throw-away server; each takes an equal share.
+. "$(dirname "$0")/common.sh"
+
+minutes=${1:-70}
+[[ $minutes =~ ^[1-9][0-9]*$ ]] || die "MINUTES must be a whole number, not $minutes"
+logs="$root/target/test-logs"
+select_server "$PG_CONFIG"
+mkdir -p "$logs"
+{ install_release && cargo build -p graph_kernel_cli; } >"$logs/soak-build.log" 2>&1 || {
+  tail -n 40 "$logs/soak-build.log" >&2
+  die 'the build failed'
+}
+trap '"$root/tests/harness/server.sh" stop soak' EXIT
+"$root/tests/harness/server.sh" start soak
+use_server soak
+export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
+unset RUST_BACKTRACE
+
+soak() { cargo test --quiet -p graph_kernel_tests --features soak --test soak -- "$@"; }
+tests=$(($(soak --list | grep -c ': test$') - $(soak --list --ignored | grep -c ': test$')))
+export GRAPH_KERNEL_SOAK_SECONDS=$((minutes * 60 / tests))
+note "$tests tests of $GRAPH_KERNEL_SOAK_SECONDS s each, on PostgreSQL $major"
+soak --test-threads=1
