@@ -21,7 +21,7 @@ use crate::pg::tables::relation;
 pub struct GraphReader {
     graph: Rc<Graph>,
     caller: Caller,
-    /// That of the catalog when the graph was looked up.
+    /// That of the catalog before the graph was looked up.
     generation: u64,
 }
 
@@ -39,9 +39,11 @@ impl GraphReader {
     /// # Errors
     /// As [`Graph::named`].
     pub fn of(binding: &str) -> Result<Self, SqlError> {
+        // Read first, as of a value that is cached.
+        let generation = relation::catalog_generation();
         let graph = Graph::named(binding)?;
         let caller = Caller::current(&graph);
-        Ok(GraphReader { graph, caller, generation: relation::catalog_generation() })
+        Ok(GraphReader { graph, caller, generation })
     }
 
     /// As [`GraphReader::current`], to take slices by this policy.

@@ -66,7 +66,7 @@ pub(super) fn replaced() -> SqlError {
 
 /// Tables came to the graph or left it while it was read.
 pub fn partitions_changed() -> SqlError {
-    changed("partitions of the bound tables, or the binding, changed while they were read")
+    changed("partitions of the bound tables are being attached or detached, or the binding changes")
 }
 
 fn changed(what: &str) -> SqlError {

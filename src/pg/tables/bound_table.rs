@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use crate::pg::error::SqlError;
-use crate::pg::query::{NamedTable, Statement, Template};
+use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
 use crate::pg::tables::relation::{self, Table, quote};
 
@@ -175,6 +175,9 @@ impl BoundTable {
         })?;
         let partitions = relation::check_storage(oid)
             .map_err(|error| error.into_sql_error().detail(rules.word))?;
+        if relation::is_detaching(oid, &partitions) {
+            return Err(partitions_changed());
+        }
         let mut columns = BTreeMap::new();
         for rule in rules.columns {
             let mapped = mapping.columns.and_then(|columns| columns.get(rule.key));

@@ -309,8 +309,42 @@ pub fn function_name(oid: pg_sys::Oid) -> String {
     name(unsafe { pg_sys::format_procedure(oid) })
 }
 
+/// Whether a partition of this table, or of a partition below it, is being detached concurrently. Until that has ended,
+/// a cached plan may read it although newer ones do not.
+pub fn is_detaching(root: pg_sys::Oid, partitions: &[pg_sys::Oid]) -> bool {
+    let is_parent = |oid: &pg_sys::Oid| {
+        // SAFETY: a syscache look-up of a relation that is locked.
+        unsafe { pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE }
+    };
+    partitions.iter().chain([&root]).filter(|oid| is_parent(oid)).any(|parent| {
+        let (mut is_detaching, mut xmin) = (false, pg_sys::InvalidTransactionId);
+        // SAFETY: as `find_all_inheritors`; it locks nothing, and fills in the two.
+        unsafe {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                find_inheritance_children_extended(
+                    *parent,
+                    false,
+                    pg_sys::NoLock as i32,
+                    &mut is_detaching,
+                    &mut xmin,
+                )
+            });
+        }
+        is_detaching
+    })
+}
+
 unsafe extern "C-unwind" {
     /// catalog/pg_inherits.h; not among the bindings.
+    fn find_inheritance_children_extended(
+        parent: pg_sys::Oid,
+        omit_detached: bool,
+        lock: pg_sys::LOCKMODE,
+        is_detaching: *mut bool,
+        detached_xmin: *mut pg_sys::TransactionId,
+    ) -> *mut pg_sys::List;
+
+    /// The same.
     fn find_all_inheritors(
         parent: pg_sys::Oid,
         lock: pg_sys::LOCKMODE,
