@@ -17,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak bench postgres memcheck pgvector fuzz lint build install package clean
+.PHONY: help setup tools demo psql figures stop test test-long soak bench postgres memcheck pgvector fuzz lint build install package release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -76,6 +76,9 @@ install: tools ## build and install into the PostgreSQL of PG_CONFIG itself
 
 package: tools ## build the files to put into a package, below target/
 	@$(with_server) cargo pgrx package --pg-config "$(PG_CONFIG)" "$${features[@]}"
+
+release-check: setup ## check all of a release that can be checked before its tag
+	@packaging/release-check.sh
 
 clean: ## end the demo's server and remove everything built
 	@[[ ! -d target ]] || $(harness)/server.sh stop demo

@@ -157,10 +157,19 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
-# The files that packagers read must state Cargo.toml's version.
+# The version that this tree is, or becomes.
+version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
+
+# Every file that states the version states Cargo.toml's.
 check_versions() {
-  local version
-  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+  local version file heading
+  version=$(version_of_tree)
+  for file in src/*/Cargo.toml tests/Cargo.toml; do
+    grep -qxF "version = \"$version\"" "$file" || die "$file does not say version $version"
+  done
   [[ $(grep -c "\"version\": \"$version\"" META.json) == 2 ]] || die "META.json does not say version $version twice"
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
+  heading=$(grep -m 1 '^## ' CHANGELOG.md)
+  [[ $heading == "## $version (unreleased)" || $heading =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+    die "CHANGELOG.md begins with '$heading', not with '## $version (unreleased)' or '## $version (YYYY-MM-DD)'"
 }
