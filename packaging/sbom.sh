@@ -8,13 +8,12 @@ cargo_tool cargo-cyclonedx 0.5.9
 version=$(version_of_tree)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
-arch=$(dpkg --print-architecture)
 
 # It writes beside the Cargo.toml of each crate that is a library to load or a program.
 "$tools/bin/cargo-cyclonedx" cyclonedx --describe binaries --no-build-deps --format json --spec-version 1.5 -qq
 mkdir -p target/packages
 while read -r written name; do
-  to="target/packages/$name-$version-linux-$arch.cdx.json"
+  to="target/packages/$name-$version-linux-$(uname -m).cdx.json"
   sed "s|file://$root|file:///graph_kernel|g" "$written" >"$to"
   rm "$written"
   note "$to"
