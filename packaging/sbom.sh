@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# sbom.sh: writes what is linked into the extension and into the program, as CycloneDX, to target/packages. The same
+# sbom.sh: writes what is linked into the extension and into the program, as CycloneDX, to target/sbom. The same
 # bytes for the same commit.
 . "$(dirname "$0")/../tests/harness/common.sh"
 . "$root/packaging/tools.sh"
@@ -11,9 +11,9 @@ export SOURCE_DATE_EPOCH
 
 # It writes beside the Cargo.toml of each crate that is a library to load or a program.
 "$tools/bin/cargo-cyclonedx" cyclonedx --describe binaries --no-build-deps --format json --spec-version 1.5 -qq
-mkdir -p target/packages
+mkdir -p target/sbom
 while read -r written name; do
-  to="target/packages/$name-$version-linux-$(uname -m).cdx.json"
+  to="target/sbom/$name-$version-linux-$(uname -m).cdx.json"
   sed "s|file://$root|file:///graph_kernel|g" "$written" >"$to"
   rm "$written"
   note "$to"

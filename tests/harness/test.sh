@@ -7,12 +7,6 @@
 
 logs="$root/target/test-logs"
 
-# A test that finds its data absent passes, having printed a line "SKIPPED: NAME: reason".
-count_cargo() {
-  awk '/^test result:/ { good += $4; bad += $6 }
-    /^SKIPPED: / && !told[$0]++ { good-- }
-    END { print good + 0, bad + 0 }' "$1"
-}
 # pg_regress closes with "All 3 tests passed." or "1 of 3 tests failed.", after a space or, since 16, "# ".
 count_regress() {
   sed -nE 's/^#? All ([0-9]+) tests passed.*/\1 0/p; s/^#? ([0-9]+) of ([0-9]+) tests failed.*/\2 \1/p' "$1" |
