@@ -147,7 +147,8 @@ use_server() {
   local run="$base/run/$1-$major"
   PGHOST=$(cat "$run/socket")
   export PGHOST PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_DATADIR="$run/data"
+  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_SERVER_TREE="$base/server-$major"
+  export GRAPH_KERNEL_DATADIR="$run/data"
   export GRAPH_KERNEL_SCRATCH="$run/scratch" GRAPH_KERNEL_SERVER_USER="$server_user"
 }
 
