@@ -54,10 +54,10 @@ async def main():
     everywhere = await connection.fetch("SELECT turn_id, similarity FROM graph_search_global($1, $2)", question, 2)
     assert everywhere[0]["turn_id"] == found[0]["turn_id"]
 
-    # Match the SQLSTATE and the word in DETAIL.
+    # Match the SQLSTATE and the word in DETAIL. asyncpg takes class 02 for warnings: NoData is no PostgresError.
     try:
         await connection.fetch("SELECT graph_slice($1)", MISSING)
-    except asyncpg.PostgresError as error:
+    except (asyncpg.PostgresError, asyncpg.NoData) as error:
         sqlstate, word = error.sqlstate, error.detail
     assert (sqlstate, word) == ("02000", "ANCHOR_NOT_FOUND")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# clients.sh: runs docs/examples with the real drivers against the server that PG* names, in a database of its own.
-# Prints a line "ok NAME" or "not ok NAME" for each; what cannot be had is SKIPPED. The embeddings of the first round are
-# real[], those of the second pgvector's.
+# clients.sh: runs docs/examples and tests/clients with the real drivers against the server that PG* names, in a database
+# of its own: once with embeddings of real[], once with pgvector's. Prints a line "ok NAME" or "not ok NAME" for each;
+# what cannot be had is SKIPPED.
 . "$(dirname "$0")/common.sh"
 
 clients="$root/target/clients"
@@ -94,7 +94,7 @@ if [[ $java == yes ]]; then start_relay; fi
 run_examples() {
   local example
   if [[ $python == yes ]]; then
-    for example in "$examples"/*.py; do
+    for example in "$examples"/*.py "$root"/tests/clients/*.py; do
       run "${example##*/}" env PYTHONPATH="$clients/python" PYTHONDONTWRITEBYTECODE=1 python3 "$example"
     done
   fi
