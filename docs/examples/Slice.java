@@ -67,7 +67,7 @@ public class Slice {
         }
     }
 
-    // A question's embedding is an array from your model; here it is one of the sample's. PostgreSQL's name of real is float4.
+    // A question's embedding is an array from your model; here it is one of the sample's. float4 is PostgreSQL's real.
     static void search(Connection connection) throws SQLException {
         ResultSet sample = connection.createStatement().executeQuery(
             "SELECT embedding FROM questions WHERE question LIKE 'How are invoice numbers%'");

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# clients.sh: runs docs/examples and tests/clients with the real drivers against the server that PG* names, in a database
-# of its own: once with embeddings of real[], once with pgvector's. Prints a line "ok NAME" or "not ok NAME" for each;
-# what cannot be had is SKIPPED.
+# clients.sh: runs docs/examples and tests/clients with the real drivers, in a database of its own on the server that PG*
+# names: once with embeddings of real[], once with pgvector's. Prints a line "ok NAME" or "not ok NAME" for each; what
+# cannot be had is SKIPPED.
 . "$(dirname "$0")/common.sh"
 
 clients="$root/target/clients"
 examples="$root/docs/examples"
 jar=${POSTGRESQL_JDBC:-/usr/share/java/postgresql.jar} # of Debian's libpostgresql-jdbc-java
 bindir=${GRAPH_KERNEL_BINDIR:?start a server and call use_server first}
+PATH="$bindir:$PATH"
 status=0 relay_pid=
-PGDATABASE=postgres
 mkdir -p "$clients"
 
-psql() { "$bindir/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }
-drop_database() { PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning' psql -c 'DROP DATABASE IF EXISTS gk_clients WITH (FORCE)'; }
+psql() { command psql -X -q -v ON_ERROR_STOP=1 "$@"; }
+drop_database() {
+  PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning' psql -c 'DROP DATABASE IF EXISTS gk_clients WITH (FORCE)'
+}
 end() {
   [[ -z $relay_pid ]] || kill "$relay_pid" 2>/dev/null || true
   drop_database
@@ -50,7 +52,7 @@ get() {
     mkdir -p "$clients/$1"
     "get_$1" >"$log" 2>&1 && touch "$clients/$1.done"
   } || {
-    skip "$2" "the packages could not be installed: $(grep . "$log" | tail -n 1)"
+    skip "$2" "could not be installed: $(tail -n 1 "$log")"
     return 1
   }
 }
@@ -60,7 +62,7 @@ get_java() {
     skip 'clients: JDBC' 'there is no java'
   elif [[ ! -r $jar ]]; then
     skip 'clients: JDBC' "there is no $jar"
-  elif ! java --list-modules 2>/dev/null | grep -q '^jdk.compiler'; then
+  elif ! java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null; then
     skip 'clients: JDBC' 'java is no JDK, which a single source file needs'
   elif ! command -v python3 >/dev/null; then
     skip 'clients: JDBC' 'there is no python3, which relays the connection'
@@ -84,7 +86,7 @@ if get_java; then java=yes; fi
 
 trap end EXIT
 drop_database
-psql -c 'CREATE DATABASE gk_clients'
+PGDATABASE=postgres psql -c 'CREATE DATABASE gk_clients'
 export PGDATABASE=gk_clients
 psql -c 'CREATE EXTENSION graph_kernel' -c 'SELECT graph_kernel.create_tables()' >/dev/null
 "$root/tests/harness/load.sh" sql/sample

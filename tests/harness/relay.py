@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""relay.py SOCKET: hands connections on a loopback port, which it prints, to a unix socket: JDBC knows no such sockets."""
+"""relay.py SOCKET: relays a loopback port, which it prints, to a unix socket, as JDBC knows no such sockets."""
 
 import asyncio
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and the
-# bench on the first of several majors only.
+# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
+# the bench on the first of several majors only.
 . "$(dirname "$0")/common.sh"
 
 logs="$root/target/test-logs"
