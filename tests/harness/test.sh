@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the tests inside the server, the lint of the script and the bench on
-# the first of several majors only.
+# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
+# the bench on the first of several majors only.
 . "$(dirname "$0")/common.sh"
 
 logs="$root/target/test-logs"
@@ -67,6 +67,9 @@ count_regress() {
   sed -nE 's/^#? All ([0-9]+) tests passed.*/\1 0/p; s/^#? ([0-9]+) of ([0-9]+) tests failed.*/\2 \1/p' "$1" |
     awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
 }
+
+# What prints "ok NAME" or "not ok NAME" for each test.
+count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
 kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests; }
 
@@ -161,6 +164,7 @@ server_steps() {
   else
     skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
   fi
+  if [[ $first ]]; then step count_lines "$server: clients" "$root/tests/harness/clients.sh"; fi
   stop_server
 }
 
