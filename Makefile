@@ -17,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak bench postgres memcheck pgvector fuzz lint build install package release-check clean
+.PHONY: help setup tools demo psql figures stop test test-long soak bench upgrade-test postgres memcheck pgvector fuzz lint build install package release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -52,6 +52,9 @@ soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTE
 
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)
+
+upgrade-test: setup ## upgrade databases: from released versions of the extension, and from PostgreSQL to PostgreSQL
+	@$(harness)/upgrade.sh $(MAJORS)
 
 postgres: ## build PostgreSQL MAJOR=17 below target/; ASSERT=1 one that checks its assertions
 	@$(harness)/postgres.sh $(MAJOR)

@@ -5,7 +5,6 @@
 . "$root/packaging/tools.sh"
 
 cargo_tool cargo-cyclonedx 0.5.9
-version=$(version_of_tree)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
@@ -13,7 +12,7 @@ export SOURCE_DATE_EPOCH
 "$tools/bin/cargo-cyclonedx" cyclonedx --describe binaries --no-build-deps --format json --spec-version 1.5 -qq
 mkdir -p target/sbom
 while read -r written name; do
-  to="target/sbom/$name-$version-linux-$(uname -m).cdx.json"
+  to="target/sbom/$name-$(version)-linux-$(uname -m).cdx.json"
   sed "s|file://$root|file:///graph_kernel|g" "$written" >"$to"
   rm "$written"
   note "$to"

