@@ -14,7 +14,7 @@ deb_version=$version-1
 ! grep -m 1 '^## ' CHANGELOG.md | grep -q '(unreleased)' || deb_version=$version~dev-1
 # Whatever takes a date takes that of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) || die 'packages are built in a git checkout: their date is that of the commit'
-export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C
+export TZ=UTC LC_ALL=C
 arch=$(dpkg --print-architecture)
 machine=$(uname -m)
 
@@ -62,7 +62,7 @@ debian_files() {
     name="$debian/postgresql-$major-graph-kernel"
     sed "s/@MAJOR@/$major/g" "$debian/control.major.in" >>"$debian/control"
     sed "s/@MAJOR@/$major/g" "$debian/install.major.in" >"$name.install"
-    sed "s/@MAJOR@/$major/g" "$debian/lintian-overrides.major.in" >"$name.lintian-overrides"
+    cp "$debian/graph-kernel.lintian-overrides" "$name.lintian-overrides"
     printf '%s\n' README.md SECURITY.md docs/*.md >"$name.docs"
     printf '%s\n' sql/sample sql/roles >"$name.examples"
   done
@@ -115,6 +115,8 @@ archive_program() {
 debian_files "$@"
 for major in "$@"; do stage_extension "$major"; done
 stage_program
+# Not before: Cargo builds what is of C again when it changes.
+export SOURCE_DATE_EPOCH
 # The build tools are not Debian's, so their packages are not asked for (-d).
 (cd "$source" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps)
 mv "$work"/*.deb "$packages/"
