@@ -5,7 +5,7 @@
 
 (($# > 0)) || die 'usage: packages.sh MAJOR…'
 for program in git dh dpkg-buildpackage; do
-  command -v "$program" >/dev/null || die "packages need $program: run make setup-packages as root"
+  command -v "$program" >/dev/null || die "packages need $program: run make setup as root"
 done
 find_base
 

@@ -8,10 +8,11 @@ find_base
 packages="$root/target/packages"
 [[ -f $packages/SHA256SUMS ]] || die 'there are no packages: run make packages'
 [[ -z $(git status --porcelain --untracked-files=no) ]] || die 'there are changes that are not committed'
-[[ $(unzip -z "$packages"/graph_kernel-*.zip | tail -n 1) == "$(git rev-parse HEAD)" ]] ||
+# git notes the commit in its archive.
+[[ $(python3 -c 'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).comment.decode())' "$packages"/*.zip) == "$(git rev-parse HEAD)" ]] ||
   die 'the packages are of another commit: run make packages'
 
-other=$(mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel packages.XXXXXX")
+other=$(mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel.XXXXXX")
 trap 'rm -rf "$other"' EXIT
 git clone --quiet --local "$root" "$other/a/longer/path"
 cd "$other/a/longer/path"

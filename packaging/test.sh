@@ -378,7 +378,7 @@ bare_checks() {
   if ((EUID != 0)); then
     reason='it needs root'
   elif ! command -v debootstrap >/dev/null; then
-    reason='there is no debootstrap: run make setup-packages'
+    reason='there is no debootstrap: run make setup as root'
   elif ! make_pristine >"$logs/debootstrap.log" 2>&1; then
     reason="debootstrap failed: $(tail -n 1 "$logs/debootstrap.log")"
   fi
@@ -421,7 +421,7 @@ fi
 if command -v lintian >/dev/null; then
   check lintian check_lintian
 else
-  skip lintian 'it is not installed: run make setup-packages'
+  skip lintian 'it is not installed: run make setup as root'
 fi
 check 'no file names a folder of this machine' check_paths
 for number in "${majors[@]}"; do
