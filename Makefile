@@ -17,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak bench upgrade-test postgres memcheck pgvector fuzz lint build install package release-check clean
+.PHONY: help setup tools demo psql figures stop test test-long soak bench upgrade-test postgres memcheck pgvector fuzz lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -77,8 +77,14 @@ build: tools ## build the extension
 install: tools ## build and install into the PostgreSQL of PG_CONFIG itself
 	@$(with_server) install_real "$(PG_CONFIG)"
 
-package: tools ## build the files to put into a package, below target/
-	@$(with_server) cargo pgrx package --pg-config "$(PG_CONFIG)" "$${features[@]}"
+packages: setup ## build the packages of a release into target/packages, for MAJORS
+	@packaging/packages.sh $(MAJORS)
+
+packages-test: setup ## test what is in target/packages; as root also in a bare Debian
+	@packaging/test.sh $(MAJORS)
+
+packages-check: ## build some of them again in another folder, and compare the bytes
+	@packaging/reproduce.sh $(firstword $(MAJORS))
 
 release-check: setup ## check all of a release that can be checked before its tag
 	@packaging/release-check.sh

@@ -74,5 +74,6 @@ step count_status 'SBOM' packaging/sbom.sh
 scripts_and_workflows
 step count_status 'packages' make packages
 step count_cargo 'packages-test' make packages-test
+step count_status 'packages-check' make packages-check # that they are the same bytes when built again
 step count_cargo 'upgrade-test' make upgrade-test
 close_steps

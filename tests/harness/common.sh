@@ -138,10 +138,25 @@ select_server() {
   PGRX_PG_CONFIG_PATH="$pg_config"
   PG_CONFIG="$pg_config" # scripts called from here stay with this server
   export CARGO_TARGET_DIR PGRX_HOME PGRX_PG_CONFIG_PATH PG_CONFIG
+  remap_paths
   # Touched only when it differs: its date decides what pgrx rebuilds.
   local config="[configs]"$'\n'"pg$major = \"$pg_config\""
   mkdir -p "$PGRX_HOME"
   [[ $(cat "$PGRX_HOME/config.toml" 2>/dev/null) == "$config" ]] || note "$config" >"$PGRX_HOME/config.toml"
+}
+
+# What is built names no folder of this machine, so that two builds of one commit give the same bytes (make packages).
+# Here, not there: Cargo builds everything again when flags change.
+remap_paths() {
+  local cargo_home folder
+  [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
+  cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
+  CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-Wl,--build-id=sha1" HOST_CFLAGS=
+  for folder in "$root=/graph_kernel" "$cargo_home=/cargo"; do
+    CARGO_ENCODED_RUSTFLAGS+=$'\x1f'"--remap-path-prefix=$folder"
+    HOST_CFLAGS+=" '-ffile-prefix-map=$folder'" # what build scripts compile of C
+  done
+  export CARGO_ENCODED_RUSTFLAGS HOST_CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 }
 
 # The release build, into the private server.

@@ -153,13 +153,14 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
-first=yes tested=()
+first=yes tested=() had=()
 for number in "$@"; do
   server=$(server_of "$number")
   if ! get_server "$number" "$server" >"$logs/server-$number.log" 2>&1; then
     lack "PostgreSQL $number" "$(tail -n 1 "$logs/server-$number.log")"
     continue
   fi
+  had+=("$number")
   select_server "$server"
   trap stop_server EXIT
   if [[ $first ]]; then built_once; fi
@@ -174,6 +175,15 @@ done
 if ((${#tested[@]} > 1)); then
   step count_cargo 'from one version of PostgreSQL to another' majors_tests
   stop_server
+fi
+# They are of all majors, and building them takes minutes: a run of one major goes without.
+if ((${#had[@]} > 1)); then
+  if command -v dh >/dev/null; then
+    step count_status 'packages' "$root/packaging/packages.sh" "${had[@]}"
+    if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${had[@]}"; fi
+  else
+    lack 'packages' 'there is no debhelper: run make setup as root'
+  fi
 fi
 if [[ $first ]] && ((failed == 0)); then
   failed=$((failed + 1))
