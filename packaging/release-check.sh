@@ -68,7 +68,11 @@ if grep -qF "## $(version) (unreleased)" CHANGELOG.md; then
 else
   step count_status 'release notes' packaging/notes.sh "v$(version)"
 fi
-step count_status 'frozen scripts' frozen_scripts
+if [[ -n $(git tag --list 'v*') ]]; then
+  step count_status 'frozen scripts' frozen_scripts
+else
+  skip 'frozen scripts' 'no tag of a release is here to compare with'
+fi
 dependencies
 step count_status 'SBOM' packaging/sbom.sh
 scripts_and_workflows

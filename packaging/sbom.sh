@@ -10,6 +10,7 @@ export SOURCE_DATE_EPOCH
 
 # It writes beside the Cargo.toml of each crate that is a library to load or a program.
 "$tools/bin/cargo-cyclonedx" cyclonedx --describe binaries --no-build-deps --format json --spec-version 1.5 -qq
+rm -rf target/sbom
 mkdir -p target/sbom
 while read -r written name; do
   to="target/sbom/$name-$(version)-linux-$(uname -m).cdx.json"
