@@ -144,11 +144,21 @@ select_server() {
   [[ $(cat "$PGRX_HOME/config.toml" 2>/dev/null) == "$config" ]] || note "$config" >"$PGRX_HOME/config.toml"
 }
 
+# order_script FILE [SUDO]: puts the script that cargo pgrx has made into an order that is the same in every build.
+order_script() {
+  local ordered
+  grep -q '^/\* <begin connected objects> \*/$' "$1" || die "$1 is not as cargo pgrx makes it"
+  ordered=$(LC_ALL=C awk -f "$root/tests/harness/order_script.awk" "$1")
+  printf '%s\n' "$ordered" | "${@:2}" tee "$1" >/dev/null
+}
+script_in() { note "$("$1" --sharedir)/extension/graph_kernel--$(version_of_tree).sql"; }
+
 # The release build, into the private server.
 install_release() {
   # Unlinked first: writing over a library that a server has mapped would crash it.
   rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so"
   cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
+  order_script "$(script_in "$pg_config")"
 }
 
 # install_real PG_CONFIG: the same, into that server itself, through sudo where its folders are not ours.
@@ -159,6 +169,7 @@ install_real() {
   cargo build --lib --release "${features[@]}" # first, so that the library is gone for a moment only
   "${sudo[@]}" rm -f "$folder/graph_kernel.so"
   cargo pgrx install --release --pg-config "$1" "${features[@]}" "${sudo[@]/#/--}"
+  order_script "$(script_in "$1")" "${sudo[@]}"
 }
 
 # use_server NAME: points psql and the tests at a server that server.sh has started.
@@ -176,14 +187,13 @@ use_server() {
 upgrade_tests() {
   local IFS=: server scripts=()
   for server in "$@"; do
-    scripts+=("$("$server/pg_config" --sharedir)/extension/graph_kernel--$(version).sql")
+    scripts+=("$(script_in "$server/pg_config")")
     cmp "${scripts[0]}" "${scripts[-1]}"
   done
   GRAPH_KERNEL_SERVERS="$*" cargo test --no-fail-fast -p graph_kernel_tests --features majors --test upgrade_majors
 }
 
-# That of this tree.
-version() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
+version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_format() { cargo fmt --all --check; }
 check_clippy() {
@@ -194,8 +204,8 @@ check_clippy() {
 # The files that packagers read must state Cargo.toml's version.
 check_versions() {
   local script
-  [[ $(grep -c "\"version\": \"$(version)\"" META.json) == 2 ]] || die "META.json does not say version $(version) twice"
-  grep -q "^## $(version) " CHANGELOG.md || die "CHANGELOG.md has no section for version $(version)"
+  [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] || die "META.json does not say version $(version_of_tree) twice"
+  grep -q "^## $(version_of_tree) " CHANGELOG.md || die "CHANGELOG.md has no section for version $(version_of_tree)"
   # Scripts of released versions never change.
   (cd sql && sha256sum --check --quiet released.sha256)
   for script in sql/install/*.sql; do
