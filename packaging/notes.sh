@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tests/harness/common.sh"
 
 check_versions
-version=$(version)
+version=$(version_of_tree)
 [[ ${1:?usage: notes.sh TAG} == "v$version" ]] || die "the tag is $1, and the version of the tree $version"
 grep -qE "^## ${version//./\\.} \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" CHANGELOG.md ||
   die "CHANGELOG.md has no section '## $version (YYYY-MM-DD)'"

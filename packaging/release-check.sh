@@ -63,10 +63,10 @@ scripts_and_workflows() {
 rm -rf "$logs"
 mkdir -p "$logs"
 step count_status 'versions' check_versions
-if grep -qF "## $(version) (unreleased)" CHANGELOG.md; then
-  skip 'release notes' "CHANGELOG.md calls $(version) unreleased"
+if grep -qF "## $(version_of_tree) (unreleased)" CHANGELOG.md; then
+  skip 'release notes' "CHANGELOG.md calls $(version_of_tree) unreleased"
 else
-  step count_status 'release notes' packaging/notes.sh "v$(version)"
+  step count_status 'release notes' packaging/notes.sh "v$(version_of_tree)"
 fi
 if [[ -n $(git tag --list 'v*') ]]; then
   step count_status 'frozen scripts' frozen_scripts

@@ -13,7 +13,7 @@ export SOURCE_DATE_EPOCH
 rm -rf target/sbom
 mkdir -p target/sbom
 while read -r written name; do
-  to="target/sbom/$name-$(version)-linux-$(uname -m).cdx.json"
+  to="target/sbom/$name-$(version_of_tree)-linux-$(uname -m).cdx.json"
   sed "s|file://$root|file:///graph_kernel|g" "$written" >"$to"
   rm "$written"
   note "$to"

@@ -158,12 +158,21 @@ remap_paths() {
   done
   export CARGO_ENCODED_RUSTFLAGS HOST_CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 }
+# order_script FILE [SUDO]: puts the script that cargo pgrx has made into an order that is the same in every build.
+order_script() {
+  local ordered
+  grep -q '^/\* <begin connected objects> \*/$' "$1" || die "$1 is not as cargo pgrx makes it"
+  ordered=$(LC_ALL=C awk -f "$root/tests/harness/order_script.awk" "$1")
+  printf '%s\n' "$ordered" | "${@:2}" tee "$1" >/dev/null
+}
+script_in() { note "$("$1" --sharedir)/extension/graph_kernel--$(version_of_tree).sql"; }
 
 # The release build, into the private server.
 install_release() {
   # Unlinked first: writing over a library that a server has mapped would crash it.
   rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so"
   cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
+  order_script "$(script_in "$pg_config")"
 }
 
 # install_real PG_CONFIG: the same, into that server itself, through sudo where its folders are not ours.
@@ -174,6 +183,7 @@ install_real() {
   cargo build --lib --release "${features[@]}" # first, so that the library is gone for a moment only
   "${sudo[@]}" rm -f "$folder/graph_kernel.so"
   cargo pgrx install --release --pg-config "$1" "${features[@]}" "${sudo[@]/#/--}"
+  order_script "$(script_in "$1")" "${sudo[@]}"
 }
 
 # use_server NAME: points psql and the tests at a server that server.sh has started.
@@ -191,14 +201,13 @@ use_server() {
 upgrade_tests() {
   local IFS=: server scripts=()
   for server in "$@"; do
-    scripts+=("$("$server/pg_config" --sharedir)/extension/graph_kernel--$(version).sql")
+    scripts+=("$(script_in "$server/pg_config")")
     cmp "${scripts[0]}" "${scripts[-1]}"
   done
   GRAPH_KERNEL_SERVERS="$*" cargo test --no-fail-fast -p graph_kernel_tests --features majors --test upgrade_majors
 }
 
-# That of this tree.
-version() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
+version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_format() { cargo fmt --all --check; }
 check_clippy() {
@@ -209,7 +218,7 @@ check_clippy() {
 # Every file that states the version states Cargo.toml's.
 check_versions() {
   local script heading
-  [[ $(grep -c "\"version\": \"$(version)\"" META.json) == 2 ]] || die "META.json does not say version $(version) twice"
+  [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] || die "META.json does not say version $(version_of_tree) twice"
   # Scripts of released versions never change.
   (cd sql && sha256sum --check --quiet released.sha256)
   for script in sql/install/*.sql; do
@@ -217,6 +226,6 @@ check_versions() {
   done
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
   heading=$(grep -m 1 '^## ' CHANGELOG.md)
-  [[ $heading == "## $(version) (unreleased)" || $heading =~ ^"## $(version) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
-    die "CHANGELOG.md begins with '$heading', not with '## $(version) (unreleased)' or '## $(version) (YYYY-MM-DD)'"
+  [[ $heading == "## $(version_of_tree) (unreleased)" || $heading =~ ^"## $(version_of_tree) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+    die "CHANGELOG.md begins with '$heading', not with '## $(version_of_tree) (unreleased)' or '## $(version_of_tree) (YYYY-MM-DD)'"
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use cluster::Cluster;
 use common::process::{Programs, run};
 use common::variable;
-use contents::{ROLES, answers, keep_documents, make_objects, stored, verdicts};
+use contents::{ROLES, answers, assert_same, keep_documents, make_objects, stored, verdicts};
 use graph::{active_key, reason, slice, text};
 
 /// Those of each server, the oldest version first.
@@ -29,6 +29,11 @@ fn servers() -> Vec<Programs> {
     assert!(servers.len() > 1, "GRAPH_KERNEL_SERVERS names one server: {folders}");
     servers
 }
+
+/// Minor releases from November 2026 on keep a version of each column in its options, which `pg_dump` of an older minor
+/// release takes for an option of the user's. Servers here come from different places, with different dates.
+const FORGET_COLUMN_VERSIONS: &str =
+    "UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text LIKE '{pg_attver=%}'";
 
 /// A cluster of these programs that was used for a while, with this root of its keys if there is one.
 fn used_cluster(programs: &Programs, root: Option<&[u8]>) -> Cluster {
@@ -41,6 +46,9 @@ fn used_cluster(programs: &Programs, root: Option<&[u8]>) -> Cluster {
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     make_objects(&mut client);
     keep_documents(&mut client);
+    for database in ["postgres", "template1"] {
+        cluster.client_of("postgres", database).batch_execute(FORGET_COLUMN_VERSIONS).unwrap();
+    }
     cluster
 }
 
@@ -52,8 +60,10 @@ fn upgraded_by_pg_upgrade(root: Option<&[u8]>) {
     origin.stop();
 
     let mut cluster = Cluster::created_with(new);
+    // --verbose, as the logs are removed with the cluster.
     run(new
         .server_program("pg_upgrade")
+        .arg("--verbose")
         .current_dir(&cluster.folder)
         .arg("--old-bindir")
         .arg(&old.folder)
@@ -70,11 +80,11 @@ fn upgraded_by_pg_upgrade(root: Option<&[u8]>) {
         secret_file::use_root(&cluster, root);
     }
     let mut client = cluster.client();
-    assert_eq!(answers(&mut client), before);
-    let used =
-        "EXPLAIN (COSTS off) SELECT FROM public.notes WHERE graph_turn_id(id) = graph_turn_id(7)";
-    client.batch_execute("ANALYZE; SET enable_seqscan = off").unwrap();
-    assert!(text(&mut client, used).contains("notes_turn"));
+    assert_same(&answers(&mut client), &before);
+    let plan = "EXPLAIN SELECT FROM public.notes WHERE graph_turn_id(id) = graph_turn_id(7)";
+    client.batch_execute("SET enable_seqscan = off").unwrap();
+    let plan = client.query(plan, &[]).unwrap();
+    assert!(plan.iter().any(|line| line.get::<_, &str>(0).contains("notes_turn")), "{plan:?}");
     // Keys, bindings and policies go on: a new key, a new slice, a policy of the next name.
     text(&mut client, "SELECT graph_kernel.rotate_key(revoke_old => true)");
     let export = slice(&mut client);
@@ -117,11 +127,11 @@ fn dumps_go_from_version_to_version_with_a_root_key_file() {
     let root = secret_file::random(32);
     let servers = servers();
     let mut cluster = used_cluster(&servers[0], Some(&root));
-    let before = (stored(&mut cluster.client()), verdicts(&mut cluster.client()));
+    let before = [stored(&mut cluster.client()), verdicts(&mut cluster.client())].concat();
     for programs in &servers[1..] {
         cluster = dumped_into(programs, &cluster, Some(&root));
         let mut client = cluster.client();
-        assert_eq!((stored(&mut client), verdicts(&mut client)), before);
+        assert_same(&[stored(&mut client), verdicts(&mut client)].concat(), &before);
     }
 }
 
@@ -134,7 +144,7 @@ fn dumps_without_a_root_key_file_go_without_keys() {
     for programs in &servers[1..] {
         cluster = dumped_into(programs, &cluster, None);
         let mut client = cluster.client();
-        assert_eq!(stored(&mut client), before);
+        assert_same(&stored(&mut client), &before);
         // Unknown, not forged; and what is signed now is signed by a key of its own.
         assert_eq!(verdicts(&mut client)[0], "unknown_key unknown_key unknown_key");
         let key = active_key(&mut client);
