@@ -147,6 +147,7 @@ select_server() {
 
 # What is built names no folder of this machine, so that two builds of one commit give the same bytes (make packages).
 # Here, not there: Cargo builds everything again when flags change.
+# shellcheck disable=SC2089,SC2090 # who reads these flags takes quotes as a shell does
 remap_paths() {
   local cargo_home folder
   [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
