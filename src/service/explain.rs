@@ -29,9 +29,8 @@ pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, 
 /// As for the slice.
 pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<Why, SqlError> {
     let most_nodes = guc::max_nodes_limit();
-    GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
-        why(store, policy, anchor, turn, most_nodes, limits())
-    })
+    GraphReader::for_policy(policy)?
+        .ask(policy.needs(), |store| why(store, policy, anchor, turn, most_nodes, limits()))
 }
 
 /// Figures of the slice at an anchor, and how many characters its contents have.

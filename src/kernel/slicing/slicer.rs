@@ -77,7 +77,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.around.make_room();
         if self.around.fetched.window.is_over() {
             let anchors = std::iter::once(anchor).chain(next.iter().copied());
-            let together = self.around.fetched.window.begin_next(1 + next.len(), self.limits.anchors);
+            let together =
+                self.around.fetched.window.begin_next(1 + next.len(), self.limits.anchors);
             self.read_around(anchors.take(together));
         }
         let slice = self.slice(anchor);
