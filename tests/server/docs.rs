@@ -19,6 +19,7 @@ use page::{Example, Page};
 /// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
+    "require_library",
     "add_policy",
     "announce_change",
     "api_",
