@@ -17,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak bench postgres memcheck pgvector fuzz lint build install packages packages-test packages-check clean
+.PHONY: help setup tools demo psql figures stop test test-long soak bench upgrade-test postgres memcheck pgvector fuzz lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,6 +53,9 @@ soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTE
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)
 
+upgrade-test: setup ## upgrade databases: from released versions of the extension, and from PostgreSQL to PostgreSQL
+	@$(harness)/upgrade.sh $(MAJORS)
+
 postgres: ## build PostgreSQL MAJOR=17 below target/; ASSERT=1 one that checks its assertions
 	@$(harness)/postgres.sh $(MAJOR)
 
@@ -82,6 +85,9 @@ packages-test: setup ## test what is in target/packages; as root also in a bare 
 
 packages-check: ## build some of them again in another folder, and compare the bytes
 	@packaging/reproduce.sh $(firstword $(MAJORS))
+
+release-check: setup ## check all of a release that can be checked before its tag
+	@packaging/release-check.sh
 
 clean: ## end the demo's server and remove everything built
 	@[[ ! -d target ]] || $(harness)/server.sh stop demo

@@ -23,6 +23,13 @@ $$;
 CREATE SCHEMA graph_kernel;
 COMMENT ON SCHEMA graph_kernel IS 'graph_kernel: administration';
 
+-- A library that is older than this script would run it half, or wrongly.
+CREATE FUNCTION graph_kernel.require_library() RETURNS void
+    AS 'MODULE_PATHNAME', 'require_library_wrapper' LANGUAGE c;
+SELECT graph_kernel.require_library();
+COMMENT ON FUNCTION graph_kernel.require_library() IS
+    'raises an error where the loaded library is older than the extension; for the extension''s scripts';
+
 -- A binding that is replaced keeps its row, hence its uuid, and comes back when the same is bound again.
 CREATE TABLE graph_kernel.binding (
     graph uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),

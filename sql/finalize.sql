@@ -374,6 +374,7 @@ DECLARE
         'FUNCTION graph_kernel.list_statistics()',
         'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
+        'FUNCTION graph_kernel.require_library()',
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',

@@ -1,6 +1,8 @@
 use pgrx::prelude::*;
 
+use crate::pg::private::version;
+
 #[pg_extern(immutable, parallel_safe)]
 fn graph_kernel_version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+    version::of_library()
 }

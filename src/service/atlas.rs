@@ -6,9 +6,10 @@ use kernel::export::canonical::json_text;
 use kernel::export::document::Export;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slicer::{Limits, Slicer};
+use kernel::slicing::slicer::Slicer;
 use pgrx::PgSqlErrorCode;
 
+use super::limits::limits;
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
 use crate::pg::session::check_interrupts;
@@ -37,7 +38,7 @@ impl AnchoredSlices {
         anchors.dedup();
         let reader = GraphReader::for_policy(policy)?;
         let slices = reader.ask(policy.needs(), |store| {
-            let mut slicer = Slicer::new(store, policy, Limits::default());
+            let mut slicer = Slicer::new(store, policy, limits());
             let mut slices = SliceSetsBuilder::default();
             let mut next = &anchors[..];
             while let Some((anchor, others)) = next.split_first() {

@@ -4,9 +4,10 @@ use kernel::graph::turn::TurnId;
 use kernel::insight::explain::{Explanation, Stats, explain, stats};
 use kernel::insight::why::{Why, why};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slicer::{Limits, SliceError};
+use kernel::slicing::slicer::SliceError;
 use pgrx::PgSqlErrorCode;
 
+use super::limits::limits;
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
@@ -18,7 +19,7 @@ use crate::pg::session::check_interrupts;
 /// As for the slice; 54000 also where a turn has very many children.
 pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, SqlError> {
     GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
-        explain(store, policy, anchor, Limits::default(), &check_interrupts).map_err(all_children)
+        explain(store, policy, anchor, limits(), &check_interrupts).map_err(all_children)
     })
 }
 
@@ -28,9 +29,8 @@ pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, 
 /// As for the slice.
 pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<Why, SqlError> {
     let most_nodes = guc::max_nodes_limit();
-    GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
-        why(store, policy, anchor, turn, most_nodes, Limits::default())
-    })
+    GraphReader::for_policy(policy)?
+        .ask(policy.needs(), |store| why(store, policy, anchor, turn, most_nodes, limits()))
 }
 
 /// Figures of the slice at an anchor, and how many characters its contents have.
@@ -39,7 +39,7 @@ pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<
 /// As [`explanation`]; the caller needs SELECT on the content's column.
 pub fn statistics(anchor: TurnId, policy: &SlicePolicy) -> Result<(Stats, Option<i64>), SqlError> {
     GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
-        let stats = stats(store, policy, anchor, Limits::default()).map_err(all_children)?;
+        let stats = stats(store, policy, anchor, limits()).map_err(all_children)?;
         let ids: Vec<_> = stats.slice.turns.iter().map(|selected| selected.turn.id).collect();
         let chars = store.content_chars(&ids)?;
         Ok::<_, SqlError>((stats, chars))

@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod keys;
+pub mod limits;
 pub mod provenance;
 pub mod reader;
 pub mod refusals;

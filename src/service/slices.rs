@@ -10,12 +10,13 @@ use kernel::insight::picture::{FRONTIER_MOST, Format, Picture, drawn_turns};
 use kernel::insight::prompt::conversation_order;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
-use kernel::slicing::slicer::{self, FetchedGraph, LOOKED_AHEAD, Limits, SliceError, Slicer};
+use kernel::slicing::slicer::{FetchedGraph, SliceError, Slicer};
 use kernel::slicing::store::Needs;
 use pgrx::PgSqlErrorCode;
 
 use super::explain::explanation;
 use super::export::{Signer, export_text};
+use super::limits::{limits, slices_ahead};
 use super::reader::GraphReader;
 #[allow(unused_imports)] // for the documentation
 use crate::pg::access::store::PgStore;
@@ -43,7 +44,7 @@ impl<'a> ReadSlice<'a> {
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
         let reader = GraphReader::for_policy(policy)?;
         let slice = reader
-            .ask(policy.needs(), |store| slicer::slice(store, policy, anchor))
+            .ask(policy.needs(), |store| Slicer::new(store, policy, limits()).slice(anchor))
             .map_err(|error| about_anchor(error, policy))?;
         reader.check_tables()?;
         statistics::count_selected(slice.turns.len());
@@ -196,7 +197,7 @@ pub fn export_each<A>(
     let signer = Signer::new(&reader, policy)?;
     let mut store = reader.store(policy.needs());
     let fetched_graph = fetched.take_for(&reader)?;
-    let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, Limits::default());
+    let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, limits());
     // What is read where row security applies does not hold for the next ones.
     let next = if reader.row_security() { &[] } else { next };
     let ids: Vec<TurnId> =
@@ -225,8 +226,7 @@ pub fn export_each<A>(
     Ok(())
 }
 
-/// At most so many slices are taken ahead of their rows, or those until their exports have so many bytes.
-const AHEAD: usize = 128;
+/// Slices are taken ahead of their rows until their exports have so many bytes.
 const AHEAD_BYTES: usize = 1 << 20;
 
 /// The export at an anchor, or what went wrong at it.
@@ -270,7 +270,7 @@ impl ExportStream {
     fn take_some(&mut self) -> Result<(), SqlError> {
         let left = &self.anchors[self.taken..];
         let (anchors, next) = left.split_at(self.ahead.min(left.len()));
-        let next = &next[..next.len().min(LOOKED_AHEAD)];
+        let next = &next[..next.len().min(limits().anchors)];
         let (ready, mut bytes) = (&mut self.ready, 0);
         let id = |anchor: &Option<TurnId>| anchor.ok_or_else(null_anchor);
         export_each(&self.policy, &mut self.fetched, anchors, next, id, |anchor, export| {
@@ -282,7 +282,7 @@ impl ExportStream {
         self.taken += self.ready.len();
         // Grows gradually, so that an early stop wastes little.
         let fitting = self.ready.len() * AHEAD_BYTES / bytes.max(1);
-        self.ahead = fitting.min(2 * self.ahead).clamp(1, AHEAD);
+        self.ahead = fitting.min(2 * self.ahead).clamp(1, slices_ahead());
         Ok(())
     }
 }

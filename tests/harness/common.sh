@@ -147,6 +147,7 @@ select_server() {
 
 # What is built names no folder of this machine, so that two builds of one commit give the same bytes (make packages).
 # Here, not there: Cargo builds everything again when flags change.
+# shellcheck disable=SC2089,SC2090 # who reads these flags takes quotes as a shell does
 remap_paths() {
   local cargo_home folder
   [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
@@ -158,12 +159,21 @@ remap_paths() {
   done
   export CARGO_ENCODED_RUSTFLAGS HOST_CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 }
+# order_script FILE [SUDO]: puts the script that cargo pgrx has made into an order that is the same in every build.
+order_script() {
+  local ordered
+  grep -q '^/\* <begin connected objects> \*/$' "$1" || die "$1 is not as cargo pgrx makes it"
+  ordered=$(LC_ALL=C awk -f "$root/tests/harness/order_script.awk" "$1")
+  printf '%s\n' "$ordered" | "${@:2}" tee "$1" >/dev/null
+}
+script_in() { note "$("$1" --sharedir)/extension/graph_kernel--$(version_of_tree).sql"; }
 
 # The release build, into the private server.
 install_release() {
   # Unlinked first: writing over a library that a server has mapped would crash it.
   rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so"
   cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
+  order_script "$(script_in "$pg_config")"
 }
 
 # install_real PG_CONFIG: the same, into that server itself, through sudo where its folders are not ours.
@@ -174,6 +184,7 @@ install_real() {
   cargo build --lib --release "${features[@]}" # first, so that the library is gone for a moment only
   "${sudo[@]}" rm -f "$folder/graph_kernel.so"
   cargo pgrx install --release --pg-config "$1" "${features[@]}" "${sudo[@]/#/--}"
+  order_script "$(script_in "$1")" "${sudo[@]}"
 }
 
 # use_server NAME: points psql and the tests at a server that server.sh has started.
@@ -181,9 +192,23 @@ use_server() {
   local run="$base/run/$1-$major"
   PGHOST=$(cat "$run/socket")
   export PGHOST PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_DATADIR="$run/data"
+  export GRAPH_KERNEL_BINDIR="$bindir" GRAPH_KERNEL_SERVER_TREE="$base/server-$major"
+  export GRAPH_KERNEL_DATADIR="$run/data"
   export GRAPH_KERNEL_SCRATCH="$run/scratch" GRAPH_KERNEL_SERVER_USER="$server_user"
 }
+
+# upgrade_tests BINDIR…: from the first of these servers to the last, by pg_upgrade and by dumps, with a running server
+# selected. The extension is installed in each.
+upgrade_tests() {
+  local IFS=: server scripts=()
+  for server in "$@"; do
+    scripts+=("$(script_in "$server/pg_config")")
+    cmp "${scripts[0]}" "${scripts[-1]}"
+  done
+  GRAPH_KERNEL_SERVERS="$*" cargo test --no-fail-fast -p graph_kernel_tests --features majors --test upgrade_majors
+}
+
+version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_format() { cargo fmt --all --check; }
 check_clippy() {
@@ -191,10 +216,17 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
-# The files that packagers read must state Cargo.toml's version.
+# Every file that states the version states Cargo.toml's.
 check_versions() {
-  local version
-  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-  [[ $(grep -c "\"version\": \"$version\"" META.json) == 2 ]] || die "META.json does not say version $version twice"
+  local script heading
+  [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] || die "META.json does not say version $(version_of_tree) twice"
+  # Scripts of released versions never change.
+  (cd sql && sha256sum --check --quiet released.sha256)
+  for script in sql/install/*.sql; do
+    grep -q " ${script#sql/}\$" sql/released.sha256 || die "sql/released.sha256 does not list $script"
+  done
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
+  heading=$(grep -m 1 '^## ' CHANGELOG.md)
+  [[ $heading == "## $(version_of_tree) (unreleased)" || $heading =~ ^"## $(version_of_tree) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+    die "CHANGELOG.md begins with '$heading', not with '## $(version_of_tree) (unreleased)' or '## $(version_of_tree) (YYYY-MM-DD)'"
 }

@@ -7,7 +7,8 @@ anchor=a9ad8365-bc0a-5da2-93e6-e37e99d95d9c
 
 # themed NAME WHAT: Graphviz's language as SVG, with the colours of theme.css and a name for who cannot see it.
 themed() {
-  local style="<style>$(tr -s '\n ' ' ' <docs/figures/theme.css)</style>"
+  local style
+  style="<style>$(tr -s '\n ' ' ' <docs/figures/theme.css)</style>"
   dot -Tsvg |
     awk -v style="$style" -v what="$2" '/^<svg/ { sub(/^<svg/, "<svg role=\"img\" aria-label=\"" what "\"") }
       { print } /xmlns:xlink/ { print style }' >"docs/figures/$1.svg"

@@ -7,15 +7,34 @@ minutes=${1:-70}
 logs="$root/target/test-logs"
 select_server "$PG_CONFIG"
 mkdir -p "$logs"
-{ install_release && cargo build -p graph_kernel_cli; } >"$logs/soak-build.log" 2>&1 || {
-  tail -n 40 "$logs/soak-build.log" >&2
-  die 'the build failed'
+build() {
+  "$@" >"$logs/soak-build.log" 2>&1 || {
+    tail -n 40 "$logs/soak-build.log" >&2
+    die 'the build failed'
+  }
 }
-trap '"$root/tests/harness/server.sh" stop soak' EXIT
-"$root/tests/harness/server.sh" start soak
-use_server soak
-export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
+start() {
+  trap '"$root/tests/harness/server.sh" stop soak' EXIT
+  "$root/tests/harness/server.sh" start soak
+  use_server soak
+}
 unset RUST_BACKTRACE
+
+# How much is read at a time changes no answer: in this build each backend draws it.
+random_limits() {
+  local features=(--no-default-features --features "pg$major random_limits")
+  build install_release
+  start
+  cargo test --quiet -p graph_kernel_tests --features server \
+    --test server_golden --test server_policy_v2 --test server_snapshot --test server_atlas --test retrieval
+  "$root/tests/harness/server.sh" stop soak
+}
+random_limits
+
+build install_release
+build cargo build -p graph_kernel_cli
+start
+export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
 
 soak() { cargo test --quiet -p graph_kernel_tests --features soak --test soak -- "$@"; }
 tests=$(($(soak --list | grep -c ': test$') - $(soak --list --ignored | grep -c ': test$')))

@@ -1,72 +1,20 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the tests inside the server, the lint of the script and the bench on
-# the first of several majors only.
+# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
+# the bench on the first of several majors only.
 . "$(dirname "$0")/common.sh"
+. "$root/tests/harness/steps.sh"
 
 logs="$root/target/test-logs"
-passed=0 failed=0 skipped=() failures=()
 
-skip() {
-  skipped+=("skipped: $1: $2")
-  note "$1: skipped: $2"
-}
-
-# lack NAME REASON: what CI must not go without is absent.
-lack() {
-  if [[ -n ${CI:-}${STRICT:-} ]]; then
-    failed=$((failed + 1))
-    note "$1: 0 passed, 1 failed: $2"
-  else
-    skip "$@"
-  fi
-}
-
-# step COUNTER NAME COMMAND…: runs it into a log, where COUNTER reads "PASSED FAILED". Leaves `bad`.
-# Never call it in a condition: bash would then run COMMAND without set -e.
-step() {
-  local counter=$1 name=$2 status start=$SECONDS good left
-  local log="$logs/${name//[^a-zA-Z0-9]/-}.log"
-  shift 2
-  printf '%s: ' "$name"
-  set +e
-  (set -e && "$@") >"$log" 2>&1 </dev/null
-  status=$?
-  set -e
-  read -r good bad < <("$counter" "$log" "$status")
-  # What ends in an error has failed, counted or not: a crash leaves no count.
-  if ((status != 0 && bad == 0)); then bad=1; fi
-  passed=$((passed + good)) failed=$((failed + bad))
-  note "$good passed, $bad failed ($((SECONDS - start)) s)"
-  if ((good + bad == 0)); then skip "$name" 'there is no test in it yet'; fi
-  while read -r left; do
-    skip "${left%%: *}" "${left#*: }"
-  done < <(sed -nE 's/^SKIPPED: //p; s/^test (.*) \.\.\. ignored.*/\1: long, see make test-long/p' "$log" | sort -u)
-  if ((bad != 0)); then
-    tail -n 150 "$log"
-    note "the whole log: $log"
-    failures+=("failed: $name" "$(failures_of "$log")")
-  fi
-}
-
-# What a log says of its failures: cargo's tests with what they panicked with, pg_regress's, and errors.
-failures_of() {
-  # Without head, which would end the others early; a log may have no such line.
-  grep -E -A 2 '^test .* FAILED|panicked at|^not ok|\.\.\. FAILED|^error' "$1" | cut -c 1-300 | sed -n '1,40s/^/  /p' || true
-}
-
-count_status() { if (($2 == 0)); then note '1 0'; else note '0 1'; fi; }
-# A test that finds its data absent passes, having printed a line "SKIPPED: NAME: reason".
-count_cargo() {
-  awk '/^test result:/ { good += $4; bad += $6 }
-    /^SKIPPED: / && !told[$0]++ { good-- }
-    END { print good + 0, bad + 0 }' "$1"
-}
 # pg_regress closes with "All 3 tests passed." or "1 of 3 tests failed.", after a space or, since 16, "# ".
 count_regress() {
   sed -nE 's/^#? All ([0-9]+) tests passed.*/\1 0/p; s/^#? ([0-9]+) of ([0-9]+) tests failed.*/\2 \1/p' "$1" |
     awk '{ good = $1 - $2; bad = $2 } END { print good + 0, bad + 0 }'
 }
+
+# What prints "ok NAME" or "not ok NAME" for each test.
+count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
 kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests; }
 
@@ -127,6 +75,13 @@ server_tests() {
 
 stop_server() { "$root/tests/harness/server.sh" stop test; }
 
+# From one version to another of those that were tested, with the same script in each.
+majors_tests() {
+  "$root/tests/harness/server.sh" start test
+  use_server test
+  upgrade_tests "${tested[@]}"
+}
+
 # Warnings fail: clippy has seen the code of the first major only.
 release_install() {
   install_release 2>&1 | awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
@@ -140,6 +95,7 @@ server_steps() {
     skip "$server: all tests on it" 'the extension did not install'
     return
   fi
+  tested+=("$bindir")
   if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
     lack "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
   fi
@@ -161,6 +117,7 @@ server_steps() {
   else
     skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
   fi
+  if [[ $first ]]; then step count_lines "$server: clients" "$root/tests/harness/clients.sh"; fi
   stop_server
 }
 
@@ -196,7 +153,7 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
-first=yes had=()
+first=yes tested=() had=()
 for number in "$@"; do
   server=$(server_of "$number")
   if ! get_server "$number" "$server" >"$logs/server-$number.log" 2>&1; then
@@ -215,6 +172,10 @@ for number in "$@"; do
   fi
   first=
 done
+if ((${#tested[@]} > 1)); then
+  step count_cargo 'from one version of PostgreSQL to another' majors_tests
+  stop_server
+fi
 # They are of all majors, and building them takes minutes: a run of one major goes without.
 if ((${#had[@]} > 1)); then
   if command -v dh >/dev/null; then
@@ -229,8 +190,4 @@ if [[ $first ]] && ((failed == 0)); then
   note "PostgreSQL: 0 passed, 1 failed: there is none of $*"
 fi
 
-note ''
-if ((${#failures[@]} > 0)); then printf '%s\n' "${failures[@]}"; fi
-if ((${#skipped[@]} > 0)); then printf '%s\n' "${skipped[@]}"; fi
-note "$passed passed, $failed failed"
-((failed == 0))
+close_steps

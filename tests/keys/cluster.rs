@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, NoTls};
 
-use crate::common::process::{run, server_program};
+use crate::common::process::{Programs, run, server_program};
 use crate::common::{Server, variable};
 
 const DEFAULT_PORT: u16 = 5432;
@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Cluster {
     pub server: Server,
     pub folder: PathBuf,
+    pub programs: Programs,
     postmaster: Option<Child>,
 }
 
@@ -40,6 +41,23 @@ impl Cluster {
         cluster.append_configuration(&format!("port = {port}"));
         cluster.append_configuration(configuration);
         cluster.launch();
+        cluster
+    }
+
+    /// A new cluster that these programs make and run.
+    #[allow(dead_code)]
+    pub fn start_with(programs: &Programs) -> Self {
+        let mut cluster = Cluster::created_with(programs);
+        cluster.launch();
+        cluster
+    }
+
+    /// [`Cluster::start_with`], not yet running.
+    #[allow(dead_code)]
+    pub fn created_with(programs: &Programs) -> Self {
+        let mut cluster = Cluster::beside_nothing();
+        cluster.programs = programs.clone();
+        create(programs, &cluster.data());
         cluster
     }
 
@@ -72,12 +90,14 @@ impl Cluster {
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         let socket = folder.to_str().unwrap().to_owned();
         let server = Server { socket, port: DEFAULT_PORT, user: "postgres".to_owned() };
-        let cluster = Cluster { server, folder, postmaster: None };
+        let programs = Programs::current();
+        let cluster = Cluster { server, folder, programs, postmaster: None };
         give_to_server(&cluster.folder);
         cluster
     }
 
-    fn data(&self) -> PathBuf {
+    /// Its files.
+    pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
@@ -108,7 +128,9 @@ impl Cluster {
     fn try_launch(&mut self) -> bool {
         let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
         // A child of this process, so that no killed postmaster remains as a zombie.
-        let mut postmaster = server_program("postgres")
+        let mut postmaster = self
+            .programs
+            .server_program("postgres")
             .arg("-D")
             .arg(self.data())
             .args(["-k", &self.server.socket])
@@ -204,7 +226,7 @@ impl Cluster {
 
     /// One of the server's client programs, aimed at this cluster.
     pub fn program(&self, name: &str, role: &str) -> Command {
-        let mut command = server_program(name);
+        let mut command = self.programs.server_program(name);
         command.args(["--host", &self.server.socket, "--username", role]);
         command
     }
@@ -281,15 +303,22 @@ fn template() -> &'static Path {
         if data.exists() {
             fs::remove_dir_all(&data).unwrap();
         }
-        run(server_program("initdb")
-            .arg("--pgdata")
-            .arg(&data)
-            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"])
-            .args(["--no-sync", "--wal-segsize=1"]));
-        let mut file = OpenOptions::new().append(true).open(data.join("postgresql.conf")).unwrap();
-        file.write_all(CONFIGURATION.as_bytes()).unwrap();
+        create(&Programs::current(), &data);
         data
     })
+}
+
+/// Makes the files of an empty cluster. Every version makes page checksums when asked to, as pg_upgrade wants the same
+/// in both clusters.
+fn create(programs: &Programs, data: &Path) {
+    run(programs
+        .server_program("initdb")
+        .arg("--pgdata")
+        .arg(data)
+        .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"])
+        .args(["--no-sync", "--wal-segsize=1", "--data-checksums"]));
+    let mut file = OpenOptions::new().append(true).open(data.join("postgresql.conf")).unwrap();
+    file.write_all(CONFIGURATION.as_bytes()).unwrap();
 }
 
 // What is written survives a killed process without fsync.

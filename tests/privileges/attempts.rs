@@ -256,6 +256,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.requested_policy_not_found(json)", None),
+    ("graph_kernel.require_library()", Some("SELECT graph_kernel.require_library()")),
     ("graph_kernel.reset_statistics()", Some("SELECT graph_kernel.reset_statistics()")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (

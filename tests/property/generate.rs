@@ -284,9 +284,10 @@ pub fn policies(max_nodes: RangeInclusive<u32>) -> impl Strategy<Value = PolicyP
 /// Limits, which decide how the same graph is read.
 pub fn limits() -> impl Strategy<Value = Limits> {
     let rows = prop_oneof![2 => Just(40_000), 1 => 0..=20usize];
-    (1..=8usize, 0..=9usize, 1..=9usize, 1..=6usize, rows).prop_map(
-        |(batch, nearby, crowded, wide, rows)| Limits {
+    (1..=8usize, 1..=9usize, 0..=9usize, 1..=9usize, 1..=6usize, rows).prop_map(
+        |(batch, anchors, nearby, crowded, wide, rows)| Limits {
             batch,
+            anchors,
             nearby,
             crowded,
             wide,

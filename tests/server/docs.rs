@@ -19,6 +19,7 @@ use page::{Example, Page};
 /// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
+    "require_library",
     "add_policy",
     "announce_change",
     "api_",
@@ -254,6 +255,57 @@ fn examples_print_what_the_pages_show() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n\n"));
 }
 
+/// Programs whose parts docs/clients.md shows; tests/harness/clients.sh runs them.
+fn client_examples() -> Vec<(String, String)> {
+    let folder = fs::read_dir(repository().join("docs/examples")).unwrap();
+    folder
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
+/// Whether the lines of a part stand together in a text, indented as a whole or not.
+fn is_part_of(part: &str, text: &str) -> bool {
+    let part: Vec<&str> = part.lines().collect();
+    let lines: Vec<&str> = text.lines().collect();
+    lines.windows(part.len()).any(|window| {
+        let indent = window[0].len().saturating_sub(part[0].len());
+        window.iter().zip(&part).all(|(line, part)| {
+            line.get(..indent.min(line.len())).is_some_and(|start| start.trim().is_empty())
+                && line.get(indent.min(line.len())..) == Some(*part)
+        })
+    })
+}
+
+#[test]
+fn code_for_clients_is_that_of_the_programs_that_are_run() {
+    let examples = client_examples();
+    let path = repository().join("docs/clients.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut faults = Vec::new();
+    let mut compared = 0;
+    for (kind, ending) in [("python", ".py"), ("js", ".mjs"), ("java", ".java")] {
+        let page = Page::read_blocks(&path, kind);
+        for part in page.examples.iter().filter(|part| part.runs) {
+            let mut programs = examples.iter().filter(|(name, _)| name.ends_with(ending));
+            compared += 1;
+            if !programs.any(|(_, program)| is_part_of(&part.text, program)) {
+                faults.push(format!("{}: is in no program of docs/examples", place(&page, part)));
+            }
+        }
+    }
+    for (name, _) in &examples {
+        if !text.contains(&format!("(examples/{name})")) {
+            faults.push(format!("docs/clients.md has no link to docs/examples/{name}"));
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+    assert!(compared > 0 && !examples.is_empty());
+}
+
 /// The figures that are drawn (tests/harness/figures.sh), and the policies of their slices.
 const FIGURES: [(&str, &str); 2] =
     [("why-focused", "focused"), ("why-ten", r#"{"max_nodes": 10}"#)];
@@ -365,7 +417,17 @@ fn mentions(text: &str, name: &str) -> bool {
 }
 
 mod tests {
-    use super::{difference, ends_whole, mentions};
+    use super::{difference, ends_whole, is_part_of, mentions};
+
+    #[test]
+    fn a_part_stands_in_its_text_whole_and_in_order() {
+        let text = "a\n    b\n\n      c\nd\n";
+        assert!(is_part_of("b\n\n  c", text));
+        assert!(is_part_of("a\n    b", text));
+        assert!(!is_part_of("b\n\nc", text));
+        assert!(!is_part_of("b\n  c", text));
+        assert!(!is_part_of("b\n\n  c\nd", text));
+    }
 
     #[test]
     fn a_name_is_not_found_in_a_longer_one() {

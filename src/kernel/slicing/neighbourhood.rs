@@ -20,6 +20,8 @@ use crate::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, Scored
 pub struct Limits {
     /// Most frontier candidates whose neighbours are fetched together.
     pub batch: usize,
+    /// Most anchors whose surroundings are fetched together.
+    pub anchors: usize,
     /// Most turns around an anchor or a candidate that are fetched with it.
     pub nearby: usize,
     /// A turn with more edges than this is crowded: its edges are fetched for itself alone.
@@ -34,7 +36,15 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { batch: 24, nearby: 128, crowded: 128, wide: 1024, rows: 40_000, held: 1_000_000 }
+        Limits {
+            batch: 24,
+            anchors: 1024,
+            nearby: 128,
+            crowded: 128,
+            wide: 1024,
+            rows: 40_000,
+            held: 1_000_000,
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::slicing::observer::Observer;
 use crate::slicing::slice::Slice;
 pub use crate::slicing::slice::SliceError;
 use crate::slicing::store::GraphStore;
-use crate::slicing::window::MOST_ANCHORS;
 
 /// The slice of `policy` at `anchor`.
 ///
@@ -24,9 +23,6 @@ pub fn slice<S: GraphStore>(
 ) -> Result<Slice, SliceError<S::Error>> {
     Slicer::new(store, policy, Limits::default()).slice(anchor)
 }
-
-/// How many of the next anchors [`Slicer::slice_before`] uses.
-pub const LOOKED_AHEAD: usize = MOST_ANCHORS - 1;
 
 /// Takes slices of one snapshot. What they share is read once.
 pub struct Slicer<'a, S> {
@@ -68,8 +64,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them are read
-    /// together. What was fetched before may be forgotten, so that memory is bounded.
+    /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them, as many as
+    /// [`Limits::anchors`] at most, are read together. What was fetched before may be forgotten, so that memory is bounded.
     ///
     /// # Errors
     /// See [`SliceError`].
@@ -81,7 +77,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.around.make_room();
         if self.around.fetched.window.is_over() {
             let anchors = std::iter::once(anchor).chain(next.iter().copied());
-            let together = self.around.fetched.window.begin_next(1 + next.len());
+            let together =
+                self.around.fetched.window.begin_next(1 + next.len(), self.limits.anchors);
             self.read_around(anchors.take(together));
         }
         let slice = self.slice(anchor);

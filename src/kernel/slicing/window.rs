@@ -1,8 +1,5 @@
 //! The number of anchors whose surroundings are read together.
 
-/// Most anchors of a window.
-pub(crate) const MOST_ANCHORS: usize = 1024;
-
 /// The most turns that the slices of a window are expected to have together.
 const MOST_TURNS: usize = 16_384;
 
@@ -30,10 +27,10 @@ impl Window {
         self.taken >= self.anchors
     }
 
-    /// Begins the next window, where this many anchors are left, and returns its size.
-    pub(crate) fn begin_next(&mut self, of: usize) -> usize {
+    /// Begins the next window, of at most `most` anchors where `of` are left, and returns its size.
+    pub(crate) fn begin_next(&mut self, of: usize, most: usize) -> usize {
         let likely = MOST_TURNS * self.slices.max(1) / self.turns.max(1);
-        self.anchors = (4 * self.anchors).min(likely).clamp(1, MOST_ANCHORS).min(of);
+        self.anchors = (4 * self.anchors).min(likely).clamp(1, most.max(1)).min(of);
         self.taken = 0;
         self.anchors
     }
@@ -55,7 +52,7 @@ mod tests {
         let (mut window, mut sizes) = (Window::default(), Vec::new());
         while anchors > 0 {
             if window.is_over() {
-                sizes.push(window.begin_next(anchors));
+                sizes.push(window.begin_next(anchors, 1024));
             }
             window.take(Some(turns));
             anchors -= 1;

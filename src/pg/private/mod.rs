@@ -4,3 +4,4 @@ pub mod binding;
 pub mod keys;
 pub mod private_table;
 pub mod session_cache;
+pub mod version;

@@ -9,6 +9,7 @@ use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::private::version;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::relation;
 
@@ -60,26 +61,34 @@ impl PrivateTable {
     ///
     /// Raises 42P01 where the extension has no such table, even if another one has the name.
     pub fn oid(&self) -> pg_sys::Oid {
+        self.with_extension().0
+    }
+
+    /// Its OID and that of the extension.
+    fn with_extension(&self) -> (pg_sys::Oid, pg_sys::Oid) {
         // SAFETY: look-ups in the catalog; a missing schema, table or extension gives InvalidOid.
-        let (oid, owned) = unsafe {
+        let (oid, extension, holder) = unsafe {
             let schema = pg_sys::get_namespace_oid(c"graph_kernel".as_ptr(), true);
             let oid = pg_sys::get_relname_relid(self.name.as_ptr(), schema);
             let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
-            let holder = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, oid);
-            (oid, holder != pg_sys::InvalidOid && holder == extension)
+            (oid, extension, pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, oid))
         };
-        if !owned {
+        if holder == pg_sys::InvalidOid || holder != extension {
             self.missing("has no table").raise();
         }
-        oid
+        (oid, extension)
     }
 
     /// Opens it. The caller closes it.
+    ///
+    /// Raises 55000 where the extension has another version than the library.
     fn open(&self, lock: u32) -> pg_sys::Relation {
+        let (oid, extension) = self.with_extension();
+        version::check(extension);
         // SAFETY: the relation stays open while its descriptor is looked at; after an error the transaction's
         // abort closes it.
         unsafe {
-            let relation = pg_sys::try_relation_open(self.oid(), lock as i32);
+            let relation = pg_sys::try_relation_open(oid, lock as i32);
             if relation.is_null() {
                 self.missing("has no table").raise();
             }

@@ -13,21 +13,44 @@ use postgres::{Client, Error, NoTls};
 
 use super::variable;
 
-/// One of the server's programs, to be run as the account that owns the primary's data.
-pub fn server_program(name: &str) -> Command {
-    let data = variable("GRAPH_KERNEL_DATADIR");
-    let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
-    let mut command = program(name);
-    command.current_dir("/").env_remove("RUST_BACKTRACE");
-    if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
-        command.uid(owner.uid()).gid(owner.gid());
-    }
-    command
+/// The programs of a server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Programs {
+    pub folder: PathBuf,
 }
 
-/// One of the server's programs.
+impl Programs {
+    /// Those of the server under test.
+    pub fn current() -> Self {
+        Programs { folder: variable("GRAPH_KERNEL_BINDIR").into() }
+    }
+
+    /// One of them.
+    pub fn program(&self, name: &str) -> Command {
+        Command::new(self.folder.join(name))
+    }
+
+    /// One of them, to be run as the account that owns the primary's data.
+    pub fn server_program(&self, name: &str) -> Command {
+        let data = variable("GRAPH_KERNEL_DATADIR");
+        let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
+        let mut command = self.program(name);
+        command.current_dir("/").env_remove("RUST_BACKTRACE");
+        if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
+            command.uid(owner.uid()).gid(owner.gid());
+        }
+        command
+    }
+}
+
+/// One of the programs of the server under test, to be run as the account that owns the primary's data.
+pub fn server_program(name: &str) -> Command {
+    Programs::current().server_program(name)
+}
+
+/// One of the programs of the server under test.
 pub fn program(name: &str) -> Command {
-    Command::new(PathBuf::from(variable("GRAPH_KERNEL_BINDIR")).join(name))
+    Programs::current().program(name)
 }
 
 /// Runs a command to its end.

@@ -1,0 +1,105 @@
+//! The version of the extension in this database beside that of the library.
+
+use std::cmp::Ordering;
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+
+use pgrx::prelude::*;
+use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
+
+use crate::pg::error::SqlError;
+use crate::pg::tables::relation;
+
+/// One string in the library's file, whose version the tests of upgrades replace.
+const NAME_AND_VERSION: &str = concat!("graph_kernel ", env!("CARGO_PKG_VERSION"));
+
+/// That of this library.
+pub fn of_library() -> &'static str {
+    black_box(NAME_AND_VERSION).trim_start_matches("graph_kernel ")
+}
+
+/// Checks that the objects of the extension are those that this library knows: the file may be newer, as a new package
+/// replaces it for all databases at once, or older in a process that loaded it before.
+///
+/// Raises 55000 where they are not.
+pub fn check(extension: pg_sys::Oid) {
+    let installed = of_extension(extension);
+    if installed != of_library() {
+        mismatch(&installed).raise();
+    }
+}
+
+// Declared in sql/bootstrap.sql. The first statement of every script calls it: a script may be run by a newer library,
+// as one step of several, never by an older one.
+#[pg_extern(sql = false)]
+fn require_library() {
+    // SAFETY: a look-up in the catalog.
+    let installed =
+        of_extension(unsafe { pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), false) });
+    if compare(of_library(), &installed) == Ordering::Less {
+        mismatch(&installed).raise();
+    }
+    // Backends with an older library must look again: an update of the catalog of extensions tells them nothing.
+    relation::announce_change(pg_sys::ExtensionRelationId);
+}
+
+fn mismatch(installed: &str) -> SqlError {
+    let library = of_library();
+    let hint = match compare(library, installed) {
+        Ordering::Greater => "Run ALTER EXTENSION graph_kernel UPDATE.",
+        _ => {
+            "Open a new session. Where the library is in shared_preload_libraries, restart the server. Where that does \
+             not help, install the package of the extension's version."
+        }
+    };
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("extension graph_kernel has version {installed} in this database, the loaded library has {library}"),
+    )
+    .detail("EXTENSION_VERSION")
+    .hint(hint)
+}
+
+/// By the numbers in them, from the left.
+fn compare(one: &str, other: &str) -> Ordering {
+    let numbers = |version: &str| -> Vec<u64> {
+        version.split('.').map(|number| number.parse().unwrap_or_default()).collect()
+    };
+    numbers(one).cmp(&numbers(other))
+}
+
+/// The version that the catalog has, or "" where it has none.
+fn of_extension(extension: pg_sys::Oid) -> String {
+    // SAFETY: the catalog is open and the scan's tuple valid while its columns are read as the types that the catalog
+    // has: an oid and a text. A NULL snapshot makes this a catalog scan.
+    unsafe {
+        let catalog =
+            pg_sys::table_open(pg_sys::ExtensionRelationId, pg_sys::AccessShareLock as i32);
+        let scan = pg_sys::systable_beginscan(
+            catalog,
+            pg_sys::InvalidOid,
+            false,
+            std::ptr::null_mut(),
+            0,
+            std::ptr::null_mut(),
+        );
+        let column = |tuple, number: u32| {
+            heap_getattr_raw(tuple, NonZeroUsize::new(number as usize)?, (*catalog).rd_att)
+        };
+        let mut version = None;
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let oid = column(tuple, pg_sys::Anum_pg_extension_oid);
+            if oid.and_then(|oid| pg_sys::Oid::from_datum(oid, false)) == Some(extension) {
+                version = column(tuple, pg_sys::Anum_pg_extension_extversion)
+                    .and_then(|version| String::from_datum(version, false));
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, pg_sys::AccessShareLock as i32);
+        version.unwrap_or_default()
+    }
+}
