@@ -21,24 +21,9 @@ machine=$(uname -m)
 packages="$root/target/packages"
 work="$root/target/packaging"
 source="$work/graph-kernel-$version" # the Debian source folder
-rm -rf "$packages" "$work/stage" "$source"
+rm -rf "$packages" "$source"
 mkdir -p "$packages" "$source/stage"
 [[ -z $(git status --porcelain --untracked-files=no) ]] || note 'warning: there are changes that are not committed'
-
-# stage_extension MAJOR: builds for that server; what is installed goes to stage/MAJOR.
-stage_extension() {
-  local server tree="$work/tree" stage="$source/stage/$1"
-  server=$(server_of "$1")
-  get_server "$1" "$server" || die "no server to build for"
-  select_server "$server"
-  rm -rf "$tree"
-  cargo pgrx package --pg-config "$pg_config" --out-dir "$tree" "${features[@]}"
-  mkdir -p "$stage/extension"
-  # The tree has the folders of our private server: the files go where Debian's has them.
-  find "$tree" -name graph_kernel.so -exec cp {} "$stage/" \;
-  find "$tree" -path '*/extension/*' -type f -exec cp {} "$stage/extension/" \;
-  python3 packaging/copyright.py graph_kernel "${features[@]}" >"$source/debian/postgresql-$1-graph-kernel.copyright"
-}
 
 stage_program() {
   local program="$root/target/release/graph-kernel" stage="$source/stage/program"
@@ -113,7 +98,12 @@ archive_program() {
 }
 
 debian_files "$@"
-for major in "$@"; do stage_extension "$major"; done
+for major in "$@"; do
+  "$root/packaging/stage.sh" "$major"
+  cp -r "$work/stage/$major" "$source/stage/"
+  cp "$work/stage/$major/copyright" "$source/debian/postgresql-$major-graph-kernel.copyright"
+done
+select_server "$(server_of "$1")" # the program needs none; but the build has the flags of the others
 stage_program
 # Not before: Cargo builds what is of C again when it changes.
 export SOURCE_DATE_EPOCH

@@ -15,7 +15,7 @@ packages="$root/target/packages"
 other=$(mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel.XXXXXX")
 trap 'rm -rf "$other"' EXIT
 git clone --quiet --local "$root" "$other/a/longer/path"
-cd "$other/a/longer/path"
+cd "$other/a/longer/path" || exit
 git checkout --quiet --detach "$(git -C "$root" rev-parse HEAD)"
 mkdir target
 # The servers, which are no part of what is compared.
