@@ -9,7 +9,7 @@ for program in git dh dpkg-buildpackage; do
 done
 find_base
 
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+version=$(version_of_tree)
 deb_version=$version-1
 ! grep -m 1 '^## ' CHANGELOG.md | grep -q '(unreleased)' || deb_version=$version~dev-1
 # Whatever takes a date takes that of the commit.

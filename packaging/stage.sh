@@ -18,6 +18,7 @@ cargo pgrx package --pg-config "$pg_config" --out-dir "$stage.tree" "${features[
 # The tree has the folders of our private server: the files go where Debian's has them.
 find "$stage.tree" -name graph_kernel.so -exec cp {} "$stage/" \;
 find "$stage.tree" \( -name 'graph_kernel--*.sql' -o -name graph_kernel.control \) -exec cp {} "$stage/extension/" \;
+order_script "$stage/extension/graph_kernel--$(version_of_tree).sql"
 python3 packaging/copyright.py graph_kernel "${features[@]}" >"$stage/copyright"
 rm -rf "$stage.tree"
 note "$built_of" >"$stage/built-of"

@@ -10,7 +10,7 @@ work="$root/target/packaging"
 logs="$work/logs"
 unpacked="$work/unpacked"
 arch=$(dpkg --print-architecture)
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+version=$(version_of_tree)
 newest_glibc=2.36 # Debian 12's
 anchor=a9ad8365-bc0a-5da2-93e6-e37e99d95d9c
 slice_id=aa4ddb424fcdabb9 # the sample's at that turn, on every machine: README.md has it too

@@ -96,6 +96,8 @@ server_steps() {
     return
   fi
   tested+=("$bindir")
+  # Now, while it is built: for another server Cargo builds half of it anew.
+  if [[ $packaged ]]; then step count_status "$server: stage the package" "$root/packaging/stage.sh" "$major"; fi
   if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
     lack "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
   fi
@@ -153,6 +155,12 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
+# Packages are of all majors, and building them takes minutes: a run of one major goes without.
+packaged=
+if (($# > 1)); then
+  if command -v dh >/dev/null; then packaged=yes; else lack 'packages' 'there is no debhelper: run make setup as root'; fi
+fi
+
 first=yes tested=() had=()
 for number in "$@"; do
   server=$(server_of "$number")
@@ -176,14 +184,9 @@ if ((${#tested[@]} > 1)); then
   step count_cargo 'from one version of PostgreSQL to another' majors_tests
   stop_server
 fi
-# They are of all majors, and building them takes minutes: a run of one major goes without.
-if ((${#had[@]} > 1)); then
-  if command -v dh >/dev/null; then
-    step count_status 'packages' "$root/packaging/packages.sh" "${had[@]}"
-    if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${had[@]}"; fi
-  else
-    lack 'packages' 'there is no debhelper: run make setup as root'
-  fi
+if [[ $packaged ]] && ((${#had[@]} > 0)); then
+  step count_status 'packages' "$root/packaging/packages.sh" "${had[@]}"
+  if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${had[@]}"; fi
 fi
 if [[ $first ]] && ((failed == 0)); then
   failed=$((failed + 1))
