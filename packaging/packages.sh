@@ -20,8 +20,9 @@ machine=$(uname -m)
 
 packages="$root/target/packages"
 work="$root/target/packaging"
-source="$work/graph-kernel-$version" # the Debian source folder
-rm -rf "$packages" "$source"
+build="$work/build"
+source="$build/graph-kernel-$version" # the Debian source folder
+rm -rf "$packages" "$build"
 mkdir -p "$packages" "$source/stage"
 [[ -z $(git status --porcelain --untracked-files=no) ]] || note 'warning: there are changes that are not committed'
 
@@ -64,17 +65,16 @@ CHANGELOG
   cp -r sql/sample sql/roles "$source/sql/"
 }
 
-# archive NAME: the folder of that name below $work, with fixed dates and owners.
+# archive NAME: the folder of that name below $build, with fixed dates and owners.
 archive() {
-  tar --create --directory "$work" --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+  tar --create --directory "$build" --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
     --numeric-owner --mode=u=rwX,go=rX "$1" | gzip -n9 >"$packages/$1.tar.gz"
-  rm -rf "${work:?}/$1"
 }
 
 # What debhelper has stripped, for systems without dpkg.
 archive_extension() {
   local name="graph_kernel-$version-pg$1-linux-$machine" from="$source/debian/postgresql-$1-graph-kernel" folder
-  folder="$work/$name"
+  folder="$build/$name"
   mkdir -p "$folder"/{lib,share/extension}
   cp "$from/usr/lib/postgresql/$1/lib/graph_kernel.so" "$folder/lib/"
   cp "$from/usr/share/postgresql/$1/extension/"* "$folder/share/extension/"
@@ -87,7 +87,7 @@ archive_extension() {
 
 archive_program() {
   local name="graph-kernel-$version-linux-$machine" from="$source/debian/graph-kernel/usr" folder
-  folder="$work/$name"
+  folder="$build/$name"
   mkdir -p "$folder"
   cp -r "$from/bin" "$source/stage/program/man" "$source/stage/program/completions" "$folder/"
   cp LICENSE "$folder/"
@@ -109,11 +109,11 @@ stage_program
 export SOURCE_DATE_EPOCH
 # The build tools are not Debian's, so their packages are not asked for (-d).
 (cd "$source" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps)
-mv "$work"/*.deb "$packages/"
-rm -f "$work"/graph-kernel_*
+mv "$build"/*.deb "$packages/"
 for major in "$@"; do archive_extension "$major"; done
 archive_program
 git archive --format=zip --prefix="graph_kernel-$version/" --output "$packages/graph_kernel-$version.zip" HEAD
+rm -rf "$build"
 (cd "$packages" && sha256sum -- * >SHA256SUMS)
 note "version $deb_version for $arch:"
 cat "$packages/SHA256SUMS"

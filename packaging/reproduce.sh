@@ -13,6 +13,7 @@ packages="$root/target/packages"
   die 'the packages are of another commit: run make packages'
 
 other=$(mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel.XXXXXX")
+chmod 755 "$other" # the account of servers must be able to reach it
 trap 'rm -rf "$other"' EXIT
 git clone --quiet --local "$root" "$other/a/longer/path"
 cd "$other/a/longer/path" || exit

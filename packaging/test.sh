@@ -14,6 +14,7 @@ version=$(version_of_tree)
 newest_glibc=2.36 # Debian 12's
 anchor=a9ad8365-bc0a-5da2-93e6-e37e99d95d9c
 slice_id=aa4ddb424fcdabb9 # the sample's at that turn, on every machine: README.md has it too
+no_root='it needs root'
 passed=0 failed=0
 rm -rf "$logs" "$unpacked"
 mkdir -p "$logs" "$unpacked"
@@ -38,9 +39,9 @@ check() {
   fi
 }
 
-# skip NAME REASON: a test that cannot run here; in CI it must.
+# skip NAME REASON: a test that cannot run here. In CI that is a failure, but for the lack of root, which no set-up mends.
 skip() {
-  if [[ -n ${CI:-} ]]; then
+  if [[ -n ${CI:-}${STRICT:-} && $2 != "$no_root" ]]; then
     failed=$((failed + 1))
     note "test $1 ... FAILED: $2"
   else
@@ -376,7 +377,7 @@ bare_checks() {
   local names=('apt install in a bare Debian 12' 'docker/Dockerfile' 'docker/supabase.Dockerfile, with a stand-in')
   [[ " ${majors[*]} " == *' 15 '* ]] || return 0
   if ((EUID != 0)); then
-    reason='it needs root'
+    reason=$no_root
   elif ! command -v debootstrap >/dev/null; then
     reason='there is no debootstrap: run make setup as root'
   elif ! make_pristine >"$logs/debootstrap.log" 2>&1; then

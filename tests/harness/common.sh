@@ -152,10 +152,11 @@ remap_paths() {
   local cargo_home folder
   [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
   cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
-  CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-Wl,--build-id=sha1" HOST_CFLAGS=
+  CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-Wl,--build-id=sha1"
+  HOST_CFLAGS=-g0 # the little that build scripts compile of C; its symbols would name the folder of the server's headers
   for folder in "$root=/graph_kernel" "$cargo_home=/cargo"; do
     CARGO_ENCODED_RUSTFLAGS+=$'\x1f'"--remap-path-prefix=$folder"
-    HOST_CFLAGS+=" '-ffile-prefix-map=$folder'" # what build scripts compile of C
+    HOST_CFLAGS+=" '-ffile-prefix-map=$folder'"
   done
   export CARGO_ENCODED_RUSTFLAGS HOST_CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 }
