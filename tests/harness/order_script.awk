@@ -4,10 +4,11 @@
 /^\/\* <begin connected objects> \*\/$/ { text = ""; place = ""; skipped = 0; next }
 /^\/\* <\/end connected objects> \*\/$/ {
     # Functions that one macro makes have one place.
+    if (place == "" && text ~ /CREATE/) { print "no place in the sources: " text > "/dev/stderr"; exit failed = 1 }
     if (place != "" && !skipped) { blocks[place " " text] = text }
     next
 }
-place == "" && /^-- src\/[a-z_\/]+\.rs:[0-9]+$/ {
+place == "" && /^-- src\/[^:]+:[0-9]+$/ {
     split($2, part, ":")
     place = sprintf("%s %06d", part[1], part[2])
     text = text "-- " part[1] "\n"
@@ -16,6 +17,7 @@ place == "" && /^-- src\/[a-z_\/]+\.rs:[0-9]+$/ {
 /^-- Skipped due to `#\[pgrx\(sql = false\)\]`$/ { skipped = 1 }
 { text = text $0 "\n" }
 END {
+    if (failed) { exit 1 }
     for (place in blocks) {
         if (place ~ /^src\/lib\.rs /) { files[++file_count] = place } else { functions[++function_count] = place }
     }

@@ -25,7 +25,7 @@ wanted_test_packages() {
   local server
   ((${#majors[@]} > 0)) || return 0
   python3 -m pip --version >/dev/null 2>&1 || note python3-pip
-  note debhelper lintian debootstrap # for packages
+  note git debhelper lintian debootstrap # for packages
   server="$base/server-17/bin/pg_config"
   if [[ " ${majors[*]} " == *' 17 '* && $(server_of 17) == "$server" && ! -x $server ]]; then
     note "${postgres_build_packages[*]}"

@@ -126,7 +126,7 @@ server_steps() {
 # pgspot finds names in the extension's script that somebody could shadow. It knows no bodies that are parsed at
 # creation: it is shown their statements where they stand, as it is the script's search_path that holds for them.
 lint_script() {
-  sed 's/@extschema@/public/g' "$("$pg_config" --sharedir)"/extension/graph_kernel--*.sql |
+  sed 's/@extschema@/public/g' "$(script_in "$pg_config")" sql/graph_kernel--*--*.sql |
     perl -0pe 's/^BEGIN ATOMIC\n(.*?)^END;$/AS \$\$ \$\$;\n$1/msg; s/^RETURN (.*?);$/AS \$\$ \$\$;\nSELECT $1;/msg' \
       >"$logs/script.sql"
   # A procedure that commits cannot have a SET clause; its body is looked at all the same.
@@ -185,6 +185,7 @@ if ((${#tested[@]} > 1)); then
   stop_server
 fi
 if [[ $packaged ]] && ((${#had[@]} > 0)); then
+  PG_CONFIG=$chosen_pg_config
   step count_status 'packages' "$root/packaging/packages.sh" "${had[@]}"
   if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${had[@]}"; fi
 fi

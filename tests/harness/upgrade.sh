@@ -16,6 +16,6 @@ for number in "$@"; do
   use_server test
   servers+=("$bindir")
   cargo test --no-fail-fast -p graph_kernel_tests --features server --test upgrade
-  if ((${#servers[@]} == $#)); then upgrade_tests "${servers[@]}"; fi
+  if (($# > 1 && ${#servers[@]} == $#)); then upgrade_tests "${servers[@]}"; fi
   stop_server
 done

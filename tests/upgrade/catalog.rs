@@ -18,12 +18,16 @@ pub fn schema(cluster: &Cluster, database: &str) -> String {
     for line in text.lines() {
         let own = [
             "binary_upgrade_set_next",
+            "-- For binary upgrade",
+            // Where a column was added to rows that are there.
+            "-- set missing value",
+            "binary_upgrade_set_missing_value",
             "SET relfrozenxid",
             "WHERE oid = '",
             "\\restrict",
             "\\unrestrict",
         ];
-        if !own.iter().any(|part| line.contains(part)) {
+        if !line.is_empty() && !own.iter().any(|part| line.contains(part)) {
             writeln!(kept, "{}", without_oids(line)).unwrap();
         }
     }
@@ -48,7 +52,6 @@ fn dependencies(client: &mut Client) -> String {
                           pg_describe_object(d.classid, d.objid, d.objsubid),
                           pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
               FROM pg_depend AS d
-             WHERE d.classid <> 'pg_rewrite'::regclass OR d.deptype <> 'n'
              GROUP BY 1
             UNION ALL
             SELECT format('configuration %s where %s', c.tableoid::regclass, c.condition)

@@ -46,10 +46,14 @@ fn used_cluster(programs: &Programs, root: Option<&[u8]>) -> Cluster {
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     make_objects(&mut client);
     keep_documents(&mut client);
+    forget_column_versions(&cluster);
+    cluster
+}
+
+fn forget_column_versions(cluster: &Cluster) {
     for database in ["postgres", "template1"] {
         cluster.client_of("postgres", database).batch_execute(FORGET_COLUMN_VERSIONS).unwrap();
     }
-    cluster
 }
 
 fn upgraded_by_pg_upgrade(root: Option<&[u8]>) {
@@ -119,6 +123,7 @@ fn dumped_into(programs: &Programs, origin: &Cluster, root: Option<&[u8]>) -> Cl
         .program("psql", "postgres")
         .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres"])
         .arg(file("file", &path)));
+    forget_column_versions(&cluster);
     cluster
 }
 

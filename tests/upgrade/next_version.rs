@@ -6,15 +6,21 @@ use crate::contents::{ROLES, answers, keep_documents, make_objects};
 use crate::graph::text;
 use crate::installation::{CURRENT, Installation, next_version};
 
-/// A new function, a new column: what the next version adds, in its own script and in that of the upgrade.
-const ADDED: [&str; 6] = [
+/// What the next version adds: statements of its own script and of that of the upgrade.
+const ADDED: [&str; 5] = [
     "CREATE FUNCTION graph_kernel.library_version() RETURNS text
          AS 'MODULE_PATHNAME', 'graph_kernel_version_wrapper' LANGUAGE c IMMUTABLE PARALLEL SAFE;",
     "COMMENT ON FUNCTION graph_kernel.library_version() IS 'version of the loaded library';",
     "REVOKE ALL ON FUNCTION graph_kernel.library_version() FROM PUBLIC;",
-    "ALTER TABLE graph_kernel.policies ADD COLUMN purpose text NOT NULL DEFAULT '';",
     "COMMENT ON COLUMN graph_kernel.policies.purpose IS 'what the policy is for';",
     "GRANT SELECT ON graph_kernel.root_keys TO pg_monitor;",
+];
+
+/// A column at the end of a table: where the script of the next version has it, and how the upgrade adds it.
+const COLUMN: [&str; 3] = [
+    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now()\n",
+    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now(),\n    purpose text NOT NULL DEFAULT ''\n",
+    "ALTER TABLE graph_kernel.policies ADD COLUMN purpose text NOT NULL DEFAULT '';",
 ];
 
 /// A sentence in the body of a function, and what the next version makes of it.
@@ -25,8 +31,9 @@ const CHANGED_FUNCTION: &str =
     "graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text)";
 
 struct NextVersion {
-    installation: Installation,
+    // Stopped before its programs are removed.
     cluster: Cluster,
+    installation: Installation,
     version: String,
     /// What the new function of the next version is created by.
     changed_body: String,
@@ -39,12 +46,14 @@ impl NextVersion {
         let version = next_version();
         let script = installation.script(CURRENT);
         assert_eq!(script.matches(CHANGED[0]).count(), 1);
-        let script = script.replace(CHANGED[0], CHANGED[1]) + &ADDED.join("\n");
+        assert_eq!(script.matches(COLUMN[0]).count(), 1);
+        let script = script.replace(CHANGED[0], CHANGED[1]).replace(COLUMN[0], COLUMN[1]);
+        let script = script + &ADDED.join("\n");
         installation.add_script(&version, &script);
         installation.use_library(&version);
         let cluster = Cluster::start_with(&installation.programs);
         cluster.client().batch_execute(ROLES).unwrap();
-        let mut next = NextVersion { installation, cluster, version, changed_body: String::new() };
+        let mut next = NextVersion { cluster, installation, version, changed_body: String::new() };
         next.create("fresh", &next.version);
         let definition = format!("SELECT pg_get_functiondef('{CHANGED_FUNCTION}'::regprocedure)");
         next.changed_body = text(&mut next.cluster.client_of("postgres", "fresh"), &definition);
@@ -81,22 +90,18 @@ impl NextVersion {
 fn an_upgraded_database_is_as_a_new_one_and_says_what_it_said() {
     let next = NextVersion::new();
     let changed_body = format!("{};", next.changed_body);
-    let mut statements = ADDED.to_vec();
-    statements.push(&changed_body);
+    // The column first: one of the others comments on it.
+    let statements = [&[COLUMN[2]], &ADDED[..], &[changed_body.as_str()]].concat();
     let before = next.upgraded("upgraded", &statements);
     assert_same(&schema(&next.cluster, "upgraded"), &schema(&next.cluster, "fresh"));
     let mut client = next.cluster.client_of("postgres", "upgraded");
     crate::contents::assert_same(&answers(&mut client), &before);
     assert_eq!(text(&mut client, "SELECT graph_kernel.library_version()"), next.version);
 
-    // What an upgrade forgets is found.
-    for forgotten in 1..statements.len() {
+    // What an upgrade forgets is found. The new objects themselves cannot be forgotten: their comments would fail.
+    for forgotten in 2..statements.len() {
         let mut statements = statements.clone();
         statements.remove(forgotten);
-        // No comment on a column that is not there.
-        if forgotten == 3 {
-            statements.remove(forgotten);
-        }
         let database = format!("forgotten{forgotten}");
         next.upgraded(&database, &statements);
         let difference =

@@ -10,7 +10,7 @@ use crate::graph::text;
 use crate::installation::{CURRENT, Installation};
 
 /// Versions and scripts, as they were released.
-fn released() -> Vec<(String, String)> {
+pub fn released() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/install");
     let mut scripts = Vec::new();
     for file in fs::read_dir(folder).unwrap() {

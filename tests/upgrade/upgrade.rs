@@ -8,9 +8,13 @@ mod common;
 #[path = "../keys/graph.rs"]
 #[allow(dead_code)]
 mod graph;
+#[path = "../keys/secret_file.rs"]
+#[allow(dead_code)]
+mod secret_file;
 
 mod catalog;
 mod contents;
+mod documents;
 mod installation;
 mod next_version;
 mod released;

@@ -37,14 +37,15 @@ const UPDATE: &str = "Run ALTER EXTENSION graph_kernel UPDATE.";
 const RECONNECT: &str = "Open a new session. Where the library is in shared_preload_libraries, restart the server. \
                          Where that does not help, install the package of the extension's version.";
 
-/// Calls that need the private tables, and one in a query of many.
-const CALLS: [&str; 6] = [
+/// Calls that need the private tables.
+const CALLS: [&str; 7] = [
     SLICE,
     "SELECT * FROM graph_slice_turns('00000000-0000-4000-8000-000000000003')",
     "SELECT * FROM public.kept, graph_verify(slice)",
     "SELECT * FROM graph_kernel.keys",
     "SELECT graph_kernel.rotate_key()",
     "SELECT * FROM graph_check()",
+    "INSERT INTO public.atoms SELECT 2, slice, '{}' FROM public.kept WHERE id = 1",
 ];
 
 #[test]
@@ -65,7 +66,7 @@ fn a_newer_library_asks_for_the_update_and_loses_nothing() {
     for call in CALLS {
         assert_eq!(refusal(&mut client, call), mismatch(CURRENT, &next, UPDATE), "{call}");
     }
-    // The application can write: what its indexes and triggers call needs no table of the extension.
+    // The application can write: what these indexes and this trigger call needs no table of the extension.
     client
         .batch_execute(
             "BEGIN; INSERT INTO public.notes VALUES (10, 9, 'while the versions differ');
@@ -91,6 +92,16 @@ fn an_older_library_runs_no_script() {
         text(&mut client, "SELECT count(*)::text FROM pg_namespace WHERE nspname = 'graph_kernel'"),
         "0"
     );
+}
+
+#[test]
+fn versions_are_compared_by_their_numbers() {
+    let installation = Installation::new();
+    let later = "0.100.0";
+    installation.add_script(later, &installation.script(CURRENT));
+    let cluster = Cluster::start_with(&installation.programs);
+    let create = format!("CREATE EXTENSION graph_kernel VERSION '{later}'");
+    assert_eq!(refusal(&mut cluster.client(), &create), mismatch(later, CURRENT, RECONNECT));
 }
 
 #[test]

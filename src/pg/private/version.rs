@@ -10,12 +10,12 @@ use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
 use crate::pg::error::SqlError;
 use crate::pg::tables::relation;
 
-/// One string in the library's file, whose version the tests of upgrades replace.
+/// One string in the library's file, whose version the tests of upgrades replace, by a shorter one with spaces.
 const NAME_AND_VERSION: &str = concat!("graph_kernel ", env!("CARGO_PKG_VERSION"));
 
 /// That of this library.
 pub fn of_library() -> &'static str {
-    black_box(NAME_AND_VERSION).trim_start_matches("graph_kernel ")
+    black_box(NAME_AND_VERSION).trim_start_matches("graph_kernel ").trim_end()
 }
 
 /// Checks that the objects of the extension are those that this library knows: the file may be newer, as a new package
