@@ -10,6 +10,7 @@ USER root
 COPY graph_kernel-*-pg${PG_MAJOR}-linux-*.tar.gz /tmp/
 # The image's `postgres` is a script that sets NIX_PGLIBDIR, and looks for libraries there, not where pg_config says.
 RUN set -eux; \
+    pg_config --version | grep -q "^PostgreSQL ${PG_MAJOR}[.]"; \
     mkdir /tmp/graph_kernel; \
     tar -xzf /tmp/graph_kernel-*-pg${PG_MAJOR}-linux-"$(uname -m)".tar.gz -C /tmp/graph_kernel --strip-components=1; \
     lib="$(sed -n "s/^export NIX_PGLIBDIR='\(.*\)'.*/\1/p" /usr/bin/postgres)"; \

@@ -65,7 +65,7 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
     }
 
     /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them, as many as
-    /// [`Limits::anchors`] at most, are read together. What was fetched before may be forgotten, so that memory is bounded.
+    /// [`Limits::anchors`] at most, are read together. What was fetched before may be forgotten: memory is bounded.
     ///
     /// # Errors
     /// See [`SliceError`].
