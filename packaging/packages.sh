@@ -13,7 +13,8 @@ version=$(version_of_tree)
 deb_version=$version-1
 ! grep -m 1 '^## ' CHANGELOG.md | grep -q '(unreleased)' || deb_version=$version~dev-1
 # Whatever takes a date takes that of the commit.
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) || die 'packages are built in a git checkout: their date is that of the commit'
+commit=$(git rev-parse HEAD) && SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit") ||
+  die 'packages are built in a git checkout: their date is that of the commit'
 export TZ=UTC LC_ALL=C
 arch=$(dpkg --print-architecture)
 machine=$(uname -m)
@@ -112,7 +113,7 @@ export SOURCE_DATE_EPOCH
 mv "$build"/*.deb "$packages/"
 for major in "$@"; do archive_extension "$major"; done
 archive_program
-git archive --format=zip --prefix="graph_kernel-$version/" --output "$packages/graph_kernel-$version.zip" HEAD
+git archive --format=zip --prefix="graph_kernel-$version/" --output "$packages/graph_kernel-$version.zip" "$commit"
 rm -rf "$build"
 (cd "$packages" && sha256sum -- * >SHA256SUMS)
 note "version $deb_version for $arch:"
