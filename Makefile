@@ -47,7 +47,7 @@ test: setup ## run every test on PostgreSQL 15 to 18; MAJORS='15 18' takes some;
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
 
-soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES (70)
+soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70
 	@$(harness)/soak.sh $(MINUTES)
 
 hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries of sqlsmith

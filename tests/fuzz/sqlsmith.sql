@@ -61,14 +61,11 @@ SELECT format('CREATE VIEW calls.%I WITH (security_invoker) AS SELECT r.* FROM p
 \gexec
 
 -- sqlsmith looks functions up in pg_proc without its schema. With this schema first in the path it calls those of the
--- extension, and immutable ones of the server: others end servers, read files or sleep. Those of any type are left out,
--- of which sqlsmith makes errors.
+-- extension, and aggregates of the server: others end servers, read files or sleep.
 CREATE SCHEMA hostile;
 CREATE VIEW hostile.pg_proc AS
 SELECT p.* FROM pg_catalog.pg_proc AS p
- WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.provolatile = 'i'
-   AND NOT EXISTS (SELECT FROM pg_type AS t
-                    WHERE t.oid = ANY (p.proargtypes::oid[] || p.prorettype) AND t.typtype IN ('p', 'r', 'm'))
+ WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'a'
     OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_extension AS x ON x.oid = d.refobjid
                 WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
                   AND x.extname = 'graph_kernel');
@@ -77,3 +74,10 @@ CREATE ROLE hostile_plain LOGIN;
 GRANT USAGE ON SCHEMA calls, hostile TO hostile_plain;
 GRANT SELECT ON ALL TABLES IN SCHEMA public, calls, hostile TO hostile_plain;
 ANALYZE;
+
+-- Where it uses an operator of ranges or enums of any type, sqlsmith writes a value of no type, and the query fails
+-- before it is run. Nothing of the extension uses them.
+SET allow_system_table_mods = on;
+DELETE FROM pg_operator
+ WHERE EXISTS (SELECT FROM pg_type AS t
+                WHERE t.oid IN (oprleft, oprright, oprresult) AND t.typtype = 'p' AND t.typname ~ 'range|enum');
