@@ -8,7 +8,7 @@ ASSERT ?=
 DATA ?=
 ANCHOR ?=
 SCALE ?= 1m
-MINUTES ?= 70
+MINUTES ?=
 export PG_CONFIG DATA ANCHOR ASSERT
 
 SHELL := /bin/bash
@@ -17,7 +17,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak bench upgrade-test postgres memcheck pgvector fuzz lint build install packages packages-test packages-check release-check clean
+.PHONY: help setup tools demo psql figures stop test test-long soak hostile bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -50,6 +50,9 @@ test-long: tools ## run the tests that take long
 soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70
 	@$(harness)/soak.sh $(MINUTES)
 
+hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries of sqlsmith
+	@$(harness)/hostile.sh $(MINUTES)
+
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)
 
@@ -64,9 +67,6 @@ memcheck: tools ## run the tests on a server that checks assertions, and some un
 
 pgvector: tools ## build pgvector from its Debian source package into the private server
 	@$(harness)/pgvector.sh
-
-fuzz: tools ## break policies and exports at random, millions of times
-	@$(with_server) cargo test --release -p graph_kernel_tests --test trust_forgery mutated_text -- --ignored
 
 lint: tools ## check format, lints and that all files state one version
 	@$(with_server) check_versions && check_format && check_clippy
