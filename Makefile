@@ -20,7 +20,7 @@ with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 .PHONY: help setup tools demo psql figures stop test test-long soak hostile bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: ## install what make test misses: Debian packages (as root), Rust, cargo-pgrx
 	@$(harness)/setup.sh $(MAJORS)
