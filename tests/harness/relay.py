@@ -12,12 +12,14 @@ import sys
 def is_own(writer):
     """Whether the other end of a loopback connection is a socket of this account."""
     (_, here), (_, there) = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
-    with open("/proc/net/tcp") as sockets:
-        for line in list(sockets)[1:]:
-            fields = line.split()
-            ends = [int(address.split(":")[1], 16) for address in fields[1:3]]
-            if ends == [there, here]:
-                return int(fields[7]) == os.getuid()
+    # A client may reach it through a socket of either family.
+    for family in ["tcp", "tcp6"]:
+        with open(f"/proc/net/{family}") as sockets:
+            for line in list(sockets)[1:]:
+                fields = line.split()
+                ends = [int(address.split(":")[1], 16) for address in fields[1:3]]
+                if ends == [there, here]:
+                    return int(fields[7]) == os.getuid()
     return False
 
 
