@@ -23,7 +23,7 @@ const NAME: &str = "graph_kernel ";
 pub struct Installation {
     folder: PathBuf,
     pub programs: Programs,
-    library: PathBuf,
+    shared_library: PathBuf,
     scripts: PathBuf,
 }
 
@@ -44,10 +44,10 @@ impl Installation {
             let output = programs.program("pg_config").arg(what).output().unwrap();
             PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
         };
-        let library = path("--pkglibdir").join("graph_kernel.so");
+        let shared_library = path("--pkglibdir").join("graph_kernel.so");
         let scripts = path("--sharedir").join("extension");
-        assert!(library.starts_with(&folder) && scripts.starts_with(&folder));
-        Installation { folder, programs, library, scripts }
+        assert!(shared_library.starts_with(&folder) && scripts.starts_with(&folder));
+        Installation { folder, programs, shared_library, scripts }
     }
 
     /// The text of a script.
@@ -67,7 +67,7 @@ impl Installation {
 
     /// Makes the library say that it is of this version. Sessions that begin from now on load it.
     pub fn use_library(&self, version: &str) {
-        let mut bytes = fs::read(&self.library).unwrap();
+        let mut bytes = fs::read(&self.shared_library).unwrap();
         let place = bytes
             .windows(NAME.len() + CURRENT.len())
             .enumerate()
@@ -86,7 +86,7 @@ impl Installation {
         let padded = format!("{version:<width$}", width = CURRENT.len());
         assert_eq!(padded.len(), CURRENT.len(), "{version} is longer than {CURRENT}");
         bytes[place..place + padded.len()].copy_from_slice(padded.as_bytes());
-        replace(&self.library, &bytes);
+        replace(&self.shared_library, &bytes);
     }
 }
 

@@ -8,10 +8,10 @@ use crate::installation::{CURRENT, Installation, next_version};
 
 /// What the next version adds: statements of its own script and of that of the upgrade.
 const ADDED: [&str; 5] = [
-    "CREATE FUNCTION graph_kernel.library_version() RETURNS text
+    "CREATE FUNCTION graph_kernel.loaded_version() RETURNS text
          AS 'MODULE_PATHNAME', 'graph_kernel_version_wrapper' LANGUAGE c IMMUTABLE PARALLEL SAFE;",
-    "COMMENT ON FUNCTION graph_kernel.library_version() IS 'version of the loaded library';",
-    "REVOKE ALL ON FUNCTION graph_kernel.library_version() FROM PUBLIC;",
+    "COMMENT ON FUNCTION graph_kernel.loaded_version() IS 'version of the loaded library';",
+    "REVOKE ALL ON FUNCTION graph_kernel.loaded_version() FROM PUBLIC;",
     "COMMENT ON COLUMN graph_kernel.policies.purpose IS 'what the policy is for';",
     "GRANT SELECT ON graph_kernel.root_keys TO pg_monitor;",
 ];
@@ -96,7 +96,7 @@ fn an_upgraded_database_is_as_a_new_one_and_says_what_it_said() {
     assert_same(&schema(&next.cluster, "upgraded"), &schema(&next.cluster, "fresh"));
     let mut client = next.cluster.client_of("postgres", "upgraded");
     crate::contents::assert_same(&answers(&mut client), &before);
-    assert_eq!(text(&mut client, "SELECT graph_kernel.library_version()"), next.version);
+    assert_eq!(text(&mut client, "SELECT graph_kernel.loaded_version()"), next.version);
 
     // What an upgrade forgets is found. The new objects themselves cannot be forgotten: their comments would fail.
     for forgotten in 2..statements.len() {

@@ -13,7 +13,7 @@ use crate::pg::tables::relation;
 /// One string in the library's file, whose version the tests of upgrades replace, by a shorter one with spaces.
 const NAME_AND_VERSION: &str = concat!("graph_kernel ", env!("CARGO_PKG_VERSION"));
 
-/// That of this library.
+/// That of this library, read when it is asked for: compiled in, a comparison would not see what was replaced.
 pub fn of_library() -> &'static str {
     black_box(NAME_AND_VERSION).trim_start_matches("graph_kernel ").trim_end()
 }

@@ -29,7 +29,7 @@ pub fn accept_invalidations() {
 /// Sends an invalidation of a relation: to every backend when this transaction commits, to this one after the
 /// command.
 pub fn announce_change(relation: pg_sys::Oid) {
-    // SAFETY: the caller has the relation open.
+    // SAFETY: the caller has the relation open, or it is one of the catalog: it is found by its OID.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
 }
 
