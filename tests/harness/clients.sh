@@ -57,7 +57,7 @@ get() {
   }
 }
 
-get_java() {
+has_java() {
   if ! java -version >/dev/null 2>&1; then
     skip 'clients: JDBC' 'there is no java'
   elif [[ ! -r $jar ]]; then
@@ -82,7 +82,7 @@ start_relay() {
 python=no node=no java=no port=
 if get python 'clients: psycopg, SQLAlchemy, asyncpg'; then python=yes; fi
 if get node 'clients: node-postgres'; then node=yes; fi
-if get_java; then java=yes; fi
+if has_java; then java=yes; fi
 
 trap end EXIT
 drop_database

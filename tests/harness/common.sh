@@ -72,7 +72,7 @@ server_of() {
     *) die "no server is known for PostgreSQL $1: MAJORS takes 15 to 18" ;;
   esac
 }
-# get_server MAJOR PG_CONFIG: sees that it is there; says last why it is not.
+# get_server MAJOR PG_CONFIG: gets the server where it is missing. On failure the last line printed is the reason.
 get_server() {
   local package
   case $2 in
@@ -146,7 +146,7 @@ select_server() {
 }
 
 # What is built names no folder of this machine, so that two builds of one commit give the same bytes (make packages).
-# Here, not there: Cargo builds everything again when flags change.
+# Set for every build, not for packages alone: Cargo builds everything again when flags change.
 # shellcheck disable=SC2089,SC2090 # who reads these flags takes quotes as a shell does
 remap_paths() {
   local cargo_home folder
