@@ -14,8 +14,7 @@ for name in counting plain; do
   use_server "$name"
   if [[ $name == counting ]]; then
     "$bindir/psql" -qX -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'"
-    as_server "$bindir/pg_ctl" restart --silent --wait --mode=fast --pgdata="$GRAPH_KERNEL_DATADIR" \
-      --log="$GRAPH_KERNEL_DATADIR/../server.log"
+    "$root/tests/harness/server.sh" restart "$name"
   fi
   "$bindir/psql" -qX -c 'CREATE EXTENSION graph_kernel' -c 'SELECT graph_kernel.create_tables()' >/dev/null
   "$root/tests/harness/load.sh" "$root/sql/sample" >/dev/null

@@ -13,14 +13,14 @@ install_release >"$root/target/test-logs/bench-build.log" 2>&1 || {
 trap '"$root/tests/harness/server.sh" stop bench' EXIT
 "$root/tests/harness/server.sh" start bench
 use_server bench
+"$bindir/psql" -X -q -c 'ALTER SYSTEM SET max_connections = 100'
 results="$root/target/bench-short"
 if [[ $scale != short ]]; then
   results="$root/docs/performance"
   "$bindir/psql" -X -q -c "ALTER SYSTEM SET shared_buffers = '2GB'"
-  as_server "$bindir/pg_ctl" restart --silent --wait --mode=fast --pgdata="$GRAPH_KERNEL_DATADIR" \
-    --log="$GRAPH_KERNEL_DATADIR/../server.log"
   "$root/tests/harness/pgvector.sh" || note 'S8 is left out'
 fi
+"$root/tests/harness/server.sh" restart bench
 
 export CARGO_TARGET_DIR="$root/target/bench"
 unset RUST_BACKTRACE

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# server.sh start|stop|status|psql NAME [psql arguments]: a throw-away server on a private unix socket.
+# server.sh start|restart|stop|status|psql NAME [psql arguments]: a throw-away server on a private unix socket.
 . "$(dirname "$0")/common.sh"
 
-usage='usage: server.sh start|stop|status|psql NAME'
+usage='usage: server.sh start|restart|stop|status|psql NAME'
 action=${1:?$usage}
 name=${2:?$usage}
 shift 2
@@ -59,8 +59,14 @@ CONF
   }
 }
 
+# With the settings that it has by now.
+restart() {
+  as_server "$bindir/pg_ctl" restart --silent --wait --mode=fast --pgdata="$run/data" --log="$run/server.log"
+}
+
 case $action in
   start) start ;;
+  restart) restart ;;
   stop) stop ;;
   status)
     if alive; then

@@ -68,6 +68,69 @@ pub fn commits(turns: usize) -> Graph {
     graph
 }
 
+/// A history with merges, as a team's commits have it: work begins at one of the last changes of the main line, takes a
+/// few turns, some of which take in what the main line has become, and is merged. Several go on at a time.
+pub fn history(turns: usize) -> Graph {
+    let mut random = Rng::with_seed(8);
+    let mut graph = Graph::default();
+    add_turn(&mut graph, &mut random, 0);
+    let mut main_line = vec![0];
+    // The last turn of each piece of work, and how many are still to come.
+    let mut work: Vec<(usize, u32)> = Vec::new();
+    while graph.turns.len() < turns {
+        let at = graph.turns.len();
+        add_turn(&mut graph, &mut random, 0);
+        let last = main_line[main_line.len() - 1];
+        if work.len() < 12 && random.f32() < 0.3 {
+            let from = main_line[main_line.len().saturating_sub(random.usize(1..=8))];
+            add_edge(&mut graph, at, from, EdgeType::Branch);
+            work.push((at, random.u32(0..6)));
+        } else if work.is_empty() || random.f32() < 0.2 {
+            add_edge(&mut graph, at, last, EdgeType::Reply);
+            main_line.push(at);
+        } else {
+            let which = random.usize(..work.len());
+            let (before, left) = work[which];
+            add_edge(&mut graph, at, before, EdgeType::Reply);
+            if left == 0 {
+                add_edge(&mut graph, at, last, EdgeType::Reply);
+                main_line.push(at);
+                work.swap_remove(which);
+            } else {
+                if random.f32() < 0.1 {
+                    add_edge(&mut graph, at, last, EdgeType::Reference);
+                }
+                work[which] = (at, left - 1);
+            }
+        }
+    }
+    graph
+}
+
+/// The log of a room with many speakers: a line answers the last one of a speaker whom it mentions, goes on with what its
+/// own speaker said, or begins anew. Of the speakers, few say much.
+pub fn chat(turns: usize) -> Graph {
+    let mut random = Rng::with_seed(9);
+    let mut graph = Graph::default();
+    let mut last_of = vec![None; 400];
+    for at in 0..turns {
+        add_turn(&mut graph, &mut random, 0);
+        let speaker = (400.0 * random.f64().powi(3)) as usize;
+        // Whom one answers has mostly spoken a moment ago.
+        let mentioned = (0..4).map(|_| (400.0 * random.f64().powi(3)) as usize);
+        let mentioned = mentioned.filter_map(|one| last_of[one]).max();
+        let way = random.f32();
+        if let Some(line) = mentioned.filter(|_| way < 0.55) {
+            add_edge(&mut graph, at, line, EdgeType::Reply);
+        }
+        if let Some(line) = last_of[speaker].filter(|_| (0.45..0.8).contains(&way)) {
+            add_edge(&mut graph, at, line, EdgeType::Default);
+        }
+        last_of[speaker] = Some(at);
+    }
+    graph
+}
+
 /// One turn with this many children.
 pub fn hub(children: usize) -> Graph {
     let mut random = Rng::with_seed(4);

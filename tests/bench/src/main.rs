@@ -4,6 +4,7 @@
 //! `make bench` runs it. Arguments: the folder for the results, and `short` or the largest number of
 //! turns for the growth of costs. PG* name the server.
 
+mod connections;
 mod graphs;
 mod machine;
 mod peer;
@@ -29,7 +30,17 @@ fn main() -> Result<()> {
         _ => return Err("the scale is short, 1m or 10m".into()),
     };
     let mut report = Report::new(machine::describe()?);
-    let works = [work::graphs, work::bindings, work::policy_v2, work::batch, work::vectors, work::growth, work::hub];
+    let works = [
+        work::graphs,
+        connections::first_call,
+        connections::throughput,
+        work::bindings,
+        work::policy_v2,
+        work::batch,
+        work::vectors,
+        work::growth,
+        work::hub,
+    ];
     for work in works {
         work(&size, &mut report)?;
         // What was measured is kept even if the next work fails.

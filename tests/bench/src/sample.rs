@@ -26,6 +26,24 @@ pub struct Times {
 }
 
 impl Times {
+    pub fn new(name: &'static str) -> Self {
+        Times { name, rounds: Vec::new() }
+    }
+
+    pub fn begin_round(&mut self) {
+        self.rounds.push(Vec::new());
+    }
+
+    /// Adds a time to the round.
+    pub fn push(&mut self, time: Duration) {
+        self.rounds.last_mut().expect("a round was begun").push(time);
+    }
+
+    /// Forgets what was measured so far.
+    pub fn forget(&mut self) {
+        self.rounds.clear();
+    }
+
     pub fn median_ms(&self) -> f64 {
         percentile(self.rounds.concat(), 50)
     }
@@ -55,24 +73,21 @@ pub fn race(
     anchors: &[Uuid],
     rounds: usize,
 ) -> Result<Vec<Times>> {
-    let mut times: Vec<Times> =
-        contestants.iter().map(|c| Times { name: c.name, rounds: Vec::new() }).collect();
+    let mut times: Vec<Times> = contestants.iter().map(|c| Times::new(c.name)).collect();
     let mut random = fastrand::Rng::with_seed(5);
     let mut order: Vec<usize> = (0..contestants.len()).collect();
     for round in 0..=rounds {
-        times.iter_mut().for_each(|times| times.rounds.push(Vec::new()));
+        times.iter_mut().for_each(Times::begin_round);
         for anchor in anchors {
             random.shuffle(&mut order);
             for contestant in &order {
                 let start = Instant::now();
                 (contestants[*contestant].run)(*anchor)?;
-                if let Some(round) = times[*contestant].rounds.last_mut() {
-                    round.push(start.elapsed());
-                }
+                times[*contestant].push(start.elapsed());
             }
         }
         if round == 0 {
-            times.iter_mut().for_each(|times| times.rounds.clear());
+            times.iter_mut().for_each(Times::forget);
         }
     }
     Ok(times)
