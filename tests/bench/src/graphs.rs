@@ -81,11 +81,11 @@ pub fn history(turns: usize) -> Graph {
         let at = graph.turns.len();
         add_turn(&mut graph, &mut random, 0);
         let last = main_line[main_line.len() - 1];
-        if work.len() < 12 && random.f32() < 0.3 {
-            let from = main_line[main_line.len().saturating_sub(random.usize(1..=8))];
+        if work.len() < 6 && random.f32() < 0.2 {
+            let from = main_line[main_line.len().saturating_sub(random.usize(1..=6))];
             add_edge(&mut graph, at, from, EdgeType::Branch);
-            work.push((at, random.u32(0..6)));
-        } else if work.is_empty() || random.f32() < 0.2 {
+            work.push((at, random.u32(0..8)));
+        } else if work.is_empty() || random.f32() < 0.35 {
             add_edge(&mut graph, at, last, EdgeType::Reply);
             main_line.push(at);
         } else {
@@ -120,10 +120,10 @@ pub fn chat(turns: usize) -> Graph {
         let mentioned = (0..4).map(|_| (400.0 * random.f64().powi(3)) as usize);
         let mentioned = mentioned.filter_map(|one| last_of[one]).max();
         let way = random.f32();
-        if let Some(line) = mentioned.filter(|_| way < 0.55) {
+        if let Some(line) = mentioned.filter(|_| way < 0.54) {
             add_edge(&mut graph, at, line, EdgeType::Reply);
         }
-        if let Some(line) = last_of[speaker].filter(|_| (0.45..0.8).contains(&way)) {
+        if let Some(line) = last_of[speaker].filter(|_| (0.51..0.77).contains(&way)) {
             add_edge(&mut graph, at, line, EdgeType::Default);
         }
         last_of[speaker] = Some(at);
