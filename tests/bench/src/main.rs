@@ -24,7 +24,14 @@ fn main() -> Result<()> {
         return Err("usage: graph_kernel_bench FOLDER short|1m|10m".into());
     };
     let size = match scale.as_str() {
-        "short" => work::Size { turns: 2_000, anchors: 5, rounds: 1, largest: 8_000, hub: 20_000 },
+        "short" => work::Size {
+            turns: 2_000,
+            anchors: 5,
+            rounds: 1,
+            largest: 8_000,
+            hub: 20_000,
+            buffers: "128MB",
+        },
         "1m" => work::Size::full(1_000_000),
         "10m" => work::Size::full(10_000_000),
         _ => return Err("the scale is short, 1m or 10m".into()),
@@ -40,6 +47,7 @@ fn main() -> Result<()> {
         work::vectors,
         work::growth,
         work::hub,
+        work::cold,
     ];
     for work in works {
         work(&size, &mut report)?;

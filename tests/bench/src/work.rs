@@ -9,10 +9,11 @@ use graph_kernel_tests::data::Graph;
 use postgres::{Client, NoTls, Statement};
 use uuid::Uuid;
 
+use crate::connections;
 use crate::graphs;
 use crate::peer;
 use crate::report::{Goal, Report};
-use crate::sample::{Contestant, anchors, race};
+use crate::sample::{Contestant, Times, anchors, race};
 use crate::tables::{Ids, Result, connect, load, load_as_messages, load_for_peer};
 
 /// How much is measured.
@@ -27,11 +28,13 @@ pub struct Size {
     pub largest: usize,
     /// Children of the hub.
     pub hub: usize,
+    /// The server's shared_buffers.
+    pub buffers: &'static str,
 }
 
 impl Size {
     pub fn full(largest: usize) -> Self {
-        Size { turns: 100_000, anchors: 200, rounds: 3, largest, hub: 1_000_000 }
+        Size { turns: 100_000, anchors: 200, rounds: 3, largest, hub: 1_000_000, buffers: "2GB" }
     }
 }
 
@@ -416,6 +419,44 @@ pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
     }
     report.times("growth", &times);
     Ok(())
+}
+
+/// S13: cold data. The server has buffers for a small part of the largest graph of the growth, and where that is allowed
+/// the system's cache of files is dropped: by root. Each anchor is asked for once, and each way to ask has anchors of its
+/// own, as pages that one reads would be warm for the others.
+pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
+    let database = format!("growth_{}", size.largest);
+    let mut client = connect(&database)?;
+    client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
+    let ids = client.query("SELECT id FROM memory_turns TABLESAMPLE SYSTEM (1) REPEATABLE (1)", &[])?;
+    let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
+    drop(client);
+    let anchors = anchors(&ids, 2 * size.anchors);
+    connections::restart("shared_buffers = '16MB'")?;
+    let dropped = std::process::Command::new("sync").status().is_ok()
+        && std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
+    report.note(format!(
+        "cold: {} turns, shared_buffers 16MB, the system's cache of files {}",
+        size.largest,
+        if dropped { "dropped" } else { "warm, as only root may drop it" }
+    ));
+    let mut client = connect(&database)?;
+    let mut times = ["graph_slice_turns, cold", "recursive CTE, cold"].map(Times::new);
+    times.iter_mut().for_each(Times::begin_round);
+    for statement in ["graph_slice_turns", "radius_ball"] {
+        // The catalogs, the plan and the upper pages of the indexes.
+        client.query(&format!("SELECT * FROM {statement}($1)"), &[&ids[0]])?;
+    }
+    for (place, anchor) in anchors.iter().enumerate() {
+        let statement = ["graph_slice_turns", "radius_ball"][place % 2];
+        let start = Instant::now();
+        client.query(&format!("SELECT * FROM {statement}($1)"), &[anchor])?;
+        times[place % 2].push(start.elapsed());
+    }
+    drop(client);
+    report.compare("S13", "cold", &times[0], &times[1], Goal::none());
+    report.times("cold data", &times);
+    connections::restart(&format!("shared_buffers = '{}'", size.buffers))
 }
 
 /// S6: a turn with very many children.
