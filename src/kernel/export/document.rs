@@ -1,11 +1,12 @@
 //! The export of a slice: its canonical bytes and fingerprints (SlicePolicy v1 §6).
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use uuid::fmt::Hyphenated;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::export::canonical::{Checked, SCHEMA_VERSION, json_hash, json_text};
 use crate::export::parse::ParsedExport;
+use crate::export::writer::JsonWriter;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
@@ -15,7 +16,7 @@ use crate::slicing::slice::Slice;
 use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
 use crate::trust::keys::{SigningKey, SigningKeys};
 
-/// The export of a slice; serialises to the canonical JSON.
+/// The export of a slice.
 pub struct Export<'a> {
     /// Where the slice was taken.
     pub anchor_turn_id: TurnId,
@@ -104,11 +105,17 @@ impl<'a> Export<'a> {
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Reserved at once: a large text that grows is copied without a check for interrupts.
-        let expected = 1024 + 512 * self.turns.len() + 128 * self.edges.len();
-        let mut json = Vec::with_capacity(expected);
-        serde_json::to_writer(&mut json, self).expect("an export always serialises");
-        String::from_utf8(json).expect("JSON is UTF-8")
+        let end = ExportEnd {
+            policy_id: self.policy_id,
+            policy_params_hash: &self.policy_params_hash,
+            schema_version: self.schema_version,
+            slice_id: &self.slice_id,
+            graph_snapshot_hash: &self.graph_snapshot_hash,
+            admissibility_token: self.admissibility_token.as_deref(),
+            attestation: self.attestation.as_ref(),
+        };
+        let selection = (&self.turns[..], self.edges);
+        export_json(self.anchor_turn_id, selection, &end, self.check_interrupts)
     }
 
     /// The body of a response of a service: turns by id alone. `slice_id` can be computed from it.
@@ -129,12 +136,9 @@ impl<'a> Export<'a> {
     }
 }
 
-/// The shape of an export.
+/// The members of an export after its turns and edges.
 #[derive(Serialize)]
-struct ExportJson<'a> {
-    anchor_turn_id: TurnId,
-    turns: Checked<'a, &'a Turn>,
-    edges: Checked<'a, Edge>,
+struct ExportEnd<'a> {
     policy_id: &'a str,
     policy_params_hash: &'a str,
     schema_version: &'a str,
@@ -144,14 +148,32 @@ struct ExportJson<'a> {
     attestation: Option<&'a Attestation>,
 }
 
+fn export_json(
+    anchor: TurnId,
+    (turns, edges): (&[&Turn], &[Edge]),
+    end: &ExportEnd<'_>,
+    check_interrupts: &dyn Fn(),
+) -> String {
+    let interrupts = Interrupts::new(check_interrupts);
+    // Reserved at once: a large text that grows is copied without a check for interrupts.
+    let mut json = JsonWriter::with_capacity(1024 + 512 * turns.len() + 128 * edges.len());
+    json.raw("{\"anchor_turn_id\":");
+    json.id(anchor);
+    json.raw(",\"turns\":");
+    json.turns(turns, &interrupts);
+    json.raw(",\"edges\":");
+    json.edges(edges, &interrupts);
+    json.raw(",");
+    // The object without its opening brace.
+    json.raw(&json_text(end)[1..]);
+    json.finish()
+}
+
 /// The canonical JSON text of an export that was read, in the order that it gives its turns and edges. It is what the
 /// kernel wrote, if that is what was read.
 #[must_use]
 pub fn canonical_text(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
-    json_text(&ExportJson {
-        anchor_turn_id: export.anchor,
-        turns: Checked(&export.turn_refs(), check_interrupts),
-        edges: Checked(&export.edges, check_interrupts),
+    let end = ExportEnd {
         policy_id: &export.policy_id,
         policy_params_hash: &export.params_hash,
         schema_version: &export.schema_version,
@@ -159,25 +181,9 @@ pub fn canonical_text(export: &ParsedExport, check_interrupts: &dyn Fn()) -> Str
         graph_snapshot_hash: &export.graph_snapshot_hash,
         admissibility_token: export.admissibility_token.as_deref(),
         attestation: export.attestation.as_ref(),
-    })
-}
-
-impl Serialize for Export<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let document = ExportJson {
-            anchor_turn_id: self.anchor_turn_id,
-            turns: Checked(&self.turns, self.check_interrupts),
-            edges: Checked(self.edges, self.check_interrupts),
-            policy_id: self.policy_id,
-            policy_params_hash: &self.policy_params_hash,
-            schema_version: self.schema_version,
-            slice_id: &self.slice_id,
-            graph_snapshot_hash: &self.graph_snapshot_hash,
-            admissibility_token: self.admissibility_token.as_deref(),
-            attestation: self.attestation.as_ref(),
-        };
-        document.serialize(serializer)
-    }
+    };
+    let selection = (&export.turn_refs()[..], &export.edges[..]);
+    export_json(export.anchor, selection, &end, check_interrupts)
 }
 
 /// The body of a slice (retrieval integration §4.3), with its edges.

@@ -4,3 +4,4 @@ pub mod canonical;
 pub mod document;
 pub mod json;
 pub mod parse;
+mod writer;

@@ -44,6 +44,8 @@ pub(crate) struct Expansion<'a, 's, S, O> {
     /// Expanded wide turns, some of whose children were dropped: those children count as visited.
     parents_with_dropped: HashSet<TurnId>,
     pub(super) groups: Groups,
+    /// What the turn that is being expanded has found; empty between. It is kept for its memory.
+    found: Vec<Rank>,
 }
 
 impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
@@ -65,6 +67,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             frontier: Frontier::of(policy),
             parents_with_dropped: HashSet::default(),
             groups: Groups::default(),
+            found: Vec::new(),
         }
     }
 
@@ -78,7 +81,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     /// The main loop of §5.2.
     pub(crate) fn run(&mut self, anchor: TurnId) -> Result<(), SliceError<S::Error>> {
         let anchor = self.begin(anchor)?;
-        self.discover(self.ranks([(anchor, 1.0)], 0), Via::Anchor, anchor.id)?;
+        let mut found = self.ranks([(anchor, 1.0)], 0);
+        self.discover(&mut found, Via::Anchor, anchor.id)?;
         while self.budget.nodes > 0 {
             // The frontier has no turn beyond max_radius.
             let Some(candidate) = self.frontier.pop_first() else {
@@ -222,25 +226,27 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         }
         self.load_neighbours(candidate.id, candidate.distance)?;
         let distance = candidate.distance + 1;
+        let mut found = std::mem::take(&mut self.found);
         if self.policy.include_parents() {
-            let parents = self.ranks(self.parents(candidate), distance);
-            self.discover(parents, Via::Parent, candidate.id)?;
+            self.add_ranks(&mut found, self.parents(candidate), distance);
+            self.discover(&mut found, Via::Parent, candidate.id)?;
         }
         if self.policy.include_children() {
             match self.around.fetched.children(candidate.id) {
                 Children::All(children) => {
                     let strength = |child: &Child| self.strength(candidate, child.types);
                     let children = children.iter().map(|child| (child.turn, strength(child)));
-                    let children = self.ranks(children, distance);
-                    self.discover(children, Via::Child, candidate.id)?;
+                    self.add_ranks(&mut found, children, distance);
+                    self.discover(&mut found, Via::Child, candidate.id)?;
                 }
                 Children::Wide(_) => self.discover_wide(candidate, distance)?,
             }
         }
         let siblings = self.siblings(candidate.id);
         let position = self.position(candidate.distance, candidate.strength());
-        let siblings = siblings.iter().map(|turn| Rank::of(self.policy, turn, position)).collect();
-        self.discover(siblings, Via::Sibling, candidate.id)?;
+        found.extend(siblings.iter().map(|turn| Rank::of(self.policy, turn, position)));
+        self.discover(&mut found, Via::Sibling, candidate.id)?;
+        self.found = found;
         if O::SEES_ALL {
             self.report_not_discovered(candidate);
         }
@@ -252,19 +258,22 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     }
 
     /// The existing parents of a turn, with the strength that the best edge leaves.
-    fn parents(&self, of: Rank) -> Vec<(ScoredTurn, f32)> {
+    fn parents(&self, of: Rank) -> impl Iterator<Item = (ScoredTurn, f32)> {
         let fetched = &self.around.fetched;
         let edges = fetched.parents(of.id);
+        let types = (!self.policy.weighs_alike()).then(|| {
+            let mut types: HashMap<TurnId, EdgeTypes> = HashMap::default();
+            for edge in edges {
+                let of_parent = types.entry(edge.parent).or_default();
+                *of_parent = of_parent.union(edge.edge_type.into());
+            }
+            types
+        });
         let existing = edges.iter().filter_map(|edge| fetched.scored(edge.parent));
-        if self.policy.weighs_alike() {
-            return existing.map(|turn| (turn, of.strength())).collect();
-        }
-        let mut types: HashMap<TurnId, EdgeTypes> = HashMap::default();
-        for edge in edges {
-            let of_parent = types.entry(edge.parent).or_default();
-            *of_parent = of_parent.union(edge.edge_type.into());
-        }
-        existing.map(|turn| (turn, self.strength(of, types[&turn.id]))).collect()
+        existing.map(move |turn| {
+            let types = types.as_ref().map(|types| types[&turn.id]);
+            (turn, types.map_or(of.strength(), |types| self.strength(of, types)))
+        })
     }
 
     /// The strength of a turn that edges of these types connect with this one.
@@ -272,16 +281,17 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         from.strength() * self.policy.weight(types)
     }
 
-    /// Puts the turns that were not visited before into the frontier, each with its first rank in `found`.
+    /// Puts the turns that were not visited before into the frontier, each with its first rank in `found`, and empties
+    /// `found`.
     fn discover(
         &mut self,
-        mut found: Vec<Rank>,
+        found: &mut Vec<Rank>,
         via: Via,
         from: TurnId,
     ) -> Result<(), SliceError<S::Error>> {
         found.retain(|rank| !self.visited.contains(&rank.id));
-        self.remove_dropped_children(&mut found)?;
-        for (place, rank) in found.into_iter().enumerate() {
+        self.remove_dropped_children(found)?;
+        for (place, rank) in found.drain(..).enumerate() {
             if place % 256 == 255 {
                 self.around.store.check_interrupts();
             }
@@ -330,7 +340,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
                 self.check_held(2 * budget.nodes)?;
                 continue;
             }
-            self.discover(ranks, Via::Child, parent.id)?;
+            self.discover(&mut ranks, Via::Child, parent.id)?;
             if is_cut {
                 self.parents_with_dropped.insert(parent.id);
             }
@@ -510,11 +520,22 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         turns: impl IntoIterator<Item = (ScoredTurn, f32)>,
         distance: u32,
     ) -> Vec<Rank> {
+        let mut ranks = Vec::new();
+        self.add_ranks(&mut ranks, turns, distance);
+        ranks
+    }
+
+    /// As [`Expansion::ranks`], into an empty list.
+    fn add_ranks(
+        &self,
+        ranks: &mut Vec<Rank>,
+        turns: impl IntoIterator<Item = (ScoredTurn, f32)>,
+        distance: u32,
+    ) {
         let rank = |turn: &ScoredTurn, strength| {
             Rank::of(self.policy, turn, self.position(distance, strength))
         };
-        let turns = turns.into_iter().map(|(turn, strength)| rank(&turn, strength));
-        let mut ranks: Vec<Rank> = turns.collect();
+        ranks.extend(turns.into_iter().map(|(turn, strength)| rank(&turn, strength)));
         if self.around.fetched.has_duplicates() {
             let found = ranks.clone();
             for first in found {
@@ -523,7 +544,6 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             }
             ranks.sort_unstable();
         }
-        ranks
     }
 
     fn position(&self, distance: u32, strength: f32) -> Position {

@@ -311,14 +311,21 @@ impl Execution {
 
     /// Runs again for a batch of ids: it was started with [`WIDEST`].
     fn answer(&mut self, batch: [&[TurnId]; 2], sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
-        let ids = || batch.into_iter().flatten();
-        let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return };
+        // The server would sort them by calls of the type's function.
+        let sorted = batch.map(|ids| {
+            let mut ids = ids.to_vec();
+            ids.sort_unstable();
+            ids
+        });
+        let first = sorted.iter().filter_map(|ids| ids.first()).min();
+        let last = sorted.iter().filter_map(|ids| ids.last()).max();
+        let (Some(first), Some(last)) = (first, last) else { return };
         // SAFETY: the executor reads the parameters through the list that it was given at the start, when
         // a scan begins or, without an index, at each row: rewinding begins the scans anew. The list has
         // these four. Their values outlive the run and are put back after it: a module that logs the statement at
         // its end prints them.
         unsafe {
-            let arrays = batch.map(uuid_array);
+            let arrays = [uuid_array(&sorted[0]), uuid_array(&sorted[1])];
             let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());
             let widest = self.set_parameters([arrays[0], arrays[1], first, last]);
             self.rewind();

@@ -129,7 +129,7 @@ pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
     }
 }
 
-/// The `uuid[]` of these ids, in the current memory context.
+/// The `uuid[]` of these ids, in their order, in the current memory context.
 pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
     let bytes = ARRAY_HEADER + size_of_val(ids);
     // SAFETY: an array of one dimension without NULLs is ArrayType, its length and its lower bound, then,
