@@ -101,12 +101,17 @@ impl<'a> Export<'a> {
         }
     }
 
+    /// How long [`Export::to_json`] expects the text to be.
+    #[must_use]
+    pub fn expected_bytes(&self) -> usize {
+        1024 + 512 * self.turns.len() + 128 * self.edges.len()
+    }
+
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
         // Reserved at once: a large text that grows is copied without a check for interrupts.
-        let expected = 1024 + 512 * self.turns.len() + 128 * self.edges.len();
-        let mut json = Vec::with_capacity(expected);
+        let mut json = Vec::with_capacity(self.expected_bytes());
         serde_json::to_writer(&mut json, self).expect("an export always serialises");
         String::from_utf8(json).expect("JSON is UTF-8")
     }
