@@ -203,7 +203,7 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
     let mut client = database.connect();
     for (table, given, size) in [
         ("ids", IDS, 1_000_000),
-        ("event", EVENT, 200_000),
+        ("event", EVENT, 60_000),
         ("events", EVENTS, 50_000),
         ("export", EXPORT, 10_000),
     ] {
@@ -229,9 +229,9 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         "SELECT sum(length(content))::text FROM graph_prompt(turn(20000))",
         "SELECT graph_snapshot() ->> 'snapshot_id'",
         "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",
-        "SELECT length(graph_normalize_text(repeat(E'x\\r', 20000000)))::text",
-        "SELECT graph_content_hash(repeat(E'x\\r', 20000000))",
-        "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 3000) AS n), 'focused')",
+        "SELECT length(graph_normalize_text(repeat(E'x\\r', 10000000)))::text",
+        "SELECT graph_content_hash(repeat(E'x\\r', 10000000))",
+        "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 1000) AS n), 'focused')",
     ] {
         shortage.call(&database, statement, &[4, 16, 64, 128]);
     }
@@ -244,6 +244,6 @@ const TREE: &str = "
     CREATE FUNCTION turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
     INSERT INTO memory_turns (id, session_id, role, salience_score, content_text)
     SELECT turn(n), repeat('s', 100), (ARRAY['user', 'assistant', 'tool'])[1 + n % 3], (n % 97) / 97.0,
-           CASE WHEN n = 20000 THEN repeat('content ', 4000000) ELSE 'content' END
+           CASE WHEN n = 20000 THEN repeat('content ', 2000000) ELSE 'content' END
       FROM generate_series(1, 20000) AS n;
     INSERT INTO memory_turn_edges SELECT turn(greatest(1, n / 10)), turn(n), 'reply' FROM generate_series(2, 20000) AS n";
