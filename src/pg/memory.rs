@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use super::error::{end_session, out_of_memory};
-use faults::{is_short, must_fail};
+use faults::{has_no_reserve, is_short, must_fail};
 
 /// The size of the reserve. It suffices for the error, and for what is allocated between two checks by a call that holds
 /// less than [`SMALL`].
@@ -90,7 +90,7 @@ fn from_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     }
     // The next check is to see it.
     MOST.store(0, Relaxed);
-    let block = allocate();
+    let block = if has_no_reserve() { null_mut() } else { allocate() };
     if block.is_null() {
         end_session();
     }
@@ -158,14 +158,20 @@ mod faults {
         false
     }
 
+    pub(super) fn has_no_reserve() -> bool {
+        false
+    }
+
     pub(super) fn is_short() -> bool {
         false
     }
 }
 
-/// A build for tests: the allocation that a setting names fails, and memory is short up to the next check.
+/// A build for tests: the allocation that a setting names fails, and memory is short up to the next check. With a
+/// negative value the reserve does not help.
 #[cfg(feature = "failing_allocations")]
 pub mod faults {
+    use std::ffi::{c_int, c_void};
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
     use pgrx::pg_sys;
@@ -173,18 +179,31 @@ pub mod faults {
     /// How many allocations from now on the one that fails is; 0 where none does.
     static LEFT: AtomicI32 = AtomicI32::new(0);
     static IS_SHORT: AtomicBool = AtomicBool::new(false);
+    static HAS_NO_RESERVE: AtomicBool = AtomicBool::new(false);
 
     pub(super) fn must_fail() -> bool {
         let left = LEFT.load(Relaxed);
-        LEFT.store((left - 1).max(0), Relaxed);
-        if left == 1 {
+        LEFT.store(left - left.signum(), Relaxed);
+        let must_fail = left.abs() == 1;
+        if must_fail {
             IS_SHORT.store(true, Relaxed);
+            HAS_NO_RESERVE.store(left < 0, Relaxed);
         }
-        left == 1
+        must_fail
+    }
+
+    pub(super) fn has_no_reserve() -> bool {
+        HAS_NO_RESERVE.swap(false, Relaxed)
     }
 
     pub(super) fn is_short() -> bool {
         IS_SHORT.swap(false, Relaxed)
+    }
+
+    /// What came of the value before is over.
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn forget(_value: c_int, _extra: *mut c_void) {
+        IS_SHORT.store(false, Relaxed);
     }
 
     /// Registers the setting. It is the count itself: what is left of it can be read.
@@ -197,12 +216,12 @@ pub mod faults {
                 c"Those of Rust in this session are counted.".as_ptr(),
                 LEFT.as_ptr(),
                 0,
-                0,
+                -i32::MAX,
                 i32::MAX,
                 pg_sys::GucContext::PGC_USERSET,
                 0,
                 None,
-                None,
+                Some(forget),
                 None,
             );
         }

@@ -1,5 +1,6 @@
 //! Each allocation of a call fails once: the call gives what it always gives, or an error; the backend stays, and gives
-//! the same right after. Needs a build of the extension with the feature `failing_allocations`.
+//! the same right after. Where an allocation fails for good, the session ends, and no other. Needs a build of the
+//! extension with the feature `failing_allocations`.
 
 mod common;
 
@@ -34,7 +35,7 @@ const CALLS: [&str; 9] = [
     "SELECT string_agg(slice::text, ' ') FROM graph_slices(ARRAY[turn(50), turn(51), turn(-1)], 'focused')",
     "SELECT reason FROM kept, graph_verify(slice)",
     "SELECT string_agg(check_name || ok, ' ') FROM kept, graph_verify_slice(slice)",
-    "SELECT string_agg(md5(text), ' ') FROM recorder_chunks('{\"max_chunk_chars\": 40}')",
+    "SELECT string_agg(chunk_id, ' ') FROM recorder_chunks('{\"max_chunk_chars\": 40}')",
     "SELECT graph_atlas(ARRAY[turn(50), turn(60)], 'focused')::text",
     "SELECT string_agg(turn_id || reason, ' ') FROM graph_slice_explain(turn(50), 'focused')",
     "SELECT graph_slice(turn(-1))::text",
@@ -47,6 +48,9 @@ fn each_allocation_may_fail() {
     for call in CALLS {
         let mut client = database.connect();
         let expected = answer(&mut client, call);
+        let is_known =
+            expected.as_ref().err().is_none_or(|error| error == "02000 ANCHOR_NOT_FOUND");
+        assert!(is_known, "{expected:?}: {call}");
         let mut counts = [0, 0];
         let mut fails = |client: &mut Client, n: usize| {
             let pid = backend_pid(client);
@@ -79,5 +83,36 @@ fn each_allocation_may_fail() {
             first.unwrap_or_default(),
         ));
         assert!(errors > 0, "{call}");
+    }
+}
+
+#[test]
+fn where_even_the_reserve_does_not_help_one_session_ends() {
+    let database = Database::with_tables("last_allocations");
+    let mut witness = database.connect();
+    witness.batch_execute(SET_UP).unwrap();
+    for call in CALLS {
+        let expected = answer(&mut witness, call);
+        let ended = (1..).step_by(STEP).take_while(|n| {
+            let mut client = database.connect();
+            client
+                .batch_execute(&format!(
+                    "SELECT graph_kernel_version(); SET graph_kernel.failing_allocation = -{n}"
+                ))
+                .unwrap();
+            let given = client.query_one(call, &[]);
+            // A client may miss the message where it was about to send.
+            if let Some(error) = given.as_ref().err().and_then(|error| error.as_db_error())
+                && error.severity() == "FATAL"
+            {
+                assert_eq!((error.code().code(), error.detail()), ("53200", Some("OUT_OF_MEMORY")));
+            }
+            client.batch_execute("SELECT").is_err()
+        });
+        let ended = ended.count();
+        tell(&format!("{ended} sessions ended: {call}"));
+        assert!(ended > 0, "{call}");
+        // In the session that has seen them all: a server that restarts ends it.
+        assert_eq!(answer(&mut witness, call), expected, "{call}");
     }
 }
