@@ -18,7 +18,7 @@ use faults::{has_no_reserve, is_short, must_fail};
 /// less than [`SMALL`].
 const RESERVE: usize = 4 << 20;
 
-/// What a call may hold, and allocate in one step, without a check that there is room.
+/// What a call may hold, and allocate in one step, before it is checked that there is room.
 const SMALL: usize = 1 << 20;
 
 /// How many bytes are allocated.
@@ -32,10 +32,12 @@ static LEAST: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts what the system allocates. A backend has one thread: plain loads and stores count right, and cost less than
-/// others. Nothing but [`check`] reads the count.
+/// locked ones. Nothing but [`check`] reads the count.
 struct Counted;
 
-#[global_allocator]
+// Not in the program that runs the unit tests, which has none of the server's functions.
+#[cfg_attr(not(test), global_allocator)]
+#[cfg_attr(test, allow(dead_code))]
 static ALLOCATOR: Counted = Counted;
 
 // SAFETY: each block is the system's, which is given what the caller has promised. None is null: without memory the
