@@ -47,6 +47,7 @@ extension_sql_file!(
 #[allow(non_snake_case)]
 pub extern "C-unwind" fn _PG_init() {
     pg::environment::hide_backtraces();
+    pg::memory::take_reserve();
     pg::guc::register();
     pg::tables::relation::watch_catalog();
     pg::query::watch_savepoints();

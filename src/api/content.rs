@@ -1,20 +1,19 @@
-use kernel::graph::content;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
-use crate::service::content::{Backfilled, audit, page, rehash, rehash_free};
+use crate::service::content::{Backfilled, audit, hash, normalised, page, rehash, rehash_free};
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: &str) -> String {
-    content::normalize(content).into_owned()
+    normalised(content).into_owned()
 }
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_content_hash(content: &str) -> String {
-    content::content_hash(content)
+    hash(content)
 }
 
 #[pg_extern(stable, parallel_restricted)]

@@ -73,7 +73,29 @@ impl SqlError {
 // The bindings leave these out, as a report of an error does not return from them.
 unsafe extern "C-unwind" {
     fn errstart(level: c_int, domain: *const c_char) -> bool;
+    fn errcode(code: c_int) -> c_int;
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+}
+
+/// The error of a call for which there is not enough memory.
+pub fn out_of_memory() -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
+        .detail("OUT_OF_MEMORY")
+        .hint("Use a policy with fewer max_nodes, give fewer anchors, or give the server's processes more memory.")
+}
+
+/// Ends this session alone, where there is no memory even for an error. Allocates nothing.
+pub fn end_session() -> ! {
+    // SAFETY: a report that ends the process in good order, as that of a termination does: nothing that runs now runs
+    // on. The formats take no values.
+    unsafe {
+        errstart(pg_sys::FATAL as i32, null());
+        errcode(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32);
+        pg_sys::errmsg_internal(c"out of memory".as_ptr());
+        pg_sys::errdetail_internal(c"OUT_OF_MEMORY".as_ptr());
+        errfinish(c"".as_ptr(), 0, c"".as_ptr());
+    }
+    std::process::abort()
 }
 
 /// Writes a line into the server's log, without the statement that is running: it may hold contents.

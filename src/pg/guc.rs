@@ -76,6 +76,8 @@ pub fn register() {
         GucContext::Suset,
         in_parallel(GucFlags::default()),
     );
+    #[cfg(feature = "failing_allocations")]
+    super::memory::faults::register();
     reserve_prefix();
 }
 

@@ -5,6 +5,7 @@ pub mod access;
 pub mod environment;
 pub mod error;
 pub mod guc;
+pub mod memory;
 pub mod private;
 pub mod query;
 pub mod session;

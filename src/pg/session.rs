@@ -5,12 +5,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 use super::error::SqlError;
+use super::memory;
 use crate::pg::tables::graph::Graph;
 use crate::pg::tables::relation;
 
-/// Processes a cancel or a timeout. To be called at least every 256 steps.
+/// Processes a cancel or a timeout, and checks that memory is not short. To be called at least every 256 steps.
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
+    memory::check();
 }
 
 /// The role and the rights that a slice is begun with.

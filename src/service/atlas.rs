@@ -12,6 +12,7 @@ use pgrx::PgSqlErrorCode;
 use super::limits::limits;
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
+use crate::pg::memory;
 use crate::pg::session::check_interrupts;
 
 /// The slices at some anchors, all of one snapshot.
@@ -56,11 +57,14 @@ impl AnchoredSlices {
         let slices = self.slices;
         (0..slices.len()).flat_map(move |slice| {
             let overlaps = slices.overlaps(slice, min_jaccard, &check_interrupts);
-            let overlaps = overlaps.map(|(_, overlap)| Overlap {
-                slice_a: overlap.slice_a.to_owned(),
-                slice_b: overlap.slice_b.to_owned(),
-                shared_turns: overlap.shared_turns,
-                jaccard: overlap.jaccard,
+            let overlaps = overlaps.map(|(_, overlap)| {
+                memory::check();
+                Overlap {
+                    slice_a: overlap.slice_a.to_owned(),
+                    slice_b: overlap.slice_b.to_owned(),
+                    shared_turns: overlap.shared_turns,
+                    jaccard: overlap.jaccard,
+                }
             });
             overlaps.collect::<Vec<_>>()
         })

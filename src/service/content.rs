@@ -1,11 +1,32 @@
 //! Contents and their hashes.
 
+use std::borrow::Cow;
+
+use kernel::graph::content;
 use kernel::graph::turn::TurnId;
 use pgrx::pg_sys;
 
 use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
+use crate::pg::memory;
+
+/// A text normalised as contents are before they are hashed.
+pub fn normalised(content: &str) -> Cow<'_, str> {
+    assure_normalised(content);
+    content::normalize(content)
+}
+
+/// The hash of a content.
+pub fn hash(content: &str) -> String {
+    assure_normalised(content);
+    content::content_hash(content)
+}
+
+/// Line ends are replaced twice, and what is made grows meanwhile.
+fn assure_normalised(content: &str) {
+    memory::assure(4 * content.len());
+}
 
 /// Passes turn, stored hash and computed hash to `put` where they disagree, by ascending id.
 ///

@@ -11,6 +11,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
+use crate::pg::memory;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::check_interrupts;
 
@@ -64,6 +65,7 @@ impl<'a> Signer<'a> {
 /// # Errors
 /// 54000 when it is too large.
 pub fn export_text(export: &Export<'_>) -> Result<String, SqlError> {
+    memory::assure(export.expected_bytes());
     let text = export.to_json();
     if text.len() <= EXPORT_MAX_BYTES {
         return Ok(text);

@@ -20,16 +20,18 @@ start() {
 }
 unset RUST_BACKTRACE
 
-# How much is read at a time changes no answer: in this build each backend draws it.
-random_limits() {
-  local features=(--no-default-features --features "pg$major random_limits")
+# How much is read at a time changes no answer: in this build each backend draws it. An allocation that fails is an error
+# at most: in this build a setting says which does.
+test_builds() {
+  local features=(--no-default-features --features "pg$major random_limits failing_allocations")
   build install_release
   start
   cargo test --quiet -p graph_kernel_tests --features server \
     --test server_golden --test server_policy_v2 --test server_snapshot --test server_atlas --test retrieval
+  cargo test --quiet -p graph_kernel_tests --features allocations --test server_allocations
   "$root/tests/harness/server.sh" stop soak
 }
-random_limits
+test_builds
 
 build install_release
 build cargo build -p graph_kernel_cli

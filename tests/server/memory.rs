@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::database::Database;
 use common::export::EXPORT;
 use common::process::{backend_pid, private_memory};
+use common::shortage::{Shortage, answer};
 use common::tell;
 use postgres::Client;
 
@@ -42,13 +43,9 @@ fn measured(client: &mut Client, statement: &str) -> (Result<String, String>, i6
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        let answer = client.query_one(statement, &[]);
+        let answer = answer(client, statement);
         running.store(false, Ordering::Relaxed);
         answer
-    });
-    let answer = answer.map(|row| row.get(0)).map_err(|error| {
-        let error = error.as_db_error().expect("an error of the server");
-        format!("{} {}", error.code().code(), error.detail().unwrap_or_default())
     });
     (answer, most.into_inner() - before)
 }
@@ -199,3 +196,54 @@ const GREEDY: &str =
             EXIT WHEN place = nodes - 1;
         END LOOP;
     END $$";
+
+#[test]
+fn a_shortage_of_memory_is_an_error_of_the_call() {
+    let database = Database::with_tables("shortage");
+    let mut client = database.connect();
+    for (table, given, size) in [
+        ("ids", IDS, 1_000_000),
+        ("event", EVENT, 60_000),
+        ("events", EVENTS, 50_000),
+        ("export", EXPORT, 10_000),
+    ] {
+        let given = given.replace("given", table).replace("{}", &size.to_string());
+        client.batch_execute(&given).unwrap();
+    }
+    client.batch_execute(TREE).unwrap();
+    client.batch_execute("VACUUM ANALYZE").unwrap();
+    let mut shortage = Shortage::default();
+    for statement in [
+        "SELECT (graph_slices(j)).error_code FROM ids LIMIT 1",
+        "SELECT cardinality(graph_filter_admissible('{}', j))::text FROM ids",
+        "SELECT graph_atlas(j)::text FROM ids",
+        "SELECT count(*)::text FROM event, recorder_chunk_events(j, '{\"max_chunk_chars\": 1}')",
+        "SELECT count(*)::text FROM events, recorder_chunk_events(j)",
+        "SELECT reason FROM export, graph_verify(j)",
+        "SELECT count(*)::text FROM export, graph_slice_diff(j, j)",
+        "SELECT length(graph_slice_dot(j))::text FROM export",
+        "SELECT length(graph_slice(turn(1), '{\"max_nodes\": 10000}')::text)::text",
+        "SELECT count(*)::text FROM graph_slice_turns(turn(1), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000,
+             \"max_tokens\": 100000000, \"keep_tool_results\": true}')",
+        "SELECT count(*)::text FROM graph_slice_explain(turn(1), '{\"max_nodes\": 100}')",
+        "SELECT sum(length(content))::text FROM graph_prompt(turn(20000))",
+        "SELECT graph_snapshot() ->> 'snapshot_id'",
+        "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",
+        "SELECT length(graph_normalize_text(repeat(E'x\\r', 10000000)))::text",
+        "SELECT graph_content_hash(repeat(E'x\\r', 10000000))",
+        "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 1000) AS n), 'focused')",
+    ] {
+        shortage.call(&database, statement, &[4, 16, 64, 128]);
+    }
+    tell(&format!("little memory: {shortage:?}"));
+    assert!(shortage.errors > 0 && shortage.answers > 0, "{shortage:?}");
+}
+
+/// Turns of five levels, one with a long content.
+const TREE: &str = "
+    CREATE FUNCTION turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
+    INSERT INTO memory_turns (id, session_id, role, salience_score, content_text)
+    SELECT turn(n), repeat('s', 100), (ARRAY['user', 'assistant', 'tool'])[1 + n % 3], (n % 97) / 97.0,
+           CASE WHEN n = 20000 THEN repeat('content ', 2000000) ELSE 'content' END
+      FROM generate_series(1, 20000) AS n;
+    INSERT INTO memory_turn_edges SELECT turn(greatest(1, n / 10)), turn(n), 'reply' FROM generate_series(2, 20000) AS n";

@@ -3,7 +3,9 @@
 use crate::Share;
 use crate::calls::{FAILING, READING, Size};
 use crate::common::database::Database;
+use crate::common::export::EXPORT;
 use crate::common::process::{backend_pid, private_memory};
+use crate::common::shortage::Shortage;
 use crate::common::tell;
 
 const SIZE: Size = Size { turns: 1_000, events: 100, policy: "focused", anchors: 5 };
@@ -97,4 +99,62 @@ fn calls_and_errors_leave_no_memory_behind() {
     // Fewer first calls leave more to be remembered for the first time.
     let allowed = if share.is_long { GROWTH } else { 8 * GROWTH };
     assert!(grown <= allowed, "{grown} KiB more:\n{}", growth.join("\n"));
+}
+
+/// Inputs, and a graph with a hub: `{edges}` and `{anchors}` are how many there are.
+const HOSTILE: [&str; 6] = [
+    "CREATE FUNCTION turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid",
+    "SELECT graph_kernel.create_recorder_tables()",
+    "INSERT INTO memory_turns (id, salience_score, created_at)
+     SELECT turn(n), (n % 97) / 97.0, to_timestamp(1000000000 + n) FROM generate_series(1, {edges} + 1) AS n",
+    "INSERT INTO memory_turn_edges SELECT turn(1), turn(n), 'reply' FROM generate_series(2, {edges} + 1) AS n",
+    "INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, event_type, text)
+     SELECT 0, i, i, 'e' || i, 1, i * 1000, 'egress_output', repeat('x', {edges} / 40) FROM generate_series(1, 4) AS i",
+    "CREATE TABLE ids AS SELECT array_agg(turn(n)) AS j FROM generate_series(1, {anchors}) AS n",
+];
+
+const HOSTILE_CALLS: [&str; 12] = [
+    "SELECT length(graph_slice(turn(1), '{\"max_nodes\": 10000}')::text)::text",
+    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000, \"max_tokens\": 90000000,
+         \"edge_weights\": {\"reply\": 0.5}}')::text)::text",
+    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \"keep_tool_results\": true}')::text)::text",
+    "SELECT count(*)::text FROM graph_slice_explain(turn(1))",
+    "SELECT graph_snapshot() ->> 'snapshot_id'",
+    "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",
+    "SELECT count(slice)::text FROM ids, graph_slices(j, '{\"max_radius\": 0}')",
+    "SELECT md5(graph_atlas(j[:10000], '{\"max_radius\": 0}')::text) FROM ids",
+    "SELECT sum(slice_count)::text FROM ids, graph_influence(j, '{\"max_radius\": 0}')",
+    "SELECT count(*)::text FROM recorder_chunks('{\"max_chunk_chars\": 1}')",
+    "SELECT reason FROM given, graph_verify(j)",
+    "SELECT length(graph_slice_dot(j))::text FROM given",
+];
+
+#[test]
+fn hostile_sizes_are_errors_at_most() {
+    let share = Share::begin(8);
+    // Making ten million takes minutes.
+    let (edges, anchors, turns) = match share.left().as_secs() {
+        1200.. => (10_000_000, 1_000_000, 14_000),
+        120.. => (1_000_000, 1_000_000, 14_000),
+        _ => (50_000, 20_000, 2_000),
+    };
+    let database = Database::with_loose_tables("soak_shortage");
+    let mut client = database.connect();
+    for statement in HOSTILE {
+        let statement = statement.replace("{edges}", &edges.to_string());
+        client.batch_execute(&statement.replace("{anchors}", &anchors.to_string())).unwrap();
+    }
+    client.batch_execute(&EXPORT.replace("{}", &turns.to_string())).unwrap();
+    client.batch_execute("VACUUM ANALYZE").unwrap();
+    let mut shortage = Shortage::default();
+    for (call, left) in HOSTILE_CALLS.iter().zip((1..=HOSTILE_CALLS.len() as u32).rev()) {
+        let part = share.part(left);
+        // For as long as there is time.
+        for (n, mib) in [64, 16, 128, 4, 256, 32, 8, 96, 192, 48].into_iter().enumerate() {
+            if n == 0 || !part.is_over() {
+                shortage.call(&database, call, &[mib]);
+            }
+        }
+    }
+    tell(&format!("little memory: {edges} edges, {anchors} anchors: {shortage:?}"));
 }

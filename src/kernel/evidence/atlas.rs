@@ -79,6 +79,7 @@ impl AtlasManifest {
         let mut topology = PhaseTopology::new(slices);
         let mut overlap_graph = ArrayHasher::default();
         for a in 0..slices.len() {
+            interrupts.item();
             for (b, overlap) in slices.overlaps(a, input.min_jaccard, check_interrupts) {
                 interrupts.item();
                 topology.add(a, b, overlap.jaccard);

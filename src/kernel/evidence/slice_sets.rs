@@ -297,6 +297,8 @@ impl SliceSets {
         let size = |slice: &SliceSet| (slice.end - slice.start) as usize;
         let a = &self.slices[slice];
         let mut shared = vec![0u32; self.len() - slice];
+        // Each other slice is looked at, whether it shares turns or not.
+        interrupts.bytes(size_of_val(&shared[..]));
         for turn in &self.members[a.members()] {
             for holder in self.holders_of(*turn as usize).iter().rev() {
                 interrupts.item();

@@ -102,6 +102,12 @@ impl<'a> Export<'a> {
         }
     }
 
+    /// How long [`Export::to_json`] expects the text to be.
+    #[must_use]
+    pub fn expected_bytes(&self) -> usize {
+        expected_bytes(&self.turns, self.edges)
+    }
+
     /// The canonical JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -148,6 +154,10 @@ struct ExportEnd<'a> {
     attestation: Option<&'a Attestation>,
 }
 
+fn expected_bytes(turns: &[&Turn], edges: &[Edge]) -> usize {
+    1024 + 512 * turns.len() + 128 * edges.len()
+}
+
 fn export_json(
     anchor: TurnId,
     (turns, edges): (&[&Turn], &[Edge]),
@@ -156,7 +166,7 @@ fn export_json(
 ) -> String {
     let interrupts = Interrupts::new(check_interrupts);
     // Reserved at once: a large text that grows is copied without a check for interrupts.
-    let mut json = JsonWriter::with_capacity(1024 + 512 * turns.len() + 128 * edges.len());
+    let mut json = JsonWriter::with_capacity(expected_bytes(turns, edges));
     json.raw("{\"anchor_turn_id\":");
     json.id(anchor);
     json.raw(",\"turns\":");

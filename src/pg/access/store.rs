@@ -14,7 +14,7 @@ use kernel::slicing::store::{
 use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
-use crate::pg::session::Caller;
+use crate::pg::session::{self, Caller};
 use crate::pg::statistics;
 use crate::pg::tables::graph::{Graph, SliceStatements};
 
@@ -188,7 +188,7 @@ impl GraphStore for PgStore<'_> {
     }
 
     fn check_interrupts(&mut self) {
-        pgrx::check_for_interrupts!();
+        session::check_interrupts();
     }
 }
 

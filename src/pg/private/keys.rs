@@ -18,10 +18,12 @@ use zeroize::Zeroizing;
 
 use crate::pg::error::SqlError;
 use crate::pg::guc::{self, ConfiguredPath, PathSetting};
+use crate::pg::memory;
 use crate::pg::private::private_table::{
     REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers,
 };
 use crate::pg::private::session_cache::SessionCache;
+use crate::pg::session::check_interrupts;
 
 /// The longest secret that is read from a file, in bytes.
 const SECRET_MAX_BYTES: u64 = 4096;
@@ -70,6 +72,7 @@ impl Keys {
     /// # Errors
     /// 55000 when a key file is named and not usable.
     pub fn load(graph: String) -> Result<Self, SqlError> {
+        memory::check();
         let rows =
             KEY_ROWS.with(|cache| cache.get_or_compute(|| Ok::<_, SqlError>(KeyRows::read())))?;
         let file = read_secret(guc::root_key_file())?;
@@ -161,7 +164,7 @@ impl KeyRing for Keys {
     }
 
     fn check_interrupts(&self) {
-        pgrx::check_for_interrupts!();
+        check_interrupts();
     }
 }
 

@@ -8,6 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::memory;
 use crate::pg::tables::relation::type_name;
 
 /// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
@@ -108,6 +109,8 @@ unsafe extern "C-unwind" fn receive_slot(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
+    // Many rows may be held before interrupts are checked.
+    memory::check();
     // SAFETY: `receiver` is the first field of a RowReceiver, which is borrowed for the whole run; the slot has
     // the columns that `check_columns` was called with and is valid during the call.
     unsafe {
@@ -183,6 +186,8 @@ impl Row {
                 pgrx::vardata_any(text).cast::<u8>(),
                 pgrx::varsize_any_exhdr(text),
             );
+            // It is copied once or twice, by what reads it.
+            memory::assure(2 * bytes.len());
             // The lossy conversion looks at each byte, this one at eight.
             let result = match std::str::from_utf8(bytes) {
                 Ok(text) => read(Some(text)),

@@ -8,6 +8,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::memory;
 use crate::pg::sql::types::JsonText;
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
@@ -186,6 +187,7 @@ impl RowValues {
         let words = &mut self.texts[column];
         let bytes = pg_sys::VARHDRSZ + text.len();
         assert!(bytes < 1 << 30, "a text has less than a gibibyte");
+        memory::assure(bytes);
         words.resize(bytes.div_ceil(size_of::<u32>()), 0);
         let stored = words.as_mut_ptr();
         // SAFETY: the words have room for the header and the bytes behind it.

@@ -9,6 +9,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
+use crate::pg::memory;
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -37,6 +38,7 @@ pub struct JsonText(pub String);
 
 impl TextType for JsonText {
     fn from_text(text: &str) -> Self {
+        memory::assure(text.len());
         JsonText(text.to_owned())
     }
 
@@ -101,6 +103,7 @@ impl TextType for JsonbText {
         unsafe {
             let text =
                 pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
+            memory::assure(text.count_bytes());
             let read = JsonbText(text.to_string_lossy().into_owned());
             pg_sys::pfree(text.as_ptr().cast_mut().cast());
             Some(read)
@@ -108,6 +111,7 @@ impl TextType for JsonbText {
     }
 
     fn write(self) -> Option<pg_sys::Datum> {
+        memory::assure(self.0.len());
         let text = std::ffi::CString::new(self.0).ok()?;
         // SAFETY: jsonb_in takes a C string and copies what it keeps of it.
         unsafe {
@@ -189,6 +193,8 @@ pub fn turn_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<Option<TurnId>>, Sq
         .detail("TOO_MANY_IDS")
         .hint("Call the function for a part of them at a time."));
     }
+    // While the list grows there are two, of which the larger may have room for twice as many; then it is copied.
+    memory::assure(4 * size_of::<Option<TurnId>>() * array.len());
     Ok(array.iter().map(|id| id.map(from_sql_uuid)).collect())
 }
 
@@ -279,6 +285,7 @@ pub fn message_text(message: pgrx::Internal) -> String {
         let text = pgrx::pg_sys::pq_getmsgtext(buffer, rest, &mut length);
         std::slice::from_raw_parts(text.cast::<u8>(), length as usize)
     };
+    memory::assure(bytes.len());
     String::from_utf8_lossy(bytes).into_owned()
 }
 

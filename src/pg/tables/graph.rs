@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pg::error::SqlError;
 use crate::pg::guc::DEFAULT_GRAPH;
+use crate::pg::memory;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
@@ -317,6 +318,7 @@ impl Graph {
     /// # Errors
     /// 42704 when there is none; 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
     pub fn named(binding: &str) -> Result<Rc<Self>, SqlError> {
+        memory::check();
         let cache = CURRENT.with_borrow_mut(|graphs| {
             if !graphs.contains_key(binding) {
                 graphs.insert(binding.to_owned(), Rc::new(SessionCache::new()));

@@ -4,6 +4,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::SqlError;
+use crate::pg::memory;
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::session::row_security_applies_to;
@@ -41,6 +42,7 @@ impl RecorderTable {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs.
     pub fn current() -> Result<Self, SqlError> {
+        memory::check();
         match RecorderBinding::current() {
             Some(RecorderBinding { events, columns }) => {
                 Self::resolve(events, &mapping(columns.as_ref())?)

@@ -5,6 +5,7 @@ pub mod database;
 pub mod export;
 pub mod process;
 pub mod shape;
+pub mod shortage;
 
 use std::io::Write;
 

@@ -32,14 +32,19 @@ impl Programs {
 
     /// One of them, to be run as the account that owns the primary's data.
     pub fn server_program(&self, name: &str) -> Command {
-        let data = variable("GRAPH_KERNEL_DATADIR");
-        let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
         let mut command = self.program(name);
-        command.current_dir("/").env_remove("RUST_BACKTRACE");
-        if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
-            command.uid(owner.uid()).gid(owner.gid());
-        }
+        as_owner(&mut command);
         command
+    }
+}
+
+/// Has a command run as the account that owns the primary's data.
+fn as_owner(command: &mut Command) {
+    let data = variable("GRAPH_KERNEL_DATADIR");
+    let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
+    command.current_dir("/").env_remove("RUST_BACKTRACE");
+    if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
+        command.uid(owner.uid()).gid(owner.gid());
     }
 }
 
@@ -72,14 +77,28 @@ pub fn backend_pid(client: &mut Client) -> i32 {
 
 /// Memory of a process's own, in KiB.
 pub fn private_memory(pid: i32) -> i64 {
+    kib_of(pid, "RssAnon:")
+}
+
+/// What the kernel says of a process, in KiB.
+fn kib_of(pid: i32, name: &str) -> i64 {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"))
-        .unwrap_or_else(|| panic!("{path} has no RssAnon"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let line = line.unwrap_or_else(|| panic!("{path} has no {name}"));
     let kib = line.trim().trim_end_matches(" kB");
-    kib.parse().unwrap_or_else(|_| panic!("RssAnon: {line}"))
+    kib.parse().unwrap_or_else(|_| panic!("{name} {line}"))
+}
+
+/// Lets a process have so many KiB of address space more than it has, or as many as it likes.
+pub fn limit_address_space(pid: i32, more: Option<i64>) {
+    let limit = more.map_or("unlimited".to_owned(), |more| {
+        (1024 * (kib_of(pid, "VmSize:") + more)).to_string()
+    });
+    let mut command = Command::new("prlimit");
+    as_owner(&mut command);
+    // The soft limit alone, which can be raised again.
+    run(command.arg(format!("--pid={pid}")).arg(format!("--as={limit}:")));
 }
 
 /// From the request to cancel to the error; `None` when the statement was faster.
