@@ -9,6 +9,7 @@ DATA ?=
 ANCHOR ?=
 SCALE ?= 1m
 MINUTES ?=
+SHARD ?=
 export PG_CONFIG DATA ANCHOR ASSERT
 
 SHELL := /bin/bash
@@ -17,7 +18,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak hostile bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
+.PHONY: help setup tools demo psql figures stop test test-long soak hostile mutants bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -52,6 +53,9 @@ soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTE
 
 hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries of sqlsmith
 	@$(harness)/hostile.sh $(MINUTES)
+
+mutants: tools ## change the kernel in each place, and see that its tests notice; SHARD=3/40 takes a share
+	@$(harness)/mutants.sh $(SHARD)
 
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)

@@ -138,6 +138,8 @@ fn worked_exports_verify() {
         assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.checks);
         assert!(verdict.valid().is_some());
         assert_eq!(verdict.attestation().unwrap().role, "alice");
+        let slice_id = verdict.slice_id().unwrap();
+        assert!(case.export.contains(&format!(r#""slice_id":"{slice_id}""#)));
     }
 }
 

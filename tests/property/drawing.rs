@@ -1,11 +1,16 @@
-//! The free texts of an export cannot change the structure of its drawing.
+//! What a drawing has, and that the free texts of an export cannot change its structure.
 
+use graph_kernel_tests::data::Graph;
+use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::insight::draw::{dot, mermaid};
+use kernel::insight::explain::explain;
+use kernel::insight::picture::{Format, Picture, drawn_turns};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slicer::{Limits, slice};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -106,6 +111,171 @@ fn mermaid_strings(text: &str) -> (Vec<&str>, String) {
     assert_eq!(parts.len() % 2, 1, "a string is not closed: {text}");
     let strings = parts.iter().skip(1).step_by(2).copied().collect();
     (strings, parts.iter().step_by(2).copied().collect())
+}
+
+/// Turns of all phases with edges of all types: a turn, its answer with two results of a tool, and two more.
+fn varied() -> Graph {
+    let scores = [0, 2, 4, 6, 7, 5];
+    let turns = [0, 1, 2, 5, 3, 4].into_iter().zip(scores);
+    let edges = [
+        (0, 1, EdgeType::Reply),
+        (1, 2, EdgeType::Default),
+        (1, 5, EdgeType::Reply),
+        (3, 0, EdgeType::Reference),
+        (0, 4, EdgeType::Branch),
+    ];
+    Graph {
+        turns: turns.map(|(number, score)| turn(number, score)).collect(),
+        edges: edges
+            .map(|(parent, child, edge_type)| Edge {
+                parent: id(parent),
+                child: id(child),
+                edge_type,
+            })
+            .to_vec(),
+    }
+}
+
+/// A line of a text for each of these, in this order.
+fn check_lines(text: &str, expected: &[&str]) {
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let found: Vec<&str> = lines.iter().filter(|line| expected.contains(line)).copied().collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+/// A picture of the slice at turn 0, of so many of its turns and with its frontier, and how many lines it has.
+fn picture(max_nodes: usize, most: usize, format: Format) -> (String, usize) {
+    let mut store = MemoryStore::new(varied());
+    let policy = format!(r#"{{"max_nodes":{max_nodes}}}"#).parse().unwrap();
+    let slice = slice(&mut store, &policy, id(0)).unwrap();
+    let explanation = explain(&mut store, &policy, id(0), Limits::default(), &|| {}).unwrap();
+    let drawn = drawn_turns(&slice, most);
+    let text = |of| if of == id(1) { "\"hi\"".to_owned() } else { String::new() };
+    let picture = Picture::new(&slice, &policy, &drawn, Some(&explanation), text);
+    let text = picture.text(id(0), format);
+    let lines = text.lines().count();
+    (text, lines)
+}
+
+#[test]
+fn a_picture_has_the_turns_as_selected_calls_in_frames_and_all_edges() {
+    let (text, lines) = picture(6, 6, Format::Mermaid);
+    let expected = [
+        "flowchart TB",
+        r#"subgraph slice["6 turns, 5 edges<br/>at most 6 turns, 10 hops, 5 siblings of each turn"]"#,
+        r#"subgraph calls0[" "]"#,
+        r#"n2("2 assistant<br/>#34;hi#34;<br/>distance 1"):::planning"#,
+        r#"n3("3 tool<br/>distance 2"):::synthesis"#,
+        r#"n5("5 tool<br/>distance 2"):::debugging"#,
+        "end",
+        r#"n0{{"0 user<br/>distance 0"}}:::exploration"#,
+        r#"n1("1 assistant<br/>distance 1"):::synthesis"#,
+        r#"n4("4 user<br/>distance 1"):::consolidation"#,
+        "end",
+        "n0 ==> n1",
+        "n0 --> n2",
+        "n2 --> n5",
+        "n2 --o n3",
+        "n4 -.-> n0",
+    ];
+    check_lines(&text, &expected);
+    // Colours of five phases and of the frontier, and a frame.
+    assert_eq!(lines, expected.len() + 7);
+    let (text, lines) = picture(6, 6, Format::Dot);
+    let expected = [
+        "n0 -> n1 [style=bold, arrowhead=empty];",
+        "n0 -> n2;",
+        "n2 -> n5;",
+        "n2 -> n3 [style=dotted];",
+        "n4 -> n0 [style=dashed];",
+        "}",
+    ];
+    check_lines(&text, &expected);
+    // Four lines before the turns, six turns, and a frame.
+    assert_eq!(lines, expected.len() + 11);
+    let framed: Vec<&str> = text.lines().filter(|line| line.contains("class=\"calls\"")).collect();
+    assert!(framed.len() == 1 && framed[0].ends_with("; n2; n3; n5; }"), "{text}");
+    let anchors: Vec<&str> = text.lines().filter(|line| line.contains("peripheries")).collect();
+    assert!(
+        anchors.len() == 1 && anchors[0].contains(r#"n0 [label="0 user\ndistance 0""#),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_picture_has_the_frontier_and_says_how_many_turns_it_leaves_out() {
+    let next = r#"("next<br/>distance"#;
+    let (text, lines) = picture(3, 3, Format::Mermaid);
+    let arrows = ["n0 ==> n1", "n0 --> n2", "n2 -.- n3", "n4 -.- n0", "n2 -.- n5"];
+    check_lines(&text, &arrows);
+    assert_eq!(text.lines().filter(|line| line.contains(next)).count(), 3, "{text}");
+    // Two lines before and one after the turns, six of them, and colours of three phases and of the frontier.
+    assert_eq!(lines, arrows.len() + 13, "{text}");
+    let left_out = r#"more("and 1 turn more"):::next"#;
+    assert!(!text.contains("more("), "{text}");
+    check_lines(&picture(3, 2, Format::Mermaid).0, &[left_out, "n0 ==> n1", "n3 -.- n0"]);
+    assert!(
+        picture(4, 2, Format::Dot).0.contains(r#"more [label="and 2 turns more", class="next""#)
+    );
+    let dot = picture(3, 3, Format::Dot).0;
+    assert!(dot.contains("n4 -> n0 [style=dashed, color=\"#c3cad2\", arrowhead=none];"), "{dot}");
+}
+
+#[test]
+fn a_drawing_of_an_export_has_all_its_turns_and_edges() {
+    let (policy, mut store) = (SlicePolicy::default(), MemoryStore::new(varied()));
+    let slice = slice(&mut store, &policy, id(0)).unwrap();
+    let text = Export::new(&slice, &policy, &|| {}).to_json();
+    let mut export = ParsedExport::parse_whole(&text, &|| {}).unwrap();
+    export.turns[1].salience = 1.0;
+    export.turns[2].salience = 0.0;
+    let text = mermaid(&export, &|| {});
+    let expected = [
+        r#"n0{{"user 00000000<br/>exploration 0.5"}}:::exploration"#,
+        r#"n1("tool 10000000<br/>debugging 1<br/>q#34;uote"):::debugging"#,
+        r#"n2("tool 30000000<br/>synthesis 0<br/>q#34;uote"):::synthesis"#,
+        r#"n3("assistant 70000000<br/>synthesis 0.5<br/>s#124;2"):::synthesis"#,
+        r#"n4("assistant 90000000<br/>planning 0.5<br/>s#124;2"):::planning"#,
+        r#"n5("user d0000000<br/>consolidation 0.5"):::consolidation"#,
+        "end",
+        "n0 ==> n3",
+        "n0 --> n4",
+        "n4 --> n1",
+        "n4 --o n2",
+        "n5 -.-> n0",
+        "class n2 size9",
+        "class n0,n3,n4,n5 size12",
+        "class n1 size18",
+    ];
+    check_lines(&text, &expected);
+    assert!(
+        text.contains(", turns 6, edges 5<br/>slice_policy_v1 02005444cae1117d, default\""),
+        "{text}"
+    );
+    let text = dot(&export, &|| {});
+    let ids = [0, 1, 2, 3, 4, 5].map(id);
+    let edge = |parent: usize, child: usize, style: &str| {
+        format!("\"{}\" -> \"{}\"{style};", ids[parent], ids[child])
+    };
+    let mut edges = vec![
+        edge(0, 4, " [style=bold, arrowhead=empty]"),
+        edge(0, 1, ""),
+        edge(1, 5, ""),
+        edge(1, 2, " [style=dotted]"),
+        edge(3, 0, " [style=dashed]"),
+    ];
+    edges.push("}".to_owned());
+    check_lines(&text, &edges.iter().map(String::as_str).collect::<Vec<_>>());
+    for (turn, size, border) in [
+        (&export.turns[0], "13.5", ", penwidth=2, peripheries=2"),
+        (&export.turns[1], "18.0", ""),
+        (&export.turns[2], "9.0", ""),
+    ] {
+        let start = format!("  \"{}\" [label=", turn.id);
+        let end = format!(", fontsize={size}{border}];");
+        let drawn = text.lines().find(|line| line.starts_with(&start)).unwrap();
+        assert!(drawn.ends_with(&end), "{drawn}");
+    }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The number of calls of the store that a slice makes, each of which is a statement.
+//! The number of calls of the store that a slice makes, each of which is a statement, and of checks for interrupts.
 
 use std::convert::Infallible;
 
@@ -15,6 +15,13 @@ use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn, Sink,
 struct Counting {
     store: MemoryStore,
     questions: usize,
+    checks: usize,
+}
+
+impl Counting {
+    fn new(graph: Graph) -> Self {
+        Counting { store: MemoryStore::new(graph), questions: 0, checks: 0 }
+    }
 }
 
 macro_rules! count {
@@ -25,6 +32,10 @@ macro_rules! count {
                 self.questions += 1;
                 self.store.$name($($argument,)* sink)
             })*
+
+            fn check_interrupts(&mut self) {
+                self.checks += 1;
+            }
         }
     };
 }
@@ -75,7 +86,7 @@ pub fn chain(turns: usize) -> Graph {
 fn most_questions(graph: Graph) -> (usize, usize) {
     let anchors: Vec<TurnId> =
         graph.turns.iter().step_by(graph.turns.len() / 50).map(|turn| turn.id).collect();
-    let mut store = Counting { store: MemoryStore::new(graph), questions: 0 };
+    let mut store = Counting::new(graph);
     let (mut questions, mut turns) = (0, 0);
     for anchor in anchors {
         store.questions = 0;
@@ -97,7 +108,7 @@ fn a_chain_is_sliced_in_few_questions() {
 fn anchors_read_together_share_their_questions() {
     let chain = chain(2000);
     let anchors: Vec<TurnId> = chain.turns.iter().step_by(40).map(|turn| turn.id).collect();
-    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let mut store = Counting::new(chain);
     let policy = SlicePolicy::default();
     let mut slicer = Slicer::new(&mut store, &policy, Limits::default());
     for (at, anchor) in anchors.iter().enumerate() {
@@ -110,7 +121,7 @@ fn anchors_read_together_share_their_questions() {
 fn questions_of_a_slice_retaken(limits: Limits) -> usize {
     let chain = chain(2000);
     let anchors: Vec<TurnId> = chain.turns.iter().step_by(2).map(|turn| turn.id).collect();
-    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let mut store = Counting::new(chain);
     let policy = SlicePolicy::default();
     let mut known = FetchedGraph::default();
     for group in anchors.chunks(100).chain([&anchors[..1]]) {
@@ -133,6 +144,18 @@ fn slices_of_a_batch_are_remembered_until_they_are_many() {
 }
 
 #[test]
+fn interrupts_are_checked_among_very_many_children() {
+    let star = graph(3001, |at, _| if at == 0 { vec![] } else { vec![0] });
+    let anchor = star.turns[0].id;
+    let mut store = Counting::new(star);
+    let policy = r#"{"max_nodes":2}"#.parse().unwrap();
+    let limits = Limits { wide: 4000, ..Limits::default() };
+    let slice = Slicer::new(&mut store, &policy, limits).slice(anchor).unwrap();
+    assert_eq!(slice.turns.len(), 2);
+    assert!((3000 / 256..30).contains(&store.checks), "{} checks", store.checks);
+}
+
+#[test]
 fn hubs_around_an_anchor_take_few_questions() {
     // Forty turns with fifty children each, and one child of all of them.
     let hubs = graph(2041, |at, _| match at {
@@ -141,7 +164,7 @@ fn hubs_around_an_anchor_take_few_questions() {
         _ => vec![at % 40],
     });
     let anchor = hubs.turns[2040].id;
-    let mut store = Counting { store: MemoryStore::new(hubs), questions: 0 };
+    let mut store = Counting::new(hubs);
     let policy = SlicePolicy::default();
     let limits = Limits { crowded: 20, ..Limits::default() };
     let slice = Slicer::new(&mut store, &policy, limits).slice(anchor).unwrap();
@@ -164,7 +187,7 @@ fn a_dense_graph_is_sliced_in_few_questions() {
 fn why_reads_what_its_expansions_share_once() {
     let chain = chain(2000);
     let [anchor, turn] = [1000, 1015].map(|place: usize| chain.turns[place].id);
-    let mut store = Counting { store: MemoryStore::new(chain), questions: 0 };
+    let mut store = Counting::new(chain);
     let policy = SlicePolicy::default();
     slice(&mut store, &policy, anchor).unwrap();
     let of_a_slice = std::mem::take(&mut store.questions);

@@ -657,6 +657,8 @@ impl<'a, 'c> JsonReader<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, values: 1 << 20, token_bytes: 1 << 20 };
@@ -691,6 +693,34 @@ mod tests {
         for text in [r#""12345""#, "12345", "1.234", "123e5", r#""\u0061""#, r#"{"12345":1}"#] {
             let error = within(text, JsonLimits { token_bytes: 4, ..exact });
             assert_eq!(error, Some(JsonError::LongToken(4)), "{text}");
+            assert!(error.is_some_and(JsonError::is_limit));
+        }
+        assert!(!within("[", exact).is_some_and(JsonError::is_limit));
+    }
+
+    #[test]
+    fn interrupts_are_checked_by_bytes_within_and_between_values() {
+        let long = 10 * CHECKED_BYTES;
+        for text in [
+            " ".repeat(long) + "1",
+            "1".repeat(long),
+            format!("[{}1]", "1,".repeat(long / 2)),
+            format!(r#""{}""#, "a".repeat(long)),
+            format!(r#""{}""#, r"\n".repeat(long / 2)),
+        ] {
+            let checks = Cell::new(0);
+            JsonValue::read(&text, LIMITS, &|| checks.set(checks.get() + 1)).unwrap();
+            assert!((9..=11).contains(&checks.get()), "{} checks: {}", checks.get(), &text[..9]);
+        }
+    }
+
+    #[test]
+    fn errors_of_syntax_say_where() {
+        for (text, line, column) in [("{", 1, 1), ("[1,\n 2 3]", 2, 4), ("\n\n[nul", 3, 4)] {
+            let Err(JsonError::Syntax(_, at_line, at_column)) = read(text) else {
+                panic!("{text:?} is no JSON");
+            };
+            assert_eq!((at_line, at_column), (line, column), "{text:?}");
         }
     }
 

@@ -187,6 +187,7 @@ fn field_text(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::edge::EdgeType;
     use crate::graph::turn::StoredTurn;
 
     fn turn(id: u128, salience: f64) -> Turn {
@@ -204,6 +205,56 @@ mod tests {
             created_at: None,
             content_hash: None,
         })
+    }
+
+    /// An export of no turns under this policy.
+    fn export(policy: &SlicePolicy, slice_id: &str) -> ParsedExport {
+        let (hash, hex) = (policy.params_hash(), "0".repeat(64));
+        let (id, anchor, policy) = (policy.id(), TurnId::from_u128(1), policy.quantized_text());
+        let text = format!(
+            r#"{{"anchor_turn_id":"{anchor}","turns":[],"edges":[],"policy_id":"{id}",
+            "policy_params_hash":"{hash}","schema_version":"1.0.0","slice_id":"{slice_id}",
+            "graph_snapshot_hash":"0000000000000000","admissibility_token":null,
+            "attestation":{{"v":3,"kid":"k","digest":"{hex}","graph":"default","policy":{policy},
+            "role":"r","rls":false,"status":"uncommitted","token":null}}}}"#
+        );
+        ParsedExport::parse(&text, &|| {}).unwrap()
+    }
+
+    #[test]
+    fn keys_and_parameters_that_differ_are_named() {
+        let policy = |text: &str| -> SlicePolicy { text.parse().unwrap() };
+        let was = export(&SlicePolicy::default(), "0000000000000001");
+        let now = policy(r#"{"max_nodes":7,"phase_weights":{"planning":0.5}}"#);
+        let now = export(&now, "0000000000000002");
+        assert_eq!(head_differences(&was, &was), []);
+        let found: Vec<_> = head_differences(&was, &now)
+            .into_iter()
+            .filter(|found| found.field != "policy_params_hash")
+            .map(|found| [found.field, found.was, found.now])
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ["policy.max_nodes", "256", "7"],
+                ["policy.phase_weights.planning", "0.9", "0.5"],
+                ["slice_id", "0000000000000001", "0000000000000002"],
+            ]
+        );
+    }
+
+    #[test]
+    fn edges_that_only_one_has_are_told_apart() {
+        let edge = |child| Edge {
+            parent: TurnId::from_u128(1),
+            child: TurnId::from_u128(child),
+            edge_type: EdgeType::Reply,
+        };
+        let mut found = Vec::new();
+        differences((&[], &[edge(1), edge(2)]), (&[], &[edge(2), edge(3)]), &|| {}, &mut |d| {
+            found.push(d);
+        });
+        assert_eq!(found, [Difference::EdgeGone(edge(1)), Difference::EdgeNew(edge(3))]);
     }
 
     #[test]

@@ -396,3 +396,64 @@ impl Observer for Counter {
         self.discovered += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_says_why() {
+        let passed_over = LeftOut::PassedOver;
+        let reason = |outcome, because| {
+            let [anchor, from, id] = [1, 2, 3].map(TurnId::from_u128);
+            let turn = |id, via| {
+                ExplainedTurn::new(TurnOutcome::Selected, Rank::new(1.0, 2, id), via, anchor)
+            };
+            let mut left_out = ExplainedTurn { outcome, from, because, ..turn(id, Via::Child) };
+            left_out.rank.tokens = 9;
+            let explanation = Explanation {
+                turns: vec![turn(anchor, Via::Anchor), turn(from, Via::Parent), left_out, left_out],
+                steps: HashMap::from([(anchor, 0), (from, 1)]),
+                max_nodes: 2,
+                sibling_limit: 7,
+            };
+            assert_eq!(explanation.reason(0), "the anchor comes first");
+            assert_eq!(explanation.reason(1), "parent of step 0");
+            explanation.reason(3)
+        };
+        for (outcome, because, expected) in [
+            (TurnOutcome::Frontier, None, "next in line 2 when max_nodes 2 was spent"),
+            (TurnOutcome::SiblingLimit, None, "not among its best 7 (max_siblings_per_node)"),
+            (TurnOutcome::Missing, None, "no such turn"),
+            (
+                TurnOutcome::OverBudget,
+                Some(passed_over(PassedOver::Tokens { left: 4 })),
+                "takes 9 tokens, 4 were left",
+            ),
+            (
+                TurnOutcome::OverBudget,
+                Some(passed_over(PassedOver::GroupTurns { turns: 3, left: 2 })),
+                "its call takes 3 turns, 2 were left",
+            ),
+            (
+                TurnOutcome::OverBudget,
+                Some(passed_over(PassedOver::GroupTokens { tokens: 30, left: 20 })),
+                "its call takes 30 tokens, 20 were left",
+            ),
+            (
+                TurnOutcome::NotAdmitted,
+                Some(LeftOut::Early(5)),
+                "created 5 s before the anchor's window",
+            ),
+            (
+                TurnOutcome::NotAdmitted,
+                Some(LeftOut::Late(5)),
+                "created 5 s after the anchor's window",
+            ),
+            (TurnOutcome::NotAdmitted, Some(LeftOut::AfterMoment(5)), "created 5 s after as_of"),
+            (TurnOutcome::NotAdmitted, Some(LeftOut::OtherSession), "of another session"),
+        ] {
+            assert_eq!(reason(outcome, because), format!("child of step 1, {expected}"));
+        }
+    }
+}

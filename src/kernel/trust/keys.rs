@@ -254,6 +254,13 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_compared_by_their_bytes() {
+        let secret = Secret::new(vec![1; 32]);
+        assert!(secret.same_as(&Secret::new(vec![1; 32])));
+        assert!(!secret.same_as(&Secret::new(vec![2; 32])));
+    }
+
+    #[test]
     fn an_empty_mac_does_not_verify() {
         let signing = SigningKey::new(Secret::new(vec![1; 32]));
         let (verifying, mac) = (signing.verifying_key(), signing.mac(b"m"));
