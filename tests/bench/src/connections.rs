@@ -37,10 +37,10 @@ pub fn first_call(size: &Size, report: &mut Report) -> Result<()> {
             (["first edges and row of a turn", "second edges and row of a turn"], &rows),
         ],
     )?;
-    restart("shared_preload_libraries = 'graph_kernel'")?;
+    restart("SET shared_preload_libraries = 'graph_kernel'")?;
     let names = ["first graph_slice, preloaded", "second graph_slice, preloaded"];
     let preloaded = first_and_second(&anchors, &[(names, &slice)]);
-    restart("shared_preload_libraries = ''")?;
+    restart("RESET shared_preload_libraries")?;
     times.extend(preloaded?);
     let [first, second, ball, _, _, _, _, _, preloaded, _] = &times[..] else { unreachable!() };
     for (ours, other) in [(first, second), (first, ball), (preloaded, ball), (preloaded, first)] {
@@ -151,9 +151,9 @@ fn ids(client: &mut Client) -> Result<Vec<Uuid>> {
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Restarts the server with a setting changed.
-pub fn restart(setting: &str) -> Result<()> {
-    connect("postgres")?.batch_execute(&format!("ALTER SYSTEM SET {setting}"))?;
+/// Restarts the server after `ALTER SYSTEM` and this.
+pub fn restart(change: &str) -> Result<()> {
+    connect("postgres")?.batch_execute(&format!("ALTER SYSTEM {change}"))?;
     let status = Command::new("tests/harness/server.sh").args(["restart", "bench"]).status()?;
     if status.success() { Ok(()) } else { Err("the server did not restart".into()) }
 }

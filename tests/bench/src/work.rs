@@ -428,11 +428,11 @@ pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
     let database = format!("growth_{}", size.largest);
     let mut client = connect(&database)?;
     client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
-    let ids = client.query("SELECT id FROM memory_turns TABLESAMPLE SYSTEM (1) REPEATABLE (1)", &[])?;
+    let ids = client.query("SELECT id FROM memory_turns TABLESAMPLE BERNOULLI (5) REPEATABLE (1)", &[])?;
     let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
     drop(client);
     let anchors = anchors(&ids, 2 * size.anchors);
-    connections::restart("shared_buffers = '16MB'")?;
+    connections::restart("SET shared_buffers = '16MB'")?;
     let dropped = std::process::Command::new("sync").status().is_ok()
         && std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
     report.note(format!(
@@ -456,7 +456,7 @@ pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
     drop(client);
     report.compare("S13", "cold", &times[0], &times[1], Goal::none());
     report.times("cold data", &times);
-    connections::restart(&format!("shared_buffers = '{}'", size.buffers))
+    connections::restart(&format!("SET shared_buffers = '{}'", size.buffers))
 }
 
 /// S6: a turn with very many children.
