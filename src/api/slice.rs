@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use kernel::export::json::quoted;
 use kernel::graph::turn::TurnId;
 use kernel::insight::picture::Format;
 use kernel::slicing::slice::SelectedTurn;
@@ -158,7 +159,7 @@ fn drawing_arguments(
             .hint(hint)
     };
     let format = Format::from_name(format).ok_or_else(|| {
-        wrong(format!("there is no drawing format {format:?}"), "Give mermaid or dot.")
+        wrong(format!("there is no drawing format {}", quoted(format)), "Give mermaid or dot.")
     })?;
     if !(1..=10_000).contains(&max_turns) {
         let message = format!("max_turns must be between 1 and 10000, not {max_turns}");

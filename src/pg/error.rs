@@ -59,15 +59,26 @@ impl SqlError {
 
     /// Reports it at a level, which may be below an error.
     pub fn report(self, level: PgLogLevel) {
-        let mut report = ErrorReport::new(self.code, self.message, function_name!());
+        let mut report = ErrorReport::new(self.code, cut(self.message), function_name!());
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
         }
         if let Some(hint) = self.hint {
-            report = report.set_hint(hint);
+            report = report.set_hint(cut(hint));
         }
         report.report(level);
     }
+}
+
+/// Longer messages and hints are cut. The copy that the server gets cannot have a gigabyte: pgrx would end the process.
+const MESSAGE_MAX_BYTES: usize = 8 * 1024;
+
+fn cut(mut text: String) -> String {
+    if text.len() > MESSAGE_MAX_BYTES {
+        text.truncate(text.floor_char_boundary(MESSAGE_MAX_BYTES));
+        text.push('…');
+    }
+    text
 }
 
 // The bindings leave these out, as a report of an error does not return from them.

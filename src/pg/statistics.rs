@@ -246,7 +246,8 @@ pub fn register() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn function_changed(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {
-    ENTRIES.with_borrow_mut(HashMap::clear);
+    // It is borrowed where a session ends in the middle of an insertion.
+    ENTRIES.with(|entries| entries.try_borrow_mut().map(|mut entries| entries.clear())).ok();
 }
 
 /// The server calls this around each call of a function with a SET clause, which all functions with statistics have.

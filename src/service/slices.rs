@@ -200,10 +200,14 @@ pub fn export_each<A>(
     let mut slicer = Slicer::reusing(fetched_graph, &mut store, policy, limits());
     // What is read where row security applies does not hold for the next ones.
     let next = if reader.row_security() { &[] } else { next };
-    let ids: Vec<TurnId> =
-        anchors.iter().chain(next).filter_map(|anchor| id(anchor).ok()).collect();
+    let ids = anchors.iter().chain(next).filter_map(|anchor| {
+        check_interrupts();
+        id(anchor).ok()
+    });
+    let ids: Vec<TurnId> = ids.collect();
     let mut next = &ids[..];
     for anchor in anchors {
+        check_interrupts();
         let slice = id(anchor).map(|id| {
             next = &next[1..];
             reader.hinting(|| slicer.slice_before(id, next))

@@ -124,3 +124,18 @@ fn what_cannot_be_called_says_so() {
     assert!(is_stable_word(&error) || error.code().code() == "0A000", "{error:?}");
     setup.assert_sound();
 }
+
+/// pgrx ended the process where a message had a gigabyte.
+#[test]
+fn messages_are_cut_however_long_the_value_is_that_they_name() {
+    let setup = Setup::new("messages_long");
+    let message = |call: &str| {
+        let error = setup.reader().batch_execute(call).expect_err(call);
+        error.as_db_error().unwrap_or_else(|| panic!("{call}: {error}")).message().to_owned()
+    };
+    let drawing = "SELECT graph_slice_draw(turn(5), format => repeat(E'\\x01', 220000000))";
+    assert!(message(drawing).len() < 1000);
+    let graph = "SELECT graph_kernel.describe_graph(repeat('é', 100000))";
+    let bytes = message(graph).len();
+    assert!((8000..9000).contains(&bytes), "{bytes} bytes");
+}

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
+use kernel::export::json::quoted;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, with_hints};
@@ -178,8 +179,8 @@ fn bad_row(error: &EventError) -> SqlError {
 fn duplicate(event: &RecorderEvent<'_>) -> SqlError {
     let (segment, ordinal) = event.offset.position();
     let message = format!(
-        "event {:?} is not the only one at segment {segment}, ordinal {ordinal}",
-        event.event_id
+        "event {} is not the only one at segment {segment}, ordinal {ordinal}",
+        quoted(event.event_id)
     );
     SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
         .detail("DUPLICATE_EVENT")

@@ -188,11 +188,12 @@ unsafe extern "C-unwind" fn follow_savepoint(
     parent: pg_sys::SubTransactionId,
     _argument: *mut c_void,
 ) {
-    SUSPENDED_IN.with_borrow_mut(|owners| match event {
-        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
+    // It is borrowed where a session ends in the middle of an insertion. Then nothing will be suspended any more.
+    SUSPENDED_IN.with(|owners| match (event, owners.try_borrow_mut()) {
+        (pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB, Ok(mut owners)) => {
             owners.values_mut().filter(|of| **of == subtransaction).for_each(|of| *of = parent);
         }
-        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+        (pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB, Ok(mut owners)) => {
             owners.retain(|_, of| *of != subtransaction);
         }
         _ => {}

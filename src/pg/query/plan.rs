@@ -210,8 +210,8 @@ impl PreparedPlan {
 
 impl Drop for PreparedPlan {
     fn drop(&mut self) {
-        // SAFETY: the plan was saved by SPI_keepplan and is freed once; no statement runs on it,
-        // as a running one holds its own Rc.
+        // SAFETY: the plan was saved by SPI_keepplan and is freed once. A statement that runs on the server's plan
+        // holds a reference of its own to that.
         unsafe { pg_sys::SPI_freeplan(self.plan.as_ptr()) };
     }
 }

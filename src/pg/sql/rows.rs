@@ -9,6 +9,7 @@ use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::memory;
+use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::JsonText;
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
@@ -99,6 +100,7 @@ unsafe impl<Row: SqlRow> RetAbi for MaterializedRows<'_, Row> {
             );
             let mut values = RowValues::default();
             (table.fill)(&mut |row| {
+                check_interrupts();
                 let before = pg_sys::MemoryContextSwitchTo(of_row);
                 values.clear();
                 row.write(&mut values);
