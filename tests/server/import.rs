@@ -560,7 +560,7 @@ fn an_import_without_the_rights_says_so() {
             .unwrap(),
     );
     assert!(refused.status == 2 && refused.err.contains("permission denied"), "{}", refused.err);
-    database.connect().batch_execute("DROP ROLE gk_test_importer").unwrap();
+    database.drop_role("gk_test_importer");
     let empty = Database::empty("import_nothing");
     let refused = import(&empty, &["chatgpt", &export("chatgpt.json")]);
     assert!(refused.status == 2 && refused.err.contains("CREATE EXTENSION"), "{}", refused.err);
@@ -956,10 +956,7 @@ fn a_role_with_the_documented_rights_can_import() {
     let mut command = graph_kernel(&database);
     command.env("PGUSER", "gk_test_writer").args(["import", "chatgpt", &export("chatgpt.json")]);
     assert_eq!(Answer::of(command.output().unwrap()).expect_success().count("turns: "), 12);
-    database
-        .connect()
-        .batch_execute("DROP OWNED BY gk_test_writer; DROP ROLE gk_test_writer")
-        .unwrap();
+    database.drop_role("gk_test_writer");
 }
 
 /// A ChatGPT export of about this many bytes, written to a file.

@@ -276,5 +276,5 @@ fn no_function_answers_with_an_internal_error() {
         faults.len(),
         faults[..faults.len().min(20)].join("\n")
     );
-    admin.batch_execute("DROP OWNED BY gk_test_sweep; DROP ROLE gk_test_sweep").unwrap();
+    database.drop_role("gk_test_sweep");
 }
