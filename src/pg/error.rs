@@ -59,23 +59,27 @@ impl SqlError {
 
     /// Reports it at a level, which may be below an error.
     pub fn report(self, level: PgLogLevel) {
-        let mut report = ErrorReport::new(self.code, cut(self.message), function_name!());
+        let mut report =
+            ErrorReport::new(self.code, cut(self.message, MESSAGE_MAX_BYTES), function_name!());
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
         }
         if let Some(hint) = self.hint {
-            report = report.set_hint(cut(hint));
+            report = report.set_hint(cut(hint, HINT_MAX_BYTES));
         }
         report.report(level);
     }
 }
 
-/// Longer messages and hints are cut. The copy that the server gets cannot have a gigabyte: pgrx would end the process.
+/// Longer messages are cut. The copy that the server gets cannot have a gigabyte: pgrx would end the process.
 const MESSAGE_MAX_BYTES: usize = 8 * 1024;
 
-fn cut(mut text: String) -> String {
-    if text.len() > MESSAGE_MAX_BYTES {
-        text.truncate(text.floor_char_boundary(MESSAGE_MAX_BYTES));
+/// Longer hints are cut. A command that repeats a whole mapping is shorter.
+const HINT_MAX_BYTES: usize = 1024 * 1024;
+
+fn cut(mut text: String, max_bytes: usize) -> String {
+    if text.len() > max_bytes {
+        text.truncate(text.floor_char_boundary(max_bytes));
         text.push('…');
     }
     text
@@ -92,13 +96,18 @@ unsafe extern "C-unwind" {
 pub fn out_of_memory() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
         .detail("OUT_OF_MEMORY")
-        .hint("Use a policy with fewer max_nodes, give fewer anchors, or give the server's processes more memory.")
+        .hint(
+            "Ask for less at a time, such as fewer max_nodes, fewer anchors or a shorter document, or give the server's \
+             processes more memory.",
+        )
 }
 
 /// Ends this session alone, where there is no memory even for an error. Allocates nothing.
 pub fn end_session() -> ! {
     // SAFETY: a report that ends the process in good order, as that of a termination does: nothing that runs now runs
-    // on. The formats take no values.
+    // on. The end of the transaction may drop what lives in memory contexts, such as the state of a function that
+    // returns rows, while a part of it allocates: Vec, VecDeque, String and HashMap, which can be dropped whenever they
+    // allocate, and nothing of our own that allocates within unsafe code. The formats take no values.
     unsafe {
         errstart(pg_sys::FATAL as i32, null());
         errcode(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32);

@@ -2,9 +2,9 @@
 //! sessions; here it becomes an error of the call.
 //!
 //! An allocation that fails is made again from a reserve. Wherever interrupts are checked and before each row, [`check`]
-//! raises an error where the reserve was needed, or where what is held has grown and its collections might not find room
-//! to grow again before the next check. Before a large step without a check, [`assure`] does the same by its size. If
-//! even the reserve does not suffice, this session alone ends.
+//! takes the reserve again where it was needed, and raises an error where it cannot be had, or where what is held has
+//! grown and its collections might not find room to grow again. Before a large step without a check, [`assure`] does so
+//! by its size. If even the reserve does not suffice, this session alone ends.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -116,16 +116,17 @@ pub fn check() {
     }
 }
 
-/// Checks that there is room for what a call that holds so much may allocate before the next check: that its collections
-/// grow to twice their size, the old and the new ones being held at once.
+/// Checks that there is room for what a call that holds so much may allocate before it is here again: its collections
+/// grow to twice their size, and each is held until the larger one is filled.
 #[cold]
 fn check_room(held: usize) {
     let is_more = held > MOST.load(Relaxed);
-    if is_short() || !take_reserve() || is_more && held > SMALL && !can_be_had(3 * held) {
+    // Checked again when an eighth more is held.
+    let most = SMALL.max(held + held / 8);
+    if is_short() || !take_reserve() || is_more && held > SMALL && !can_be_had(2 * most) {
         out_of_memory().raise();
     }
-    // Checked again when an eighth more is held, as other parts of the process take memory as well.
-    MOST.store(SMALL.max(held + held / 8), Relaxed);
+    MOST.store(most, Relaxed);
     LEAST.store(if held > SMALL { held / 2 } else { 0 }, Relaxed);
 }
 
@@ -137,9 +138,8 @@ pub fn assure(bytes: usize) {
     }
 }
 
-/// Whether so many bytes can be had, and the reserve besides.
+/// Whether so many bytes can be had besides the reserve.
 fn can_be_had(bytes: usize) -> bool {
-    let bytes = bytes.saturating_add(RESERVE);
     let memory = map(bytes);
     // SAFETY: it was mapped just now.
     !memory.is_null() && unsafe { libc::munmap(memory, bytes) == 0 }

@@ -47,7 +47,7 @@ impl AnchoredSlices {
                 slices.push(&Export::new(&slice, policy, &check_interrupts))?;
                 next = others;
             }
-            Ok::<_, SqlError>(slices.finish(&check_interrupts)?)
+            Ok::<_, SqlError>(slices.finish(&check_interrupts))
         })?;
         Ok(AnchoredSlices { reader, anchors, slices })
     }

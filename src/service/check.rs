@@ -57,6 +57,6 @@ pub fn turns_in_cycles(binding: &str) -> Result<Option<i64>, SqlError> {
         complete = edges.push(parent, child);
         if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let count = if complete { edges.turns_in_cycles(&check_interrupts) } else { None };
+    let count = complete.then(|| edges.turns_in_cycles(&check_interrupts));
     Ok(count.map(|count| count as i64))
 }

@@ -129,13 +129,27 @@ fn what_cannot_be_called_says_so() {
 #[test]
 fn messages_are_cut_however_long_the_value_is_that_they_name() {
     let setup = Setup::new("messages_long");
-    let message = |call: &str| {
+    for call in [
+        "SELECT graph_slice_draw(turn(5), format => repeat(E'\\x01', 220000000))",
+        "SELECT graph_kernel.describe_graph(repeat('x', 1073741815))",
+    ] {
         let error = setup.reader().batch_execute(call).expect_err(call);
-        error.as_db_error().unwrap_or_else(|| panic!("{call}: {error}")).message().to_owned()
-    };
-    let drawing = "SELECT graph_slice_draw(turn(5), format => repeat(E'\\x01', 220000000))";
-    assert!(message(drawing).len() < 1000);
-    let graph = "SELECT graph_kernel.describe_graph(repeat('é', 100000))";
-    let bytes = message(graph).len();
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{call}: {error}"));
+        assert!(error.message().len() < 1000, "{call}");
+    }
+    let key = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges',
+                   jsonb_build_object('turns', jsonb_build_object(repeat('é', 100000), 'x')))";
+    let bytes = error(&setup, key).message().len();
     assert!((8000..9000).contains(&bytes), "{bytes} bytes");
+}
+
+/// A hint is a command to type.
+#[test]
+fn a_hint_repeats_a_long_mapping_as_a_whole() {
+    let setup = Setup::new("messages_hint");
+    let call = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges', jsonb_build_object('turns', jsonb_build_object(
+                    'role', jsonb_build_object('expression', '''' || repeat('r', 12000) || ''''), 'salience', 'role')))";
+    let error = error(&setup, call);
+    let hint = error.hint().unwrap_or_default();
+    assert!(hint.len() > 12000 && hint.ends_with(')'), "{error:?}");
 }

@@ -84,7 +84,7 @@ impl Published {
             let slice = slice(&mut store, &policy, *anchor).unwrap();
             sets.push(&Export::new(&slice, &policy, &|| {})).unwrap();
         }
-        sets.finish(&|| {}).unwrap()
+        sets.finish(&|| {})
     }
 }
 

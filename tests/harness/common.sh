@@ -214,6 +214,8 @@ version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 check_format() { cargo fmt --all --check; }
 check_clippy() {
   cargo clippy --all-targets "${features[@]}" -- -D warnings
+  # Builds for tests alone.
+  cargo clippy --no-default-features --features "pg$major random_limits failing_allocations" -- -D warnings
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 

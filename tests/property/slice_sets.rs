@@ -1,5 +1,6 @@
 //! Overlaps and influences of many slices, checked against sets that are compared pair by pair.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::memory_store::MemoryStore;
@@ -75,8 +76,15 @@ proptest! {
             builder.push(&export).unwrap();
             slices.push(plain(&slice, &export));
         }
-        let sets = builder.finish(&|| {}).unwrap();
+        let sets = builder.finish(&|| {});
         prop_assert_eq!(overlaps(&sets, min_jaccard), expected_overlaps(&slices, min_jaccard));
+
+        // Each looks at all slices, whether they share turns or not.
+        let checks = Cell::new(0);
+        for slice in 0..sets.len() {
+            sets.overlaps(slice, min_jaccard, &|| checks.set(checks.get() + 1)).for_each(drop);
+            prop_assert!(checks.get() > slice);
+        }
 
         let turns: BTreeSet<TurnId> = slices.iter().flat_map(|s| &s.turns).copied().collect();
         prop_assert_eq!(sets.turn_count(), turns.len());

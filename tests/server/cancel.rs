@@ -43,6 +43,10 @@ const VERIFICATION: &str =
     "SELECT v.* FROM kept, graph_verify_proof(slice, proof, public_key) AS v";
 const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
     ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i)) AS s";
+const NULLS: &str = "SELECT count(*) FROM graph_slices(array_fill(NULL::uuid, ARRAY[1000000]))";
+/// Slices that share no turns.
+const OVERLAPS: &str = r#"SELECT count(*) FROM graph_overlap(
+    ARRAY(SELECT md5('hub ' || i)::uuid FROM generate_series(1, 40000) AS i), '{"max_radius": 0}')"#;
 const EXPLANATION: &str = "SELECT count(*) FROM graph_slice_explain(md5('hub 1')::uuid)";
 const WHY: &str = r#"SELECT * FROM graph_why(md5('chain 0')::uuid, md5('hub 1')::uuid,
     '{"max_radius": 20000}')"#;
@@ -120,6 +124,7 @@ fn a_cancel_ends_slices_at_once() {
     assert_ends_at_once("cancel", "the slice of a hub's child", CHILD_OF_HUB, cancel);
     assert_ends_at_once("cancel", "the slice of a long chain", CHAIN, cancel);
     assert_ends_at_once("cancel", "a batch of slices", BATCH, cancel);
+    assert_ends_at_once("cancel", "a batch without anchors", NULLS, cancel);
 }
 
 #[test]
@@ -144,6 +149,7 @@ fn a_cancel_ends_the_check_at_once() {
 fn a_cancel_ends_what_reads_the_whole_graph_at_once() {
     assert_ends_at_once("cancel", "graph_snapshot", SNAPSHOT, cancelled_after);
     assert_ends_at_once("cancel", "graph_atlas", ATLAS, cancelled_after);
+    assert_ends_at_once("cancel", "graph_overlap", OVERLAPS, cancelled_after);
 }
 
 #[test]

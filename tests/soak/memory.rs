@@ -157,4 +157,5 @@ fn hostile_sizes_are_errors_at_most() {
         }
     }
     tell(&format!("little memory: {edges} edges, {anchors} anchors: {shortage:?}"));
+    assert!(shortage.answers > 0 && shortage.errors > 0, "{shortage:?}");
 }

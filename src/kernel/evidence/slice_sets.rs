@@ -3,7 +3,7 @@
 //! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of
 //! the slices that hold it; pairs of slices are never held.
 
-use std::collections::{HashMap, TryReserveError};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -101,8 +101,6 @@ pub enum TooManyTurns {
     Memberships,
     /// They hold more than [`MAX_TURNS`] different turns.
     Different,
-    /// There is no memory for them.
-    Memory,
 }
 
 impl fmt::Display for TooManyTurns {
@@ -114,18 +112,11 @@ impl fmt::Display for TooManyTurns {
             Self::Different => {
                 write!(f, "slices would hold more than {MAX_TURNS} different turns together")
             }
-            Self::Memory => f.write_str("there is no memory for the turns of all slices"),
         }
     }
 }
 
 impl std::error::Error for TooManyTurns {}
-
-impl From<TryReserveError> for TooManyTurns {
-    fn from(_: TryReserveError) -> Self {
-        Self::Memory
-    }
-}
 
 /// Collects slices.
 pub struct SliceSetsBuilder {
@@ -169,10 +160,7 @@ impl SliceSetsBuilder {
         if start + export.turns.len() > self.most_members {
             return Err(TooManyTurns::Memberships);
         }
-        self.members.try_reserve(export.turns.len())?;
-        self.slices.try_reserve(1)?;
         for turn in &export.turns {
-            self.numbers.try_reserve(1)?;
             // The limits keep numbers and places within 32 bits.
             let next = self.numbers.len() as u32;
             self.members.push(*self.numbers.entry(turn.id).or_insert(next));
@@ -200,20 +188,16 @@ impl SliceSetsBuilder {
     }
 
     /// All slices that were added. `check_interrupts` is called often.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
-    pub fn finish(self, check_interrupts: &dyn Fn()) -> Result<SliceSets, TooManyTurns> {
+    #[must_use]
+    pub fn finish(self, check_interrupts: &dyn Fn()) -> SliceSets {
         let interrupts = Interrupts::new(check_interrupts);
         let SliceSetsBuilder { numbers, mut slices, mut members, registry, .. } = self;
         slices.sort_unstable_by(|a, b| {
             interrupts.item();
             (a.slice_id, a.start).cmp(&(b.slice_id, b.start))
         });
-        let mut by_appearance = zeros(numbers.len())?;
-        let mut turns: Vec<(TurnId, u32)> = Vec::new();
-        turns.try_reserve_exact(numbers.len())?;
-        turns.extend(numbers);
+        let mut by_appearance = vec![0; numbers.len()];
+        let mut turns: Vec<(TurnId, u32)> = numbers.into_iter().collect();
         turns.sort_unstable_by(|a, b| {
             interrupts.item();
             a.cmp(b)
@@ -224,7 +208,7 @@ impl SliceSetsBuilder {
         }
         // A counting sort: the counts are summed up to the start of each turn's slices, and filling moves the start to
         // the end.
-        let mut holder_ends = zeros(turns.len())?;
+        let mut holder_ends = vec![0; turns.len()];
         for turn in &mut members {
             interrupts.item();
             *turn = by_appearance[*turn as usize];
@@ -235,7 +219,7 @@ impl SliceSetsBuilder {
             interrupts.item();
             sum += std::mem::replace(end, sum);
         }
-        let mut holders = zeros(members.len())?;
+        let mut holders = vec![0; members.len()];
         for (number, slice) in slices.iter().enumerate() {
             for turn in &members[slice.members()] {
                 interrupts.item();
@@ -244,20 +228,10 @@ impl SliceSetsBuilder {
                 *end += 1;
             }
         }
-        let mut ids = Vec::new();
-        ids.try_reserve_exact(turns.len())?;
-        ids.extend(turns.into_iter().map(|(id, _)| id));
+        let turns = turns.into_iter().map(|(id, _)| id).collect();
         let registry_hash = registry.finish();
-        Ok(SliceSets { slices, turns: ids, members, holders, holder_ends, registry_hash })
+        SliceSets { slices, turns, members, holders, holder_ends, registry_hash }
     }
-}
-
-/// A vector of zeros.
-fn zeros(length: usize) -> Result<Vec<u32>, TryReserveError> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(length)?;
-    zeros.resize(length, 0);
-    Ok(zeros)
 }
 
 impl SliceSets {
@@ -294,11 +268,11 @@ impl SliceSets {
         check_interrupts: &dyn Fn(),
     ) -> impl Iterator<Item = (usize, SliceOverlap<'_>)> {
         let interrupts = Interrupts::new(check_interrupts);
+        // Each other slice is looked at, whether it shares turns or not: callers come here once for each slice.
+        interrupts.check();
         let size = |slice: &SliceSet| (slice.end - slice.start) as usize;
         let a = &self.slices[slice];
         let mut shared = vec![0u32; self.len() - slice];
-        // Each other slice is looked at, whether it shares turns or not.
-        interrupts.bytes(size_of_val(&shared[..]));
         for turn in &self.members[a.members()] {
             for holder in self.holders_of(*turn as usize).iter().rev() {
                 interrupts.item();
@@ -387,7 +361,7 @@ mod tests {
         assert_eq!(builder.push(&export), Ok(()));
         assert_eq!(builder.push(&export), Ok(()));
         assert_eq!(builder.push(&export), Err(TooManyTurns::Memberships));
-        assert_eq!(builder.finish(&|| {}).unwrap().len(), 2);
+        assert_eq!(builder.finish(&|| {}).len(), 2);
         let mut builder = SliceSetsBuilder { most_turns: 0, ..SliceSetsBuilder::default() };
         assert_eq!(builder.push(&export), Err(TooManyTurns::Different));
     }

@@ -20,10 +20,10 @@ pub struct EdgeList {
 }
 
 impl EdgeList {
-    /// Adds an edge; false when there are too many, or no memory for it.
+    /// Adds an edge; false when there are too many.
     #[must_use]
     pub fn push(&mut self, parent: TurnId, child: TurnId) -> bool {
-        if self.edges.len() == MAX_EDGES || self.edges.try_reserve(1).is_err() {
+        if self.edges.len() == MAX_EDGES {
             return false;
         }
         let (Some(parent), Some(child)) = (self.number(parent), self.number(child)) else {
@@ -38,7 +38,7 @@ impl EdgeList {
         if let Some(number) = self.numbers.get(&id) {
             return Some(*number);
         }
-        if next == MAX_TURNS || self.numbers.try_reserve(1).is_err() {
+        if next == MAX_TURNS {
             return None;
         }
         self.numbers.insert(id, next as u32);
@@ -46,16 +46,15 @@ impl EdgeList {
     }
 
     /// How many turns lie on a cycle or on a path between two cycles; a self-loop is a cycle.
-    /// 0 means the graph is a DAG, `None` that there is no memory to find out. Linear in the edges;
-    /// `check_interrupts` is called often.
+    /// 0 means the graph is a DAG. Linear in the edges; `check_interrupts` is called often.
     #[must_use]
-    pub fn turns_in_cycles(self, check_interrupts: &dyn Fn()) -> Option<usize> {
+    pub fn turns_in_cycles(self, check_interrupts: &dyn Fn()) -> usize {
         let interrupts = Interrupts::new(check_interrupts);
         let turns = self.numbers.len();
         drop(self.numbers);
-        let below = peel(&self.edges, turns, &interrupts, |&(parent, child)| (parent, child))?;
-        let above = peel(&self.edges, turns, &interrupts, |&(parent, child)| (child, parent))?;
-        Some(below.iter().zip(&above).filter(|(a, b)| **a && **b).count())
+        let below = peel(&self.edges, turns, &interrupts, |&(parent, child)| (parent, child));
+        let above = peel(&self.edges, turns, &interrupts, |&(parent, child)| (child, parent));
+        below.iter().zip(&above).filter(|(a, b)| **a && **b).count()
     }
 }
 
@@ -65,11 +64,11 @@ fn peel(
     turns: usize,
     interrupts: &Interrupts<'_>,
     direction: impl Fn(&(u32, u32)) -> (u32, u32),
-) -> Option<Vec<bool>> {
-    let mut incoming = filled(0u32, turns)?;
+) -> Vec<bool> {
+    let mut incoming = vec![0u32; turns];
     // A counting sort: the counts are summed up to the end of each turn's targets, and filling from the end leaves the
     // start.
-    let mut starts = filled(0u32, turns + 1)?;
+    let mut starts = vec![0u32; turns + 1];
     for (from, to) in edges.iter().map(&direction) {
         interrupts.item();
         incoming[to as usize] += 1;
@@ -81,17 +80,16 @@ fn peel(
         sum += *start;
         *start = sum;
     }
-    let mut targets = filled(0u32, edges.len())?;
+    let mut targets = vec![0u32; edges.len()];
     for (from, to) in edges.iter().map(&direction) {
         interrupts.item();
         let start = &mut starts[from as usize];
         *start -= 1;
         targets[*start as usize] = to;
     }
-    let mut stays = filled(true, turns)?;
+    let mut stays = vec![true; turns];
     // Each turn enters the list once, so it never grows beyond this.
-    let mut free = filled(0u32, turns)?;
-    free.clear();
+    let mut free = Vec::with_capacity(turns);
     for (turn, count) in incoming.iter().enumerate() {
         interrupts.item();
         if *count == 0 {
@@ -110,15 +108,7 @@ fn peel(
             }
         }
     }
-    Some(stays)
-}
-
-/// A vector, or `None` when there is no memory for it.
-fn filled<T: Clone>(value: T, length: usize) -> Option<Vec<T>> {
-    let mut vector = Vec::new();
-    vector.try_reserve_exact(length).ok()?;
-    vector.resize(length, value);
-    Some(vector)
+    stays
 }
 
 #[cfg(test)]
@@ -135,13 +125,13 @@ mod tests {
 
     #[test]
     fn a_dag_has_none() {
-        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(&|| {}), Some(0));
-        assert_eq!(graph(&[]).turns_in_cycles(&|| {}), Some(0));
+        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(&|| {}), 0);
+        assert_eq!(graph(&[]).turns_in_cycles(&|| {}), 0);
     }
 
     #[test]
     fn cycles_and_self_loops_count_without_their_tails() {
-        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(&|| {}), Some(2));
-        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(&|| {}), Some(1));
+        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(&|| {}), 2);
+        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(&|| {}), 1);
     }
 }

@@ -171,7 +171,9 @@ impl OwningSubtransaction {
 
 impl Drop for OwningSubtransaction {
     fn drop(&mut self) {
-        SUSPENDED_IN.with_borrow_mut(|owners| owners.remove(&self.0));
+        // Not there while it is being added, where memory ends then: the session ends too.
+        SUSPENDED_IN
+            .with(|owners| owners.try_borrow_mut().map(|mut owners| owners.remove(&self.0)).ok());
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use kernel::export::json::quoted;
 use kernel::graph::edge::EdgeType;
 use kernel::slicing::store::Needs;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -40,6 +41,9 @@ const TURN_COLUMNS: &[ColumnRule] = &[
     optional("content_text", &["content_text"], ValueKind::Text),
     optional("token_count", &["token_count"], ValueKind::Integer),
 ];
+
+/// The longest name of a binding, which `bind_tables` enforces.
+const MAX_NAME_BYTES: usize = 63;
 
 /// The key of edges that the turns table itself stores, and what its elements have.
 const PARENTS: &str = "parents";
@@ -319,6 +323,9 @@ impl Graph {
     /// 42704 when there is none; 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
     pub fn named(binding: &str) -> Result<Rc<Self>, SqlError> {
         memory::check();
+        if binding.len() > MAX_NAME_BYTES {
+            return Err(not_found(binding));
+        }
         let cache = CURRENT.with_borrow_mut(|graphs| {
             if !graphs.contains_key(binding) {
                 graphs.insert(binding.to_owned(), Rc::new(SessionCache::new()));
@@ -364,14 +371,7 @@ impl Graph {
     fn binding(name: &str) -> Result<Option<Binding>, SqlError> {
         let binding = Binding::named(name);
         if binding.is_none() && name != DEFAULT_GRAPH {
-            return Err(SqlError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
-                format!("there is no graph \"{name}\""),
-            )
-            .detail("GRAPH_NOT_FOUND")
-            .hint(
-                "SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.",
-            ));
+            return Err(not_found(name));
         }
         Ok(binding)
     }
@@ -876,6 +876,15 @@ fn resolve_parents(
         Ok(ParentColumn { parent, edge_type })
     };
     given.iter().enumerate().map(resolve).collect()
+}
+
+fn not_found(name: &str) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        format!("there is no graph {}", quoted(name)),
+    )
+    .detail("GRAPH_NOT_FOUND")
+    .hint("SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.")
 }
 
 fn bad_mapping(what: &str, command: &str) -> SqlError {

@@ -5,11 +5,11 @@ use std::hint::black_box;
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::graph::edge::{Edge, EdgeType};
 use kernel::export::document::Export;
+use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::slice;
-use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 
 /// A thousand turns, each with two of the eight before it as parents.
 fn graph() -> Graph {

@@ -85,7 +85,10 @@ pub fn throughput(size: &Size, report: &mut Report) -> Result<()> {
     let mut client = connect("sessions")?;
     let anchors = anchors(&ids(&mut client)?, size.anchors);
     client.batch_execute("CREATE TABLE anchors (number int PRIMARY KEY, id uuid NOT NULL)")?;
-    client.execute("INSERT INTO anchors SELECT n, id FROM unnest($1::uuid[]) WITH ORDINALITY AS a(id, n)", &[&anchors])?;
+    client.execute(
+        "INSERT INTO anchors SELECT n, id FROM unnest($1::uuid[]) WITH ORDINALITY AS a(id, n)",
+        &[&anchors],
+    )?;
     client.batch_execute("VACUUM ANALYZE anchors")?;
     drop(client);
     let seconds = if size.anchors < 200 { 1 } else { 6 };
@@ -102,8 +105,20 @@ pub fn throughput(size: &Size, report: &mut Report) -> Result<()> {
             }
         }
         let [slices, balls] = [slices, balls].map(median);
-        report.value("S12", "sessions", &format!("slices a second, {connections} connections"), slices, Goal::none());
-        report.value("S12", "sessions", &format!("recursive CTEs a second, {connections} connections"), balls, Goal::none());
+        report.value(
+            "S12",
+            "sessions",
+            &format!("slices a second, {connections} connections"),
+            slices,
+            Goal::none(),
+        );
+        report.value(
+            "S12",
+            "sessions",
+            &format!("recursive CTEs a second, {connections} connections"),
+            balls,
+            Goal::none(),
+        );
         ours.push(slices);
         theirs.push(balls);
     }
@@ -124,9 +139,18 @@ fn pgbench() -> Option<String> {
 }
 
 /// Transactions a second.
-fn rate(pgbench: &str, statement: &str, anchors: usize, connections: usize, seconds: usize) -> Result<f64> {
+fn rate(
+    pgbench: &str,
+    statement: &str,
+    anchors: usize,
+    connections: usize,
+    seconds: usize,
+) -> Result<f64> {
     let script = std::env::temp_dir().join(format!("graph_kernel_bench.{}", std::process::id()));
-    std::fs::write(&script, format!("\\set n random(1, {anchors})\nSELECT {statement} WHERE number = :n;\n"))?;
+    std::fs::write(
+        &script,
+        format!("\\set n random(1, {anchors})\nSELECT {statement} WHERE number = :n;\n"),
+    )?;
     let output = Command::new(pgbench)
         .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
         .arg(format!("--client={connections}"))
@@ -135,6 +159,9 @@ fn rate(pgbench: &str, statement: &str, anchors: usize, connections: usize, seco
         .arg("sessions")
         .output()?;
     std::fs::remove_file(script)?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
     let text = String::from_utf8(output.stdout)?;
     let rate = text.lines().find_map(|line| line.strip_prefix("tps = "));
     let rate = rate.and_then(|rate| rate.split(' ').next());

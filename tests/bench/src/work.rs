@@ -191,7 +191,10 @@ fn bound(name: &'static str, graph: &Graph, size: &Size, report: &mut Report) ->
     if slices.iter().any(|slice| *slice != slices[0]) {
         return Err(format!("{name}: the bindings give different slices").into());
     }
-    report.note(format!("{name}: {} edges; all three bindings select the same turns", graph.edges.len()));
+    report.note(format!(
+        "{name}: {} edges; all three bindings select the same turns",
+        graph.edges.len()
+    ));
     let slice = "SELECT graph_slice($1)::text";
     let times = race(
         &mut [
@@ -428,7 +431,8 @@ pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
     let database = format!("growth_{}", size.largest);
     let mut client = connect(&database)?;
     client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
-    let ids = client.query("SELECT id FROM memory_turns TABLESAMPLE BERNOULLI (5) REPEATABLE (1)", &[])?;
+    let ids = client
+        .query("SELECT id FROM memory_turns TABLESAMPLE BERNOULLI (5) REPEATABLE (1)", &[])?;
     let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
     drop(client);
     let anchors = anchors(&ids, 2 * size.anchors);
