@@ -99,5 +99,8 @@ mod tests {
         assert_eq!(checked.get(), 3);
         assert_eq!(interrupts.pieces(&[0; 10 * CHECKED_BYTES]).count(), 10);
         assert_eq!(checked.get(), 13);
+        // Not more often than needed.
+        interrupts.bytes(64_000);
+        assert_eq!(checked.get(), 13);
     }
 }

@@ -268,3 +268,16 @@ proptest! {
         prop_assert_eq!(&whole[..closed], &part[..closed]);
     }
 }
+
+#[test]
+fn a_gap_that_splits_nothing_is_no_resume_point() {
+    let policy = ChunkingPolicy::default();
+    let place = |ms| EventPlace {
+        position: (0, ms),
+        pane_id: 1,
+        occurred_at_ms: ms,
+        kind: EventKind::Ingress,
+    };
+    assert!(!is_resume_point(&policy, &place(0), &place(policy.hard_gap_ms())));
+    assert!(is_resume_point(&policy, &place(0), &place(policy.hard_gap_ms() + 1)));
+}

@@ -18,6 +18,7 @@ use proptest::sample::{Index, select};
 use crate::cases;
 use crate::generate::{Case, graphs, hubs, limits, policies};
 use crate::naive_v2::{self, PolicyV2};
+use crate::question_count::chain;
 
 /// When the first of the generated turns was created.
 const FIRST: i64 = 1_700_000_000;
@@ -362,4 +363,42 @@ fn turns_that_fit_are_not_dropped_for_better_ones_that_do_not() {
         let slice = Slicer::new(&mut store, &policy, limits).slice(anchor.id).unwrap();
         assert_eq!(slice.turns.len(), 102, "wide {wide}");
     }
+}
+
+/// Two turns, one a minute before the other, in sessions of their own, with this many tokens each.
+fn pair(tokens: u32) -> (MemoryStore, [TurnId; 2]) {
+    let mut graph = chain(2);
+    for (turn, session) in graph.turns.iter_mut().zip(["a", "b"]) {
+        turn.session_id = session.to_owned();
+    }
+    graph.turns[0].created_at = FIRST;
+    graph.turns[1].created_at = FIRST + 60;
+    let ids = [graph.turns[0].id, graph.turns[1].id];
+    (MemoryStore::new(graph).with_tokens(ids.map(|id| (id, tokens)).into()), ids)
+}
+
+#[test]
+fn why_names_the_key_that_leaves_a_turn_out() {
+    let (mut store, [parent, child]) = pair(1);
+    for (key, change, [anchor, turn]) in [
+        (r#""same_session":true"#, "same_session false", [parent, child]),
+        (r#""include_parents":false"#, "include_parents true", [child, parent]),
+        (r#""include_children":false"#, "include_children true", [parent, child]),
+        (r#""edge_weights":{"reply":0}"#, "edge_weights of 1", [parent, child]),
+        (r#""as_of":1700000010"#, "as_of null", [parent, child]),
+        (r#""max_seconds_before":30"#, "max_seconds_before null", [child, parent]),
+        (r#""max_seconds_after":30"#, "max_seconds_after null", [parent, child]),
+    ] {
+        let policy = format!(r#"{{"version":"slice_policy_v2",{key}}}"#).parse().unwrap();
+        let found = why(&mut store, &policy, anchor, turn, 200, Limits::default()).unwrap();
+        assert_eq!(found.because, Because::Key { change });
+    }
+}
+
+#[test]
+fn no_bound_of_tokens_reaches_beyond_the_largest() {
+    let (mut store, [parent, child]) = pair(i32::MAX as u32);
+    let policy = r#"{"version":"slice_policy_v2","max_tokens":100}"#.parse().unwrap();
+    let found = why(&mut store, &policy, parent, child, 200, Limits::default()).unwrap();
+    assert!(!found.included() && !matches!(found.because, Because::Tokens { .. }), "{found:?}");
 }

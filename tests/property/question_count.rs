@@ -197,3 +197,14 @@ fn why_reads_what_its_expansions_share_once() {
     let questions = store.questions;
     assert!(questions <= 4 * of_a_slice, "{questions} questions, {of_a_slice} for a slice");
 }
+
+#[test]
+fn nothing_is_asked_around_the_last_turn_of_a_budget() {
+    let chain = chain(20);
+    let anchor = chain.turns[10].id;
+    let mut store = Counting::new(chain);
+    let policy = r#"{"max_nodes":1}"#.parse().unwrap();
+    slice(&mut store, &policy, anchor).unwrap();
+    // Its row, and its edges for the export.
+    assert_eq!(store.questions, 2);
+}

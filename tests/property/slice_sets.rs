@@ -1,11 +1,15 @@
 //! Overlaps and influences of many slices, checked against sets that are compared pair by pair.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
 use kernel::evidence::slice_sets::{SliceOverlap, SliceSets, SliceSetsBuilder};
+use kernel::export::canonical::{json_hash, json_text};
 use kernel::export::document::Export;
+use kernel::graph::snapshot::SnapshotBuilder;
 use kernel::graph::turn::{Phase, TurnId};
 use kernel::slicing::slice::Slice;
 use kernel::slicing::slicer::slice;
@@ -13,6 +17,8 @@ use proptest::prelude::*;
 
 use crate::cases;
 use crate::generate::{graphs, policies};
+
+const CENTROIDS: usize = 2;
 
 struct Plain {
     slice_id: String,
@@ -43,6 +49,54 @@ fn expected_overlaps(slices: &[Plain], min_jaccard: f32) -> Vec<(String, String,
     }
     overlaps.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     overlaps
+}
+
+/// What the fingerprint of the topology is of: the mean overlap of slices of two phases, the slices of each phase that
+/// overlap most, and how many turns are in slices of more than one phase.
+fn expected_topology(slices: &[Plain], min_jaccard: f32, bridges: usize) -> String {
+    let mut sums: BTreeMap<String, (f32, f32)> = BTreeMap::new();
+    let mut degrees: BTreeMap<&str, usize> = BTreeMap::new();
+    let phase = |id: &str| slices.iter().find(|slice| slice.slice_id == id).unwrap().phase.name();
+    let overlaps = expected_overlaps(slices, min_jaccard);
+    for (a, b, _, jaccard) in &overlaps {
+        for id in [a, b] {
+            *degrees.entry(id).or_default() += 1;
+        }
+        let mut phases = [phase(a), phase(b)];
+        phases.sort_unstable();
+        if phases[0] != phases[1] {
+            let (sum, count) = sums.entry(phases.join("_")).or_default();
+            *sum += jaccard;
+            *count += 1.0;
+        }
+    }
+    let means: BTreeMap<String, f32> =
+        sums.into_iter().map(|(phases, (sum, count))| (phases, sum / count)).collect();
+    let mut ids: Vec<&str> = degrees.keys().copied().collect();
+    ids.sort_by_key(|id| (Reverse(degrees[id]), *id));
+    let mut centroids: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for id in ids {
+        let of_phase = centroids.entry(phase(id)).or_default();
+        if of_phase.len() < CENTROIDS {
+            of_phase.push(id);
+        }
+    }
+    json_hash(&(means, centroids, bridges))
+}
+
+fn topology(sets: &SliceSets, min_jaccard: f32) -> String {
+    let snapshot = SnapshotBuilder::default().finish();
+    let input = AtlasInput {
+        snapshot: &snapshot,
+        anchors: &[],
+        selection_policy: "",
+        slices: sets,
+        min_jaccard,
+        centroids: CENTROIDS,
+    };
+    let manifest = json_text(&AtlasManifest::new(&input, &|| {}));
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    manifest["phase_topology_hash"].as_str().unwrap().to_owned()
 }
 
 fn overlaps(sets: &SliceSets, min_jaccard: f32) -> Vec<(String, String, u32, f32)> {
@@ -85,6 +139,9 @@ proptest! {
             sets.overlaps(slice, min_jaccard, &|| checks.set(checks.get() + 1)).for_each(drop);
             prop_assert!(checks.get() > slice);
         }
+
+        let bridges = (0..sets.turn_count()).filter(|turn| sets.influence(*turn).is_bridge).count();
+        prop_assert_eq!(topology(&sets, min_jaccard), expected_topology(&slices, min_jaccard, bridges));
 
         let turns: BTreeSet<TurnId> = slices.iter().flat_map(|s| &s.turns).copied().collect();
         prop_assert_eq!(sets.turn_count(), turns.len());

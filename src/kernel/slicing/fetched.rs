@@ -230,7 +230,7 @@ impl FetchedGraph {
         let children = children.finish(|turn| self.add_duplicate(turn));
         self.edge_count += children.in_sibling_order().len();
         let before = self.edges.entry(of).or_default().children.replace(children);
-        self.edge_count -= before.map_or(0, |before| before.in_sibling_order().len());
+        debug_assert!(before.is_none(), "they are fetched once");
     }
 }
 
