@@ -402,3 +402,10 @@ fn no_bound_of_tokens_reaches_beyond_the_largest() {
     let found = why(&mut store, &policy, parent, child, 200, Limits::default()).unwrap();
     assert!(!found.included() && !matches!(found.because, Because::Tokens { .. }), "{found:?}");
 }
+
+/// What is read of each turn costs time.
+#[test]
+fn at_its_defaults_v2_reads_no_more_of_a_turn_than_v1() {
+    let v2: SlicePolicy = r#"{"version":"slice_policy_v2"}"#.parse().unwrap();
+    assert!(v2.needs() == SlicePolicy::default().needs());
+}

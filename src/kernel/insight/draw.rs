@@ -206,3 +206,16 @@ pub(super) fn mermaid_lines(lines: &[String]) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_printed_is_a_space_in_a_label() {
+        assert_eq!(
+            dot_lines(&["a\u{7}b\nc".to_owned(), "\"&\\".to_owned()]),
+            r#""a b c\n\"&amp;\\""#
+        );
+    }
+}

@@ -199,3 +199,26 @@ impl Frontier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_more_turns_are_held_than_can_be_selected() {
+        for policy in [
+            r#"{"max_nodes":8}"#,
+            r#"{"version":"slice_policy_v2","max_nodes":8,"max_tokens":100}"#,
+        ] {
+            let policy: SlicePolicy = policy.parse().unwrap();
+            let budget = Budget::of(&policy);
+            let mut frontier = Frontier::of(&policy);
+            for n in 0..1000u16 {
+                frontier.insert(Rank::new(n.into(), 1, TurnId::from_u128(n.into())));
+                frontier.drop_unreachable(&budget);
+                assert!(frontier.iter().count() <= 16);
+            }
+            assert_eq!(frontier.pop_first().map(|rank| rank.id), Some(TurnId::from_u128(999)));
+        }
+    }
+}
