@@ -321,17 +321,25 @@ fn name_if_of_extension(function: pg_sys::Oid) -> Option<String> {
 
 /// The word in DETAIL of the error in progress, or its SQLSTATE.
 fn error_word() -> String {
-    // SAFETY: an error is in progress. It is copied into another context than that of errors, unless memory is short.
+    // SAFETY: an error is in progress. It is copied into a context of its own, unless memory is short: FreeErrorData
+    // does not free all of a copy. The server deletes the context with those of errors where the copy fails.
     unsafe {
         let code = pg_sys::geterrcode();
         if code != pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
-            let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::ErrorContext,
+                c"error of graph_kernel".as_ptr(),
+                0,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let before = pg_sys::MemoryContextSwitchTo(context);
             let error = pg_sys::CopyErrorData();
             let detail = (*error).detail;
             let word =
                 (!detail.is_null()).then(|| CStr::from_ptr(detail).to_string_lossy().into_owned());
-            pg_sys::FreeErrorData(error);
             pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextDelete(context);
             let is_word = |word: &String| {
                 (1..=WORD_BYTES).contains(&word.len())
                     && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')

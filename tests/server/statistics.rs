@@ -158,6 +158,26 @@ fn nested_calls_are_counted_each_for_itself_also_when_they_fail() {
 }
 
 #[test]
+fn counting_errors_leaves_no_memory_behind() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    let errors = "DO $do$ BEGIN FOR i IN 1..5000 LOOP
+                      BEGIN PERFORM graph_slice('00000000-0000-4000-8000-00000000dead');
+                      EXCEPTION WHEN OTHERS THEN NULL; END;
+                  END LOOP; END $do$";
+    let used = |client: &mut Client| -> i64 {
+        let query = "SELECT sum(used_bytes)::bigint FROM pg_backend_memory_contexts
+                     WHERE name IN ('TopMemoryContext', 'ErrorContext', 'error of graph_kernel')";
+        client.query_one(query, &[]).unwrap().get(0)
+    };
+    client.batch_execute(errors).unwrap();
+    let before = used(&mut client);
+    client.batch_execute(errors).unwrap();
+    let grown = used(&mut client) - before;
+    assert!(grown < 16 * 1024, "{grown} bytes more after 5000 errors");
+}
+
+#[test]
 fn verifications_are_counted_by_result() {
     let cluster = preloaded("");
     let mut client = notes(&cluster);
