@@ -46,8 +46,9 @@ extension_sql_file!(
 #[pg_guard]
 #[allow(non_snake_case)]
 pub extern "C-unwind" fn _PG_init() {
+    // First: where it fails, nothing is registered yet, and the next call loads the library again.
+    pg::memory::begin();
     pg::environment::hide_backtraces();
-    pg::memory::take_reserve();
     pg::guc::register();
     pg::tables::relation::watch_catalog();
     pg::query::watch_savepoints();

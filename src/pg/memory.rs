@@ -11,6 +11,9 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
+#[cfg(all(target_os = "linux", not(test)))]
+use pgrx::pg_sys;
+
 use super::error::{end_session, out_of_memory};
 use faults::{has_no_reserve, is_short, must_fail};
 
@@ -85,13 +88,7 @@ fn allocated(allocate: impl Fn() -> *mut u8) -> *mut u8 {
 
 #[cold]
 fn from_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
-    let reserve = RESERVED.swap(null_mut(), Relaxed);
-    if !reserve.is_null() {
-        // SAFETY: `take_reserve` has mapped it; nobody else has the address any more.
-        unsafe { libc::munmap(reserve, RESERVE) };
-    }
-    // The next check is to see it.
-    MOST.store(0, Relaxed);
+    release_reserve();
     let block = if has_no_reserve() { null_mut() } else { allocate() };
     if block.is_null() {
         end_session();
@@ -99,8 +96,46 @@ fn from_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     block
 }
 
+fn release_reserve() {
+    let reserve = RESERVED.swap(null_mut(), Relaxed);
+    if !reserve.is_null() {
+        // SAFETY: `take_reserve` has mapped it; nobody else has the address any more.
+        unsafe { libc::munmap(reserve, RESERVE) };
+    }
+    // The next check is to see it.
+    MOST.store(0, Relaxed);
+}
+
+/// In place of the server's function (build.rs): pgrx copies each error of the server so before it is handled. Where the
+/// copy fails as well, pgrx would copy that error, and so on until the server ends all sessions. There is room for the
+/// copy when the reserve is released; where that does not suffice, this session alone ends.
+#[cfg(all(target_os = "linux", not(test)))]
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
+    unsafe extern "C-unwind" {
+        fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
+    }
+    release_reserve();
+    // SAFETY: as promised by the caller. An error while nothing handles errors ends the process in good order, as that
+    // of a termination does.
+    unsafe {
+        let handler = pg_sys::PG_exception_stack;
+        pg_sys::PG_exception_stack = null_mut();
+        let copy = __real_CopyErrorData();
+        pg_sys::PG_exception_stack = handler;
+        copy
+    }
+}
+
+/// To be called when the library is loaded. Raises an error where the reserve cannot be had.
+pub fn begin() {
+    if !take_reserve() {
+        out_of_memory().raise();
+    }
+}
+
 /// Takes the reserve, where it is not there; false where it cannot be had.
-pub fn take_reserve() -> bool {
+fn take_reserve() -> bool {
     if RESERVED.load(Relaxed).is_null() {
         RESERVED.store(map(RESERVE), Relaxed);
     }
