@@ -44,7 +44,11 @@ BEGIN
     IF refused IS NOT NULL THEN
         RAISE EXCEPTION 'row of %.% is not admissible: %', TG_TABLE_SCHEMA, TG_TABLE_NAME, refused
             USING ERRCODE = 'check_violation', DETAIL = 'NOT_ADMISSIBLE',
-                  HINT = 'SELECT * FROM graph_verify_slice(slice);';
+                  HINT = CASE
+                      WHEN starts_with(refused, 'its slice does not verify') THEN 'SELECT * FROM graph_verify_slice(slice);'
+                      WHEN starts_with(refused, 'its slice was taken') THEN 'Arguments of the trigger say whose slices are trusted.'
+                      ELSE 'Name the turns that the row was made from, all of its slice.'
+                  END;
     END IF;
     RETURN NULL;
 END

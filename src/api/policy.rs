@@ -9,7 +9,8 @@ use pgrx::Internal;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::types::{Policy, TextType, message_text};
+use crate::pg::session::check_interrupts;
+use crate::pg::sql::types::{Policy, TextType, expect_few_ids, message_text};
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
 #[pg_extern(immutable, parallel_safe, sql = false)]
@@ -43,14 +44,13 @@ fn presets() -> TableIterator<
 }
 
 #[pg_extern(sql = false)]
-fn registry_fingerprint(
-    policy_ids: Vec<Option<String>>,
-    params_hashes: Vec<Option<String>>,
-) -> String {
+fn registry_fingerprint(policy_ids: Array<'_, &str>, params_hashes: Array<'_, &str>) -> String {
+    expect_few_ids(policy_ids.len()).or_raise();
     let policies = policy_ids.iter().flatten().zip(params_hashes.iter().flatten());
-    registry::registry_fingerprint(
-        policies.map(|(policy_id, params_hash)| PolicyRef { policy_id, params_hash }),
-    )
+    registry::registry_fingerprint(policies.map(|(policy_id, params_hash)| {
+        check_interrupts();
+        PolicyRef { policy_id, params_hash }
+    }))
 }
 
 #[pg_extern(immutable, parallel_safe)]

@@ -1,8 +1,10 @@
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::memory;
+use crate::pg::session::check_interrupts;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{JsonText, Policy};
+use crate::pg::sql::types::{JsonText, Policy, expect_few_ids};
 use crate::service::summaries::summarise_each;
 
 type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Option<String>);
@@ -12,7 +14,7 @@ type SummaryRow = (Option<String>, Option<JsonText>, Option<&'static str>, Optio
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn slice_summaries(
-    anchors: Option<Vec<Option<String>>>,
+    anchors: Option<Array<'_, &str>>,
     policy: Option<Policy>,
 ) -> TableIterator<
     'static,
@@ -24,7 +26,15 @@ fn slice_summaries(
     ),
 > {
     let policy = Policy::required(policy).or_raise();
-    let anchors = anchors.unwrap_or_default();
+    let anchors: Vec<Option<String>> = anchors.map_or_else(Vec::new, |anchors| {
+        expect_few_ids(anchors.len()).or_raise();
+        let owned = |anchor: &str| {
+            memory::assure(anchor.len());
+            check_interrupts();
+            anchor.to_owned()
+        };
+        anchors.iter().map(|anchor| anchor.map(owned)).collect()
+    });
     TableIterator::new(move |put| {
         let ended = summarise_each(&anchors, &policy, |anchor, summary| {
             put(match summary {

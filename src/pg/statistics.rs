@@ -17,8 +17,9 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, pg_sys};
 /// How many functions have statistics, over all databases of the server. Calls of further ones are not counted.
 const FUNCTIONS_MAX: usize = 512;
 
-/// How many words are counted for each function. Further ones are counted as the last.
+/// How many words are counted for each function. Further ones are counted together, as [`OTHER`].
 const WORDS_MAX: usize = 24;
+const OTHER: &str = "OTHER";
 
 /// The longest name of a function, and the longest word, in bytes.
 const NAME_BYTES: usize = pg_sys::NAMEDATALEN as usize;
@@ -37,6 +38,10 @@ pub enum WordKind {
     Error = 1,
     /// The result of verifying an export, a proof, a token or a record of a search: `ok` or a reason.
     Verification = 2,
+}
+
+impl WordKind {
+    const ALL: [WordKind; 2] = [WordKind::Error, WordKind::Verification];
 }
 
 /// Text in shared memory.
@@ -76,7 +81,7 @@ impl<const WORDS: usize> SharedText<WORDS> {
     }
 }
 
-/// Whether an entry is used. It goes from free to claimed to used and never back.
+/// Whether an entry is used. It goes from free to claimed to used; that of a word is free again after a reset.
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
 
@@ -129,7 +134,8 @@ struct FunctionStatistics {
     turns_read: AtomicU64,
     turns_selected: AtomicU64,
     buckets: [AtomicU64; BUCKET_BOUNDS.len() + 1],
-    words: [WordCount; WORDS_MAX],
+    /// The first for further words, one of each kind.
+    words: [WordCount; WordKind::ALL.len() + WORDS_MAX],
 }
 
 const USED: u32 = 2;
@@ -151,7 +157,7 @@ impl FunctionStatistics {
                     word: SharedText([const { AtomicU64::new(0) }; WORD_BYTES / 8]),
                     count: AtomicU64::new(0),
                 }
-            }; WORDS_MAX],
+            }; WordKind::ALL.len() + WORDS_MAX],
         }
     }
 
@@ -169,23 +175,37 @@ impl FunctionStatistics {
         }
     }
 
-    fn count_word(&self, kind: WordKind, word: &str) {
-        let (packed, used) = (SharedText::packed(word), WordCount::used(kind));
-        let entry = find_or_claim(
-            self.words.iter(),
-            |entry| &entry.state,
-            used,
-            |entry| entry.word.is(packed),
-            |entry| entry.word.set(packed),
-        );
-        entry.unwrap_or(&self.words[WORDS_MAX - 1]).count.fetch_add(1, Ordering::Relaxed);
+    fn count_word<'s>(&'s self, kind: WordKind, word: &str) {
+        let used = WordCount::used(kind);
+        let find = |words: &'s [WordCount], packed| {
+            find_or_claim(
+                words.iter(),
+                |entry| &entry.state,
+                used,
+                |entry| entry.word.is(packed),
+                |entry| entry.word.set(packed),
+            )
+        };
+        let (others, words) = self.words.split_at(WordKind::ALL.len());
+        let entry = find(words, SharedText::packed(word))
+            .or_else(|| find(others, SharedText::packed(OTHER)));
+        if let Some(entry) = entry {
+            entry.count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn reset(&self) {
         let counters = [&self.calls, &self.nanoseconds, &self.turns_read, &self.turns_selected];
-        let words = self.words.iter().map(|word| &word.count);
-        for counter in counters.into_iter().chain(&self.buckets).chain(words) {
+        for counter in counters.into_iter().chain(&self.buckets) {
             counter.store(0, Ordering::Relaxed);
+        }
+        // Its place is free for other words. What is counted just now may be counted for one of those.
+        for word in &self.words {
+            word.count.store(0, Ordering::Relaxed);
+            for kind in WordKind::ALL {
+                let (used, order) = (WordCount::used(kind), Ordering::Relaxed);
+                _ = word.state.compare_exchange(used, FREE, Ordering::Release, order);
+            }
         }
     }
 
@@ -412,9 +432,7 @@ pub fn counts() -> Option<Vec<CallCounts>> {
     let counts = entries.map(|entry| {
         let words = entry.words.iter().filter_map(|word| {
             let state = word.state.load(Ordering::Acquire);
-            let kind = [WordKind::Error, WordKind::Verification]
-                .into_iter()
-                .find(|kind| WordCount::used(*kind) == state)?;
+            let kind = WordKind::ALL.into_iter().find(|kind| WordCount::used(*kind) == state)?;
             Some((kind, word.word.text(), get(&word.count)))
         });
         CallCounts {

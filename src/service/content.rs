@@ -10,22 +10,18 @@ use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
 use crate::pg::memory;
+use crate::pg::session::check_interrupts;
 
 /// A text normalised as contents are before they are hashed.
 pub fn normalised(content: &str) -> Cow<'_, str> {
-    assure_normalised(content);
-    content::normalize(content)
+    memory::assure(content.len());
+    content::normalize(content, &check_interrupts)
 }
 
 /// The hash of a content.
 pub fn hash(content: &str) -> String {
-    assure_normalised(content);
-    content::content_hash(content)
-}
-
-/// Line ends are replaced twice, and what is made grows meanwhile.
-fn assure_normalised(content: &str) {
-    memory::assure(4 * content.len());
+    memory::assure(content.len());
+    content::content_hash(content, &check_interrupts)
 }
 
 /// Passes turn, stored hash and computed hash to `put` where they disagree, by ascending id.

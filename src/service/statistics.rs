@@ -53,7 +53,9 @@ fn row(counts: CallCounts) -> StatisticsRow {
     let words = |kind: WordKind| {
         let mut words = Map::new();
         for (_, word, count) in counts.words.iter().filter(|(of, _, _)| *of == kind) {
-            words.insert(word.clone(), (*count).into());
+            // A word that is counted while the counters are reset may have two places.
+            let before = words.get(word).and_then(Value::as_u64).unwrap_or_default();
+            words.insert(word.clone(), (before + count).into());
         }
         Value::Object(words)
     };

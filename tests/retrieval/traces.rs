@@ -59,6 +59,18 @@ fn a_trace_is_judged_by_the_kernel() {
             "{bad}"
         );
     }
+    // A rule would change what is done, so nothing is.
+    for (rule, word) in [("ALSO NOTIFY stored", "TABLE_RULES"), ("INSTEAD NOTHING", "")] {
+        let rows = "SELECT count(*)::text FROM retrieval_traces";
+        let before = text(&mut client, rows);
+        client
+            .batch_execute(&format!("CREATE RULE r AS ON INSERT TO retrieval_traces DO {rule}"))
+            .unwrap();
+        let refused = refusal(&mut client, &store("provenance", &slice));
+        assert_eq!(refused, ("0A000".into(), word.into()), "{rule}");
+        assert_eq!(text(&mut client, rows), before, "{rule}");
+        client.batch_execute("DROP RULE r ON retrieval_traces").unwrap();
+    }
     client.batch_execute("DROP TABLE retrieval_traces").unwrap();
     assert_eq!(
         refusal(&mut client, &store("provenance", &slice)),

@@ -215,6 +215,32 @@ fn verifications_are_counted_by_result() {
 }
 
 #[test]
+fn words_beyond_the_room_are_counted_together_until_a_reset() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    let function = "raise_search_error";
+    let raise = |client: &mut Client, word: &str| {
+        let call = format!("SELECT graph_kernel.{function}('22023', 'm', '{word}', 'h')");
+        error_of(client, &call);
+    };
+    let others = "coalesce(errors -> 'OTHER', '0')";
+    for _ in 0..2 {
+        for n in 0..30 {
+            raise(&mut client, &"X".repeat(n + 1));
+        }
+        raise(&mut client, "X");
+        assert_eq!(value(&mut client, function, "errors -> 'X'"), 2);
+        assert_eq!(value(&mut client, function, others), 6);
+        let words = "(SELECT count(*) FROM jsonb_object_keys(errors))";
+        assert_eq!(value(&mut client, function, words), 25);
+        client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
+        raise(&mut client, "AFTER_RESET");
+        assert_eq!(value(&mut client, function, "errors -> 'AFTER_RESET'"), 1);
+        client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
+    }
+}
+
+#[test]
 fn sums_are_exact_and_each_database_has_its_own() {
     let cluster = preloaded("");
     let threads: Vec<_> = (0..4)

@@ -327,7 +327,7 @@ impl MessageSink for Import<'_> {
                 columns.insert("role".to_owned(), plain_text(turn.role).into());
                 columns.insert("created_at".to_owned(), created_at.into());
                 columns.insert("token_count".to_owned(), turn.tokens.into());
-                columns.insert("content_hash".to_owned(), content_hash(&content).into());
+                columns.insert("content_hash".to_owned(), content_hash(&content, &|| {}).into());
                 columns.insert("content_text".to_owned(), content.into());
                 (RowKind::Turn, Value::Object(columns))
             }

@@ -64,6 +64,16 @@ pub(super) fn replaced() -> SqlError {
     changed("a name in a statement over the bound tables has gone to another object")
 }
 
+/// A rule on the table changes what the statement does.
+pub(super) fn has_rules() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        "a table that is written has a rule for it",
+    )
+    .detail("TABLE_RULES")
+    .hint("Write a trigger in place of the rule.")
+}
+
 /// Tables came to the graph or left it while it was read.
 pub fn partitions_changed() -> SqlError {
     changed("partitions of the bound tables are being attached or detached, or the binding changes")

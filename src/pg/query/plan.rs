@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use pgrx::{PgList, pg_sys};
 
-use super::check::{analysed, check_query, replaced};
+use super::check::{analysed, check_query, has_rules, replaced};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::error::SqlError;
 use crate::pg::settings::{self, Level};
@@ -162,7 +162,7 @@ impl PreparedPlan {
         self.checked.borrow().as_ref().is_some_and(|(of, _)| *of == generation)
     }
 
-    /// Checks a plan that was not checked before, and that it reads the statement's tables: the text has only
+    /// Checks a plan that was not checked before: that it is one query, and that it reads the statement's tables: the text has only
     /// their names, which other tables may have taken since.
     fn check(
         &self,
@@ -176,6 +176,9 @@ impl PreparedPlan {
             Some((_, tables)) if statement.names(tables) => Ok(()),
             Some(_) => Err(replaced()),
             None => {
+                if self.has_rules() {
+                    return Err(has_rules());
+                }
                 // SAFETY: the source was planned just now, and nothing has analysed it anew since.
                 unsafe { check_query(analysed(self.source()), statement)? };
                 let tables = statement.tables.iter().map(|table| table.oid);
@@ -196,6 +199,13 @@ impl PreparedPlan {
                 && !plan.is_null()
                 && (*plan).is_valid
         }
+    }
+
+    /// Whether rules have made several queries of the statement, or none.
+    fn has_rules(&self) -> bool {
+        // SAFETY: the source lives as long as the plan.
+        let queries = unsafe { PgList::<pg_sys::Query>::from_pg((*self.source()).query_list) };
+        queries.len() != 1
     }
 
     fn source(&self) -> *mut pg_sys::CachedPlanSource {

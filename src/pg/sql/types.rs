@@ -180,19 +180,28 @@ fn null_policy(name: &str) -> SqlError {
 /// The largest number of ids in an argument.
 const MAX_IDS: usize = 1_000_000;
 
-/// The ids of an argument, in their order.
+/// Of an argument's number of ids.
 ///
 /// # Errors
-/// 54000 when they are more than [`MAX_IDS`].
-pub fn turn_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<Option<TurnId>>, SqlError> {
-    if array.len() > MAX_IDS {
+/// 54000 when it is more than [`MAX_IDS`].
+pub fn expect_few_ids(ids: usize) -> Result<(), SqlError> {
+    if ids > MAX_IDS {
         return Err(SqlError::new(
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            format!("array of {} ids is longer than {MAX_IDS}", array.len()),
+            format!("array of {ids} ids is longer than {MAX_IDS}"),
         )
         .detail("TOO_MANY_IDS")
         .hint("Call the function for a part of them at a time."));
     }
+    Ok(())
+}
+
+/// The ids of an argument, in their order.
+///
+/// # Errors
+/// As [`expect_few_ids`].
+pub fn turn_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<Option<TurnId>>, SqlError> {
+    expect_few_ids(array.len())?;
     // While the list grows there are two, of which the larger may have room for twice as many; then it is copied.
     memory::assure(4 * size_of::<Option<TurnId>>() * array.len());
     Ok(array.iter().map(|id| id.map(from_sql_uuid)).collect())

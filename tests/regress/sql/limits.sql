@@ -66,3 +66,7 @@ SET client_min_messages = warning;
 DROP SCHEMA heavy CASCADE;
 REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_user;
 DROP ROLE regress_user;
+
+-- Arrays of texts have the limit of arrays of ids.
+SELECT * FROM test_error($$SELECT graph_kernel.registry_fingerprint(array_fill('x'::text, ARRAY[1000001]), '{}')$$);
+SELECT * FROM test_error($$SELECT graph_kernel.slice_summaries(array_fill('x'::text, ARRAY[1000001]), 'default')$$);
