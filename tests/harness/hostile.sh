@@ -95,7 +95,7 @@ sqlsmith_all() {
   psql() { "$bindir/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }
   psql -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'" -c "ALTER SYSTEM SET log_error_verbosity = verbose" \
     -c "ALTER SYSTEM SET log_line_prefix = '%m [%p] '" -c 'CREATE DATABASE hostile'
-  as_server "$bindir/pg_ctl" restart --silent --wait --mode=fast --pgdata="$GRAPH_KERNEL_DATADIR" --log="$run/server.log"
+  "$root/tests/harness/server.sh" restart hostile
   export PGDATABASE=hostile
   psql -c 'CREATE EXTENSION graph_kernel' -c "SELECT graph_kernel.create_tables('public')" >/dev/null
   PATH="$bindir:$PATH" "$root/tests/harness/load.sh" sql/sample >/dev/null

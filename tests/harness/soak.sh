@@ -36,6 +36,9 @@ test_builds
 build install_release
 build cargo build -p graph_kernel_cli
 start
+# Counting calls must leave no memory behind either.
+"$bindir/psql" -qX -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'"
+"$root/tests/harness/server.sh" restart soak
 export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
 
 soak() { cargo test --quiet -p graph_kernel_tests --features soak --test soak -- "$@"; }
