@@ -110,8 +110,8 @@ fn release_reserve() {
 /// copy fails as well, pgrx would copy that error, and so on until the server ends all sessions. There is room for the
 /// copy when the reserve is released; where that does not suffice, this session alone ends.
 #[cfg(all(target_os = "linux", not(test)))]
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
+#[unsafe(export_name = "graph_kernel_copy_error_data")]
+unsafe extern "C-unwind" fn copy_error_data() -> *mut pg_sys::ErrorData {
     unsafe extern "C-unwind" {
         fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
     }
