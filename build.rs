@@ -1,13 +1,17 @@
-//! Directs the library's calls of the server's `CopyErrorData` through `copy_error_data` in `src/pg/memory.rs`.
+//! Directs calls of some of the server's functions through `src/pg/reporting.rs`.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Options of the linkers of ELF files. The second keeps the first's name within the library: another that is loaded
-    // may have the same.
+    // Options of the linkers of ELF files.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap=CopyErrorData");
-        println!(
-            "cargo:rustc-link-arg-cdylib=-Wl,--defsym=__wrap_CopyErrorData=graph_kernel_copy_error_data"
-        );
+        for (function, ours) in [
+            ("CopyErrorData", "graph_kernel_copy_error_data"),
+            ("errstart", "graph_kernel_errstart"),
+            ("errfinish", "graph_kernel_errfinish"),
+        ] {
+            println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={function}");
+            // Under a name of its own: another library in the process may have the name that --wrap looks for.
+            println!("cargo:rustc-link-arg-cdylib=-Wl,--defsym=__wrap_{function}={ours}");
+        }
     }
 }

@@ -41,7 +41,7 @@ BEGIN
                   HINT = CASE
                       WHEN starts_with(refused, 'its slice does not verify') THEN 'SELECT * FROM graph_verify_slice(slice);'
                       WHEN starts_with(refused, 'its slice was taken') THEN 'Arguments of the trigger say whose slices are trusted.'
-                      ELSE 'Name the turns that the row was made from, all of its slice.'
+                      ELSE 'Name the turns that the row was made from; each must be in its slice.'
                   END;
     END IF;
     RETURN NULL;

@@ -46,13 +46,14 @@ extension_sql_file!(
 #[pg_guard]
 #[allow(non_snake_case)]
 pub extern "C-unwind" fn _PG_init() {
-    // First: where it fails, nothing is registered yet, and the next call loads the library again.
-    pg::memory::begin();
+    // First: what fails later could not be registered again by the next call, which runs this again.
+    pg::memory::expect_reserve();
     pg::environment::hide_backtraces();
     pg::guc::register();
     pg::tables::relation::watch_catalog();
     pg::query::watch_savepoints();
     pg::statistics::register();
+    pg::memory::take_reserve();
 }
 
 /// What `cargo pgrx test` asks of the crate root.

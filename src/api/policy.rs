@@ -45,7 +45,7 @@ fn presets() -> TableIterator<
 
 #[pg_extern(sql = false)]
 fn registry_fingerprint(policy_ids: Array<'_, &str>, params_hashes: Array<'_, &str>) -> String {
-    expect_few_ids(policy_ids.len()).or_raise();
+    expect_few_ids(policy_ids.len().max(params_hashes.len())).or_raise();
     let policies = policy_ids.iter().flatten().zip(params_hashes.iter().flatten());
     registry::registry_fingerprint(policies.map(|(policy_id, params_hash)| {
         check_interrupts();

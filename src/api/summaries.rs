@@ -28,6 +28,7 @@ fn slice_summaries(
     let policy = Policy::required(policy).or_raise();
     let anchors: Vec<Option<String>> = anchors.map_or_else(Vec::new, |anchors| {
         expect_few_ids(anchors.len()).or_raise();
+        memory::assure(size_of::<Option<String>>() * anchors.len());
         let owned = |anchor: &str| {
             memory::assure(anchor.len());
             check_interrupts();

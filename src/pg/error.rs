@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 
 use kernel::evidence::slice_sets::TooManyTurns;
 use kernel::policy::PolicyError;
@@ -109,6 +109,8 @@ pub fn end_session() -> ! {
     // returns rows, while a part of it allocates: Vec, VecDeque, String and HashMap, which can be dropped whenever they
     // allocate, and nothing of our own that allocates within unsafe code. The formats take no values.
     unsafe {
+        // Its frames are gone where pgrx has just caught an error.
+        pg_sys::error_context_stack = null_mut();
         errstart(pg_sys::FATAL as i32, null());
         errcode(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32);
         pg_sys::errmsg_internal(c"out of memory".as_ptr());

@@ -11,9 +11,6 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-#[cfg(all(target_os = "linux", not(test)))]
-use pgrx::pg_sys;
-
 use super::error::{end_session, out_of_memory};
 use faults::{has_no_reserve, is_short, must_fail};
 
@@ -96,46 +93,26 @@ fn from_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     block
 }
 
-fn release_reserve() {
+/// Makes room of the reserve, which the next check takes again.
+pub fn release_reserve() {
     let reserve = RESERVED.swap(null_mut(), Relaxed);
     if !reserve.is_null() {
         // SAFETY: `take_reserve` has mapped it; nobody else has the address any more.
         unsafe { libc::munmap(reserve, RESERVE) };
     }
-    // The next check is to see it.
+    // For the next check to see it.
     MOST.store(0, Relaxed);
 }
 
-/// In place of the server's function (build.rs): pgrx copies each error of the server so before it is handled. Where the
-/// copy fails as well, pgrx would copy that error, and so on until the server ends all sessions. There is room for the
-/// copy when the reserve is released; where that does not suffice, this session alone ends.
-#[cfg(all(target_os = "linux", not(test)))]
-#[unsafe(export_name = "graph_kernel_copy_error_data")]
-unsafe extern "C-unwind" fn copy_error_data() -> *mut pg_sys::ErrorData {
-    unsafe extern "C-unwind" {
-        fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
-    }
-    release_reserve();
-    // SAFETY: as promised by the caller. An error while nothing handles errors ends the process in good order, as that
-    // of a termination does.
-    unsafe {
-        let handler = pg_sys::PG_exception_stack;
-        pg_sys::PG_exception_stack = null_mut();
-        let copy = __real_CopyErrorData();
-        pg_sys::PG_exception_stack = handler;
-        copy
-    }
-}
-
-/// To be called when the library is loaded. Raises an error where the reserve cannot be had.
-pub fn begin() {
-    if !take_reserve() {
+/// Raises an error where the reserve cannot be had. To be called first when the library is loaded.
+pub fn expect_reserve() {
+    if !can_be_had(RESERVE) {
         out_of_memory().raise();
     }
 }
 
-/// Takes the reserve, where it is not there; false where it cannot be had.
-fn take_reserve() -> bool {
+/// Takes the reserve, where it is not there; false where it cannot be had. To be called last when the library is loaded.
+pub fn take_reserve() -> bool {
     if RESERVED.load(Relaxed).is_null() {
         RESERVED.store(map(RESERVE), Relaxed);
     }

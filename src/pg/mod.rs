@@ -8,6 +8,9 @@ pub mod guc;
 pub mod memory;
 pub mod private;
 pub mod query;
+// The server's own functions: the program of the unit tests has none.
+#[cfg(all(target_os = "linux", not(test)))]
+mod reporting;
 pub mod session;
 pub mod settings;
 pub mod sql;

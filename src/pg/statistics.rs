@@ -183,7 +183,10 @@ impl FunctionStatistics {
                 |entry| &entry.state,
                 used,
                 |entry| entry.word.is(packed),
-                |entry| entry.word.set(packed),
+                |entry| {
+                    entry.word.set(packed);
+                    entry.count.store(0, Ordering::Relaxed);
+                },
             )
         };
         let (others, words) = self.words.split_at(WordKind::ALL.len());
@@ -202,10 +205,12 @@ impl FunctionStatistics {
         // Its place is free for other words. What is counted just now may be counted for one of those.
         for word in &self.words {
             word.count.store(0, Ordering::Relaxed);
-            for kind in WordKind::ALL {
-                let (used, order) = (WordCount::used(kind), Ordering::Relaxed);
-                _ = word.state.compare_exchange(used, FREE, Ordering::Release, order);
-            }
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            let free = |kind| {
+                let used = WordCount::used(kind);
+                word.state.compare_exchange(used, FREE, success, failure).is_ok()
+            };
+            _ = WordKind::ALL.into_iter().any(free);
         }
     }
 
@@ -342,7 +347,7 @@ fn name_if_of_extension(function: pg_sys::Oid) -> Option<String> {
 /// The word in DETAIL of the error in progress, or its SQLSTATE.
 fn error_word() -> String {
     // SAFETY: an error is in progress. It is copied into a context of its own, unless memory is short: FreeErrorData
-    // does not free all of a copy. The server deletes the context with those of errors where the copy fails.
+    // does not free all of a copy. Where the copy fails, the session ends.
     unsafe {
         let code = pg_sys::geterrcode();
         if code != pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {

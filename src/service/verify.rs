@@ -68,6 +68,7 @@ pub fn promotion_refusal(
     let claim = verdict.attestation();
     let role = claim.map(|claim| claim.role.as_str()).unwrap_or_default();
     let trusted = trust.strip_prefix("roles=");
+    // graph_require_admissible chooses its hint by how these begin.
     let refusal = match verdict.valid() {
         None => {
             Some((verdict.reason(), format!("its slice does not verify: {}", verdict.reason())))

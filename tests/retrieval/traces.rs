@@ -60,7 +60,12 @@ fn a_trace_is_judged_by_the_kernel() {
         );
     }
     // A rule would change what is done, so nothing is.
-    for (rule, word) in [("ALSO NOTIFY stored", "TABLE_RULES"), ("INSTEAD NOTHING", "")] {
+    client.batch_execute("CREATE TABLE other (LIKE retrieval_traces)").unwrap();
+    for (rule, word) in [
+        ("ALSO NOTIFY stored", "TABLE_RULES"),
+        ("INSTEAD INSERT INTO other VALUES (NEW.*) RETURNING *", "TABLE_RULES"),
+        ("INSTEAD NOTHING", ""),
+    ] {
         let rows = "SELECT count(*)::text FROM retrieval_traces";
         let before = text(&mut client, rows);
         client

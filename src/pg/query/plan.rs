@@ -12,6 +12,7 @@ use super::check::{analysed, check_query, has_rules, replaced};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::error::SqlError;
 use crate::pg::settings::{self, Level};
+use crate::pg::tables::relation;
 
 /// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -162,7 +163,7 @@ impl PreparedPlan {
         self.checked.borrow().as_ref().is_some_and(|(of, _)| *of == generation)
     }
 
-    /// Checks a plan that was not checked before: that it is one query, and that it reads the statement's tables: the text has only
+    /// Checks a plan that was not checked before, and that it reads the statement's tables: the text has only
     /// their names, which other tables may have taken since.
     fn check(
         &self,
@@ -176,7 +177,10 @@ impl PreparedPlan {
             Some((_, tables)) if statement.names(tables) => Ok(()),
             Some(_) => Err(replaced()),
             None => {
-                if self.has_rules() {
+                let written = statement.tables.iter().map(|table| table.oid);
+                if self.writes().is_some_and(|event| {
+                    written.clone().any(|table| relation::has_rule(table, event))
+                }) {
                     return Err(has_rules());
                 }
                 // SAFETY: the source was planned just now, and nothing has analysed it anew since.
@@ -201,11 +205,14 @@ impl PreparedPlan {
         }
     }
 
-    /// Whether rules have made several queries of the statement, or none.
-    fn has_rules(&self) -> bool {
+    /// How the statement writes, where it does.
+    fn writes(&self) -> Option<pg_sys::CmdType::Type> {
         // SAFETY: the source lives as long as the plan.
-        let queries = unsafe { PgList::<pg_sys::Query>::from_pg((*self.source()).query_list) };
-        queries.len() != 1
+        match unsafe { (*self.source()).commandTag } {
+            pg_sys::CommandTag::CMDTAG_INSERT => Some(pg_sys::CmdType::CMD_INSERT),
+            pg_sys::CommandTag::CMDTAG_UPDATE => Some(pg_sys::CmdType::CMD_UPDATE),
+            _ => None,
+        }
     }
 
     fn source(&self) -> *mut pg_sys::CachedPlanSource {

@@ -180,7 +180,7 @@ fn null_policy(name: &str) -> SqlError {
 /// The largest number of ids in an argument.
 const MAX_IDS: usize = 1_000_000;
 
-/// Of an argument's number of ids.
+/// Refuses an argument of too many ids.
 ///
 /// # Errors
 /// 54000 when it is more than [`MAX_IDS`].

@@ -152,6 +152,20 @@ pub fn has_columns(oid: pg_sys::Oid, columns: &[TableColumn]) -> bool {
     }
 }
 
+/// Whether a table that is locked has a rule for this event.
+pub fn has_rule(oid: pg_sys::Oid, event: pg_sys::CmdType::Type) -> bool {
+    // SAFETY: the relation is open while its rules are looked at; it has as many as it says.
+    unsafe {
+        let relation = pg_sys::relation_open(oid, pg_sys::NoLock as i32);
+        let has_rule = (*relation).rd_rules.as_ref().is_some_and(|rules| {
+            let rules = std::slice::from_raw_parts(rules.rules, rules.numLocks as usize);
+            rules.iter().any(|rule| (**rule).event == event)
+        });
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        has_rule
+    }
+}
+
 /// Why a table is not stored as a bound table has to be.
 #[derive(Debug)]
 pub struct StorageError {

@@ -69,4 +69,5 @@ DROP ROLE regress_user;
 
 -- Arrays of texts have the limit of arrays of ids.
 SELECT * FROM test_error($$SELECT graph_kernel.registry_fingerprint(array_fill('x'::text, ARRAY[1000001]), '{}')$$);
+SELECT * FROM test_error($$SELECT graph_kernel.registry_fingerprint('{x}', array_fill('x'::text, ARRAY[1000001]))$$);
 SELECT * FROM test_error($$SELECT graph_kernel.slice_summaries(array_fill('x'::text, ARRAY[1000001]), 'default')$$);

@@ -172,10 +172,10 @@ INSERT INTO held SELECT 'filtered by trusted', graph_slice(turn(2));
 RESET ROLE;
 RESET test.hidden;
 SELECT h.name, v.reason, v.role, v.rls FROM held AS h, graph_verify(h.export) AS v WHERE h.name ~ 'filtered|trusted' ORDER BY h.name;
-SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'filtered', 2) $$);
+SELECT code, message, hint FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'filtered', 2) $$);
 INSERT INTO semantic_atoms SELECT * FROM atom(6, 'trusted', 2);
 -- To say that no row security applied is a forgery.
-SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms
+SELECT code, message, hint FROM test_error($$ INSERT INTO semantic_atoms
     SELECT 9, '', replace(export::text, '"rls":true', '"rls":false')::json, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 
 CREATE TABLE atoms_of_roles (slice json, turns uuid[]);
@@ -183,11 +183,11 @@ CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_of_roles
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'roles=regress_trusted,regress_other');
 INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'trusted';
 INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered by trusted';
-SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
-SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT replace(export::text, 'regress_stranger', 'regress_trusted')::json,
+SELECT code, message, hint FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
+SELECT code, message, hint FROM test_error($$ INSERT INTO atoms_of_roles SELECT replace(export::text, 'regress_stranger', 'regress_trusted')::json,
     ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 -- A turn that the trusted role did not see is not in its slice.
-SELECT code, message FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(4)] FROM held WHERE name = 'filtered by trusted' $$);
+SELECT code, message, hint FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(4)] FROM held WHERE name = 'filtered by trusted' $$);
 
 -- Whoever inserts needs no rights on the graph, and brings none.
 CREATE FUNCTION insert_held(name text) RETURNS void LANGUAGE sql SECURITY DEFINER
