@@ -2,6 +2,7 @@ use kernel::graph::turn_id::{turn_id, turn_id_of_parts};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
+use crate::pg::session::check_interrupts;
 use crate::pg::sql::types::to_sql_uuid;
 
 #[pg_extern(immutable, parallel_safe)]
@@ -17,6 +18,7 @@ fn graph_turn_id_of_number(number: i64) -> Uuid {
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
 fn graph_turn_id_of_parts(parts: VariadicArray<&str>) -> Option<Uuid> {
     // Not collected: a list of the parts can take more memory than the array.
-    let has_null = parts.iter().any(|part| part.is_none());
-    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts.iter().flatten())))
+    let parts = || parts.iter().inspect(|_| check_interrupts());
+    let has_null = parts().any(|part| part.is_none());
+    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts().flatten())))
 }

@@ -3,7 +3,7 @@
 //! (`build.rs`); without that the library could not be loaded.
 
 use std::ffi::{c_char, c_int};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pgrx::{PgLogLevel, pg_sys};
@@ -57,6 +57,8 @@ unsafe extern "C-unwind" fn copy_error_data() -> *mut pg_sys::ErrorData {
         pg_sys::error_context_stack = null_mut();
         let copy = __real_CopyErrorData();
         (pg_sys::PG_exception_stack, pg_sys::error_context_stack) = before;
+        // pgrx would pass it on in memory that nothing frees; the server takes its own where there is none.
+        (*copy).domain = null();
         copy
     }
 }

@@ -10,6 +10,7 @@ use std::thread;
 
 use cluster::Cluster;
 use common::database::Database;
+use common::process::{backend_pid, private_memory};
 use postgres::{Client, NoTls};
 
 const ANCHOR: &str = "00000000-0000-4000-8000-000000000001";
@@ -175,6 +176,25 @@ fn counting_errors_leaves_no_memory_behind() {
     client.batch_execute(errors).unwrap();
     let grown = used(&mut client) - before;
     assert!(grown < 16 * 1024, "{grown} bytes more after 5000 errors");
+}
+
+#[test]
+fn errors_of_the_server_leave_no_memory_behind() {
+    let cluster = preloaded("");
+    notes(&cluster).batch_execute("CREATE ROLE plain LOGIN").unwrap();
+    let mut plain = cluster.client_of("plain", "notes");
+    let errors = format!(
+        "DO $do$ BEGIN FOR i IN 1..20000 LOOP
+             BEGIN PERFORM graph_slice('{ANCHOR}'); RAISE assert_failure;
+             EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+         END LOOP; END $do$"
+    );
+    let pid = backend_pid(&mut plain);
+    plain.batch_execute(&errors).unwrap();
+    let before = private_memory(pid);
+    plain.batch_execute(&errors).unwrap();
+    let grown = private_memory(pid) - before;
+    assert!(grown < 256, "{grown} KiB more after 20 000 errors");
 }
 
 #[test]

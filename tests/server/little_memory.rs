@@ -170,3 +170,46 @@ fn nor_does_an_error_that_is_too_large_to_copy() {
     }
     tell(&format!("errors of 35 MB: {given:?}"));
 }
+
+/// Errors of the library's own, which any role can raise, while a session takes the last memory bit by bit. The first
+/// columns fill what the statement has of it.
+#[test]
+fn nor_does_an_error_that_there_is_no_memory_to_raise() {
+    let cluster = started(PRELOADED);
+    let mut watch = client(&cluster);
+    let mut given = Given::new();
+    for (filled, bytes) in [("200, 200", 500), ("200, 100", 250), ("200", 350), ("200, 60", 500)] {
+        let mut client = client(&cluster);
+        let lengths = format!("4000, 2000, 1000, {filled}").replace(", ", ")), length(repeat($1, ");
+        client
+            .batch_execute(&format!(
+                "SET plan_cache_mode = force_generic_plan;
+                 PREPARE raising (text) AS SELECT length(repeat($1, {lengths})), repeat($1, 10)::slice_policy;
+                 PREPARE fill (text) AS SELECT set_config($1, repeat('f', {bytes}), false)"
+            ))
+            .unwrap();
+        let mut raise = |client: &mut Client| {
+            let error = client.batch_execute("EXECUTE raising('x')").unwrap_err();
+            let word = error.as_db_error().map_or("closed".to_owned(), |server| {
+                format!("{} {}", server.severity(), server.code().code())
+            });
+            let goes_on = word.starts_with("ERROR");
+            *given.entry(word).or_default() += 1;
+            goes_on
+        };
+        (0..3).for_each(|_| _ = raise(&mut client));
+        let pid = backend_pid(&mut client);
+        limit_address_space(pid, Some(0));
+        for n in 0..300 {
+            // An error where there is no memory for it either.
+            client.batch_execute(&format!("EXECUTE fill('filling.a{n}')")).ok();
+            if !raise(&mut client) {
+                break;
+            }
+        }
+        watch.batch_execute("SELECT").unwrap_or_else(|error| {
+            panic!("{error:?}\n{}", String::from_utf8_lossy(&cluster.log()))
+        });
+    }
+    tell(&format!("errors of policies: {given:?}"));
+}
