@@ -9,7 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use super::error::{end_session, out_of_memory};
 use faults::{has_no_reserve, is_short, must_fail};
@@ -26,6 +26,9 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// The reserve; null where it is not there.
 static RESERVED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Whether an error of Rust is on its way to the server. Where that fails, the next [`check`] sees that it is over.
+pub static IS_REPORTING: AtomicBool = AtomicBool::new(false);
 
 /// [`check`] has nothing to do while no less than the first and no more than the second is held.
 static LEAST: AtomicUsize = AtomicUsize::new(0);
@@ -132,6 +135,7 @@ pub fn check() {
 /// grow to twice their size, and each is held until the larger one is filled.
 #[cold]
 fn check_room(held: usize) {
+    IS_REPORTING.store(false, Relaxed);
     let is_more = held > MOST.load(Relaxed);
     // Checked again when an eighth more is held.
     let most = SMALL.max(held + held / 8);

@@ -4,12 +4,12 @@
 
 use std::ffi::{c_char, c_int};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::{PgLogLevel, pg_sys};
 
 use super::error::end_session;
-use super::memory::release_reserve;
+use super::memory::{IS_REPORTING, release_reserve};
 
 unsafe extern "C-unwind" {
     fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
@@ -17,15 +17,12 @@ unsafe extern "C-unwind" {
     fn __real_errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
-/// Whether an error of Rust is on its way to the server. Where that fails, the flag may stay until the next one.
-static IS_PASSING: AtomicBool = AtomicBool::new(false);
-
 /// Begins a report. pgrx allocates next, and a failure would end the process: the reserve makes room.
 #[unsafe(export_name = "graph_kernel_errstart")]
 unsafe extern "C-unwind" fn errstart(level: c_int, domain: *const c_char) -> bool {
     if level >= PgLogLevel::ERROR as c_int {
         release_reserve();
-        IS_PASSING.store(true, Relaxed);
+        IS_REPORTING.store(true, Relaxed);
     }
     // SAFETY: called as the server's own function is.
     unsafe { __real_errstart(level, domain) }
@@ -34,7 +31,7 @@ unsafe extern "C-unwind" fn errstart(level: c_int, domain: *const c_char) -> boo
 /// Ends a report.
 #[unsafe(export_name = "graph_kernel_errfinish")]
 unsafe extern "C-unwind" fn errfinish(file: *const c_char, line: c_int, function: *const c_char) {
-    IS_PASSING.store(false, Relaxed);
+    IS_REPORTING.store(false, Relaxed);
     // SAFETY: called as the server's own function is.
     unsafe { __real_errfinish(file, line, function) }
 }
@@ -45,7 +42,8 @@ unsafe extern "C-unwind" fn errfinish(file: *const c_char, line: c_int, function
 #[unsafe(export_name = "graph_kernel_copy_error_data")]
 unsafe extern "C-unwind" fn copy_error_data() -> *mut pg_sys::ErrorData {
     release_reserve();
-    if IS_PASSING.swap(false, Relaxed) {
+    if IS_REPORTING.swap(false, Relaxed) {
+        // It is an error of an allocation in a report, which nothing would catch.
         end_session();
     }
     // SAFETY: an error is in progress, and the current context is not that of errors, as the server asks. It allocates
