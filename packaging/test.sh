@@ -141,7 +141,8 @@ check_library() {
   ! readelf -d "$file" | grep -E 'RPATH|RUNPATH'
 }
 libraries='libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux-[a-z0-9-]*\.so\.[0-9]'
-exports='Pg_magic_func|_PG_init|pg_finfo_[a-z0-9_]+|[a-z0-9_]+_wrapper'
+# The functions that the server calls, and those of src/pg/reporting.rs.
+exports='Pg_magic_func|_PG_init|pg_finfo_[a-z0-9_]+|[a-z0-9_]+_wrapper|graph_kernel_(errstart|errfinish|copy_error_data)'
 
 check_one_script() {
   local number
