@@ -10,6 +10,7 @@ logs="$root/target/release-check"
 # Released scripts are as they were at their tags; check_versions compares them with their checksums.
 frozen_scripts() {
   local script tag
+  shopt -s nullglob
   for script in sql/install/graph_kernel--*.sql sql/graph_kernel--*--*.sql; do
     tag=${script##*--} tag=v${tag%.sql}
     if git rev-parse --quiet --verify "refs/tags/$tag" >/dev/null; then git diff --exit-code "$tag" -- "$script"; fi

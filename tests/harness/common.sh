@@ -219,16 +219,23 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
 }
 
+# Scripts of released versions never change: those in FOLDER/install, and the upgrades to their versions, are as
+# FOLDER/released.sha256 lists them. There is none before the first release.
+check_frozen() (
+  cd "$1"
+  shopt -s nullglob
+  [[ ! -f released.sha256 ]] || sha256sum --check --quiet released.sha256
+  for script in install/*.sql graph_kernel--*--*.sql; do
+    [[ -f install/graph_kernel--${script##*--} ]] || continue # its version is not released
+    grep -qs " $script\$" released.sha256 || die "$1/released.sha256 does not list $script"
+  done
+)
+
 # Every file that states the version states Cargo.toml's.
 check_versions() {
-  local script heading
+  local heading
   [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] || die "META.json does not say version $(version_of_tree) twice"
-  # Scripts of released versions never change.
-  (cd sql && sha256sum --check --quiet released.sha256)
-  for script in sql/install/*.sql sql/graph_kernel--*--*.sql; do
-    [[ -f sql/install/graph_kernel--${script##*--} ]] || continue # its version is not released
-    grep -q " ${script#sql/}\$" sql/released.sha256 || die "sql/released.sha256 does not list $script"
-  done
+  check_frozen sql
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
   heading=$(grep -m 1 '^## ' CHANGELOG.md)
   [[ $heading == "## $(version_of_tree) (unreleased)" || $heading =~ ^"## $(version_of_tree) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||

@@ -126,7 +126,10 @@ server_steps() {
 # pgspot finds names in the extension's script that somebody could shadow. It knows no bodies that are parsed at
 # creation: it is shown their statements where they stand, as it is the script's search_path that holds for them.
 lint_script() {
-  sed 's/@extschema@/public/g' "$(script_in "$pg_config")" sql/graph_kernel--*--*.sql |
+  local upgrades
+  upgrades=$(compgen -G 'sql/graph_kernel--*--*.sql' || true)
+  # shellcheck disable=SC2086 # words
+  sed 's/@extschema@/public/g' "$(script_in "$pg_config")" $upgrades |
     perl -0pe 's/^BEGIN ATOMIC\n(.*?)^END;$/AS \$\$ \$\$;\n$1/msg; s/^RETURN (.*?);$/AS \$\$ \$\$;\nSELECT $1;/msg' \
       >"$logs/script.sql"
   # A procedure that commits cannot have a SET clause; its body is looked at all the same.

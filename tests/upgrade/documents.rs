@@ -1,13 +1,14 @@
 //! What released versions have signed verifies, and is made again byte for byte: exports, proofs and records of searches
-//! that each of them left in tests/upgrade/documents.
+//! that each of them left in tests/upgrade/documents, and those that this version leaves here.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use postgres::Client;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::common::variable;
 use crate::graph::{install, reason, text};
 use crate::released::released;
 use crate::secret_file;
@@ -43,8 +44,8 @@ fn graph_with_root(root: &[u8]) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// Writes what this version signs. Only a version that is being released does.
-fn write(version: &str) {
+/// Writes what this version signs.
+fn write(file: &Path) {
     let root = "the root of the keys that signed these documents";
     let (_cluster, mut client) = graph_with_root(root.as_bytes());
     let exports = SLICES.map(|slice| {
@@ -56,38 +57,53 @@ fn write(version: &str) {
     let documents = json!({"root": root, "public_key": public_key, "exports": exports,
                            "provenance": text(&mut client, SEARCH)});
     let text = serde_json::to_string_pretty(&documents).unwrap() + "\n";
-    fs::create_dir_all(file(version).parent().unwrap()).unwrap();
-    fs::write(file(version), text).unwrap();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+/// What is in the file verifies, and this version makes the same bytes.
+fn check(file: &Path) {
+    let name = file.display();
+    let documents = fs::read_to_string(file).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let documents: Value = serde_json::from_str(&documents).unwrap();
+    let part = |value: &Value, name: &str| value[name].as_str().unwrap().to_owned();
+    let root = part(&documents, "root");
+    let (_cluster, mut client) = graph_with_root(root.as_bytes());
+    let public_key = part(&documents, "public_key");
+    let exports = documents["exports"].as_array().unwrap();
+    assert_eq!(exports.len(), SLICES.len());
+    for export in exports {
+        let (slice, export, proof) =
+            (part(export, "slice"), part(export, "export"), part(export, "proof"));
+        assert_eq!(reason(&mut client, &export), "ok", "{name}: {slice}");
+        let again = text(&mut client, &format!("SELECT {slice}::text"));
+        assert_eq!(again, export, "{name}: {slice}");
+        let statement = "SELECT reason FROM graph_verify_proof($1::text::json, $2::text::json, $3)";
+        let row = client.query_one(statement, &[&export, &proof, &public_key]).unwrap();
+        assert_eq!(row.get::<_, &str>(0), "ok", "{name}: {slice}");
+    }
+    let provenance = part(&documents, "provenance");
+    let statement = "SELECT graph_is_admissible_result($1::text::jsonb)";
+    assert!(client.query_one(statement, &[&provenance]).unwrap().get::<_, bool>(0));
 }
 
 #[test]
 fn what_a_released_version_has_signed_verifies() {
     for (version, _) in released() {
-        if !file(&version).exists() && std::env::var_os("GRAPH_KERNEL_BLESS").is_some() {
-            write(&version);
+        let file = file(&version);
+        // Only a version that is being released writes.
+        if !file.exists() && std::env::var_os("GRAPH_KERNEL_BLESS").is_some() {
+            write(&file);
         }
-        let documents = fs::read_to_string(file(&version));
-        let documents = documents.unwrap_or_else(|error| panic!("documents of {version}: {error}"));
-        let documents: Value = serde_json::from_str(&documents).unwrap();
-        let part = |value: &Value, name: &str| value[name].as_str().unwrap().to_owned();
-        let root = part(&documents, "root");
-        let (_cluster, mut client) = graph_with_root(root.as_bytes());
-        let public_key = part(&documents, "public_key");
-        let exports = documents["exports"].as_array().unwrap();
-        assert_eq!(exports.len(), SLICES.len());
-        for export in exports {
-            let (slice, export, proof) =
-                (part(export, "slice"), part(export, "export"), part(export, "proof"));
-            assert_eq!(reason(&mut client, &export), "ok", "{version}: {slice}");
-            let again = text(&mut client, &format!("SELECT {slice}::text"));
-            assert_eq!(again, export, "{version}: {slice}");
-            let statement =
-                "SELECT reason FROM graph_verify_proof($1::text::json, $2::text::json, $3)";
-            let row = client.query_one(statement, &[&export, &proof, &public_key]).unwrap();
-            assert_eq!(row.get::<_, &str>(0), "ok", "{version}: {slice}");
-        }
-        let provenance = part(&documents, "provenance");
-        let statement = "SELECT graph_is_admissible_result($1::text::jsonb)";
-        assert!(client.query_one(statement, &[&provenance]).unwrap().get::<_, bool>(0));
+        check(&file);
     }
+}
+
+#[test]
+fn what_this_version_signs_verifies_in_another_cluster() {
+    let name = format!("documents.{}.json", std::process::id());
+    let file = Path::new(&variable("GRAPH_KERNEL_SCRATCH")).join(name);
+    write(&file);
+    check(&file);
+    fs::remove_file(&file).unwrap();
 }
