@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::data::{Graph, read_graph, read_json_lines, read_tokens, tokens_of};
 use graph_kernel_tests::memory_store::MemoryStore;
-use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::shared::v2_slices_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::export::document::Export;
 use kernel::graph::edge::{Edge, EdgeType};
@@ -140,10 +140,9 @@ fn retake(
 
 #[test]
 fn slices_of_shared_graphs_are_as_the_text_asks() {
-    let Some(shared) = shared_or_skip("slices_of_shared_graphs_are_as_the_text_asks") else {
-        return;
-    };
-    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
+    let test = "slices_of_shared_graphs_are_as_the_text_asks";
+    let Some((shared, slices)) = v2_slices_or_skip(test) else { return };
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&slices);
     assert_eq!(slices.len(), 820);
     for name in ["agent_sessions", "oasst1"] {
         let folder = shared.join("data").join(name);

@@ -9,7 +9,7 @@ use common::database::{Database, load_graph};
 use common::export::{ExportedEdge, read_export, slice_text};
 use common::shape::{Ids, Shape};
 use graph_kernel_tests::data::read_json_lines;
-use graph_kernel_tests::shared::shared_or_skip;
+use graph_kernel_tests::shared::v2_slices_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
@@ -113,11 +113,9 @@ fn small_graphs_are_sliced_as_the_text_asks() {
 
 #[test]
 fn slices_of_shared_graphs_are_as_the_text_asks() {
-    let Some(shared) = shared_or_skip("slices_of_shared_graphs_are_as_the_text_asks (server)")
-    else {
-        return;
-    };
-    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl"));
+    let test = "slices_of_shared_graphs_are_as_the_text_asks (server)";
+    let Some((shared, slices)) = v2_slices_or_skip(test) else { return };
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&slices);
     assert_eq!(slices.len(), 820);
     for name in ["agent_sessions", "oasst1"] {
         let database = Database::with_loose_tables(&format!("policy_v2_{name}"));
