@@ -1,7 +1,12 @@
-//! Directs calls of some of the server's functions through `src/pg/reporting.rs`.
+//! Directs calls of some of the server's functions through `src/pg/reporting.rs`, and lists the functions that the
+//! scripts in `sql` make.
+
+use std::path::Path;
+use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    list_functions();
     // Options of the linkers of ELF files.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         for (function, ours) in [
@@ -14,4 +19,24 @@ fn main() {
             println!("cargo:rustc-link-arg-cdylib=-Wl,--defsym=__wrap_{function}={ours}");
         }
     }
+}
+
+/// Writes the names of the functions that the scripts make into `functions.txt`, one a line, in ascending order.
+fn list_functions() {
+    println!("cargo:rerun-if-changed=sql");
+    let mut names = Vec::new();
+    for script in fs::read_dir("sql").expect("the scripts are in sql") {
+        let path = script.expect("the folder is read").path();
+        if path.extension().is_some_and(|extension| extension == "sql") {
+            let script = fs::read_to_string(&path).expect("a script is text");
+            names.extend(script.lines().filter_map(|line| {
+                let function = line.strip_prefix("CREATE FUNCTION ")?.split('(').next()?;
+                Some(function.rsplit('.').next()?.to_owned())
+            }));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    let folder = env::var_os("OUT_DIR").expect("Cargo names the folder");
+    fs::write(Path::new(&folder).join("functions.txt"), names.join("\n")).expect("it is written");
 }

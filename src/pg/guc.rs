@@ -68,14 +68,23 @@ pub fn register() {
         GucContext::Userset,
         in_parallel(GucFlags::default()),
     );
-    GucRegistry::define_bool_guc(
-        c"graph_kernel.log_refusals",
-        c"Logs each promotion and each verification that is refused.",
-        c"One line at level LOG with the reason, the role and the slice_id; no content.",
-        &LOG_REFUSALS,
-        GucContext::Suset,
-        in_parallel(GucFlags::default()),
-    );
+    // Where the configured value is lost, more is logged than was asked for, not less.
+    define(c"graph_kernel.log_refusals", c"on", |name| {
+        // SAFETY: the hook has the type the server calls it with.
+        unsafe {
+            GucRegistry::define_bool_guc_with_hooks(
+                name,
+                c"Logs each promotion and each verification that is refused.",
+                c"One line at level LOG with the reason, the role and the slice_id; no content.",
+                &LOG_REFUSALS,
+                GucContext::Suset,
+                in_parallel(GucFlags::default()),
+                Some(note_bool),
+                None,
+                None,
+            );
+        }
+    });
     #[cfg(feature = "failing_allocations")]
     super::memory::faults::register();
     reserve_prefix();
@@ -111,7 +120,7 @@ fn in_parallel(flags: GucFlags) -> GucFlags {
     GucFlags::from_bits_retain(flags.bits() | pg_sys::GUC_ALLOW_IN_PARALLEL as i32)
 }
 
-/// Defines a setting, and fails closed where its configured value is lost: until the library is loaded any role
+/// Defines a setting that is not the user's, and fails closed where its configured value is lost: until the library is loaded any role
 /// can set the name for its session, which hides the configured value. The server then rejects the session's
 /// value and would use the built-in default.
 fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'static CStr)) {
@@ -136,6 +145,15 @@ fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'sta
 #[pg_guard]
 unsafe extern "C-unwind" fn note_int(
     _value: *mut c_int,
+    _extra: *mut *mut c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    note(source)
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_bool(
+    _value: *mut bool,
     _extra: *mut *mut c_void,
     source: pg_sys::GucSource::Type,
 ) -> bool {

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ptr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -329,7 +330,15 @@ fn entry_of(function: pg_sys::Oid) -> Option<usize> {
     entry
 }
 
-/// The name of a function that is a member of this extension.
+/// The names of the functions that the scripts in `sql` make, in ascending order.
+static SCRIPTED: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!(concat!(env!("OUT_DIR"), "/functions.txt")).lines().collect());
+
+/// The library as functions in C name it, which only a superuser makes.
+const LIBRARY: &CStr = c"$libdir/graph_kernel";
+
+/// The name of a function of this library, or of one that its scripts make. The owner of the extension can add
+/// functions of his own to it, and those must not use up the entries.
 fn name_if_of_extension(function: pg_sys::Oid) -> Option<String> {
     // SAFETY: look-ups in the catalog, within the call of a function and so within a transaction.
     unsafe {
@@ -340,7 +349,32 @@ fn name_if_of_extension(function: pg_sys::Oid) -> Option<String> {
             return None;
         }
         let name = pg_sys::get_func_name(function);
-        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+        let name =
+            (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())?;
+        (is_in_library(function) || SCRIPTED.binary_search(&name.as_str()).is_ok()).then_some(name)
+    }
+}
+
+/// Whether a function is in C, and of this library.
+fn is_in_library(function: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+    // SAFETY: a syscache look-up; the tuple is released after its value was compared. The value is a text.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, function.into());
+        if tuple.is_null() {
+            return false;
+        }
+        let mut is_null = false;
+        let attribute = pg_sys::Anum_pg_proc_probin as i16;
+        let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute, &raw mut is_null);
+        let is_ours = !is_null && {
+            let text = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let is_ours = CStr::from_ptr(text) == LIBRARY;
+            pg_sys::pfree(text.cast());
+            is_ours
+        };
+        pg_sys::ReleaseSysCache(tuple);
+        is_ours
     }
 }
 

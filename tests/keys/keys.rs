@@ -18,4 +18,5 @@ mod proofs;
 mod published_secret;
 mod rotation;
 mod secrecy;
+mod settings;
 mod standby;

@@ -349,3 +349,78 @@ fn refusals_are_logged_without_what_the_caller_says() {
     let denied = error_of(&mut forger, "SET graph_kernel.log_refusals = off");
     assert!(denied.contains("permission denied"), "{denied}");
 }
+
+#[test]
+fn functions_that_others_add_to_the_extension_are_not_counted() {
+    let cluster = preloaded("");
+    let mut admin = cluster.client();
+    admin.batch_execute("CREATE ROLE owner LOGIN").unwrap();
+    admin.batch_execute("CREATE DATABASE owned OWNER owner").unwrap();
+    let mut owner = cluster.client_of("owner", "owned");
+    owner
+        .batch_execute(
+            "CREATE SCHEMA added;
+             CREATE EXTENSION graph_kernel;
+             DO $$ BEGIN
+                 FOR i IN 1..600 LOOP
+                     EXECUTE format('CREATE FUNCTION added.f%s() RETURNS int LANGUAGE sql
+                                     SET search_path = pg_catalog RETURN 1', i);
+                     EXECUTE format('ALTER EXTENSION graph_kernel ADD FUNCTION added.f%s()', i);
+                     EXECUTE format('SELECT added.f%s()', i);
+                 END LOOP;
+             END $$",
+        )
+        .unwrap();
+    let added = "SELECT count(*) FROM graph_kernel.list_statistics() WHERE function ~ '^f[0-9]+$'";
+    let mut watcher = cluster.client_of("postgres", "owned");
+    assert_eq!(watcher.query_one(added, &[]).unwrap().get::<_, i64>(0), 0);
+
+    // There is room for those of another database, in C, SQL and PL/pgSQL.
+    let mut client = notes(&cluster);
+    client
+        .batch_execute(&format!(
+            "SELECT graph_slice('{ANCHOR}'); SELECT graph_kernel.create_trace_table();
+             SELECT graph_api_health(); SELECT * FROM graph_check()"
+        ))
+        .unwrap();
+    for function in ["graph_slice", "create_trace_table", "graph_api_health", "graph_check"] {
+        assert_eq!(value(&mut client, function, "calls"), 1, "{function}");
+    }
+}
+
+/// Each function of the extension that the server announces has an entry once it was called.
+#[test]
+fn every_function_of_the_extension_may_be_counted() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    let functions = client
+        .query(
+            "SELECT DISTINCT p.proname::text FROM pg_proc AS p
+             JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+             WHERE p.proconfig IS NOT NULL AND p.prokind = 'f' AND p.prorettype <> 'trigger'::regtype",
+            &[],
+        )
+        .unwrap();
+    assert!(functions.len() > 80, "{}", functions.len());
+    for row in &functions {
+        // Each with NULLs, which call it or are refused by it. A strict one is not called.
+        let name: &str = row.get(0);
+        let calls = "SELECT string_agg(format('SELECT * FROM %s(%s)', p.oid::regproc,
+                 (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY o)
+                  FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a (t, o))), ';;')
+             FROM pg_proc AS p JOIN pg_depend AS d
+               ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+             WHERE p.proname = $1 AND NOT p.proisstrict";
+        let calls: Option<String> = client.query_one(calls, &[&name]).unwrap().get(0);
+        let Some(calls) = calls else { continue };
+        for call in calls.split(";;") {
+            let _ = client.batch_execute(call);
+        }
+        let counted = "SELECT calls FROM graph_kernel.list_statistics() WHERE function = $1";
+        if name == "reset_statistics" {
+            continue;
+        }
+        let counted = client.query_opt(counted, &[&name]).unwrap();
+        assert!(counted.is_some_and(|row| row.get::<_, i64>(0) > 0), "{name}");
+    }
+}
