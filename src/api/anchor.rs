@@ -3,6 +3,7 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{from_sql_uuid, to_sql_uuid};
 use crate::service::anchor::{find_anchor, latest_turns};
 use crate::service::search::checked_limit;
@@ -10,23 +11,25 @@ use crate::service::search::checked_limit;
 #[pg_extern(stable, parallel_restricted)]
 fn graph_anchor(
     turn_id: default!(Option<Uuid>, "NULL"),
-    session_id: default!(Option<&str>, "NULL"),
+    session_id: default!(Option<TextArg>, "NULL"),
     query_embedding: default!(Option<Array<f32>>, "NULL"),
 ) -> TableIterator<'static, (name!(anchor_turn_id, Uuid), name!(strategy, &'static str))> {
     let turn = turn_id.map(from_sql_uuid);
     // Read only where the strategies before it found nothing.
     let embedding = || query_embedding.as_ref().map(elements).transpose();
-    let found = find_anchor(turn, session_id, embedding).or_raise();
+    let found = find_anchor(turn, session_id.as_deref(), embedding).or_raise();
     TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy.name())))
 }
 
 #[pg_extern(stable, parallel_restricted)]
 fn graph_anchors_recent(
     limit_count: default!(Option<i32>, 5),
-    session_id: default!(Option<&str>, "NULL"),
+    session_id: default!(Option<TextArg>, "NULL"),
 ) -> TableIterator<'static, (name!(anchor_turn_id, Uuid), name!(created_at, i64))> {
     let Some(limit) = limit_count else { return TableIterator::empty() };
-    let turns = checked_limit(limit).and_then(|limit| latest_turns(session_id, limit)).or_raise();
+    let turns = checked_limit(limit)
+        .and_then(|limit| latest_turns(session_id.as_deref(), limit))
+        .or_raise();
     TableIterator::new(turns.into_iter().map(|(id, created_at)| (to_sql_uuid(id), created_at)))
 }
 

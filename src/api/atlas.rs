@@ -4,7 +4,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonbText, Policy, to_sql_uuid, turn_ids};
+use crate::pg::sql::text::TextArg;
+use crate::pg::sql::types::{JsonbText, Policy, Text, to_sql_uuid, turn_ids};
 use crate::service::atlas::{AnchoredSlices, checked_centroids, checked_jaccard, snapshot};
 
 #[pg_extern(stable, parallel_restricted)]
@@ -20,7 +21,7 @@ fn graph_overlap(
     min_jaccard: default!(Option<f32>, "0"),
 ) -> TableIterator<
     'static,
-    (name!(slice_a, String), name!(slice_b, String), name!(shared_turns, i32), name!(jaccard, f32)),
+    (name!(slice_a, Text), name!(slice_b, Text), name!(shared_turns, i32), name!(jaccard, f32)),
 > {
     let policy = Policy::required(policy).or_raise();
     let (Some(anchors), Some(min_jaccard)) = (anchors, min_jaccard) else {
@@ -31,7 +32,7 @@ fn graph_overlap(
     TableIterator::new(
         slices
             .overlaps(min_jaccard)
-            .map(|o| (o.slice_a, o.slice_b, o.shared_turns as i32, o.jaccard)),
+            .map(|o| (Text(o.slice_a), Text(o.slice_b), o.shared_turns as i32, o.jaccard)),
     )
 }
 
@@ -65,7 +66,7 @@ fn graph_influence(
 fn graph_atlas(
     anchors: Option<Array<Uuid>>,
     policy: default!(Option<Policy>, "'default'"),
-    selection_policy: default!(Option<&str>, "'given'"),
+    selection_policy: default!(Option<TextArg>, "'given'"),
     min_jaccard: default!(Option<f32>, "0"),
     centroids: default!(Option<i32>, "3"),
 ) -> Option<JsonbText> {
@@ -74,5 +75,5 @@ fn graph_atlas(
     let min_jaccard = checked_jaccard(min_jaccard).or_raise();
     let centroids = checked_centroids(centroids?).or_raise();
     let slices = AnchoredSlices::at(turn_ids(&anchors).or_raise(), &policy).or_raise();
-    Some(JsonbText(slices.manifest(selection_policy, min_jaccard, centroids).or_raise()))
+    Some(JsonbText(slices.manifest(&selection_policy, min_jaccard, centroids).or_raise()))
 }

@@ -2,10 +2,10 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonText, Policy, to_sql_uuid, turn_ids};
+use crate::pg::sql::types::{JsonText, Policy, Text, to_sql_uuid, turn_ids};
 use crate::service::slices::{ExportResult, ExportStream};
 
-type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<String>);
+type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<Text>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -18,7 +18,7 @@ fn graph_slices(
         name!(anchor_turn_id, Option<Uuid>),
         name!(slice, Option<JsonText>),
         name!(error_code, Option<&'static str>),
-        name!(error, Option<String>),
+        name!(error, Option<Text>),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -33,6 +33,6 @@ fn slice_row((anchor, export): ExportResult) -> SliceRow {
     let anchor = anchor.map(to_sql_uuid);
     match export {
         Ok(text) => (anchor, Some(JsonText(text)), None, None),
-        Err(error) => (anchor, None, Some(error.word()), Some(error.message().to_owned())),
+        Err(error) => (anchor, None, Some(error.word()), Some(Text(error.message().to_owned()))),
     }
 }

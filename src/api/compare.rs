@@ -5,7 +5,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonArg, to_sql_uuid};
+use crate::pg::sql::text::JsonArg;
+use crate::pg::sql::types::{Text, to_sql_uuid};
 use crate::service::compare;
 
 type DiffRow = (
@@ -13,9 +14,9 @@ type DiffRow = (
     Option<Uuid>,
     Option<Uuid>,
     Option<Uuid>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
+    Option<Text>,
+    Option<Text>,
+    Option<Text>,
 );
 
 #[pg_extern(immutable, parallel_safe)]
@@ -30,31 +31,39 @@ fn graph_slice_diff(
         name!(turn_id, Option<Uuid>),
         name!(parent, Option<Uuid>),
         name!(child, Option<Uuid>),
-        name!(field, Option<String>),
-        name!(was, Option<String>),
-        name!(now, Option<String>),
+        name!(field, Option<Text>),
+        name!(was, Option<Text>),
+        name!(now, Option<Text>),
     ),
 > {
-    let (heads, content) = compare::diff(a.0, b.0).or_raise();
+    let (heads, content) = compare::diff(&a, &b).or_raise();
     TableIterator::new(heads.into_iter().map(head_row).chain(content.into_iter().map(diff_row)))
 }
 
 fn head_row(head: HeadDifference) -> DiffRow {
-    ("export", None, None, None, Some(head.field), Some(head.was), Some(head.now))
+    ("export", None, None, None, Some(Text(head.field)), Some(Text(head.was)), Some(Text(head.now)))
 }
 
 fn diff_row(difference: Difference) -> DiffRow {
     let turn = |kind, id: TurnId| (kind, Some(to_sql_uuid(id)), None, None, None, None, None);
     let edge = |kind, edge: Edge, was: Option<String>, now: Option<String>| {
         let (parent, child) = (Some(to_sql_uuid(edge.parent)), Some(to_sql_uuid(edge.child)));
-        (kind, None, parent, child, Some("edge_type".to_owned()), was, now)
+        (
+            kind,
+            None,
+            parent,
+            child,
+            Some(Text("edge_type".to_owned())),
+            was.map(Text),
+            now.map(Text),
+        )
     };
     match difference {
         Difference::TurnGone(id) => turn("turn_gone", id),
         Difference::TurnNew(id) => turn("turn_new", id),
         Difference::TurnField { id, field, was, now } => {
             let id = Some(to_sql_uuid(id));
-            ("turn", id, None, None, Some(field.to_owned()), Some(was), Some(now))
+            ("turn", id, None, None, Some(Text(field.to_owned())), Some(Text(was)), Some(Text(now)))
         }
         Difference::EdgeGone(e) => edge("edge_gone", e, Some(e.edge_type.name().to_owned()), None),
         Difference::EdgeNew(e) => edge("edge_new", e, None, Some(e.edge_type.name().to_owned())),
@@ -62,11 +71,11 @@ fn diff_row(difference: Difference) -> DiffRow {
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_slice_dot(slice: JsonArg) -> String {
-    compare::dot(slice.0).or_raise()
+fn graph_slice_dot(slice: JsonArg) -> Text {
+    Text(compare::dot(&slice).or_raise())
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_slice_mermaid(slice: JsonArg) -> String {
-    compare::mermaid(slice.0).or_raise()
+fn graph_slice_mermaid(slice: JsonArg) -> Text {
+    Text(compare::mermaid(&slice).or_raise())
 }

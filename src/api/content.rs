@@ -3,17 +3,18 @@ use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::text::TextArg;
+use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::service::content::{Backfilled, audit, hash, normalised, page, rehash, rehash_free};
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_normalize_text(content: &str) -> String {
-    normalised(content).into_owned()
+fn graph_normalize_text(content: TextArg) -> Text {
+    Text(normalised(&content).into_owned())
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_content_hash(content: &str) -> String {
-    hash(content)
+fn graph_content_hash(content: TextArg) -> Text {
+    Text(hash(&content))
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -21,11 +22,13 @@ fn graph_content_audit(
     limit_count: default!(Option<i64>, "NULL"),
 ) -> TableIterator<
     'static,
-    (name!(turn_id, Uuid), name!(stored, Option<String>), name!(computed, String)),
+    (name!(turn_id, Uuid), name!(stored, Option<Text>), name!(computed, Text)),
 > {
     TableIterator::new(move |put| {
-        audit(limit_count, |turn, stored, computed| put((to_sql_uuid(turn), stored, computed)))
-            .or_raise();
+        audit(limit_count, |turn, stored, computed| {
+            put((to_sql_uuid(turn), stored.map(Text), Text(computed)))
+        })
+        .or_raise();
     })
 }
 
@@ -33,7 +36,7 @@ fn graph_content_audit(
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn content_page(
-    graph: Option<&str>,
+    graph: Option<TextArg>,
     table: Option<pg_sys::Oid>,
     after: Option<Uuid>,
     most: Option<i32>,
@@ -42,7 +45,7 @@ fn content_page(
     let (Some(graph), Some(turns), Some(most)) = (graph, table, most) else {
         return TableIterator::new(|_| {});
     };
-    let page = page(Backfilled { graph, turns }, after.map(from_sql_uuid), most).or_raise();
+    let page = page(Backfilled { graph: &graph, turns }, after.map(from_sql_uuid), most).or_raise();
     let stale = page.stale.into_iter().map(to_sql_uuid).collect();
     let row = (page.turns, page.last.map(to_sql_uuid), stale);
     TableIterator::new(|put| put(row))
@@ -50,17 +53,18 @@ fn content_page(
 
 #[pg_extern(sql = false)]
 fn rehash_free_turns(
-    graph: &str,
+    graph: TextArg,
     table: pg_sys::Oid,
     turns: Array<Uuid>,
 ) -> TableIterator<'static, (name!(changed, i64), name!(held, Vec<Uuid>))> {
     let turns = present_ids(&turns).or_raise();
-    let (changed, held) = rehash_free(Backfilled { graph, turns: table }, &turns).or_raise();
+    let (changed, held) =
+        rehash_free(Backfilled { graph: &graph, turns: table }, &turns).or_raise();
     let row = (changed, held.into_iter().map(to_sql_uuid).collect());
     TableIterator::new(|put| put(row))
 }
 
 #[pg_extern(sql = false)]
-fn rehash_turn(graph: &str, table: pg_sys::Oid, turn: Uuid) -> i64 {
-    rehash(Backfilled { graph, turns: table }, from_sql_uuid(turn)).or_raise()
+fn rehash_turn(graph: TextArg, table: pg_sys::Oid, turn: Uuid) -> i64 {
+    rehash(Backfilled { graph: &graph, turns: table }, from_sql_uuid(turn)).or_raise()
 }

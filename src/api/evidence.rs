@@ -3,12 +3,13 @@ use kernel::export::canonical::json_text;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonArg, JsonbText, text};
+use crate::pg::sql::text::{JsonArg, text};
+use crate::pg::sql::types::JsonbText;
 use crate::service::evidence::{diversity, insufficiencies};
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_diversity(slice: JsonArg) -> JsonbText {
-    JsonbText(json_text(&diversity(slice.0).or_raise()))
+    JsonbText(json_text(&diversity(&slice).or_raise()))
 }
 
 #[pg_extern(stable, parallel_safe)]

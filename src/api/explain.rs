@@ -1,10 +1,10 @@
 use kernel::insight::explain::{ExplainedTurn, TurnOutcome};
+use pgrx::Uuid;
 use pgrx::prelude::*;
-use pgrx::{JsonB, Uuid};
 use serde_json::Value;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::explain::{explanation, reason_for, statistics};
 
 #[pg_extern(stable, parallel_restricted)]
@@ -22,7 +22,7 @@ fn graph_slice_explain(
         name!(priority, Option<f32>),
         name!(via, &'static str),
         name!(discovered_from, Option<Uuid>),
-        name!(reason, String),
+        name!(reason, Text),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -40,7 +40,7 @@ fn graph_slice_explain(
             has_priority.then(|| rank.priority()),
             via.name(),
             explanation.discovered_from(&turn).map(to_sql_uuid),
-            explanation.reason(step),
+            Text(explanation.reason(step)),
         )
     }))
 }
@@ -53,13 +53,13 @@ fn graph_why(
     policy: default!(Option<Policy>, "'default'"),
 ) -> TableIterator<
     'static,
-    (name!(included, bool), name!(explanation, String), name!(path, Option<Vec<Uuid>>)),
+    (name!(included, bool), name!(explanation, Text), name!(path, Option<Vec<Uuid>>)),
 > {
     let policy = Policy::required(policy).or_raise();
     let (Some(anchor), Some(turn)) = (anchor, turn) else { return TableIterator::empty() };
     let why = reason_for(from_sql_uuid(anchor), from_sql_uuid(turn), &policy).or_raise();
     let path = why.path.as_ref().map(|path| path.iter().copied().map(to_sql_uuid).collect());
-    TableIterator::once((why.included(), why.because.to_string(), path))
+    TableIterator::once((why.included(), Text(why.because.to_string()), path))
 }
 
 #[pg_extern(stable, parallel_restricted)]
@@ -76,8 +76,8 @@ fn graph_slice_stats(
         name!(budget_used, f32),
         name!(truncated, bool),
         name!(frontier_left, i64),
-        name!(phases, JsonB),
-        name!(roles, JsonB),
+        name!(phases, JsonbText),
+        name!(roles, JsonbText),
         name!(content_chars, Option<i64>),
         name!(tokens, Option<i64>),
         name!(token_budget_used, Option<f32>),
@@ -101,6 +101,6 @@ fn graph_slice_stats(
     ))
 }
 
-fn counts(counts: impl Iterator<Item = (&'static str, usize)>) -> JsonB {
-    JsonB(Value::Object(counts.map(|(name, count)| (name.to_owned(), count.into())).collect()))
+fn counts(counts: impl Iterator<Item = (&'static str, usize)>) -> JsonbText {
+    Value::Object(counts.map(|(name, count)| (name.to_owned(), count.into())).collect()).into()
 }

@@ -2,18 +2,20 @@ use kernel::trust::keys::epoch_of_kid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
+use crate::pg::sql::text::TextArg;
+use crate::pg::sql::types::Text;
 use crate::service::keys;
 
 // Declared in sql/keys.sql, in the private schema.
 #[pg_extern(sql = false)]
-fn add_epoch() -> String {
-    keys::rotate().or_raise()
+fn add_epoch() -> Text {
+    Text(keys::rotate().or_raise())
 }
 
 #[pg_extern(sql = false)]
-fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'static str))> {
+fn list_keys() -> TableIterator<'static, (name!(kid, Text), name!(state, &'static str))> {
     let states = keys::states().or_raise().into_iter();
-    TableIterator::new(states.map(|(kid, state)| (kid, state.name())))
+    TableIterator::new(states.map(|(kid, state)| (Text(kid), state.name())))
 }
 
 #[pg_extern(sql = false)]
@@ -21,17 +23,19 @@ fn list_keys() -> TableIterator<'static, (name!(kid, String), name!(state, &'sta
 fn list_proof_keys() -> TableIterator<
     'static,
     (
-        name!(kid, String),
+        name!(kid, Text),
         name!(state, &'static str),
-        name!(public_key, String),
+        name!(public_key, Text),
         name!(key_source, &'static str),
     ),
 > {
     let published = keys::published().or_raise().into_iter();
-    TableIterator::new(published.map(|k| (k.kid, k.state.name(), k.public_key, k.source.name())))
+    TableIterator::new(
+        published.map(|k| (Text(k.kid), k.state.name(), Text(k.public_key), k.source.name())),
+    )
 }
 
 #[pg_extern(sql = false)]
-fn is_kid(kid: &str) -> bool {
-    epoch_of_kid(kid).is_some()
+fn is_kid(kid: TextArg) -> bool {
+    epoch_of_kid(&kid).is_some()
 }

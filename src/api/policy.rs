@@ -1,5 +1,3 @@
-use std::ffi::CStr;
-
 use kernel::graph::turn::{Phase, unit_interval};
 use kernel::policy::SlicePolicy;
 use kernel::policy::registry::{self, PolicyRef};
@@ -10,13 +8,13 @@ use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::session::check_interrupts;
-use crate::pg::sql::types::{Policy, TextType, expect_few_ids, message_text};
+use crate::pg::sql::text::{CStringArg, TextArg};
+use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
 #[pg_extern(immutable, parallel_safe, sql = false)]
-fn slice_policy_in(text: &CStr) -> Policy {
-    // The server has checked the encoding, which is UTF8 in every database we are in.
-    Policy::from_text(&text.to_string_lossy())
+fn slice_policy_in(text: CStringArg) -> Policy {
+    Policy::from_text(&text)
 }
 
 #[pg_extern(immutable, parallel_safe, sql = false)]
@@ -25,8 +23,8 @@ fn slice_policy_recv(message: Internal) -> Policy {
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_policy_hash(policy: Option<Policy>) -> String {
-    Policy::required(policy).or_raise().params_hash()
+fn graph_policy_hash(policy: Option<Policy>) -> Text {
+    Text(Policy::required(policy).or_raise().params_hash())
 }
 
 // Declared in sql/policies.sql, in the private schema.
@@ -44,18 +42,18 @@ fn presets() -> TableIterator<
 }
 
 #[pg_extern(sql = false)]
-fn registry_fingerprint(policy_ids: Array<'_, &str>, params_hashes: Array<'_, &str>) -> String {
+fn registry_fingerprint(policy_ids: Array<'_, TextArg>, params_hashes: Array<'_, TextArg>) -> Text {
     expect_few_ids(policy_ids.len().max(params_hashes.len())).or_raise();
     let policies = policy_ids.iter().flatten().zip(params_hashes.iter().flatten());
-    registry::registry_fingerprint(policies.map(|(policy_id, params_hash)| {
+    Text(registry::registry_fingerprint(policies.map(|(policy_id, params_hash)| {
         check_interrupts();
-        PolicyRef { policy_id, params_hash }
-    }))
+        PolicyRef { policy_id: policy_id.0, params_hash: params_hash.0 }
+    })))
 }
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_priority(
-    phase: Option<&str>,
+    phase: Option<TextArg>,
     salience: Option<f32>,
     distance: Option<i32>,
     policy: default!(Option<Policy>, "'default'"),
@@ -71,6 +69,6 @@ fn graph_priority(
         .raise()
     };
     let salience = unit_interval(Some(f64::from(salience)));
-    let turn = TurnFacts::scoring(Phase::from_stored(Some(phase)), salience);
+    let turn = TurnFacts::scoring(Phase::from_stored(Some(&phase)), salience);
     Some(policy.priority(&turn, Position::at(distance)))
 }

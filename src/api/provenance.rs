@@ -3,7 +3,7 @@ use pgrx::{Uuid, pg_sys};
 
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonbText, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
 
 #[pg_extern(stable, parallel_safe)]
@@ -37,13 +37,15 @@ fn graph_replay_retrieval(
     (
         name!(matches, bool),
         name!(field, &'static str),
-        name!(was, Option<String>),
-        name!(now, Option<String>),
+        name!(was, Option<Text>),
+        name!(now, Option<Text>),
     ),
 > {
     let Some(embedding) = query_embedding else { return TableIterator::empty() };
     let rows = replay(&text(provenance), || elements(&embedding)).or_raise();
-    TableIterator::new(rows.into_iter().map(|row| (row.matches, row.field, row.was, row.now)))
+    TableIterator::new(
+        rows.into_iter().map(|row| (row.matches, row.field, row.was.map(Text), row.now.map(Text))),
+    )
 }
 
 fn text(provenance: Option<JsonbText>) -> String {

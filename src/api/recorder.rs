@@ -1,23 +1,21 @@
-use std::ffi::CStr;
-
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
 use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
-use pgrx::{Internal, JsonB, pg_sys};
+use pgrx::{Internal, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::query::CallingQuery;
-use crate::pg::sql::types::{ChunkPolicy, JsonbText, TextType, message_text};
+use crate::pg::sql::text::CStringArg;
+use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
 use crate::service::chunks::{ChunkCursor, ChunkFilter, LogPosition, SpanCursor, chunks_of_json};
 use crate::service::tables;
 
 // All of these are declared in sql/recorder.sql: the rows are of a type made there.
 
 #[pg_extern(sql = false)]
-fn chunking_policy_in(text: &CStr) -> ChunkPolicy {
-    // The server has checked the encoding, which is UTF8 in every database we are in.
-    ChunkPolicy::from_text(&text.to_string_lossy())
+fn chunking_policy_in(text: CStringArg) -> ChunkPolicy {
+    ChunkPolicy::from_text(&text)
 }
 
 #[pg_extern(sql = false)]
@@ -26,8 +24,8 @@ fn chunking_policy_recv(message: Internal) -> ChunkPolicy {
 }
 
 #[pg_extern(sql = false)]
-fn chunking_policy_hash(policy: Option<ChunkPolicy>) -> String {
-    ChunkPolicy::required(policy).or_raise().hash()
+fn chunking_policy_hash(policy: Option<ChunkPolicy>) -> Text {
+    Text(ChunkPolicy::required(policy).or_raise().hash())
 }
 
 /// Declares functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` needs the columns' types in
@@ -46,10 +44,10 @@ macro_rules! chunk_functions {
 
 chunk_functions! {
 (
-    i32, String, &'static str, i64, Option<String>, &'static str,
+    i32, Text, &'static str, i64, Option<Text>, &'static str,
     i64, i64, i64, i32,
     i64, i64, i64, i32,
-    Vec<String>, i32, i64, i64, i32, String, Option<JsonB>, bool, String
+    Vec<Text>, i32, i64, i64, i32, Text, Option<JsonbText>, bool, Text
 )
 
 fn recorder_chunks(
@@ -116,20 +114,24 @@ fn recorder_chunk_span(
     end_ordinal: i64,
     end_char: i32,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> TableIterator<'static, (String, i64, i64, i64, i64, i32, i32, String)> {
+) -> TableIterator<'static, (Text, i64, i64, i64, i64, i32, i32, Text)> {
     let start = SpanEnd { position: (start_segment_id, start_ordinal), char: start_char.into() };
     let end = SpanEnd { position: (end_segment_id, end_ordinal), char: end_char.into() };
     let calling = CallingQuery::of(fcinfo).or_raise();
     let mut span = SpanCursor::open(start, end, calling).or_raise();
-    TableIterator::new(std::iter::from_fn(move || span.next().or_raise()))
+    TableIterator::new(std::iter::from_fn(move || {
+        let (event_id, pane, segment, ordinal, byte_offset, start, end, text) =
+            span.next().or_raise()?;
+        Some((Text(event_id), pane, segment, ordinal, byte_offset, start, end, Text(text)))
+    }))
 }
 
 #[pg_extern(sql = false)]
 fn describe_recorder_table(
     events: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
-) -> Option<JsonB> {
-    Some(JsonB(tables::events_of(events?, columns.as_ref()).or_raise()))
+) -> Option<JsonbText> {
+    Some(tables::events_of(events?, columns.as_ref()).or_raise().into())
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.
@@ -162,10 +164,10 @@ fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {
     let event_count = chunk.event_ids.len() as i32;
     (
         index,
-        chunk.chunk_id,
+        Text(chunk.chunk_id),
         POLICY_VERSION,
         chunk.pane_id,
-        chunk.session_id,
+        chunk.session_id.map(Text),
         chunk.direction.name(),
         chunk.start.segment_id,
         chunk.start.ordinal,
@@ -175,16 +177,16 @@ fn chunk_row(index: i32, chunk: Chunk) -> ChunkRow {
         chunk.end.ordinal,
         chunk.end.byte_offset,
         chunk.end_char as i32,
-        chunk.event_ids,
+        chunk.event_ids.into_iter().map(Text).collect(),
         event_count,
         chunk.occurred_at_start_ms,
         chunk.occurred_at_end_ms,
         chunk.text_chars as i32,
-        chunk.content_hash,
+        Text(chunk.content_hash),
         chunk.overlap.map(|overlap| {
-            JsonB(serde_json::to_value(overlap).expect("an overlap has string keys"))
+            serde_json::to_value(overlap).expect("an overlap has string keys").into()
         }),
         chunk.is_open,
-        chunk.text,
+        Text(chunk.text),
     )
 }

@@ -6,7 +6,8 @@ use pgrx::prelude::*;
 
 use super::anchor::elements;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::types::{JsonText, JsonbText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::text::TextArg;
+use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::search::Question;
 
 /// Declares functions whose rows are the turns found. `pg_extern` needs the columns in each signature; the macro
@@ -28,9 +29,9 @@ search_functions! {
     name!(rank, i32),
     name!(turn_id, Uuid),
     name!(similarity, f32),
-    name!(session_id, String),
+    name!(session_id, Text),
     name!(role, &'static str),
-    name!(content, Option<String>),
+    name!(content, Option<Text>),
     name!(phase, &'static str),
     name!(salience, f32),
     name!(trajectory_depth, i32),
@@ -49,7 +50,7 @@ fn graph_search_slice(
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),
-    query_text: default!(Option<&str>, "NULL"),
+    query_text: default!(Option<TextArg>, "NULL"),
 ) {
     let policy = Policy::required(policy).or_raise();
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
@@ -65,7 +66,7 @@ fn graph_search_global(
     query_embedding: Option<Array<f32>>,
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
-    query_text: default!(Option<&str>, "NULL"),
+    query_text: default!(Option<TextArg>, "NULL"),
 ) {
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
         return TableIterator::empty();
@@ -88,7 +89,7 @@ fn search_slice_body(
     limit_count: Option<i32>,
     min_similarity: Option<f32>,
     min_salience: Option<f32>,
-    query_text: Option<&str>,
+    query_text: Option<TextArg>,
 ) -> Option<JsonText> {
     let policy = Policy::required(policy).or_raise();
     let filters = Filters { min_similarity, min_salience };
@@ -102,7 +103,7 @@ fn search_global_body(
     query_embedding: Option<Array<f32>>,
     limit_count: Option<i32>,
     min_similarity: Option<f32>,
-    query_text: Option<&str>,
+    query_text: Option<TextArg>,
 ) -> Option<JsonText> {
     let filters = Filters { min_similarity, min_salience: None };
     let question = question(&query_embedding?, limit_count?, filters, query_text).or_raise();
@@ -114,9 +115,9 @@ pub fn question(
     embedding: &Array<f32>,
     limit: i32,
     filters: Filters,
-    text: Option<&str>,
+    text: Option<TextArg<'_>>,
 ) -> Result<Question, SqlError> {
-    Question::new(elements(embedding)?, limit, filters, text)
+    Question::new(elements(embedding)?, limit, filters, text.as_deref())
 }
 
 fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
@@ -127,9 +128,9 @@ fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
             index as i32 + 1,
             to_sql_uuid(turn.id),
             similarity,
-            turn.session_id,
+            Text(turn.session_id),
             turn.role.name(),
-            content,
+            content.map(Text),
             turn.phase.name(),
             turn.salience,
             turn.trajectory_depth as i32,

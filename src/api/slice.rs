@@ -10,7 +10,8 @@ use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{JsonText, Policy, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::text::TextArg;
+use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;
 
@@ -36,7 +37,7 @@ fn graph_slice_turns(
         name!(distance, i32),
         name!(priority, f32),
         name!(selection_order, i32),
-        name!(session_id, String),
+        name!(session_id, Text),
         name!(role, &'static str),
         name!(phase, &'static str),
         name!(salience, f32),
@@ -46,9 +47,9 @@ fn graph_slice_turns(
         name!(trajectory_temporal, f32),
         name!(trajectory_complexity, f32),
         name!(created_at, i64),
-        name!(content_hash, Option<String>),
-        name!(slice_id, String),
-        name!(admissibility_token, Option<String>),
+        name!(content_hash, Option<Text>),
+        name!(slice_id, Text),
+        name!(admissibility_token, Option<Text>),
         name!(tokens, Option<i32>),
     ),
 > {
@@ -66,7 +67,7 @@ fn graph_slice_turns(
                 distance as i32,
                 priority,
                 selection_order as i32,
-                turn.session_id,
+                Text(turn.session_id),
                 turn.role.name(),
                 turn.phase.name(),
                 turn.salience,
@@ -76,9 +77,9 @@ fn graph_slice_turns(
                 turn.trajectory_temporal,
                 turn.trajectory_complexity,
                 turn.created_at,
-                turn.content_hash,
-                slice_id.clone(),
-                token.clone(),
+                turn.content_hash.map(Text),
+                Text(slice_id.clone()),
+                token.clone().map(Text),
                 bounded.then_some(tokens as i32),
             ));
         }
@@ -113,7 +114,7 @@ fn graph_prompt(
         name!(n, i32),
         name!(turn_id, Uuid),
         name!(role, &'static str),
-        name!(content, Option<String>),
+        name!(content, Option<Text>),
         name!(tokens, i32),
         name!(cumulative_tokens, i64),
     ),
@@ -128,7 +129,14 @@ fn graph_prompt(
         let mut cumulative = 0;
         for (n, (id, turn)) in (1..).zip(prompt) {
             cumulative += i64::from(turn.tokens);
-            put((n, to_sql_uuid(id), roles[&id], turn.content, turn.tokens as i32, cumulative));
+            put((
+                n,
+                to_sql_uuid(id),
+                roles[&id],
+                turn.content.map(Text),
+                turn.tokens as i32,
+                cumulative,
+            ));
         }
     })
 }
@@ -137,15 +145,15 @@ fn graph_prompt(
 fn graph_slice_draw(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'"),
-    format: default!(Option<&str>, "'mermaid'"),
+    format: default!(Option<TextArg>, "'mermaid'"),
     max_turns: default!(Option<i32>, 60),
     chars: default!(Option<i32>, 48),
     frontier: default!(Option<bool>, false),
-) -> Option<String> {
+) -> Option<Text> {
     let policy = Policy::required(policy).or_raise();
-    let (format, max_turns, chars) = drawing_arguments(format?, max_turns?, chars?).or_raise();
+    let (format, max_turns, chars) = drawing_arguments(&format?, max_turns?, chars?).or_raise();
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
-    Some(taken.picture(format, max_turns, chars, frontier?).or_raise())
+    Some(Text(taken.picture(format, max_turns, chars, frontier?).or_raise()))
 }
 
 fn drawing_arguments(

@@ -1,6 +1,6 @@
-use pgrx::JsonB;
 use pgrx::prelude::*;
 
+use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::statistics;
 use crate::service::statistics::rows;
 
@@ -10,26 +10,26 @@ use crate::service::statistics::rows;
 fn list_statistics() -> TableIterator<
     'static,
     (
-        name!(function, String),
+        name!(function, Text),
         name!(calls, i64),
         name!(total_time, f64),
-        name!(histogram, JsonB),
+        name!(histogram, JsonbText),
         name!(turns_read, i64),
         name!(turns_selected, i64),
-        name!(errors, JsonB),
-        name!(verifications, JsonB),
+        name!(errors, JsonbText),
+        name!(verifications, JsonbText),
     ),
 > {
     TableIterator::new(rows().into_iter().map(|row| {
         (
-            row.function,
+            Text(row.function),
             row.calls,
             row.total_time,
-            JsonB(row.histogram),
+            row.histogram.into(),
             row.turns_read,
             row.turns_selected,
-            JsonB(row.errors),
-            JsonB(row.verifications),
+            row.errors.into(),
+            row.verifications.into(),
         )
     }))
 }

@@ -3,11 +3,12 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::session::check_interrupts;
+use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::to_sql_uuid;
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_turn_id(id: &str) -> Uuid {
-    to_sql_uuid(turn_id(id))
+fn graph_turn_id(id: TextArg) -> Uuid {
+    to_sql_uuid(turn_id(&id))
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
@@ -16,9 +17,9 @@ fn graph_turn_id_of_number(number: i64) -> Uuid {
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
-fn graph_turn_id_of_parts(parts: VariadicArray<&str>) -> Option<Uuid> {
+fn graph_turn_id_of_parts(parts: VariadicArray<TextArg>) -> Option<Uuid> {
     // Not collected: a list of the parts can take more memory than the array.
     let parts = || parts.iter().inspect(|_| check_interrupts());
     let has_null = parts().any(|part| part.is_none());
-    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts().flatten())))
+    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts().flatten().map(|part| part.0))))
 }

@@ -6,8 +6,9 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
+use crate::pg::sql::text::{JsonArg, TextArg, text};
 use crate::pg::sql::types::{
-    JsonArg, JsonText, Policy, from_sql_uuid, present_ids, text, to_sql_uuid, turn_ids,
+    JsonText, Policy, Text, from_sql_uuid, present_ids, to_sql_uuid, turn_ids,
 };
 use crate::service::verify::{self, Drift, Unreplayable};
 
@@ -20,8 +21,8 @@ fn graph_verify(
     (
         name!(valid, bool),
         name!(reason, &'static str),
-        name!(kid, Option<String>),
-        name!(role, Option<String>),
+        name!(kid, Option<Text>),
+        name!(role, Option<Text>),
         name!(rls, Option<bool>),
     ),
 > {
@@ -31,8 +32,8 @@ fn graph_verify(
     TableIterator::once((
         reason == "ok",
         reason,
-        claimed.map(|attestation| attestation.kid.clone()),
-        claimed.map(|attestation| attestation.role.clone()),
+        claimed.map(|attestation| Text(attestation.kid.clone())),
+        claimed.map(|attestation| Text(attestation.role.clone())),
         claimed.map(|attestation| attestation.rls),
     ))
 }
@@ -40,35 +41,35 @@ fn graph_verify(
 #[pg_extern(stable, parallel_safe)]
 fn graph_verify_slice(
     slice: Option<JsonArg>,
-) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, String))>
+) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, Text))>
 {
     let outcomes = verify::verdict(text(slice)).or_raise().checks;
-    TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, o.detail)))
+    TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, Text(o.detail))))
 }
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::too_many_arguments)] // the arguments are the published token's fields
 fn graph_verify_token(
-    admissibility_token: Option<&str>,
-    slice_id: Option<&str>,
+    admissibility_token: Option<TextArg>,
+    slice_id: Option<TextArg>,
     anchor_turn_id: Option<Uuid>,
-    policy_id: Option<&str>,
-    policy_params_hash: Option<&str>,
-    graph_snapshot_hash: Option<&str>,
-    schema_version: Option<&str>,
+    policy_id: Option<TextArg>,
+    policy_params_hash: Option<TextArg>,
+    graph_snapshot_hash: Option<TextArg>,
+    schema_version: Option<TextArg>,
 ) -> bool {
     let fields = || {
         Some(TokenFields {
-            slice_id: slice_id?,
+            slice_id: slice_id?.0,
             anchor: from_sql_uuid(anchor_turn_id?),
-            policy_id: policy_id?,
-            params_hash: policy_params_hash?,
-            graph_snapshot_hash: graph_snapshot_hash?,
-            schema_version: schema_version?,
+            policy_id: policy_id?.0,
+            params_hash: policy_params_hash?.0,
+            graph_snapshot_hash: graph_snapshot_hash?.0,
+            schema_version: schema_version?.0,
         })
     };
     let (Some(token), Some(fields)) = (admissibility_token, fields()) else { return false };
-    verify::verify_token(token, &fields).or_raise()
+    verify::verify_token(&token, &fields).or_raise()
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -89,17 +90,18 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
 fn promotion_refusal(
     slice: Option<JsonArg>,
     turns: Option<Array<Uuid>>,
-    graph: Option<&str>,
-    trust: Option<&str>,
-) -> Option<String> {
+    graph: Option<TextArg>,
+    trust: Option<TextArg>,
+) -> Option<Text> {
     let turns = turns.map(|turns| turn_ids(&turns).or_raise()).unwrap_or_default();
-    let (graph, trust) = (graph.unwrap_or_default(), trust.unwrap_or("no_rls"));
-    verify::promotion_refusal(graph, text(slice), &turns, trust).or_raise()
+    let (graph, trust) =
+        (graph.map_or("", |graph| graph.0), trust.map_or("no_rls", |trust| trust.0));
+    verify::promotion_refusal(graph, text(slice), &turns, trust).or_raise().map(Text)
 }
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_proof(slice: JsonArg) -> JsonText {
-    JsonText(verify::proof(slice.0).or_raise())
+    JsonText(verify::proof(&slice).or_raise())
 }
 
 // Needs no key and no table of this database.
@@ -107,15 +109,15 @@ fn graph_proof(slice: JsonArg) -> JsonText {
 fn graph_verify_proof(
     slice: Option<JsonArg>,
     proof: Option<JsonArg>,
-    public_key: Option<&str>,
+    public_key: Option<TextArg>,
 ) -> TableIterator<'static, (name!(valid, bool), name!(reason, &'static str))> {
-    let key = public_key.unwrap_or_default();
+    let key = public_key.map_or("", |key| key.0);
     let checked = verify::check_proof(text(slice), text(proof), key);
     let reason = checked.err().map_or("ok", ProofRefusal::name);
     TableIterator::once((reason == "ok", reason))
 }
 
-type SliceReplayRow = (&'static str, Option<String>, Option<String>, Option<String>);
+type SliceReplayRow = (&'static str, Option<Text>, Option<Text>, Option<Text>);
 
 #[pg_extern(stable, parallel_restricted)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -126,9 +128,9 @@ fn graph_replay(
     'static,
     (
         name!(status, &'static str),
-        name!(field, Option<String>),
-        name!(was, Option<String>),
-        name!(now, Option<String>),
+        name!(field, Option<Text>),
+        name!(was, Option<Text>),
+        name!(now, Option<Text>),
     ),
 > {
     let replayed = verify::replay(text(slice), policy.map(|policy| policy.0)).or_raise();
@@ -136,7 +138,7 @@ fn graph_replay(
         Ok(drifts) if drifts.is_empty() => vec![("identical", None, None, None)],
         Ok(drifts) => drifts.into_iter().map(drift_row).collect(),
         Err(Unreplayable { reason, about }) => {
-            vec![("unreplayable", Some(reason.to_owned()), about, None)]
+            vec![("unreplayable", Some(Text(reason.to_owned())), about.map(Text), None)]
         }
     })
 }
@@ -155,5 +157,5 @@ fn drift_row(drift: Drift) -> SliceReplayRow {
         Drift::Content(Difference::EdgeGone(e)) => ("edges".to_owned(), edge(e), None),
         Drift::Content(Difference::EdgeNew(e)) => ("edges".to_owned(), None, edge(e)),
     };
-    ("drifted", Some(field), was, now)
+    ("drifted", Some(Text(field)), was.map(Text), now.map(Text))
 }

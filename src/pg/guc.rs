@@ -7,7 +7,8 @@ use kernel::policy::{MAX_NODES_LIMIT, SlicePolicy};
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
-use super::error::SqlError;
+use super::error::{OrRaise, SqlError};
+use super::sql::text::checked;
 
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
@@ -222,8 +223,10 @@ fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSettin
 }
 
 /// The name of the binding that calls read.
+///
+/// Raises 22021 where the session has set what is not text.
 pub fn graph() -> String {
-    GRAPH.get().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    GRAPH.get().map_or_else(String::new, |name| checked(name.to_bytes()).or_raise().to_owned())
 }
 
 /// Whether refusals are logged.

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use super::error::SqlError;
 use super::memory;
+use super::sql::text::shared_name;
 use crate::pg::tables::graph::Graph;
 use crate::pg::tables::relation;
 
@@ -77,7 +78,7 @@ pub fn current_role_name() -> String {
 
 fn role_name(role: pg_sys::Oid) -> String {
     // SAFETY: the current role has a name; it comes NUL-terminated.
-    unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) }.to_string_lossy().into_owned()
+    shared_name(unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) })
 }
 
 fn row_security_applies(graph: &Graph) -> bool {

@@ -10,6 +10,7 @@ use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::private::version;
+use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::relation;
 
@@ -172,9 +173,9 @@ impl PrivateRow {
         self.get(column, pg_sys::BYTEAOID)
     }
 
-    /// A `text`.
+    /// A `text`. Raises 22021 where it is not text.
     pub fn text(&self, column: usize) -> Option<String> {
-        self.get(column, pg_sys::TEXTOID)
+        self.get::<TextArg<'_>>(column, pg_sys::TEXTOID).map(|text| text.0.to_owned())
     }
 
     /// A `boolean`.

@@ -8,6 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::sql::text::TextArg;
 use crate::pg::tables::relation;
 
 /// One string in the library's file, whose version the tests of upgrades replace, by a shorter one with spaces.
@@ -95,7 +96,8 @@ fn of_extension(extension: pg_sys::Oid) -> String {
             let oid = column(tuple, pg_sys::Anum_pg_extension_oid);
             if oid.and_then(|oid| pg_sys::Oid::from_datum(oid, false)) == Some(extension) {
                 version = column(tuple, pg_sys::Anum_pg_extension_extversion)
-                    .and_then(|version| String::from_datum(version, false));
+                    .and_then(|version| TextArg::from_datum(version, false))
+                    .map(|version| version.0.to_owned());
             }
         }
         pg_sys::systable_endscan(scan);

@@ -9,6 +9,7 @@ use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::memory;
+use crate::pg::sql::text::{replaced, with_bytes};
 use crate::pg::tables::relation::type_name;
 
 /// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
@@ -170,33 +171,18 @@ impl Row {
         self.datum(column, ColumnType::Number).map(|datum| f64::from_bits(datum.value() as u64))
     }
 
-    /// A [`ColumnType::Text`], passed to `read`; bytes that are no UTF-8 are replaced.
+    /// A [`ColumnType::Text`], passed to `read`; bytes that are not UTF-8 are replaced.
     pub fn text<T>(&self, column: usize, read: impl FnOnce(Option<&str>) -> T) -> T {
         let Some(datum) = self.datum(column, ColumnType::Text) else {
             return read(None);
         };
-        let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: a text is a varlena; one that is compressed or stored elsewhere is copied by
-        // the detoaster, and the copy is freed here.
+        // SAFETY: the column is a text.
         unsafe {
-            let plain = pgrx::varatt_is_4b_u(stored)
-                || (pgrx::varatt_is_1b(stored) && !pgrx::varatt_is_1b_e(stored));
-            let text = if plain { stored } else { pg_sys::pg_detoast_datum_packed(stored) };
-            let bytes = std::slice::from_raw_parts(
-                pgrx::vardata_any(text).cast::<u8>(),
-                pgrx::varsize_any_exhdr(text),
-            );
-            // It is copied once or twice, by what reads it.
-            memory::assure(2 * bytes.len());
-            // The lossy conversion looks at each byte, this one at eight.
-            let result = match std::str::from_utf8(bytes) {
-                Ok(text) => read(Some(text)),
-                Err(_) => read(Some(&String::from_utf8_lossy(bytes))),
-            };
-            if text != stored {
-                pg_sys::pfree(text.cast());
-            }
-            result
+            with_bytes(datum, |bytes| {
+                // It is copied once or twice, by what reads it.
+                memory::assure(2 * bytes.len());
+                read(Some(&replaced(bytes)))
+            })
         }
     }
 

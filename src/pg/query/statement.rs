@@ -7,6 +7,8 @@ use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
 use super::row::{ARRAY_HEADER, ColumnType};
+use crate::pg::error::OrRaise;
+use crate::pg::sql::text::text_datum;
 use crate::pg::sql::types::to_sql_uuid;
 use crate::pg::tables::relation;
 
@@ -107,7 +109,7 @@ impl Argument<'_> {
             Argument::Ids(ids) => Some(uuid_array(ids)),
             Argument::Id(id) => to_sql_uuid(id).into_datum(),
             Argument::Number(number) => Some(number.into()),
-            Argument::Text(text) => text.and_then(IntoDatum::into_datum),
+            Argument::Text(text) => text.map(|text| text_datum(text).or_raise()),
         }
     }
 }

@@ -2,4 +2,5 @@
 
 pub mod rows;
 pub mod support;
+pub mod text;
 pub mod types;

@@ -7,10 +7,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::memory;
 use crate::pg::session::check_interrupts;
-use crate::pg::sql::types::JsonText;
+use crate::pg::sql::text::{expect_length, without_nul};
+use crate::pg::sql::types::{JsonText, Text};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
 /// each row: the function's SET clauses are then applied and reset for each, and no statement can stay open from one
@@ -184,11 +185,12 @@ impl RowValues {
     }
 
     fn push_text(&mut self, text: &str) {
+        let text = &*without_nul(text);
+        expect_length(text.len()).or_raise();
         let column = self.datums.len();
         self.texts.resize_with(self.texts.len().max(column + 1), Vec::new);
         let words = &mut self.texts[column];
         let bytes = pg_sys::VARHDRSZ + text.len();
-        assert!(bytes < 1 << 30, "a text has less than a gibibyte");
         memory::assure(bytes);
         words.resize(bytes.div_ceil(size_of::<u32>()), 0);
         let stored = words.as_mut_ptr();
@@ -229,7 +231,7 @@ values! {
     i64 = INT8OID, |number, values| values.push(*number);
     f32 = FLOAT4OID, |number, values| values.push(number.to_bits());
     &str = TEXTOID, |text, values| values.push_text(text);
-    String = TEXTOID, |text, values| values.push_text(text);
+    Text = TEXTOID, |text, values| values.push_text(&text.0);
     JsonText = JSONOID, |json, values| values.push_text(&json.0);
     // Made in the row's own memory context.
     Vec<Uuid> = UUIDARRAYOID, |ids, values| values.push_made(ids.clone());

@@ -7,9 +7,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
+use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
 use crate::pg::memory;
+use crate::pg::sql::text::{checked, checked_datum, text_datum};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -20,73 +22,44 @@ pub trait TextType: Sized {
 
     /// The value of a datum that is not NULL.
     ///
+    /// Raises 22021 where it is not text.
+    ///
     /// # Safety
     /// The datum is of the type's SQL type.
-    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the SQL type is laid out as text.
-        unsafe { <&str>::from_datum(datum, false) }.map(Self::from_text)
+        Self::from_text(unsafe { checked_datum(datum) })
     }
 
     /// The value as a datum.
-    fn write(self) -> Option<pg_sys::Datum> {
-        self.into_text().into_datum()
+    ///
+    /// Raises 54000 where it is too long.
+    fn write(self) -> pg_sys::Datum {
+        text_datum(&self.into_text()).or_raise()
     }
 }
 
-/// The SQL type `json`, byte for byte.
+/// A result of the SQL type `text`.
+pub struct Text(pub String);
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text(text)
+    }
+}
+
+/// A result of the SQL type `json`, byte for byte.
 pub struct JsonText(pub String);
-
-impl TextType for JsonText {
-    fn from_text(text: &str) -> Self {
-        memory::assure(text.len());
-        JsonText(text.to_owned())
-    }
-
-    fn into_text(self) -> String {
-        self.0
-    }
-}
-
-/// An argument of the SQL type `json`, borrowed: documents may be large.
-#[derive(Clone, Copy)]
-pub struct JsonArg<'a>(pub &'a str);
-
-/// The text of an argument; "" for NULL.
-pub fn text(json: Option<JsonArg<'_>>) -> &str {
-    json.map_or("", |json| json.0)
-}
-
-impl FromDatum for JsonArg<'_> {
-    unsafe fn from_polymorphic_datum(
-        datum: pg_sys::Datum,
-        is_null: bool,
-        _typoid: pg_sys::Oid,
-    ) -> Option<Self> {
-        // SAFETY: the SQL type is laid out as text; what the detoaster copies is valid during the call.
-        unsafe { <&str>::from_datum(datum, is_null) }.map(JsonArg)
-    }
-}
-
-// SAFETY: read through FromDatum; NULL does not reach a plain argument, as functions that have one are STRICT.
-unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for JsonArg<'fcx> {
-    unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
-        // SAFETY: the declared SQL type of the argument is json.
-        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
-    }
-}
-
-// SAFETY: json is the server's own type.
-unsafe impl SqlTranslatable for JsonArg<'_> {
-    const TYPE_IDENT: &'static str = "graph_kernel::pg::sql::types::JsonArg";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("json"));
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
-        Ok(ReturnsRef::One(SqlMappingRef::literal("json")));
-}
 
 /// The SQL type `jsonb` as JSON text: a number keeps its spelling, which a parsed value would widen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonbText(pub String);
+
+impl From<Value> for JsonbText {
+    fn from(value: Value) -> Self {
+        JsonbText(value.to_string())
+    }
+}
 
 impl TextType for JsonbText {
     fn from_text(text: &str) -> Self {
@@ -97,22 +70,23 @@ impl TextType for JsonbText {
         self.0
     }
 
-    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: a jsonb is guaranteed by the caller, which is what jsonb_out takes; its result is a C
         // string of this memory context, freed once.
         unsafe {
             let text =
-                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
+                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])
+                    .expect("jsonb_out returns a string");
             memory::assure(text.count_bytes());
-            let read = JsonbText(text.to_string_lossy().into_owned());
+            let read = JsonbText(checked(text.to_bytes()).or_raise().to_owned());
             pg_sys::pfree(text.as_ptr().cast_mut().cast());
-            Some(read)
+            read
         }
     }
 
-    fn write(self) -> Option<pg_sys::Datum> {
+    fn write(self) -> pg_sys::Datum {
         memory::assure(self.0.len());
-        let text = std::ffi::CString::new(self.0).ok()?;
+        let text = std::ffi::CString::new(self.0).expect("JSON escapes NUL");
         // SAFETY: jsonb_in takes a C string and copies what it keeps of it.
         unsafe {
             pgrx::direct_function_call_as_datum(
@@ -120,6 +94,7 @@ impl TextType for JsonbText {
                 &[Some(pg_sys::Datum::from(text.as_ptr()))],
             )
         }
+        .expect("jsonb_in returns a value")
     }
 }
 
@@ -215,26 +190,16 @@ pub fn present_ids(array: &Array<'_, pgrx::Uuid>) -> Result<Vec<TurnId>, SqlErro
     Ok(turn_ids(array)?.into_iter().flatten().collect())
 }
 
-/// Makes a [`TextType`] an argument and a result of SQL functions.
-macro_rules! sql_text_type {
-    ($rust:ident, $sql:literal) => {
-        impl pgrx::FromDatum for $rust {
-            unsafe fn from_polymorphic_datum(
-                datum: pgrx::pg_sys::Datum,
-                is_null: bool,
-                _typoid: pgrx::pg_sys::Oid,
-            ) -> Option<Self> {
-                // SAFETY: the datum is of the SQL type named here.
-                if is_null { None } else { unsafe { <Self as TextType>::read(datum) } }
-            }
-        }
-
-        impl pgrx::IntoDatum for $rust {
-            fn into_datum(self) -> Option<pgrx::pg_sys::Datum> {
-                TextType::write(self)
+/// Makes a type the result of SQL functions.
+macro_rules! sql_result {
+    ($rust:ident, $sql:literal, |$value:ident| $write:expr) => {
+        impl IntoDatum for $rust {
+            fn into_datum(self) -> Option<pg_sys::Datum> {
+                let $value = self;
+                Some($write)
             }
 
-            fn type_oid() -> pgrx::pg_sys::Oid {
+            fn type_oid() -> pg_sys::Oid {
                 pgrx::wrappers::regtypein($sql)
             }
         }
@@ -245,20 +210,11 @@ macro_rules! sql_text_type {
                 self,
                 fcinfo: &mut pgrx::callconv::FcInfo<'fcx>,
             ) -> pgrx::datum::Datum<'fcx> {
-                match pgrx::IntoDatum::into_datum(self) {
+                match self.into_datum() {
                     // SAFETY: see above.
                     Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
                     None => fcinfo.return_null(),
                 }
-            }
-        }
-
-        // SAFETY: read through FromDatum; NULL does not reach a plain argument, as functions that
-        // have one are STRICT.
-        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $rust {
-            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
-                // SAFETY: the declared SQL type of the argument is the one named here.
-                unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
             }
         }
 
@@ -275,12 +231,42 @@ macro_rules! sql_text_type {
     };
 }
 
-sql_text_type!(JsonText, "json");
+/// Makes a [`TextType`] an argument and a result of SQL functions.
+macro_rules! sql_text_type {
+    ($rust:ident, $sql:literal) => {
+        sql_result!($rust, $sql, |value| TextType::write(value));
+
+        impl FromDatum for $rust {
+            unsafe fn from_polymorphic_datum(
+                datum: pg_sys::Datum,
+                is_null: bool,
+                _typoid: pg_sys::Oid,
+            ) -> Option<Self> {
+                // SAFETY: the datum is of the SQL type named here.
+                if is_null { None } else { Some(unsafe { <Self as TextType>::read(datum) }) }
+            }
+        }
+
+        // SAFETY: read through FromDatum; NULL does not reach a plain argument, as functions that
+        // have one are STRICT.
+        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $rust {
+            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+                // SAFETY: the declared SQL type of the argument is the one named here.
+                unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+            }
+        }
+    };
+}
+
+sql_result!(Text, "text", |text| text_datum(&text.0).or_raise());
+sql_result!(JsonText, "json", |json| text_datum(&json.0).or_raise());
 sql_text_type!(JsonbText, "jsonb");
 sql_text_type!(Policy, "slice_policy");
 sql_text_type!(ChunkPolicy, "chunking_policy");
 
 /// The text that a type's receive function is given.
+///
+/// Raises 22021 where it is not text.
 pub fn message_text(message: pgrx::Internal) -> String {
     // SAFETY: a receive function's first argument points to a StringInfo; pq_getmsgtext returns
     // `length` bytes in the server's encoding, palloc'ed.
@@ -295,7 +281,7 @@ pub fn message_text(message: pgrx::Internal) -> String {
         std::slice::from_raw_parts(text.cast::<u8>(), length as usize)
     };
     memory::assure(bytes.len());
-    String::from_utf8_lossy(bytes).into_owned()
+    checked(bytes).or_raise().to_owned()
 }
 
 /// The SQL uuid of a turn.

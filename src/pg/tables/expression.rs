@@ -2,7 +2,7 @@
 //! (BINDING.md, the mapping).
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::AssertUnwindSafe;
 use std::ptr::null_mut;
 
@@ -272,7 +272,7 @@ unsafe fn written_out(
     unsafe {
         let text = |alias: &CStr, qualified, implicit_casts| {
             let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);
-            string(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
+            relation::text_of(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
         };
         let bare = text(ALIASES[0], false, false);
         let is_call = (*node).type_ == pg_sys::NodeTag::T_FuncExpr
@@ -366,7 +366,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
             Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
                 let operator = (*node.cast::<pg_sys::OpExpr>()).opno;
                 if !is_server_own(operator) {
-                    let name = string(pg_sys::format_operator(operator));
+                    let name = relation::text_of(pg_sys::format_operator(operator));
                     let what = format!("it uses operator {name}, which is not the server's own");
                     return Some(ExpressionRefusal::invalid(what));
                 }
@@ -483,9 +483,4 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
         }
         found.refusal.is_some()
     }
-}
-
-pub(super) fn string(text: *const c_char) -> String {
-    // SAFETY: every caller passes a NUL-terminated string of the server.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

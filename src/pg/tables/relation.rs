@@ -1,14 +1,15 @@
 //! Tables as the catalog describes them, looked up under a lock that is held to the transaction's end.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::rc::Rc;
 
 use pgrx::prelude::*;
-use pgrx::{FromDatum, PgList, PgTupleDesc, pg_sys};
+use pgrx::{PgList, PgTupleDesc, pg_sys};
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::query::foreign_function;
+use crate::pg::sql::text::{checked, replaced, with_bytes};
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -82,12 +83,14 @@ pub struct Table {
     pub name: String,
     /// `r`, `p`, `v`, …
     pub kind: u8,
-    /// Its columns, without dropped ones.
+    /// Its columns, without dropped ones and those whose name is not text.
     pub columns: Rc<[TableColumn]>,
 }
 
 impl Table {
     /// The table of this OID, locked AccessShare, or `None` when it was dropped.
+    ///
+    /// Raises 22021 where its name or its schema's is not text.
     pub fn lock(oid: pg_sys::Oid) -> Option<Self> {
         // SAFETY: the relation is open, hence its descriptor valid, until relation_close; the
         // lock stays.
@@ -100,24 +103,26 @@ impl Table {
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att)
                 .iter()
                 .filter(|attribute| !attribute.attisdropped)
-                .map(|attribute| {
+                .filter_map(|attribute| {
+                    let name = CStr::from_ptr(attribute.attname.data.as_ptr()).to_bytes();
                     let mut modifier = attribute.atttypmod;
                     let base_type =
                         pg_sys::getBaseTypeAndTypmod(attribute.atttypid, &raw mut modifier);
-                    TableColumn {
+                    Some(TableColumn {
                         number: attribute.attnum,
-                        name: name(attribute.attname.data.as_ptr()),
+                        // One that is not text is not named by any mapping.
+                        name: checked(name).ok()?.to_owned(),
                         type_oid: attribute.atttypid,
                         base_type,
                         modifier,
-                    }
+                    })
                 })
                 .collect();
             let schema = pg_sys::get_namespace_name((*class).relnamespace);
             let table = Table {
                 oid,
-                schema: if schema.is_null() { String::new() } else { name(schema) },
-                name: name((*class).relname.data.as_ptr()),
+                schema: if schema.is_null() { String::new() } else { text_of(schema) },
+                name: text_of((*class).relname.data.as_ptr()),
                 kind: (*class).relkind as u8,
                 columns,
             };
@@ -287,9 +292,9 @@ fn index_predicate(index: pg_sys::Oid) -> Option<CString> {
         let mut is_null = false;
         let attribute = pg_sys::Anum_pg_index_indpred as i16;
         let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute, &raw mut is_null);
-        let text = String::from_datum(datum, is_null);
+        let text = (!is_null).then(|| with_bytes(datum, |text| CString::new(text.to_vec())));
         pg_sys::ReleaseSysCache(tuple);
-        CString::new(text?).ok()
+        text?.ok()
     }
 }
 
@@ -434,7 +439,14 @@ pub fn type_name(type_oid: pg_sys::Oid) -> String {
     name(unsafe { pg_sys::format_type_be(type_oid) })
 }
 
-fn name(text: *const std::ffi::c_char) -> String {
+/// A name for messages.
+fn name(text: *const c_char) -> String {
     // SAFETY: every caller passes a NUL-terminated name of the catalog.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    replaced(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
+}
+
+/// A name or an expression for statements, as the server has it. Raises 22021 where it is not text.
+pub(super) fn text_of(text: *const c_char) -> String {
+    // SAFETY: every caller passes a NUL-terminated string of the server.
+    checked(unsafe { CStr::from_ptr(text) }.to_bytes()).or_raise().to_owned()
 }

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-use super::expression::{ExpressionRefusal, foreign_type, is_own_function, string};
+use super::expression::{ExpressionRefusal, foreign_type, is_own_function};
 use crate::pg::error::SqlError;
 use crate::pg::tables::relation;
 
@@ -220,7 +220,7 @@ unsafe fn names(list: *mut pg_sys::List) -> Vec<String> {
     unsafe {
         PgList::<pg_sys::String>::from_pg(list)
             .iter_ptr()
-            .map(|part| string((*part).sval))
+            .map(|part| relation::text_of((*part).sval))
             .collect()
     }
 }
