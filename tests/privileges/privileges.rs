@@ -4,6 +4,7 @@
 mod common;
 
 mod attempts;
+mod locks;
 mod names;
 mod roles;
 mod table;

@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
-use crate::pg::tables::relation::Table;
+use crate::pg::tables::relation::{self, Table};
 
 const TRACE: Template = Template::new(
     include_str!("../../../sql/queries/trace.sql"),
@@ -42,6 +42,7 @@ pub fn insert(table: Option<pg_sys::Oid>, trace: &Trace<'_>) -> Result<(), SqlEr
             .hint("SELECT graph_kernel.create_trace_table();")
     };
     let table = table.ok_or_else(|| missing("no trace table is bound"))?;
+    relation::check_rights(table);
     let table = Table::lock(table).ok_or_else(|| missing("the bound trace table was dropped"))?;
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());

@@ -45,6 +45,9 @@ const TURN_COLUMNS: &[ColumnRule] = &[
 /// The longest name of a binding, which `bind_tables` enforces.
 const MAX_NAME_BYTES: usize = 63;
 
+/// The tables of [`DEFAULT_GRAPH`] while nothing is bound, in the schema public.
+const DEFAULT_TABLES: [&std::ffi::CStr; 2] = [c"memory_turns", c"memory_turn_edges"];
+
 /// The key of edges that the turns table itself stores, and what its elements have.
 const PARENTS: &str = "parents";
 const PARENT_COLUMN: ColumnRule = rule("parent", &[], ValueKind::Id);
@@ -317,7 +320,8 @@ thread_local! {
 
 impl Graph {
     /// The graph that is bound under this name; under [`DEFAULT_GRAPH`] the default tables while nothing is bound. Its
-    /// tables stay locked AccessShare to the transaction's end.
+    /// tables stay locked AccessShare to the transaction's end. Raises 42501 before that where the current role has no
+    /// right to one of them.
     ///
     /// # Errors
     /// 42704 when there is none; 42P01, 42703, 42804, 42809 when the tables are not what a graph needs.
@@ -333,6 +337,7 @@ impl Graph {
             Rc::clone(&graphs[binding])
         });
         if let Some(graph) = cache.get() {
+            graph.tables().for_each(relation::check_rights);
             graph.tables().for_each(relation::lock_shared);
         }
         // Taking the locks accepts the invalidations of changes that were committed before.
@@ -347,19 +352,30 @@ impl Graph {
         graph
     }
 
+    /// Whether the current role has a right to each table that is bound under this name, as [`Graph::named`] asks for;
+    /// also where there is none.
+    pub fn has_rights(binding: &str) -> bool {
+        let tables = match Binding::named(binding) {
+            Some(Binding { turns, edges, .. }) => [Some(turns), edges],
+            None => DEFAULT_TABLES.map(|name| relation::find(c"public", name)),
+        };
+        tables.into_iter().flatten().all(relation::has_rights)
+    }
+
     fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
         match Self::binding(binding)? {
             Some(Binding { graph, turns, edges, columns, resolved, .. }) => {
-                relation::lock_shared(turns);
-                edges.into_iter().for_each(relation::lock_shared);
+                let tables = [turns].into_iter().chain(edges);
+                tables.clone().for_each(relation::check_rights);
+                tables.for_each(relation::lock_shared);
                 let (columns, resolved) = (&mapping(columns.as_ref())?, &mapping(Some(&resolved))?);
                 let reading = MappingReading::Resolved(resolved);
                 let tables = GraphTables { binding, turns, edges, columns, reading };
                 Self::resolve(graph.to_string(), &tables)
             }
             None => {
-                let turns = default_table(c"memory_turns")?;
-                let edges = Some(default_table(c"memory_turn_edges")?);
+                let turns = default_table(DEFAULT_TABLES[0])?;
+                let edges = Some(default_table(DEFAULT_TABLES[1])?);
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
                 let tables = GraphTables { binding, turns, edges, columns, reading };
                 Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)

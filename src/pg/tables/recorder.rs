@@ -37,7 +37,7 @@ pub struct RecorderTable {
 
 impl RecorderTable {
     /// The bound table, or the default one while nothing is bound. It stays locked AccessShare to the
-    /// transaction's end.
+    /// transaction's end. Raises 42501 before that where the current role has no right to it.
     ///
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs.
@@ -45,6 +45,7 @@ impl RecorderTable {
         memory::check();
         match RecorderBinding::current() {
             Some(RecorderBinding { events, columns }) => {
+                relation::check_rights(events);
                 Self::resolve(events, &mapping(columns.as_ref())?)
             }
             None => {

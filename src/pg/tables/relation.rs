@@ -371,6 +371,53 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::List;
 }
 
+/// The rights to a table of which one is enough to lock it AccessShare, as for LOCK TABLE.
+const RIGHTS: pg_sys::AclMode = (pg_sys::ACL_SELECT
+    | pg_sys::ACL_INSERT
+    | pg_sys::ACL_UPDATE
+    | pg_sys::ACL_DELETE
+    | pg_sys::ACL_TRUNCATE) as pg_sys::AclMode;
+
+/// Whether the current role has a right to a relation or to a column of it; also where that was dropped.
+pub fn has_rights(oid: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog by an OID that may be of no relation.
+    unsafe {
+        let (role, mut is_missing) = (pg_sys::GetUserId(), false);
+        let ok = pg_sys::AclResult::ACLCHECK_OK;
+        let any = pg_sys::AclMaskHow::ACLMASK_ANY;
+        pg_sys::pg_class_aclcheck_ext(oid, role, RIGHTS, &raw mut is_missing) == ok
+            || is_missing
+            || pg_sys::pg_attribute_aclcheck_all(oid, role, RIGHTS, any) == ok
+    }
+}
+
+/// Raises the server's error (42501) where [`has_rights`] says no: before a lock is taken, as a lock is held to the
+/// transaction's end.
+pub fn check_rights(oid: pg_sys::Oid) {
+    if has_rights(oid) {
+        return;
+    }
+    // SAFETY: look-ups in the catalog; a NULL is a relation that was dropped meanwhile. The error leaves no lock behind.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        if !name.is_null() {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(oid));
+            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NO_PRIV, kind, name);
+        }
+    }
+}
+
+/// [`check_rights`], called by the server when it has looked a name up.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_rights_of_named(
+    _name: *const pg_sys::RangeVar,
+    found: pg_sys::Oid,
+    _found_before: pg_sys::Oid,
+    _arg: *mut std::ffi::c_void,
+) {
+    check_rights(found);
+}
+
 /// Locks a relation AccessShare, to the transaction's end.
 pub fn lock_shared(oid: pg_sys::Oid) {
     // SAFETY: any OID may be locked; invalidations are taken in on the way.
@@ -392,17 +439,31 @@ pub fn is_locked_for_writing(oid: pg_sys::Oid) -> bool {
     }
 }
 
-/// The OID of a relation by its literal schema and name, locked AccessShare.
+/// The OID of a relation by its literal schema and name.
+pub fn find(schema: &CStr, relation: &CStr) -> Option<pg_sys::Oid> {
+    look_up(schema, relation, pg_sys::NoLock, None)
+}
+
+/// The same, locked AccessShare; raises as [`check_rights`].
 pub fn lock_by_name(schema: &CStr, relation: &CStr) -> Option<pg_sys::Oid> {
+    look_up(schema, relation, pg_sys::AccessShareLock, Some(check_rights_of_named))
+}
+
+fn look_up(
+    schema: &CStr,
+    relation: &CStr,
+    lock: u32,
+    callback: pg_sys::RangeVarGetRelidCallback,
+) -> Option<pg_sys::Oid> {
     // SAFETY: the names outlive the call; a missing schema or relation gives InvalidOid.
     let oid = unsafe {
         let name =
             pg_sys::makeRangeVar(schema.as_ptr().cast_mut(), relation.as_ptr().cast_mut(), -1);
         pg_sys::RangeVarGetRelidExtended(
             name,
-            pg_sys::AccessShareLock as i32,
+            lock as i32,
             pg_sys::RVROption::RVR_MISSING_OK,
-            None,
+            callback,
             std::ptr::null_mut(),
         )
     };
