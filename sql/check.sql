@@ -247,8 +247,11 @@ BEGIN
              || CASE WHEN c ->> 'content_text' <> '' THEN
                      ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s <> graph_kernel.content_hash(%4$s);',
+             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s IS DISTINCT FROM graph_kernel.content_hash_or_null(%4$s);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
+            ('contents_not_text', 'content_text', 'turns whose content is not UTF-8: it has no hash, and is shown with U+FFFD',
+             format('SELECT %1$s AS id FROM %2$s AS t WHERE NOT graph_kernel.is_text(%3$s);',
+                    x ->> 'id', t, x ->> 'content_text')),
             -- Values that may be absent are only counted.
             ('edges_without_type', 'edge_type', 'edges without a type, read as default', NULL),
             ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),

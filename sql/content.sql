@@ -5,10 +5,25 @@ CREATE FUNCTION graph_kernel.content_hash(content text) RETURNS text
     AS 'MODULE_PATHNAME', 'graph_content_hash_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
 
+-- What statements make of contents as they are stored, where bytes that are not UTF-8 are not an error: they have no
+-- hash, and stand for U+FFFD.
+CREATE FUNCTION graph_kernel.content_hash_or_null(content text) RETURNS text
+    AS 'MODULE_PATHNAME', 'content_hash_or_null_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
+CREATE FUNCTION graph_kernel.is_text(content text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_text_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
+    AS 'MODULE_PATHNAME', 'char_count_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+CREATE FUNCTION graph_kernel.text_prefix(content text, chars integer) RETURNS text
+    AS 'MODULE_PATHNAME', 'text_prefix_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
 -- Parts of the backfill: some turns after an id; hashes written where no other transaction holds the turn; one
 -- turn's hash written, after waiting for it. They read and write the bound table if it still is this one.
 CREATE FUNCTION graph_kernel.content_page(graph text, turns_table oid, after_id uuid, most integer)
-RETURNS TABLE (turns bigint, last_id uuid, stale uuid[])
+RETURNS TABLE (turns bigint, last_id uuid, stale uuid[], not_text bigint)
     AS 'MODULE_PATHNAME', 'content_page_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 1 SET search_path = pg_catalog, pg_temp;
 CREATE FUNCTION graph_kernel.rehash_free_turns(graph text, turns_table oid, turns uuid[])
@@ -103,6 +118,7 @@ DECLARE
     total bigint;
     done bigint := 0;
     written bigint := 0;
+    not_text bigint := 0;
     after_id pg_catalog.uuid;
     has_more boolean := true;
     waiting pg_catalog.uuid[] := '{}';
@@ -157,8 +173,9 @@ BEGIN
             CONTINUE;
         END IF;
 
-        SELECT p.turns, p.last_id, p.stale INTO page FROM graph_kernel.content_page(graph, turns_table, after_id, batch) AS p;
+        SELECT p.turns, p.last_id, p.stale, p.not_text INTO page FROM graph_kernel.content_page(graph, turns_table, after_id, batch) AS p;
         done := done OPERATOR(pg_catalog.+) page.turns;
+        not_text := not_text OPERATOR(pg_catalog.+) page.not_text;
         IF pg_catalog.cardinality(page.stale) OPERATOR(pg_catalog.>) 0 THEN
             SELECT w.changed, w.held INTO written_page
             FROM graph_kernel.rehash_free_turns(graph, turns_table, page.stale) AS w;
@@ -174,6 +191,10 @@ BEGIN
             pg_catalog.round(done OPERATOR(pg_catalog./) GREATEST(seconds, 0.001)),
             pg_catalog.ceil(seconds OPERATOR(pg_catalog.*) GREATEST(total OPERATOR(pg_catalog.-) done, 0)
                             OPERATOR(pg_catalog./) GREATEST(done, 1));
+        IF NOT has_more AND not_text OPERATOR(pg_catalog.>) 0 THEN
+            RAISE NOTICE 'content hashes: % turns have a content that is not UTF-8: they are left as they are', not_text
+                USING DETAIL = 'INVALID_TEXT', HINT = 'SELECT * FROM graph_check() WHERE check_name = ''contents_not_text'';';
+        END IF;
         IF NOT has_more AND waiting OPERATOR(pg_catalog.<>) '{}' THEN
             RAISE NOTICE 'content hashes: waiting for % turns that other transactions hold',
                 pg_catalog.cardinality(waiting);

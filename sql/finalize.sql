@@ -189,6 +189,13 @@ COMMENT ON FUNCTION graph_kernel.evaluate_row(text, text, oid, text) IS
     'computes a bound expression for one row';
 COMMENT ON FUNCTION graph_kernel.raising_row(text, text, regclass) IS
     'the statement that selects a row on which a bound expression raises';
+COMMENT ON FUNCTION graph_kernel.content_hash_or_null(text) IS
+    'graph_content_hash, and NULL for a content that is not UTF-8';
+COMMENT ON FUNCTION graph_kernel.is_text(text) IS 'whether the bytes of a text are UTF-8';
+COMMENT ON FUNCTION graph_kernel.char_count(text) IS
+    'how many characters a text has; bytes that are not UTF-8 are replaced';
+COMMENT ON FUNCTION graph_kernel.text_prefix(text, integer) IS
+    'the first characters of a text; bytes that are not UTF-8 are replaced';
 COMMENT ON FUNCTION graph_kernel.content_page(text, oid, uuid, integer) IS
     'turns after an id, and those whose content hash is missing or wrong';
 COMMENT ON FUNCTION graph_kernel.rehash_free_turns(text, oid, uuid[]) IS

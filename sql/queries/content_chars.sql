@@ -1,5 +1,5 @@
 -- $1 uuid[]: how many characters the contents of these turns have together; NULL where none is stored.
-SELECT pg_catalog.sum(pg_catalog.length(t.content))
+SELECT pg_catalog.sum(graph_kernel.char_count(t.content))
 FROM pg_catalog.unnest($1) AS k(id)
 CROSS JOIN LATERAL (
     SELECT {t.content_text} AS content

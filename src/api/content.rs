@@ -3,7 +3,7 @@ use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::text::TextArg;
+use crate::pg::sql::text::{StoredText, TextArg, checked, replaced};
 use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::service::content::{Backfilled, audit, hash, normalised, page, rehash, rehash_free};
 
@@ -22,17 +22,38 @@ fn graph_content_audit(
     limit_count: default!(Option<i64>, "NULL"),
 ) -> TableIterator<
     'static,
-    (name!(turn_id, Uuid), name!(stored, Option<Text>), name!(computed, Text)),
+    (name!(turn_id, Uuid), name!(stored, Option<Text>), name!(computed, Option<Text>)),
 > {
     TableIterator::new(move |put| {
         audit(limit_count, |turn, stored, computed| {
-            put((to_sql_uuid(turn), stored.map(Text), Text(computed)))
+            put((to_sql_uuid(turn), stored.map(Text), computed.map(Text)))
         })
         .or_raise();
     })
 }
 
-// These are declared in sql/content.sql, in the private schema.
+// These and the next are declared in sql/content.sql, in the private schema. Statements use them for what is stored,
+// which may be any bytes.
+#[pg_extern(sql = false)]
+fn content_hash_or_null(content: StoredText) -> Option<Text> {
+    content.with_bytes(|bytes| checked(bytes).ok().map(|content| Text(hash(content))))
+}
+
+#[pg_extern(sql = false)]
+fn is_text(content: StoredText) -> bool {
+    content.with_bytes(|bytes| checked(bytes).is_ok())
+}
+
+#[pg_extern(sql = false)]
+fn char_count(content: StoredText) -> i32 {
+    content.with_bytes(|bytes| replaced(bytes).chars().count() as i32)
+}
+
+#[pg_extern(sql = false)]
+fn text_prefix(content: StoredText, chars: i32) -> Text {
+    Text(content.prefix(chars.max(0) as usize))
+}
+
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn content_page(
@@ -40,14 +61,16 @@ fn content_page(
     table: Option<pg_sys::Oid>,
     after: Option<Uuid>,
     most: Option<i32>,
-) -> TableIterator<'static, (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>))>
-{
+) -> TableIterator<
+    'static,
+    (name!(turns, i64), name!(last, Option<Uuid>), name!(stale, Vec<Uuid>), name!(not_text, i64)),
+> {
     let (Some(graph), Some(turns), Some(most)) = (graph, table, most) else {
         return TableIterator::new(|_| {});
     };
     let page = page(Backfilled { graph: &graph, turns }, after.map(from_sql_uuid), most).or_raise();
     let stale = page.stale.into_iter().map(to_sql_uuid).collect();
-    let row = (page.turns, page.last.map(to_sql_uuid), stale);
+    let row = (page.turns, page.last.map(to_sql_uuid), stale, page.not_text);
     TableIterator::new(|put| put(row))
 }
 

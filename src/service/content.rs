@@ -24,13 +24,13 @@ pub fn hash(content: &str) -> String {
     content::content_hash(content, &check_interrupts)
 }
 
-/// Passes turn, stored hash and computed hash to `put` where they disagree, by ascending id.
+/// As [`Contents::audit`].
 ///
 /// # Errors
 /// 42703 when the turns table has no column for the content or its hash.
 pub fn audit(
     limit: Option<i64>,
-    put: impl FnMut(TurnId, Option<String>, String),
+    put: impl FnMut(TurnId, Option<String>, Option<String>),
 ) -> Result<(), SqlError> {
     let reader = GraphReader::current()?;
     let contents = Contents::new(reader.graph())?;

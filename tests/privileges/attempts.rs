@@ -152,6 +152,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.bind_traces_internal(regclass)",
         Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces')"),
     ),
+    ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
     (
         "graph_kernel.check_request(json,text[],text[])",
@@ -159,6 +160,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.chosen_graph()", Some("SELECT graph_kernel.chosen_graph()")),
     ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
+    (
+        "graph_kernel.content_hash_or_null(text)",
+        Some("SELECT graph_kernel.content_hash_or_null('x')"),
+    ),
     ("graph_kernel.content_hash_trigger()", None),
     (
         "graph_kernel.content_page(text,oid,uuid,integer)",
@@ -207,6 +212,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.index_command(regclass,boolean,text[],text[])",
         Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}')"),
     ),
+    ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
@@ -286,6 +292,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
                  '{00000000-0000-4000-8000-000000000001}', 'default')",
         ),
     ),
+    ("graph_kernel.text_prefix(text,integer)", Some("SELECT graph_kernel.text_prefix('x', 1)")),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
     ("graph_kernel.unbind_tables(text)", Some("SELECT graph_kernel.unbind_tables()")),

@@ -1,6 +1,7 @@
--- Turns whose content is not what was hashed.
+-- Turns whose content is not what was hashed. One that is not text has no hash.
 SELECT pg_catalog.count(*)
 FROM {turns} AS t
-WHERE {t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text
-  AND pg_catalog.length({t.content_hash}) OPERATOR(pg_catalog.=) 64
-  AND {t.content_hash} OPERATOR(pg_catalog.<>) graph_kernel.content_hash({t.content_text})
+WHERE {t.content_text} IS NOT NULL
+  AND {t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text
+  AND pg_catalog.octet_length({t.content_hash}) OPERATOR(pg_catalog.=) 64
+  AND {t.content_hash} IS DISTINCT FROM graph_kernel.content_hash_or_null({t.content_text})

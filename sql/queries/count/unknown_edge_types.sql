@@ -4,5 +4,5 @@ FROM (
     [[SELECT {e.parent} AS parent, {e.child} AS child, {e.edge_type} AS edge_type FROM {edges} AS e]]
 ) AS e
 WHERE e.parent IS NOT NULL AND e.child IS NOT NULL
-  AND (pg_catalog.lower(e.edge_type) OPERATOR(pg_catalog.=)
+  AND (pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=)
        ANY (ARRAY['reply', 'branch', 'reference', 'default']::pg_catalog.text[])) IS FALSE

@@ -1,5 +1,5 @@
 -- Turns whose phase is not a known one.
 SELECT pg_catalog.count(*)
 FROM {turns} AS t
-WHERE (pg_catalog.lower({t.phase}) OPERATOR(pg_catalog.=)
+WHERE (pg_catalog.lower(({t.phase}) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=)
        ANY (ARRAY['exploration', 'debugging', 'planning', 'consolidation', 'synthesis']::pg_catalog.text[])) IS FALSE

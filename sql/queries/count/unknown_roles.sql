@@ -1,5 +1,5 @@
 -- Turns whose role is not a known one.
 SELECT pg_catalog.count(*)
 FROM {turns} AS t
-WHERE (pg_catalog.lower({t.role}) OPERATOR(pg_catalog.=)
+WHERE (pg_catalog.lower(({t.role}) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=)
        ANY (ARRAY['user', 'assistant', 'system', 'tool']::pg_catalog.text[])) IS FALSE

@@ -22,7 +22,7 @@ const AUDIT: Template = Template::new(
 
 const PAGE: Template = Template::new(
     include_str!("../../../sql/queries/content_page.sql"),
-    &[ColumnType::Id, ColumnType::Boolean],
+    &[ColumnType::Id, ColumnType::Boolean, ColumnType::Boolean],
     Planning::EachTime,
 );
 
@@ -52,6 +52,8 @@ pub struct TurnPage {
     pub last: Option<TurnId>,
     /// Those whose hash is missing or not that of their content.
     pub stale: Vec<TurnId>,
+    /// How many have a content that is not text.
+    pub not_text: i64,
 }
 
 impl<'a> Contents<'a> {
@@ -90,13 +92,18 @@ impl<'a> Contents<'a> {
         .hint("CALL graph_kernel.backfill_content_hashes();"))
     }
 
-    /// Hands turn, stored hash and computed hash to `put` where they disagree, by ascending id.
-    pub fn audit(&self, limit: Option<i64>, mut put: impl FnMut(TurnId, Option<String>, String)) {
+    /// Hands turn, stored hash and computed hash to `put` where they disagree, by ascending id. A content that is not
+    /// text has no hash.
+    pub fn audit(
+        &self,
+        limit: Option<i64>,
+        mut put: impl FnMut(TurnId, Option<String>, Option<String>),
+    ) {
         let limit = Argument::Number(limit.unwrap_or(i64::MAX));
         query(&self.statement(&AUDIT), &[limit], |row| {
             let text = |column| row.text(column, |text| text.map(str::to_owned));
-            if let Some((turn, computed)) = row.id(0).zip(text(2)) {
-                put(turn, text(1), computed);
+            if let Some(turn) = row.id(0) {
+                put(turn, text(1), text(2));
             }
             ControlFlow::Continue(())
         });
@@ -106,11 +113,12 @@ impl<'a> Contents<'a> {
     pub fn page(&self, after: Option<TurnId>, most: i32) -> TurnPage {
         let after = after.map(|id| id.to_string());
         let arguments = [Argument::Text(after.as_deref()), Argument::Number(most.into())];
-        let mut page = TurnPage { turns: 0, last: None, stale: Vec::new() };
+        let mut page = TurnPage { turns: 0, last: None, stale: Vec::new(), not_text: 0 };
         query(&self.statement(&PAGE), &arguments, |row| {
             page.turns += 1;
             page.last = row.id(0);
             page.stale.extend(row.id(0).filter(|_| row.bool(1) == Some(true)));
+            page.not_text += i64::from(row.bool(2) == Some(true));
             ControlFlow::Continue(())
         });
         if page.turns < most.into() {

@@ -57,7 +57,13 @@ fn not_text(bytes: &[u8]) -> SqlError {
 /// These bytes as text, with U+FFFD for what is not UTF-8.
 pub fn replaced(bytes: &[u8]) -> Cow<'_, str> {
     // The lossy conversion looks at each byte, this one at eight.
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+    std::str::from_utf8(bytes).map_or_else(
+        |_| {
+            memory::assure(4 * bytes.len());
+            String::from_utf8_lossy(bytes)
+        },
+        Cow::Borrowed,
+    )
 }
 
 /// The name of a role or a database as it is signed and shown. One that was made in a database of another encoding is
@@ -215,6 +221,67 @@ text_argument!(
     /// The argument of a type's input function. As [`TextArg`].
     CStringArg, "cstring", |datum| checked(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()).or_raise()
 );
+
+/// An argument of the SQL type `text` as it is stored, whatever its bytes are.
+#[derive(Clone, Copy)]
+pub struct StoredText(pg_sys::Datum);
+
+impl StoredText {
+    /// What `read` makes of its bytes.
+    pub fn with_bytes<T>(self, read: impl FnOnce(&[u8]) -> T) -> T {
+        // SAFETY: it is made of an argument of type text.
+        unsafe { with_bytes(self.0, read) }
+    }
+
+    /// Its first characters, with U+FFFD for what is not UTF-8. Of a long text that is stored out of line only so much is
+    /// read.
+    pub fn prefix(self, chars: usize) -> String {
+        let cut = |bytes: &[u8]| {
+            let text = replaced(bytes);
+            let end = text.char_indices().nth(chars).map_or(text.len(), |(end, _)| end);
+            memory::assure(end);
+            text[..end].to_owned()
+        };
+        // A sequence that the end of the slice cuts is beyond the last character asked for.
+        let Some(bytes) = chars.checked_mul(4).filter(|bytes| *bytes < TEXT_MAX_BYTES) else {
+            return self.with_bytes(cut);
+        };
+        // SAFETY: as above; the slice is a copy in the current memory context.
+        unsafe {
+            let slice = pg_sys::pg_detoast_datum_slice(self.0.cast_mut_ptr(), 0, bytes as i32 + 4);
+            let cut = cut(varlena_bytes(slice));
+            pg_sys::pfree(slice.cast());
+            cut
+        }
+    }
+}
+
+impl FromDatum for StoredText {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _typoid: pg_sys::Oid,
+    ) -> Option<Self> {
+        (!is_null).then_some(StoredText(datum))
+    }
+}
+
+// SAFETY: as TextArg.
+unsafe impl<'fcx> ArgAbi<'fcx> for StoredText {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the declared SQL type of the argument is text.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+    }
+}
+
+// SAFETY: text is the server's own type.
+unsafe impl SqlTranslatable for StoredText {
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::sql::text::StoredText";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
+}
 
 // SAFETY: the element of an array of texts is a text.
 unsafe impl UnboxDatum for TextArg<'_> {

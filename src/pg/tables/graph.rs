@@ -159,7 +159,7 @@ const EVALUATE: &str = include_str!("../../../sql/queries/evaluate.sql");
 const EVALUATE_ROW: &str = include_str!("../../../sql/queries/evaluate_row.sql");
 
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 16] = [
+const COUNTS: [(&str, &str); 17] = [
     ("turns", include_str!("../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../sql/queries/count/dangling_edges.sql")),
@@ -176,6 +176,7 @@ const COUNTS: [(&str, &str); 16] = [
         "malformed_content_hashes",
         include_str!("../../../sql/queries/count/malformed_content_hashes.sql"),
     ),
+    ("contents_not_text", include_str!("../../../sql/queries/count/contents_not_text.sql")),
     ("stale_content_hashes", include_str!("../../../sql/queries/count/stale_content_hashes.sql")),
     ("edges_without_type", include_str!("../../../sql/queries/count/edges_without_type.sql")),
     ("turns_without_phase", include_str!("../../../sql/queries/count/turns_without_phase.sql")),
