@@ -65,6 +65,8 @@ pub struct StoredEvent<'a> {
     pub is_gap: Option<bool>,
     /// NULL is [`EVENT_SCHEMA`], anything else an error.
     pub schema_version: Option<&'a str>,
+    /// The field, if there is one, whose bytes are not UTF-8: an error, as its hash would be that of other bytes.
+    pub not_text: Option<&'static str>,
 }
 
 /// A valid event.
@@ -128,6 +130,9 @@ impl<'a> TryFrom<StoredEvent<'a>> for RecorderEvent<'a> {
     type Error = EventError;
 
     fn try_from(stored: StoredEvent<'a>) -> Result<Self, EventError> {
+        if let Some(field) = stored.not_text {
+            return Err(stored.error(format_args!("{field} is not UTF-8")));
+        }
         if let Some(version) = stored.schema_version.filter(|version| *version != EVENT_SCHEMA) {
             return Err(stored.error(format_args!("unknown schema_version {}", quoted(version))));
         }

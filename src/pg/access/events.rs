@@ -29,6 +29,10 @@ const EVENT: &[ColumnType] = &[
     ColumnType::Text,
 ];
 
+/// Those of type text, and their names.
+const TEXTS: [(usize, &str); 5] =
+    [(6, "event_id"), (7, "session_id"), (8, "event_type"), (9, "schema_version"), (10, "text")];
+
 const fn events(text: &'static str) -> Template {
     Template { text, columns: EVENT, planning: Planning::Once }
 }
@@ -145,6 +149,7 @@ pub fn resume_point(
 
 /// The columns of the statements sql/queries/recorder_*.sql.
 fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventError>) -> T) -> T {
+    let not_text = TEXTS.iter().find(|(column, _)| !row.is_text(*column)).map(|(_, field)| *field);
     row.text(6, |event_id| {
         row.text(7, |session_id| {
             row.text(8, |event_type| {
@@ -162,6 +167,7 @@ fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventErr
                             event_type,
                             schema_version,
                             text,
+                            not_text,
                         }))
                     })
                 })

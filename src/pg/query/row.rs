@@ -9,7 +9,7 @@ use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::memory;
-use crate::pg::sql::text::{replaced, with_bytes};
+use crate::pg::sql::text::{checked, replaced, with_bytes};
 use crate::pg::tables::relation::type_name;
 
 /// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
@@ -184,6 +184,13 @@ impl Row {
                 read(Some(&replaced(bytes)))
             })
         }
+    }
+
+    /// Whether a [`ColumnType::Text`] is NULL or UTF-8.
+    pub fn is_text(&self, column: usize) -> bool {
+        let datum = self.datum(column, ColumnType::Text);
+        // SAFETY: the column is a text.
+        datum.is_none_or(|datum| unsafe { with_bytes(datum, |bytes| checked(bytes).is_ok()) })
     }
 
     /// A [`ColumnType::Floats`], passed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.

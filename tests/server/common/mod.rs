@@ -1,6 +1,7 @@
 //! What the server tests share. Each test binary uses its part of it.
 #![allow(dead_code)]
 
+pub mod calls;
 pub mod database;
 pub mod export;
 pub mod process;

@@ -1,0 +1,576 @@
+//! Values of type text that hold bytes which are not UTF-8, as settings of a connection's start and what is made of them
+//! can: an error or an answer, never the end of the server's process, and never what lies behind the value.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Output;
+
+use common::calls::{ANCHOR, Function, functions, values};
+use common::database::Database;
+use common::process::{backend_pid, program};
+use common::tell;
+use postgres::{Client, SimpleQueryMessage};
+
+/// Beginnings of characters that do not go on.
+const BYTES: [&[u8]; 4] = [b"\xe2", b"\xe1\x9a", b"\xe3\x80", b"\xf0"];
+
+/// Where they stand in a value, as expressions over `v.bytes`.
+const PLACES: [&str; 4] = [
+    "v.bytes",
+    "v.bytes || 'behind'",
+    "'before' || v.bytes || 'behind'",
+    "repeat(' ', 100000) || v.bytes",
+];
+
+/// psql with a setting that holds these bytes.
+fn psql(database: &Database, bytes: &[u8], statement: &str) -> Output {
+    let options = [b"-c my.var=", bytes].concat();
+    let mut psql = program("psql");
+    psql.args(["-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement])
+        .env("PGCLIENTENCODING", "SQL_ASCII")
+        .env("PGOPTIONS", OsStr::from_bytes(&options))
+        .env("PGHOST", &database.server.socket)
+        .env("PGPORT", database.server.port.to_string())
+        .env("PGUSER", &database.server.user)
+        .env("PGDATABASE", &database.name);
+    psql.output().unwrap()
+}
+
+/// A database whose table `odd` has a value `bytes` for each of [`BYTES`] and [`PLACES`].
+fn database_of_bytes(name: &str) -> Database {
+    let database = Database::with_tables(name);
+    database
+        .connect()
+        .batch_execute("CREATE TABLE odd (n serial PRIMARY KEY, bytes text)")
+        .unwrap();
+    for bytes in BYTES {
+        let places: Vec<String> = PLACES.iter().map(|place| format!("({place})")).collect();
+        let statement = format!(
+            "INSERT INTO odd (bytes) SELECT x FROM (SELECT current_setting('my.var') AS bytes) AS v,
+                 LATERAL (VALUES {}) AS p (x)",
+            places.join(", ")
+        );
+        let output = psql(&database, bytes, &statement);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let count: i64 = database.connect().query_one("SELECT count(*) FROM odd", &[]).unwrap().get(0);
+    assert_eq!(count as usize, BYTES.len() * PLACES.len());
+    database
+}
+
+/// A session that ends when the server restarts its processes.
+struct Canary(Client, i32);
+
+impl Canary {
+    fn new(database: &Database) -> Self {
+        let mut client = database.connect();
+        let pid = backend_pid(&mut client);
+        Canary(client, pid)
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.0
+            .query_one("SELECT pg_backend_pid()", &[])
+            .is_ok_and(|row| row.get::<_, i32>(0) == self.1)
+    }
+}
+
+/// Odd values of a type, as expressions over `v.bytes`; none where it cannot hold bytes.
+fn odd_values(kind: &str) -> Vec<String> {
+    let of_slice = |kind: &str| {
+        format!(
+            "(SELECT json_object_agg(e.key, CASE WHEN json_typeof(e.value) = 'string' THEN to_json(v.bytes) ELSE e.value END)
+                FROM kept, json_each(kept.slice) AS e)::{kind}"
+        )
+    };
+    let written = |kind: &str, text: &str| format!("({text})::{kind}");
+    match kind {
+        "text" => vec!["v.bytes".to_owned()],
+        "name" => vec!["v.bytes::name".to_owned()],
+        "text[]" => {
+            vec!["ARRAY[v.bytes]".to_owned(), "ARRAY['default', NULL, v.bytes, 'x']".to_owned()]
+        }
+        "json" | "jsonb" => vec![
+            written(kind, "to_json(v.bytes)"),
+            written(kind, "json_build_object(v.bytes, v.bytes)"),
+            written(
+                kind,
+                "json_build_object('turns', json_build_object('id', v.bytes, v.bytes, 1))",
+            ),
+            written(
+                kind,
+                "json_build_object('turns', json_build_object('role', json_build_object('expression', v.bytes)))",
+            ),
+            written(
+                kind,
+                "json_build_array(json_build_object('segment_id', 1, 'ordinal', 1, 'text', v.bytes))",
+            ),
+            written(kind, "(SELECT replace(kept.slice::text, 'user', v.bytes) FROM kept)"),
+            of_slice(kind),
+        ],
+        "slice_policy" | "chunking_policy" => vec![
+            written(kind, "v.bytes"),
+            written(kind, "'{\"version\": \"' || v.bytes || '\"}'"),
+            written(kind, "'{\"' || v.bytes || '\": 1}'"),
+        ],
+        // Tables and columns of such a name.
+        "regclass" | "oid" => {
+            vec![format!("(SELECT t.oid FROM tables AS t WHERE t.n = v.n)::{kind}")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What is wrong with how a call for each odd value ends.
+fn faults(client: &mut Client, function: &Function, arguments: &[String], n: usize) -> Vec<String> {
+    let mut faults = Vec::new();
+    for odd in 1..=BYTES.len() * PLACES.len() {
+        let with_value: Vec<String> = arguments
+            .iter()
+            .map(|argument| {
+                argument
+                    .replace("v.bytes", "(SELECT o.bytes FROM odd AS o WHERE o.n = ODD)")
+                    .replace("v.n", "ODD")
+            })
+            .map(|argument| argument.replace("ODD", &odd.to_string()))
+            .collect();
+        let call = function.call(&with_value);
+        let (begin, end) = if function.is_procedure { ("", "") } else { ("BEGIN", "ROLLBACK") };
+        client.batch_execute(begin).unwrap();
+        let result = client.simple_query(&call);
+        let what =
+            |fault: &str| format!("{} (argument {}, value {odd}): {fault}", function.name, n + 1);
+        match &result {
+            Ok(messages) => {
+                for message in messages {
+                    let SimpleQueryMessage::Row(row) = message else { continue };
+                    for column in 0..row.len() {
+                        // A function in SQL may give the bytes back that it was given.
+                        if function.is_c && row.try_get(column).is_err() {
+                            faults.push(what("an answer is not UTF-8"));
+                        }
+                    }
+                }
+            }
+            Err(error) => match error.code() {
+                Some(code) if code.code().starts_with("XX") => {
+                    faults.push(what(&format!("{error:?}")));
+                }
+                Some(_) => {
+                    let message = error.as_db_error().map_or("", |error| error.message());
+                    if ["panic", "byte index", "capacity", "assert"]
+                        .iter()
+                        .any(|w| message.contains(w))
+                    {
+                        faults.push(what(message));
+                    }
+                }
+                // A message of the server's own that holds the bytes, which this client cannot read, or a lost connection.
+                None => {}
+            },
+        }
+        if client.is_closed() || client.batch_execute(end).is_err() {
+            faults.push(what(&format!("the connection is lost: {result:?}")));
+            return faults;
+        }
+    }
+    faults
+}
+
+#[test]
+fn the_statement_that_ended_the_server_is_refused() {
+    let database = Database::with_tables("bytes_statement");
+    let mut canary = Canary::new(&database);
+    for bytes in BYTES {
+        for call in [
+            "graph_content_hash(repeat(' ', 200000) || current_setting('my.var'))",
+            "graph_normalize_text(current_setting('my.var'))",
+            "graph_turn_id('x', current_setting('my.var'))",
+            "graph_policy_hash(current_setting('my.var')::slice_policy)",
+            "slice_policy_in(textout(current_setting('my.var')))",
+            "chunking_policy_in(textout(current_setting('my.var')))",
+            "graph_slice_dot(to_json(current_setting('my.var')))",
+            "graph_is_admissible_result(to_jsonb(current_setting('my.var')))",
+        ] {
+            let output = psql(&database, bytes, &format!("SELECT {call}"));
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let named: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+            let expected =
+                format!("invalid byte sequence for encoding \"UTF8\": {}", named.join(" "));
+            assert!(said.contains(&expected), "{call}: {said}");
+            assert!(said.contains("DETAIL:  INVALID_TEXT"), "{call}: {said}");
+            assert!(canary.is_alive(), "{call} ended the server");
+        }
+    }
+}
+
+#[test]
+fn every_argument_of_every_function_takes_any_bytes() {
+    let database = database_of_bytes("bytes_arguments");
+    let mut canary = Canary::new(&database);
+    let mut admin = database.connect();
+    admin
+        .batch_execute(&format!(
+            "SELECT graph_kernel.create_recorder_tables(), graph_kernel.create_trace_table('public');
+             ALTER TABLE memory_turns ADD embedding real[];
+             INSERT INTO memory_turns (id, role, content_text, embedding) VALUES ('{ANCHOR}', 'user', 'anchor', '{{1,0,0}}')"
+        ))
+        .unwrap();
+    admin
+        .batch_execute(&format!("CREATE TABLE kept AS SELECT graph_slice('{ANCHOR}') AS slice"))
+        .unwrap();
+    admin
+        .batch_execute(
+            "CREATE TABLE tables (n int, oid oid);
+             DO $$
+             DECLARE v record;
+             BEGIN
+                 FOR v IN SELECT n, bytes FROM odd WHERE n % 4 <> 0 LOOP
+                     EXECUTE format('CREATE TABLE %I (id uuid, %I text)', v.bytes || v.n, v.bytes);
+                     INSERT INTO tables SELECT v.n, max(c.oid::bigint)::oid FROM pg_class AS c WHERE c.relkind = 'r';
+                 END LOOP;
+             END $$",
+        )
+        .unwrap();
+    let connect = || {
+        let mut client = database.connect();
+        client
+            .batch_execute("SET statement_timeout = '60s'; SET client_min_messages = error")
+            .unwrap();
+        client
+    };
+    let mut client = connect();
+    let (mut places, mut found) = (0, Vec::new());
+    for function in functions(&mut admin) {
+        let good: Vec<String> = function.kinds.iter().map(|kind| values(kind).0).collect();
+        for (n, kind) in function.kinds.iter().enumerate() {
+            for value in odd_values(kind) {
+                places += 1;
+                let mut arguments = good.clone();
+                arguments[n] = value;
+                found.extend(faults(&mut client, &function, &arguments, n));
+                if !canary.is_alive() {
+                    found.push(format!("{} ended the server", function.name));
+                    canary = Canary::new(&database);
+                }
+                if client.is_closed() {
+                    client = connect();
+                }
+            }
+        }
+    }
+    assert!(places > 150, "{places} arguments can hold bytes");
+    tell(&format!("invalid bytes: {} calls", places * BYTES.len() * PLACES.len()));
+    assert!(
+        found.is_empty(),
+        "{} faults:\n{}",
+        found.len(),
+        found[..found.len().min(30)].join("\n")
+    );
+}
+
+/// The columns of turns that may hold any text.
+const TURN_COLUMNS: [&str; 5] =
+    ["session_id", "role", "trajectory_phase", "content_text", "content_hash"];
+
+/// A graph whose root has a child for each odd value in each column, reached by an edge of that type.
+fn graph_of_bytes(database: &Database) -> Client {
+    let mut client = database.connect();
+    client
+        .batch_execute(&format!(
+            "ALTER TABLE memory_turns ADD embedding real[] DEFAULT '{{1,0,0}}';
+             INSERT INTO memory_turns (id, role, content_text) VALUES ('{ANCHOR}', 'user', 'anchor')"
+        ))
+        .unwrap();
+    for column in TURN_COLUMNS {
+        client
+            .batch_execute(&format!(
+                "INSERT INTO memory_turns (id, {column}) SELECT graph_turn_id('{column}' || n), bytes FROM odd"
+            ))
+            .unwrap();
+    }
+    client
+        .batch_execute(&format!(
+            "INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+             SELECT '{ANCHOR}', t.id, coalesce((SELECT o.bytes FROM odd AS o WHERE t.id = graph_turn_id('role' || o.n)), 'reply')
+             FROM memory_turns AS t WHERE t.id <> '{ANCHOR}'"
+        ))
+        .unwrap();
+    client
+}
+
+/// The only column of the only row, which is UTF-8.
+fn text_of(client: &mut Client, statement: &str) -> String {
+    client
+        .query_one(statement, &[])
+        .unwrap_or_else(|error| panic!("{statement}: {error:?}"))
+        .try_get::<_, Option<String>>(0)
+        .unwrap_or_else(|error| panic!("{statement}: {error:?}"))
+        .unwrap_or_default()
+}
+
+#[test]
+fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
+    let database = database_of_bytes("bytes_rows");
+    let mut canary = Canary::new(&database);
+    let mut client = graph_of_bytes(&database);
+    let policy = r#"{"max_nodes": 1000}"#;
+    let v2 = r#"{"version": "slice_policy_v2", "max_nodes": 1000, "max_tokens": 2147483647, "same_session": false}"#;
+    let one = format!("'{ANCHOR}'");
+    for policy in [policy, v2] {
+        for call in [
+            format!("graph_slice({one}, '{policy}')::text"),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_slice_turns({one}, '{policy}') AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_slice_edges({one}, '{policy}') AS t)"
+            ),
+            format!("(SELECT string_agg(t::text, ',') FROM graph_prompt({one}, '{policy}') AS t)"),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_slice_stats({one}, '{policy}') AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_slice_explain({one}, '{policy}') AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_why({one}, graph_turn_id('role3'), '{policy}') AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_slices(ARRAY[{one}]::uuid[], '{policy}') AS t)"
+            ),
+            format!("graph_slice_draw({one}, '{policy}', 'dot', 1000, 1000)"),
+            format!("graph_slice_draw({one}, '{policy}', 'mermaid', 1000, 48, true)"),
+            format!("graph_slice_dot(graph_slice({one}, '{policy}'))"),
+            format!("graph_slice_mermaid(graph_slice({one}, '{policy}'))"),
+            format!("graph_diversity(graph_slice({one}, '{policy}'))::text"),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_search_slice('{{1,0,0}}', {one}, '{policy}', 100) AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_replay(graph_slice({one}, '{policy}')) AS t)"
+            ),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_verify(graph_slice({one}, '{policy}')) AS t)"
+            ),
+            format!("graph_proof(graph_slice({one}, '{policy}'))::text"),
+            format!("graph_api_slice(json_build_object('anchor_turn_id', {one}))::text"),
+            "(SELECT string_agg(t::text, ',') FROM graph_search_global('{1,0,0}', 100) AS t)"
+                .to_owned(),
+            "(SELECT string_agg(t::text, ',') FROM graph_anchors_recent(1000) AS t)".to_owned(),
+            format!("graph_atlas(ARRAY[{one}]::uuid[])::text"),
+            "graph_snapshot()::text".to_owned(),
+            "(SELECT string_agg(t::text, ',') FROM graph_content_audit() AS t)".to_owned(),
+            "(SELECT string_agg(t::text, ',') FROM graph_check() AS t)".to_owned(),
+        ] {
+            let answer = text_of(&mut client, &format!("SELECT {call}"));
+            assert!(!answer.is_empty(), "{call}");
+            assert!(canary.is_alive(), "{call} ended the server");
+        }
+        let verdict = text_of(
+            &mut client,
+            &format!("SELECT reason FROM graph_verify(graph_slice({one}, '{policy}'))"),
+        );
+        assert_eq!(verdict, "ok");
+        let replay = text_of(
+            &mut client,
+            &format!("SELECT status FROM graph_replay(graph_slice({one}, '{policy}'))"),
+        );
+        assert_eq!(replay, "identical");
+    }
+
+    // Each value is shown with U+FFFD for what is not UTF-8, and nothing more.
+    let shown = |n: usize| {
+        let bytes = BYTES[n / 4];
+        let value = match n % 4 {
+            0 => bytes.to_vec(),
+            1 => [bytes, b"behind"].concat(),
+            2 => [b"before", bytes, b"behind"].concat(),
+            _ => [&[b' '; 100_000], bytes].concat(),
+        };
+        String::from_utf8_lossy(&value).into_owned()
+    };
+    for n in 0..BYTES.len() * PLACES.len() {
+        let content = text_of(
+            &mut client,
+            &format!(
+                "SELECT content FROM graph_prompt({one}, '{policy}') WHERE turn_id = graph_turn_id('content_text{}')",
+                n + 1
+            ),
+        );
+        assert_eq!(content, shown(n));
+        if n % 4 < 3 {
+            let session = format!(
+                "SELECT session_id FROM graph_slice_turns({one}, '{policy}') WHERE turn_id = graph_turn_id('session_id{}')",
+                n + 1
+            );
+            assert_eq!(text_of(&mut client, &session), shown(n));
+        }
+    }
+
+    // A content that is not text has no hash: it is a finding, the audit lists it, and the backfill leaves it.
+    let values = BYTES.len() * PLACES.len();
+    let finding =
+        "SELECT ok || ' ' || count FROM graph_check() WHERE check_name = 'contents_not_text'";
+    assert_eq!(text_of(&mut client, finding), format!("false {values}"));
+    let command = text_of(
+        &mut client,
+        "SELECT hint FROM graph_check() WHERE check_name = 'contents_not_text'",
+    );
+    assert_eq!(client.query(&command, &[]).unwrap().len(), values);
+    let listed = "SELECT count(*)::text FROM graph_content_audit() WHERE computed IS NULL";
+    assert_eq!(text_of(&mut client, listed), values.to_string());
+    client.batch_execute("CALL graph_kernel.backfill_content_hashes()").unwrap();
+    assert_eq!(text_of(&mut client, listed), values.to_string());
+    let hashes = "SELECT count(*)::text FROM memory_turns WHERE id IN (SELECT graph_turn_id('content_text' || n) FROM odd) AND content_hash IS NOT NULL";
+    assert_eq!(text_of(&mut client, hashes), "0");
+    // One that was changed into such bytes is not what was hashed.
+    client
+        .batch_execute("UPDATE memory_turns SET content_hash = graph_content_hash('x') WHERE id = graph_turn_id('content_text1')")
+        .unwrap();
+    let stale = "SELECT count::text FROM graph_check() WHERE check_name = 'stale_content_hashes'";
+    assert_eq!(text_of(&mut client, stale), "1");
+    client
+        .batch_execute(
+            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger()",
+        )
+        .unwrap();
+    let refused = client
+        .batch_execute(
+            "INSERT INTO memory_turns (id, content_text) SELECT gen_random_uuid(), bytes FROM odd",
+        )
+        .unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "22021", "{refused:?}");
+    assert!(canary.is_alive());
+}
+
+#[test]
+fn events_with_any_bytes_are_refused() {
+    let database = database_of_bytes("bytes_events");
+    let mut canary = Canary::new(&database);
+    let mut client = database.connect();
+    client.batch_execute("SELECT graph_kernel.create_recorder_tables()").unwrap();
+    let columns = ["event_id", "session_id", "event_type", "schema_version", "text"];
+    for column in columns {
+        for odd in 1..=BYTES.len() * PLACES.len() {
+            client
+                .batch_execute(&format!(
+                    "TRUNCATE recorder_events;
+                     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, occurred_at_ms, event_type, text)
+                     VALUES (1, 1, 0, 'a', 1, 's', 0, 'ingress_text', 'x');
+                     UPDATE recorder_events SET {column} = (SELECT bytes FROM odd WHERE n = {odd})"
+                ))
+                .unwrap();
+            for call in [
+                "recorder_chunks()",
+                "recorder_chunks_since(1, 1)",
+                "recorder_event_chunks(1, 1)",
+                "recorder_chunk_span(1, 1, 0, 1, 1, 1)",
+            ] {
+                let error = client.simple_query(&format!("SELECT * FROM {call}")).unwrap_err();
+                let error = error.as_db_error().unwrap();
+                assert_eq!(error.code().code(), "22000", "{column}: {error:?}");
+                assert!(error.message().contains(&format!("{column} is not UTF-8")), "{error:?}");
+                assert_eq!(error.detail(), Some("INVALID_EVENT"));
+            }
+        }
+    }
+    assert!(canary.is_alive());
+}
+
+#[test]
+fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
+    let database = database_of_bytes("bytes_names");
+    let mut canary = Canary::new(&database);
+    let mut client = graph_of_bytes(&database);
+    client.batch_execute("CREATE TABLE promoted (id uuid, slice json, turn uuid)").unwrap();
+    for odd in 1..=BYTES.len() * PLACES.len() {
+        let value = format!("(SELECT bytes FROM odd WHERE n = {odd})");
+        for (before, after) in [
+            (format!("SELECT set_config('graph_kernel.graph', {value}, true)"), format!("SELECT graph_slice('{ANCHOR}')")),
+            (format!("SELECT set_config('graph_kernel.graph', {value}, true)"), "SELECT * FROM graph_check()".to_owned()),
+            (
+                format!("ALTER TABLE graph_kernel.binding DISABLE TRIGGER USER; INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at)
+                         SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now()"),
+                format!("SELECT graph_slice('{ANCHOR}')"),
+            ),
+            (
+                format!("ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER USER; INSERT INTO graph_kernel.revoked_keys VALUES ({value}, now())"),
+                format!("SELECT graph_slice('{ANCHOR}')"),
+            ),
+            (
+                format!("INSERT INTO graph_kernel.policies (name, policy) VALUES ({value}, '{{\"max_nodes\": 3}}')"),
+                "SELECT graph_registry_fingerprint()".to_owned(),
+            ),
+            (
+                format!(
+                    "DO $$ BEGIN EXECUTE format('CREATE TRIGGER t AFTER INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(%L, %L)', {value}, {value}); END $$"
+                ),
+                "INSERT INTO promoted VALUES (gen_random_uuid(), '{}', NULL)".to_owned(),
+            ),
+            (
+                format!(
+                    "DO $$ BEGIN EXECUTE format('CREATE TRIGGER t BEFORE INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger(%L, %L)', {value}, {value}); END $$"
+                ),
+                "INSERT INTO promoted VALUES (gen_random_uuid(), '{}', NULL)".to_owned(),
+            ),
+        ] {
+            client.batch_execute("BEGIN").unwrap();
+            let result = client.batch_execute(&before).and_then(|()| client.batch_execute(&after));
+            if let Err(error) = &result
+                && let Some(code) = error.code()
+            {
+                assert!(!code.code().starts_with("XX"), "{before}; {after}: {error:?}");
+            }
+            if client.is_closed() {
+                assert!(canary.is_alive(), "{before}; {after} ended the server");
+                client = database.connect();
+            } else {
+                client.batch_execute("ROLLBACK").unwrap();
+            }
+        }
+    }
+    assert!(canary.is_alive());
+}
+
+#[test]
+fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
+    let database = database_of_bytes("bytes_roles");
+    let mut client = graph_of_bytes(&database);
+    let mut names = Vec::new();
+    for odd in [1, 5, 2] {
+        let value = format!("(SELECT bytes FROM odd WHERE n = {odd})");
+        let drop = format!(
+            "DO $$ BEGIN EXECUTE format('DROP ROLE IF EXISTS %I', 'gk_test_' || {value}); END $$"
+        );
+        client.batch_execute(&drop).unwrap();
+        client
+            .batch_execute(&format!(
+                "DO $$ BEGIN EXECUTE format('CREATE ROLE %I', 'gk_test_' || {value});
+                             EXECUTE format('GRANT SELECT ON memory_turns, memory_turn_edges TO %I', 'gk_test_' || {value}); END $$;
+                 CREATE FUNCTION pg_temp.slice_{odd}() RETURNS json LANGUAGE plpgsql AS $$
+                 BEGIN
+                     EXECUTE format('SET LOCAL ROLE %I', 'gk_test_' || {value});
+                     RETURN graph_slice('{ANCHOR}');
+                 END $$;"
+            ))
+            .unwrap();
+        let slice = text_of(&mut client, &format!("SELECT pg_temp.slice_{odd}()::text"));
+        let verdict = client
+            .query_one("SELECT reason, role FROM graph_verify($1::text::json)", &[&slice])
+            .unwrap();
+        assert_eq!(verdict.get::<_, String>(0), "ok");
+        names.push(verdict.get::<_, String>(1));
+        client
+            .batch_execute(&format!(
+                "DO $$ BEGIN EXECUTE format('DROP OWNED BY %I', 'gk_test_' || {value}); END $$; {drop}"
+            ))
+            .unwrap();
+    }
+    assert!(names[0].starts_with("gk_test_\u{fffd} sha256:"), "{names:?}");
+    assert_eq!(names[0].len(), "gk_test_\u{fffd} sha256:".len() + 64);
+    assert_ne!(names[0], names[1], "bytes that look the same are not the same name");
+    assert!(names[2].starts_with("gk_test_\u{fffd}behind sha256:"), "{names:?}");
+}
