@@ -15,7 +15,7 @@ fn graph_anchor(
     query_embedding: default!(Option<Array<f32>>, "NULL"),
 ) -> TableIterator<'static, (name!(anchor_turn_id, Uuid), name!(strategy, &'static str))> {
     let turn = turn_id.map(from_sql_uuid);
-    // Read only where the strategies before it found nothing.
+    // Read only where no argument before it is given.
     let embedding = || query_embedding.as_ref().map(elements).transpose();
     let found = find_anchor(turn, session_id.as_deref(), embedding).or_raise();
     TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy.name())))

@@ -2,24 +2,28 @@
 
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::TurnId;
+use kernel::export::json::quoted;
+use kernel::graph::turn::{TurnId, bounded_name};
 use kernel::retrieval::ranking::{Filters, Ranking};
 use kernel::retrieval::search::AnchorStrategy;
 use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::{GraphStore, Needs};
+use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
 use crate::pg::error::SqlError;
+use crate::pg::session::check_interrupts;
 
 /// An anchor and the strategy that chose it.
 pub type ChosenAnchor = (TurnId, AnchorStrategy);
 
-/// The first strategy that has an answer: the turn given, the session's latest turn, the turn
-/// nearest to the query, the latest turn of all. `embedding` is called where the strategies before it find nothing.
+/// The anchor that the first argument given decides: the turn itself, the session's latest turn, the turn nearest to the
+/// query. The latest turn of all where none is given, if there is one. `embedding` is called where no argument before it
+/// is given.
 ///
 /// # Errors
-/// 02000 when the turn given does not exist; else as any reading.
+/// 02000 where there is no such turn, no turn of the session, no turn with an embedding; else as any reading.
 pub fn find_anchor(
     turn: Option<TurnId>,
     session: Option<&str>,
@@ -29,17 +33,35 @@ pub fn find_anchor(
     if let Some(turn) = turn {
         return check_exists(&reader, turn).map(|()| Some((turn, AnchorStrategy::Explicit)));
     }
-    if let Some(session) = session
-        && let Some((id, _)) = reader.searcher().latest(Some(session), 1)?.first()
-    {
-        return Ok(Some((*id, AnchorStrategy::Session)));
+    if let Some(session) = session {
+        let session = bounded_name(session, &check_interrupts);
+        return match reader.searcher().latest(Some(&session), 1)?.first() {
+            Some((id, _)) => Ok(Some((*id, AnchorStrategy::Session))),
+            None => Err(no_turn(
+                format!("session {} has no turn", quoted(&session)),
+                "SESSION_NOT_FOUND",
+                "session_id",
+            )),
+        };
     }
-    if let Some(embedding) = embedding()?
-        && let Some(found) = nearest(&reader, &embedding)?
-    {
-        return Ok(Some(found));
+    if let Some(embedding) = embedding()? {
+        return match nearest(&reader, &embedding)? {
+            None => Err(no_turn(
+                "no turn with an embedding was found".to_owned(),
+                "EMBEDDING_NOT_FOUND",
+                "query_embedding",
+            )),
+            found => Ok(found),
+        };
     }
     Ok(reader.searcher().latest(None, 1)?.first().map(|(id, _)| (*id, AnchorStrategy::Temporal)))
+}
+
+/// What is hidden by row security reads as what is missing.
+fn no_turn(message: String, word: &'static str, argument: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).detail(word).hint(format!(
+        "Leave {argument} out for the latest turn of all: SELECT * FROM graph_anchor();"
+    ))
 }
 
 /// The latest turns, of a session where one is named: by time downwards, then by id.
@@ -47,7 +69,9 @@ pub fn find_anchor(
 /// # Errors
 /// As any reading.
 pub fn latest_turns(session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>, SqlError> {
-    GraphReader::current()?.searcher().latest(session, limit)
+    let reader = GraphReader::current()?;
+    let session = session.map(|name| bounded_name(name, &check_interrupts));
+    reader.searcher().latest(session.as_deref(), limit)
 }
 
 fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {

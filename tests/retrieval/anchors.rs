@@ -37,26 +37,70 @@ fn anchor(client: &mut Client, arguments: &str) -> String {
     )
 }
 
+/// The word of the error for what cannot decide.
+fn no_anchor(client: &mut Client, arguments: &str) -> String {
+    let (code, word) = refusal(client, &format!("SELECT graph_anchor({arguments})"));
+    assert_eq!(code, "02000", "{arguments}");
+    word
+}
+
 #[test]
-fn the_first_strategy_that_has_an_answer() {
+fn the_first_argument_given_decides() {
     let (_database, mut client) = graph("strategies");
     for (arguments, expected) in [
         ("turn(1), 'b', '{1,0}'", "1 explicit"),
         ("NULL, 'a', '{1,0}'", "2 session"),
         ("NULL, 'c', '{1,0}'", "7 session"),
-        ("NULL, 'nobody', '{1,0.1}'", "1 semantic"),
         ("query_embedding => '{0,1}'", "2 semantic"),
-        ("session_id => 'nobody'", "4 temporal"),
+        ("NULL, NULL, '{1,0.1}'", "1 semantic"),
+        ("NULL, NULL, NULL", "4 temporal"),
         ("", "4 temporal"),
     ] {
         assert_eq!(anchor(&mut client, arguments), expected, "{arguments}");
     }
-    for missing in ["turn(9)", "turn(9), 'a', '{1,0}'"] {
-        let call = format!("SELECT graph_anchor({missing})");
-        assert_eq!(refusal(&mut client, &call), ("02000".into(), "ANCHOR_NOT_FOUND".into()));
+    for (missing, word) in [
+        ("turn(9)", "ANCHOR_NOT_FOUND"),
+        ("turn(9), 'a', '{1,0}'", "ANCHOR_NOT_FOUND"),
+        ("session_id => 'nobody'", "SESSION_NOT_FOUND"),
+        ("NULL, 'nobody', '{1,0.1}'", "SESSION_NOT_FOUND"),
+        ("session_id => ''", "SESSION_NOT_FOUND"),
+    ] {
+        assert_eq!(no_anchor(&mut client, missing), word, "{missing}");
     }
+    client.batch_execute("UPDATE memory_turns SET embedding = NULL").unwrap();
+    assert_eq!(no_anchor(&mut client, "query_embedding => '{1,0}'"), "EMBEDDING_NOT_FOUND");
+    assert_eq!(anchor(&mut client, ""), "4 temporal");
     client.batch_execute("DELETE FROM memory_turns").unwrap();
-    assert_eq!(anchor(&mut client, "NULL, 'a', '{1,0}'"), "none");
+    assert_eq!(anchor(&mut client, ""), "none");
+    assert_eq!(no_anchor(&mut client, "NULL, 'a', '{1,0}'"), "SESSION_NOT_FOUND");
+}
+
+/// A name over 4 KiB and the hash that stands for it in slices are the same session.
+#[test]
+fn long_names_of_sessions() {
+    let (_database, mut client) = graph("long");
+    client
+        .batch_execute(
+            r"UPDATE memory_turns SET session_id = repeat('x', 4096) WHERE id = turn(1);
+              UPDATE memory_turns SET session_id = repeat('\é', 2000) WHERE id = turn(2);
+              UPDATE memory_turns SET session_id = 'A' || repeat('y', 100000) WHERE id = turn(3);
+              UPDATE memory_turns SET session_id = 'sha256:' || repeat('0', 64) WHERE id = turn(4)",
+        )
+        .unwrap();
+    for n in 1..=4 {
+        let given = format!("NULL, (SELECT session_id FROM memory_turns WHERE id = turn({n}))");
+        assert_eq!(anchor(&mut client, &given), format!("{n} session"));
+        let shown = format!(
+            "NULL, (SELECT session_id FROM graph_slice_turns(turn({n})) WHERE turn_id = turn({n}))"
+        );
+        assert_eq!(anchor(&mut client, &shown), format!("{n} session"));
+        let recent = format!(
+            "SELECT string_agg(right(anchor_turn_id::text, 1), '') FROM graph_anchors_recent(9,
+                 (SELECT session_id FROM memory_turns WHERE id = turn({n})))"
+        );
+        assert_eq!(text(&mut client, &recent), n.to_string());
+    }
+    assert_eq!(no_anchor(&mut client, "NULL, repeat('x', 5000)"), "SESSION_NOT_FOUND");
 }
 
 #[test]
@@ -95,7 +139,8 @@ fn sessions_of_other_types() {
         .unwrap();
     assert_eq!(anchor(&mut client, &format!("NULL, '{session}'")), "1 session");
     for other in [session.to_uppercase(), format!("{{{session}}}"), "x".to_owned(), String::new()] {
-        assert_eq!(anchor(&mut client, &format!("NULL, '{other}'")), "4 temporal", "{other}");
+        let given = format!("NULL, '{other}'");
+        assert_eq!(no_anchor(&mut client, &given), "SESSION_NOT_FOUND", "{other}");
     }
     client
         .batch_execute(
@@ -105,14 +150,15 @@ fn sessions_of_other_types() {
         )
         .unwrap();
     assert_eq!(anchor(&mut client, "NULL, 'attic'"), "3 session");
-    assert_eq!(anchor(&mut client, "NULL, 'cellar'"), "4 temporal");
+    assert_eq!(no_anchor(&mut client, "NULL, 'cellar'"), "SESSION_NOT_FOUND");
     client
         .batch_execute(
             "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
                  '{\"turns\": {\"session_id\": null, \"created_at\": null}}')",
         )
         .unwrap();
-    assert_eq!(anchor(&mut client, "NULL, 'attic'"), "1 temporal");
+    assert_eq!(no_anchor(&mut client, "NULL, 'attic'"), "SESSION_NOT_FOUND");
+    assert_eq!(anchor(&mut client, ""), "1 temporal");
 }
 
 #[test]
@@ -129,7 +175,9 @@ fn hidden_turns_are_no_anchors() {
         .unwrap();
     client.batch_execute("SET ROLE retrieval_reader").unwrap();
     assert_eq!(anchor(&mut client, ""), "2 temporal");
-    assert_eq!(anchor(&mut client, "NULL, 'b'"), "2 temporal");
+    for session in ["b", "nobody"] {
+        assert_eq!(no_anchor(&mut client, &format!("NULL, '{session}'")), "SESSION_NOT_FOUND");
+    }
     let hidden = refusal(&mut client, "SELECT graph_anchor(turn(4))");
     assert_eq!(hidden, refusal(&mut client, "SELECT graph_anchor(turn(9))"));
 }

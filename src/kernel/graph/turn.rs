@@ -6,9 +6,12 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::graph::content::{is_content_hash, sha256_hex};
+use crate::export::canonical::hex;
+use crate::graph::content::is_content_hash;
+use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 
 /// The identity of a turn; ordered by its bytes, which is the order of its text.
@@ -16,6 +19,9 @@ pub type TurnId = Uuid;
 
 /// A session name longer than this many bytes is replaced by its hash.
 pub const SESSION_ID_MAX_BYTES: usize = 4096;
+
+/// What the hash of a longer name begins with.
+const BOUNDED_PREFIX: &str = "sha256:";
 
 const DEFAULT_UNIT: f32 = 0.5;
 const DEFAULT_COMPLEXITY: f32 = 1.0;
@@ -153,13 +159,29 @@ fn count(value: Option<i64>) -> u32 {
     value.unwrap_or(0).clamp(0, i64::from(i32::MAX)) as u32
 }
 
-/// The name of a session as it counts: the hash of one that is too long. Of that hash it is the hash itself.
+/// The name of a session as it counts: `sha256:<hex>` of one over [`SESSION_ID_MAX_BYTES`]. Of that hash it is the hash
+/// itself.
 pub(crate) fn session_id(name: &str) -> Cow<'_, str> {
+    bounded_name(name, &|| {})
+}
+
+/// [`session_id`] of a name of any length: `check_interrupts` is called within long ones.
+#[must_use]
+pub fn bounded_name<'n>(name: &'n str, check_interrupts: &dyn Fn()) -> Cow<'n, str> {
     if name.len() > SESSION_ID_MAX_BYTES {
-        format!("sha256:{}", sha256_hex(name.as_bytes())).into()
+        let mut hash = Sha256::new();
+        let interrupts = Interrupts::new(check_interrupts);
+        interrupts.pieces(name.as_bytes()).for_each(|piece| hash.update(piece));
+        format!("{BOUNDED_PREFIX}{}", hex(&hash.finalize())).into()
     } else {
         name.into()
     }
+}
+
+/// Whether a name may be the hash that stands for a longer one.
+#[must_use]
+pub fn may_be_hash_of_name(name: &str) -> bool {
+    name.strip_prefix(BOUNDED_PREFIX).is_some_and(is_content_hash)
 }
 
 /// Unix seconds, rounded down, of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC).
@@ -175,6 +197,7 @@ pub fn unix_seconds(postgres_micros: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::content::sha256_hex;
 
     #[test]
     fn odd_numbers_take_their_defaults() {
@@ -212,6 +235,19 @@ mod tests {
     #[test]
     fn long_session_names_become_their_hash() {
         assert_eq!(session_id(&"x".repeat(4096)).len(), 4096);
-        assert!(session_id(&"x".repeat(4097)).starts_with("sha256:"));
+        let long = "x".repeat(4097);
+        let hash = session_id(&long);
+        assert_eq!(hash, format!("sha256:{}", sha256_hex(long.as_bytes())));
+        assert!(may_be_hash_of_name(&hash) && !may_be_hash_of_name(&hash[1..]));
+        assert_eq!(session_id(&hash), hash);
+    }
+
+    #[test]
+    fn hashing_a_long_name_can_be_cancelled() {
+        let checks = std::cell::Cell::new(0);
+        let name = "x".repeat(1 << 20);
+        let hash = bounded_name(&name, &|| checks.set(checks.get() + 1));
+        assert_eq!(hash, session_id(&name));
+        assert_eq!(checks.get(), 16);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::{Turn, TurnId, unix_seconds};
+use kernel::graph::turn::{Turn, TurnId, may_be_hash_of_name, unix_seconds};
 use kernel::retrieval::ranking::{Hit, Ranking};
 use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -53,6 +53,14 @@ const UNDATED: Template = Template::new(
     &[ColumnType::Id, ColumnType::Time],
     Planning::EachTime,
 );
+
+/// Whether `$1` is the hash that stands for a session's name of more than 4 KiB. A cast of a text whose backslashes are
+/// doubled gives its bytes, and fails for none.
+const LONG_SESSION: &str = r"CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+    THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
+             pg_catalog.replace({session}, '\'::pg_catalog.text, '\\'::pg_catalog.text)::pg_catalog.bytea), 'hex'))
+         OPERATOR(pg_catalog.=) $1
+    ELSE false END";
 
 /// A turn with its time as Unix seconds.
 pub type DatedTurn = (TurnId, i64);
@@ -220,7 +228,11 @@ impl<'a> Searcher<'a> {
         let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
         let (own, base_type) = self.graph.session()?;
         if base_type != pg_sys::UUIDOID {
-            return Some((format!("{own} OPERATOR(pg_catalog.=) $1"), Some(session.to_owned())));
+            let mut condition = format!("{own} OPERATOR(pg_catalog.=) $1");
+            if may_be_hash_of_name(session) {
+                condition = format!("({condition} OR {})", LONG_SESSION.replace("{session}", &own));
+            }
+            return Some((condition, Some(session.to_owned())));
         }
         // Only a uuid's own spelling names a session, as in a slice.
         let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 
 use kernel::graph::edge::EdgeType;
 use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
-use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId, unit_interval, unix_seconds};
+use kernel::graph::turn::{
+    Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_seconds,
+};
 use kernel::slicing::admission::SessionKey;
 use kernel::slicing::store::{
     ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
@@ -249,6 +251,8 @@ fn tokens(row: &Row, column: usize) -> u32 {
 fn turn(row: &Row) -> Option<Turn> {
     let id = row.id(0)?;
     row.text(1, |session_id| {
+        let session_id = session_id.map(|name| bounded_name(name, &session::check_interrupts));
+        let session_id = session_id.as_deref();
         row.text(2, |role| {
             row.text(3, |phase| {
                 row.text(11, |content_hash| {

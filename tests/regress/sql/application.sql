@@ -65,7 +65,7 @@ INSERT INTO calls (call) VALUES
     ($$SELECT graph_snapshot()$$),
     ($$SELECT * FROM graph_anchors_recent(3)$$),
     ($$SELECT * FROM graph_anchor(NULL, '11111111-1111-1111-1111-111111111111')$$),
-    ($$SELECT * FROM graph_anchor(NULL, 'none', '{2,1}')$$),
+    ($$SELECT * FROM graph_anchor(NULL, NULL, '{2,1}')$$),
     ($$SELECT rank, turn_id, similarity, role, content FROM graph_search_slice('{2,1}', turn(2))$$),
     ($$SELECT rank, graph_is_admissible_result(provenance), provenance -> 'turn_ids' FROM graph_search_slice('{2,1}', turn(2))$$),
     ($$SELECT turn_id, similarity, role, content FROM graph_search_global('{2,1}', 3)$$),
