@@ -225,7 +225,7 @@ check_in_server() {
   slice_sample "$unpacked/$name/usr/share/doc/$name/examples/sample" | "$bindir/psql" -X -q
   found=$("$bindir/psql" -X -At -c "SELECT graph_slice('$anchor') ->> 'slice_id'")
   same slice_id "$slice_id" "$found"
-  "$bindir/psql" -X -q -c 'DROP EXTENSION graph_kernel'
+  "$bindir/psql" -X -q -c 'SET client_min_messages = warning' -c 'DROP EXTENSION graph_kernel CASCADE'
 }
 
 # The rest runs in a bare Debian 12. The pristine root is kept; a test gets a copy.
@@ -293,7 +293,7 @@ check_apt_install() {
   # A slice that somebody has changed is refused.
   sed -i 's/"planning"/"synthesis"/' "$bare/signed.json"
   ! in_bare graph-kernel verify /signed.json --proof /proof.json --key /key.pem || die 'a changed slice verifies'
-  psql_in_bare -q -c 'DROP EXTENSION graph_kernel'
+  psql_in_bare -q -c 'SET client_min_messages = warning' -c 'DROP EXTENSION graph_kernel CASCADE'
   in_bare dpkg --listfiles "$name" graph-kernel | grep graph.kernel >"$logs/installed-files"
   in_bare apt purge -y "$name" graph-kernel
   while read -r file; do

@@ -37,6 +37,7 @@ DECLARE
     edge text;      -- a condition: the row has two ends; without, it is no edge
     dangling text;  -- a condition: an end is no turn
     advice text;    -- what to do with edges that are wrong, after looking at them
+    writes_hashes text; -- how to write content hashes, where there is a column for them and a content
     hidden text;    -- what to add where this role may not see all rows
     listed record;
 BEGIN
@@ -65,6 +66,8 @@ BEGIN
     dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
+    writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
+        ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
     advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
     IF EXISTS (SELECT FROM unnest(tables) AS r (rel) WHERE row_security_active(r.rel)) THEN
@@ -243,9 +246,7 @@ BEGIN
                     x ->> 'id', x ->> 'salience', t)),
             ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
              format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s !~ ''^[0-9a-f]{64}$'';',
-                    x ->> 'id', x ->> 'content_hash', t)
-             || CASE WHEN c ->> 'content_text' <> '' THEN
-                     ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END),
+                    x ->> 'id', x ->> 'content_hash', t) || writes_hashes),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s IS DISTINCT FROM graph_kernel.content_hash_or_null(%4$s);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
@@ -257,7 +258,10 @@ BEGIN
             ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),
             ('turns_without_role', 'role', 'turns without a role, read as user', NULL),
             ('turns_without_salience', 'salience', 'turns without a salience, read as 0.5', NULL),
-            ('turns_without_content_hash', 'content_hash', 'turns without a content hash: edits of them are not seen', NULL)
+            ('turns_without_content_hash', 'content_hash', 'turns without a content hash: edits of them are not seen',
+             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s IS NULL%4$s;', x ->> 'id', t, x ->> 'content_hash',
+                    CASE WHEN c ->> 'content_text' <> '' THEN format(' AND %s IS NOT NULL', x ->> 'content_text') ELSE '' END)
+             || writes_hashes)
         ) AS v (name, needs, what, command)
     LOOP
         check_name := listed.name;

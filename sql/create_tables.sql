@@ -1,12 +1,31 @@
 -- Invoker's rights: the tables belong to the caller, not to the extension.
-CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public') RETURNS void
+CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public', options jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    fault text := CASE WHEN jsonb_typeof(options) <> 'object' THEN 'options must be a JSON object' END;
 BEGIN
     IF schema IS NULL THEN
         RAISE EXCEPTION 'schema must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
+    IF options IS NULL THEN
+        RAISE EXCEPTION 'options must not be null'
+            USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_OPTIONS';
+    END IF;
+    IF fault IS NULL THEN
+        SELECT CASE WHEN o.key <> 'content_hash' THEN format('there is no option "%s"', o.key)
+                    ELSE 'option "content_hash" must be true or false' END
+        INTO fault
+        FROM jsonb_each(options) AS o
+        WHERE o.key <> 'content_hash' OR jsonb_typeof(o.value) <> 'boolean'
+        ORDER BY o.key LIMIT 1;
+    END IF;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', fault
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_OPTIONS',
+                  HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true}'');', schema);
     END IF;
     -- The primary key includes the columns that score a turn, so that scoring reads the index alone.
     EXECUTE pg_catalog.format(
@@ -39,6 +58,18 @@ BEGIN
             (child_turn_id, parent_turn_id, edge_type)', schema);
     EXECUTE pg_catalog.format(
         'CREATE INDEX ON %1$I.memory_turns (session_id, created_at)', schema);
+    -- A hash that comes with a content is computed anew. Where there is no content, a hash that comes from elsewhere
+    -- stays; where a content is taken away, its hash goes.
+    IF coalesce((options -> 'content_hash')::boolean, true) THEN
+        EXECUTE pg_catalog.format(
+            'CREATE TRIGGER content_hash_insert BEFORE INSERT ON %1$I.memory_turns
+                FOR EACH ROW WHEN (NEW.content_text IS NOT NULL)
+                EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
+        EXECUTE pg_catalog.format(
+            'CREATE TRIGGER content_hash_update BEFORE UPDATE ON %1$I.memory_turns
+                FOR EACH ROW WHEN (OLD.content_text IS NOT NULL OR NEW.content_text IS NOT NULL)
+                EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
+    END IF;
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);
     EXECUTE pg_catalog.format(

@@ -162,8 +162,8 @@ COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
     'trigger: keeps the content hash of a row that of its content';
 COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
     'writes content hashes that are missing or wrong, batch by batch';
-COMMENT ON FUNCTION graph_kernel.create_tables(name) IS
-    'creates memory_turns and memory_turn_edges with their indexes, owned by the caller';
+COMMENT ON FUNCTION graph_kernel.create_tables(name, jsonb) IS
+    'creates memory_turns and memory_turn_edges with their indexes and the triggers that keep content hashes, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb, text) IS
     'makes these tables the graph of this name; returns the name of the graph in attestations';
 COMMENT ON FUNCTION graph_kernel.guard_table() IS

@@ -10,7 +10,7 @@ use crate::pg::sql::text::{JsonArg, TextArg, text};
 use crate::pg::sql::types::{
     JsonText, Policy, Text, from_sql_uuid, present_ids, to_sql_uuid, turn_ids,
 };
-use crate::service::verify::{self, Drift, Unreplayable};
+use crate::service::verify::{self, Drift, Replayed, Unreplayable};
 
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
@@ -135,8 +135,15 @@ fn graph_replay(
 > {
     let replayed = verify::replay(text(slice), policy.map(|policy| policy.0)).or_raise();
     TableIterator::new(match replayed {
-        Ok(drifts) if drifts.is_empty() => vec![("identical", None, None, None)],
-        Ok(drifts) => drifts.into_iter().map(drift_row).collect(),
+        Ok(Replayed { drifts, without_content_hash }) if drifts.is_empty() => {
+            let unseen = match without_content_hash {
+                0 => None,
+                1 => Some("1 turn without a content hash".to_owned()),
+                count => Some(format!("{count} turns without a content hash")),
+            };
+            vec![("identical", unseen, None, None)]
+        }
+        Ok(Replayed { drifts, .. }) => drifts.into_iter().map(drift_row).collect(),
         Err(Unreplayable { reason, about }) => {
             vec![("unreplayable", Some(Text(reason.to_owned())), about.map(Text), None)]
         }

@@ -14,6 +14,7 @@ static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static GRAPH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static LOG_REFUSALS: GucSetting<bool> = GucSetting::<bool>::new(false);
+static NOTICE_UNCOMMITTED: GucSetting<bool> = GucSetting::<bool>::new(true);
 static MAX_NODES: GucSetting<i32> = GucSetting::<i32>::new(MAX_NODES_LIMIT as i32);
 
 /// The name of the binding that is read where a session sets no other one.
@@ -66,6 +67,14 @@ pub fn register() {
         c"The name of a binding, as given to graph_kernel.bind_tables. A call reads it once, at its beginning; \
           promotion triggers ignore it.",
         &GRAPH,
+        GucContext::Userset,
+        in_parallel(GucFlags::default()),
+    );
+    GucRegistry::define_bool_guc(
+        c"graph_kernel.notice_uncommitted",
+        c"Gives a notice where a slice is not attested because its transaction has changed what it reads.",
+        c"Once a transaction; changes no slice.",
+        &NOTICE_UNCOMMITTED,
         GucContext::Userset,
         in_parallel(GucFlags::default()),
     );
@@ -232,6 +241,11 @@ pub fn graph() -> String {
 /// Whether refusals are logged.
 pub fn log_refusals() -> bool {
     LOG_REFUSALS.get()
+}
+
+/// Whether slices of uncommitted state give a notice.
+pub fn notice_uncommitted() -> bool {
+    NOTICE_UNCOMMITTED.get()
 }
 
 /// The largest max_nodes that a slice may be taken with.

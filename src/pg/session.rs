@@ -1,10 +1,13 @@
 //! The calling role, and what an attestation states about the call.
 
-use kernel::trust::attestation::Circumstances;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cell::Cell;
 use std::ffi::CStr;
 
+use kernel::trust::attestation::Circumstances;
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+
 use super::error::SqlError;
+use super::guc;
 use super::memory;
 use super::sql::text::shared_name;
 use crate::pg::tables::graph::Graph;
@@ -91,6 +94,31 @@ pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
     let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
     status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }
+
+thread_local! {
+    /// The transaction that was last given the notice about uncommitted state.
+    static NOTICED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Says, once a transaction, that what was taken is not attested, as this transaction has changed what it is read from.
+pub fn notice_uncommitted() {
+    // SAFETY: reads the transaction's state.
+    let transaction = unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value;
+    if !guc::notice_uncommitted() || NOTICED.replace(transaction) == transaction {
+        return;
+    }
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        "no token is issued: this transaction has changed what the slice is read from",
+    )
+    .detail("UNCOMMITTED")
+    .hint(COMMIT_FIRST)
+    .report(PgLogLevel::NOTICE);
+}
+
+/// What to do about an export that has no token because of its transaction.
+pub const COMMIT_FIRST: &str =
+    "Run COMMIT first, and take the slice in the next transaction: only committed state is attested.";
 
 /// pg_authid, pg_auth_members and pg_database: an attestation contains the role's name, and its attributes and
 /// memberships decide whether row security applies to it. A database's owner is a member of pg_database_owner.

@@ -6,6 +6,7 @@ use kernel::export::document::Export;
 use kernel::export::parse::EXPORT_MAX_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
+use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{SigningKey, SigningKeys};
 use pgrx::PgSqlErrorCode;
 
@@ -13,7 +14,7 @@ use super::reader::GraphReader;
 use crate::pg::error::SqlError;
 use crate::pg::memory;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::check_interrupts;
+use crate::pg::session::{check_interrupts, notice_uncommitted};
 
 /// Signs slices of a graph, taken for a caller by a policy.
 pub struct Signer<'a> {
@@ -40,7 +41,7 @@ impl<'a> Signer<'a> {
     /// 55000 when the caller's rights changed while the slice was taken.
     pub fn export<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
-        let circumstances = self.reader.circumstances()?;
+        let circumstances = self.circumstances()?;
         export.attest(self.policy, &self.active, self.v2_key(), circumstances);
         Ok(export)
     }
@@ -51,8 +52,16 @@ impl<'a> Signer<'a> {
     /// As [`Signer::export`].
     pub fn sign<'s>(&self, slice: &'s Slice) -> Result<Export<'s>, SqlError> {
         let mut export = Export::new(slice, self.policy, &check_interrupts);
-        export.sign(self.v2_key(), &self.reader.circumstances()?);
+        export.sign(self.v2_key(), &self.circumstances()?);
         Ok(export)
+    }
+
+    fn circumstances(&self) -> Result<Circumstances, SqlError> {
+        let circumstances = self.reader.circumstances()?;
+        if circumstances.uncommitted {
+            notice_uncommitted();
+        }
+        Ok(circumstances)
     }
 
     fn v2_key(&self) -> &SigningKey {

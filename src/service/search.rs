@@ -19,6 +19,7 @@ use super::reader::GraphReader;
 use super::slices::ReadSlice;
 use crate::pg::access::search::{random_uuid, statement_time};
 use crate::pg::error::SqlError;
+use crate::pg::session::notice_uncommitted;
 
 /// The longest question in words, in bytes.
 const QUERY_TEXT_MAX_BYTES: usize = 64 * 1024;
@@ -167,7 +168,11 @@ fn signing_keys(
     reader: &GraphReader,
     uncommitted: bool,
 ) -> Result<Option<Rc<SigningKeys>>, SqlError> {
-    if uncommitted { Ok(None) } else { reader.keys()?.active().map(Some) }
+    if uncommitted {
+        notice_uncommitted();
+        return Ok(None);
+    }
+    reader.keys()?.active().map(Some)
 }
 
 fn ids(hits: &[Hit]) -> Vec<TurnId> {

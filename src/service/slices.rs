@@ -121,6 +121,15 @@ impl<'a> ReadSlice<'a> {
         self.signer()?.sign(&self.slice)
     }
 
+    /// The export without tokens, to compare it with another one.
+    ///
+    /// # Errors
+    /// 55000 when the caller's rights changed while the slice was taken.
+    pub fn unsigned(&self) -> Result<Export<'_>, SqlError> {
+        self.reader.circumstances()?;
+        Ok(Export::new(&self.slice, self.policy, &check_interrupts))
+    }
+
     fn signer(&self) -> Result<Signer<'_>, SqlError> {
         Signer::new(&self.reader, self.policy)
     }

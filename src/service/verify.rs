@@ -4,7 +4,7 @@ use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::TurnId;
 use kernel::insight::diff::{Difference, differences};
 use kernel::policy::SlicePolicy;
-use kernel::trust::attestation::TokenFields;
+use kernel::trust::attestation::{Status, TokenFields};
 use kernel::trust::proof::{ProofRefusal, proof as proof_of, verify_proof};
 use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
 use pgrx::PgSqlErrorCode;
@@ -14,7 +14,7 @@ use super::slices::ReadSlice;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::check_interrupts;
+use crate::pg::session::{COMMIT_FIRST, check_interrupts};
 use crate::pg::tables::graph::Graph;
 
 /// The keys that verify what this database signed for the graph that the session has chosen.
@@ -121,7 +121,10 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
         format!("slice does not verify: {}", verdict.reason()),
     )
     .detail("NOT_ADMISSIBLE")
-    .hint("SELECT * FROM graph_verify_slice(slice);")
+    .hint(match verdict.attestation() {
+        Some(claim) if claim.status == Status::Uncommitted => COMMIT_FIRST,
+        _ => "SELECT * FROM graph_verify_slice(slice);",
+    })
 }
 
 /// Whether a published token was made for these fields with a key of this database that is not revoked.
@@ -153,6 +156,14 @@ pub enum Drift {
     Fingerprint(&'static str, String, String),
 }
 
+/// What comparing an export with the slice taken now has found.
+pub struct Replayed {
+    /// What differs.
+    pub drifts: Vec<Drift>,
+    /// How many of the export's turns have no content hash: an edit of their contents shows nowhere.
+    pub without_content_hash: usize,
+}
+
 /// Takes an export's slice again, by the policy given or the attested one, and compares. `Ok(Err(_))` where that
 /// cannot be done.
 ///
@@ -161,7 +172,7 @@ pub enum Drift {
 pub fn replay(
     text: &str,
     policy: Option<SlicePolicy>,
-) -> Result<Result<Vec<Drift>, Unreplayable>, SqlError> {
+) -> Result<Result<Replayed, Unreplayable>, SqlError> {
     let graph = Graph::attested_name(&guc::graph())?;
     let (export, policy) = match replayable(text, policy, &graph) {
         Ok(replayable) => replayable,
@@ -173,7 +184,7 @@ pub fn replay(
             return Ok(Err(unreplayable(error.word(), Some(error.message().to_owned()))));
         }
     };
-    let now = taken.export()?;
+    let now = taken.unsigned()?;
     let mut drifts = Vec::new();
     let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
     differences(was, is, &check_interrupts, &mut |found| drifts.push(Drift::Content(found)));
@@ -185,7 +196,8 @@ pub fn replay(
             drifts.push(Drift::Fingerprint(key, was.clone(), now.clone()));
         }
     }
-    Ok(Ok(drifts))
+    let without_content_hash = was.0.iter().filter(|turn| turn.content_hash.is_none()).count();
+    Ok(Ok(Replayed { drifts, without_content_hash }))
 }
 
 /// The export and the policy it was made by.

@@ -177,7 +177,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.create_recorder_tables(name)",
         Some("SELECT graph_kernel.create_recorder_tables('open')"),
     ),
-    ("graph_kernel.create_tables(name)", Some("SELECT graph_kernel.create_tables('open')")),
+    ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
     (
         "graph_kernel.create_trace_table(name)",
         Some("SELECT graph_kernel.create_trace_table('open')"),

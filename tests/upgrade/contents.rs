@@ -15,8 +15,6 @@ pub fn make_objects(client: &mut Client) {
         .batch_execute(
             r#"
             ALTER TABLE public.memory_turns ADD embedding real[];
-            CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON public.memory_turns
-                FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
             UPDATE public.memory_turns SET embedding = ARRAY[salience_score, 1];
             SELECT graph_kernel.bind_tables('public.memory_turns', 'public.memory_turn_edges');
 

@@ -569,7 +569,12 @@ impl Graph {
     pub fn count(&self, what: &str) -> Option<Statement> {
         let (_, text) = COUNTS.iter().find(|(name, _)| *name == what)?;
         let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
-        Some(self.statement(&template, &[]))
+        let content = &self.turns.columns["content_text"];
+        let has_content = match content.stored {
+            Some(_) => format!("{} IS NOT NULL", content.expression("t")),
+            None => "true".to_owned(),
+        };
+        Some(self.statement(&template, &[("has_content", &has_content)]))
     }
 
     /// The statement that computes what the mapping has at this place, for each row or for one. `None` for a place that

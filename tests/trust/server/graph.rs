@@ -62,7 +62,7 @@ pub fn database_with_another_key(name: &str) -> Database {
     let database = database(name);
     database
         .connect()
-        .batch_execute("DROP EXTENSION graph_kernel; CREATE EXTENSION graph_kernel")
+        .batch_execute("DROP EXTENSION graph_kernel CASCADE; CREATE EXTENSION graph_kernel")
         .unwrap();
     database
 }

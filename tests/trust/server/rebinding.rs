@@ -183,7 +183,7 @@ fn an_owner_cannot_give_a_binding_a_name_of_his_choice() {
     let mut admin = database.connect();
     admin
         .batch_execute(&format!(
-            "DROP EXTENSION graph_kernel; ALTER DATABASE {} OWNER TO trust_owner",
+            "DROP EXTENSION graph_kernel CASCADE; ALTER DATABASE {} OWNER TO trust_owner",
             database.name
         ))
         .unwrap();
