@@ -2,6 +2,11 @@
 CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb, schema text, name text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+-- What to say of names of roles that these tables have and the kernel does not know. It reads them with the rights of the
+-- session's role, not with those of the function that calls it.
+CREATE FUNCTION graph_kernel.advice_on_roles(turns oid, edges oid, columns jsonb, schema text, name text) RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'advice_on_roles_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 -- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
 CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text
     AS 'MODULE_PATHNAME', 'chosen_graph_wrapper'
@@ -99,6 +104,10 @@ DECLARE
     described jsonb;
     bound uuid;
     missing record;
+    extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
+                              WHERE x.extname = 'graph_kernel');
+    on_roles jsonb;
+    advice record;
 BEGIN
     IF turns IS NULL OR name IS NULL THEN
         RAISE EXCEPTION 'turns and name must not be null'
@@ -108,9 +117,7 @@ BEGIN
         RAISE EXCEPTION 'the name of a graph must have 1 to 63 bytes'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BINDING';
     END IF;
-    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns,
-        (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
-         WHERE x.extname = 'graph_kernel'), name);
+    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns, extension_schema, name);
     -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for
     -- the binding; an id that is a column has a key.
     FOR missing IN
@@ -123,6 +130,18 @@ BEGIN
                 USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = missing.command;
         END IF;
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
+    END LOOP;
+    -- What only advises never fails the call: the role may lack the right to read, an expression may raise on a row.
+    BEGIN
+        on_roles := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name);
+    EXCEPTION WHEN OTHERS THEN
+        on_roles := NULL;
+    END;
+    FOR advice IN
+        SELECT a.message, a.hint FROM jsonb_to_recordset(described -> 'advice') AS a (message text, hint text)
+        UNION ALL SELECT on_roles ->> 'message', on_roles ->> 'hint' WHERE on_roles IS NOT NULL
+    LOOP
+        RAISE NOTICE '%', advice.message USING HINT = advice.hint;
     END LOOP;
     LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
     -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back.

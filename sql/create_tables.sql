@@ -1,5 +1,5 @@
--- Invoker's rights: the tables belong to the caller, not to the extension.
-CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public', options jsonb DEFAULT '{}') RETURNS void
+-- Invoker's rights: the tables belong to the caller, not to the extension. Called while DROP EXTENSION has to wait.
+CREATE FUNCTION graph_kernel.create_tables_internal(schema name, options jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -76,3 +76,15 @@ BEGIN
         'COMMENT ON TABLE %1$I.memory_turn_edges IS ''edges from earlier to later turns''', schema);
 END
 $$;
+
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public', options jsonb DEFAULT '{}') RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.create_tables_internal($1, $2);
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;

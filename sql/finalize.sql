@@ -176,6 +176,8 @@ COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
+COMMENT ON FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text) IS
+    'what to say of names of roles that these tables have and the kernel does not know';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text) IS
     'checks tables for use as a graph and says what holds what';
 COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
@@ -314,6 +316,7 @@ COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_tr
 COMMENT ON FUNCTION graph_kernel.write_trace(oid, jsonb) IS 'adds a row to the trace table';
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
+COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb) IS 'create_tables';
 COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text) IS 'bind_tables';
 COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';
 COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb) IS 'bind_recorder_table';
@@ -382,6 +385,7 @@ DECLARE
         'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.require_library()',
+        'FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text)',
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
         'FUNCTION graph_kernel.add_epoch()',

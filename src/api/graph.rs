@@ -19,6 +19,18 @@ fn describe_tables(
 }
 
 #[pg_extern(sql = false)]
+fn advice_on_roles(
+    turns: Option<pg_sys::Oid>,
+    edges: Option<pg_sys::Oid>,
+    columns: Option<JsonbText>,
+    schema: Option<TextArg>,
+    name: Option<TextArg>,
+) -> Option<JsonbText> {
+    let advice = tables::advice_on_roles(turns?, edges, columns.as_ref(), &schema?, &name?);
+    advice.or_raise().map(JsonbText::from)
+}
+
+#[pg_extern(sql = false)]
 fn chosen_graph() -> Text {
     Text(tables::chosen_graph())
 }

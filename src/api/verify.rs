@@ -141,7 +141,7 @@ fn graph_replay(
                 1 => Some("1 turn without a content hash".to_owned()),
                 count => Some(format!("{count} turns without a content hash")),
             };
-            vec![("identical", unseen, None, None)]
+            vec![("identical", unseen.map(Text), None, None)]
         }
         Ok(Replayed { drifts, .. }) => drifts.into_iter().map(drift_row).collect(),
         Err(Unreplayable { reason, about }) => {

@@ -74,6 +74,24 @@ fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
+/// Runs `read` with the rights of the session's role, whatever the rights of the function that calls: user code that
+/// planning or reading may run has no more than these.
+pub fn with_rights_of_session<T>(read: impl FnOnce() -> T) -> T {
+    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+    // SAFETY: as the server does where it runs code of a table's owner. The end of a (sub)transaction by an error sets
+    // both back.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+        let restricted =
+            pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
+        pg_sys::SetUserIdAndSecContext(pg_sys::GetOuterUserId(), context | restricted as i32);
+    }
+    let result = read();
+    // SAFETY: pairs with the above.
+    unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+    result
+}
+
 /// The name of the current role.
 pub fn current_role_name() -> String {
     role_name(current_role())
@@ -117,8 +135,7 @@ pub fn notice_uncommitted() {
 }
 
 /// What to do about an export that has no token because of its transaction.
-pub const COMMIT_FIRST: &str =
-    "Run COMMIT first, and take the slice in the next transaction: only committed state is attested.";
+pub const COMMIT_FIRST: &str = "Run COMMIT first, and take the slice in the next transaction: only committed state is attested.";
 
 /// pg_authid, pg_auth_members and pg_database: an attestation contains the role's name, and its attributes and
 /// memberships decide whether row security applies to it. A database's owner is a member of pg_database_owner.

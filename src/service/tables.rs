@@ -1,13 +1,19 @@
 //! Descriptions of users' tables for SQL code: which table, which columns.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
 use pgrx::pg_sys;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::private::binding::mapping;
+use crate::pg::query::query;
+use crate::pg::session::{row_security_applies_to, with_rights_of_session};
+use crate::pg::settings;
 use crate::pg::sql::types::JsonbText;
-use crate::pg::tables::graph::{Graph, GraphTables, MappingReading};
+use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
 use crate::pg::tables::recorder::RecorderTable;
 
 /// The name of the binding that the session has chosen.
@@ -39,7 +45,43 @@ pub fn graph_of(
     let tables = GraphTables { binding, turns, edges, columns, reading };
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_embedding()?;
-    Ok(graph.description())
+    let mut description = graph.description();
+    description["advice"] = graph.advice(&tables).into_iter().map(advice_json).collect();
+    Ok(description)
+}
+
+/// What to say of the names of roles that these tables have, as far as the session's role may read them: nothing where
+/// row security hides rows from it.
+///
+/// # Errors
+/// As [`Graph::resolve`]; 42501 where the role may not read them, and what an expression raises on a row.
+pub fn advice_on_roles(
+    turns: pg_sys::Oid,
+    edges: Option<pg_sys::Oid>,
+    columns: Option<&JsonbText>,
+    schema: &str,
+    binding: &str,
+) -> Result<Option<Value>, SqlError> {
+    let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
+    let tables = GraphTables { binding, turns, edges, columns, reading };
+    let graph = Graph::resolve(String::new(), &tables)?;
+    let Some(statement) = graph.role_names() else { return Ok(None) };
+    settings::fix(&settings::COMPUTING);
+    let mut names = BTreeSet::new();
+    with_rights_of_session(|| {
+        if row_security_applies_to(turns) {
+            return;
+        }
+        query(&statement, &[], |row| {
+            names.extend(row.text(0, |name| name.map(str::to_owned)));
+            ControlFlow::Continue(())
+        });
+    });
+    Ok(graph.advice_on_roles(&names, &tables).map(advice_json))
+}
+
+fn advice_json(advice: Advice) -> Value {
+    json!({ "message": advice.message, "hint": advice.hint })
 }
 
 /// A table that is to be the event table, checked.

@@ -110,6 +110,13 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.add_policy(slice_policy,text)",
         Some("SELECT graph_kernel.add_policy('{\"max_nodes\": 1}', 'one')"),
     ),
+    (
+        "graph_kernel.advice_on_roles(oid,oid,jsonb,text,text)",
+        Some(
+            "SELECT graph_kernel.advice_on_roles('memory_turns'::regclass::oid,
+                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default')",
+        ),
+    ),
     ("graph_kernel.announce_change()", None),
     (
         "graph_kernel.api_search_global(json)",
@@ -178,6 +185,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.create_recorder_tables('open')"),
     ),
     ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
+    (
+        "graph_kernel.create_tables_internal(name,jsonb)",
+        Some("SELECT graph_kernel.create_tables_internal('open', '{}')"),
+    ),
     (
         "graph_kernel.create_trace_table(name)",
         Some("SELECT graph_kernel.create_trace_table('open')"),

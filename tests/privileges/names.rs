@@ -78,6 +78,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.bind_traces_internal(regclass)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.content_hash_trigger()", "its table's lock"),
+    ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
     ("graph_kernel.raising_row(text,text,regclass)", "graph_check"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
@@ -175,7 +176,7 @@ fn owner(database: &Database) -> Client {
 
 /// Everything a graph, a recorder and a search need.
 const TABLES: &str = "
-    SELECT graph_kernel.create_tables();
+    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false));
     INSERT INTO memory_turns (id, content_text) VALUES ('00000000-0000-4000-8000-000000000001', 'one'),
                                                        ('00000000-0000-4000-8000-000000000002', 'two');
     ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1}';

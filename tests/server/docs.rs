@@ -19,6 +19,7 @@ use page::{Example, Page};
 /// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
+    "advice_on_roles",
     "require_library",
     "add_policy",
     "announce_change",
@@ -33,6 +34,7 @@ const INTERNAL: &[&str] = &[
     "chunking_policy_",
     "content_page",
     "count_found",
+    "create_tables_internal",
     "describe_",
     "epoch_times",
     "evaluate",

@@ -7,7 +7,7 @@ use postgres::Client;
 const SET_UP: &str = "
     CREATE EXTENSION IF NOT EXISTS graph_kernel;
     CREATE FUNCTION public.turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
-    SELECT graph_kernel.create_tables(options => '{"content_hash": false}'), graph_kernel.create_recorder_tables();
+    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false)), graph_kernel.create_recorder_tables();
     ALTER TABLE public.memory_turns ADD embedding real[];
     INSERT INTO public.memory_turns
         (id, session_id, role, trajectory_phase, salience_score, created_at, content_text, embedding)

@@ -60,7 +60,7 @@ const EXTRA: &str = "
 
 /// The created tables and the same under another name. Turns that edges refer to are deleted and come again.
 const PLAIN_TABLES: &str = "
-    SELECT graph_kernel.create_tables(options => '{"content_hash": false}');
+    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false));
     ALTER TABLE public.memory_turn_edges
         ALTER CONSTRAINT memory_turn_edges_parent_turn_id_fkey DEFERRABLE INITIALLY DEFERRED,
         ALTER CONSTRAINT memory_turn_edges_child_turn_id_fkey DEFERRABLE INITIALLY DEFERRED;

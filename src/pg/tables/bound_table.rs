@@ -137,6 +137,8 @@ pub struct BoundTable {
 pub struct BoundColumn {
     /// Where the values are; `None` where the table has none.
     pub stored: Option<ColumnSource>,
+    /// Texts that are read as others: each in ASCII lower case, and what it is read as.
+    pub read_as: Vec<(String, &'static str)>,
     /// Whether it was found by a recognised name, not by a mapping.
     recognised: bool,
     kind: ValueKind,
@@ -337,7 +339,7 @@ impl ColumnRule {
             Some(column) => {
                 let (name, base_type) = (column.name.clone(), column.base_type);
                 let stored = Some(ColumnSource::Column { name, base_type });
-                Ok(BoundColumn { stored, recognised, kind: self.kind })
+                Ok(BoundColumn { stored, read_as: Vec::new(), recognised, kind: self.kind })
             }
         }
     }
@@ -368,7 +370,7 @@ impl ColumnRule {
     }
 
     fn bound(&self, stored: Option<ColumnSource>) -> BoundColumn {
-        BoundColumn { stored, recognised: false, kind: self.kind }
+        BoundColumn { stored, read_as: Vec::new(), recognised: false, kind: self.kind }
     }
 
     fn bad_mapping(&self, rules: &TableRules<'_>, place: &str) -> SqlError {
@@ -425,9 +427,13 @@ pub fn literal(value: &Value) -> String {
     literal_of(&value.to_string())
 }
 
-/// A text as a literal in a statement.
+/// A text as a literal in a statement, whatever `standard_conforming_strings` is.
 pub fn literal_of(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    let text = text.replace('\'', "''");
+    if text.contains('\\') {
+        return format!("E'{}'", text.replace('\\', "\\\\"));
+    }
+    format!("'{text}'")
 }
 
 impl ValueKind {
@@ -523,14 +529,30 @@ impl BoundColumn {
                 (format!("({})", expression.over(alias)), expression.base_type)
             }
         };
-        match base_type {
+        let value = match base_type {
             oid if relation::is_enum(oid) => {
                 format!("CASE WHEN {value} IS NOT NULL THEN pg_catalog.concat({value}) END")
             }
             // A conversion into timestamptz would depend on the session's time zone.
             pg_sys::TIMESTAMPOID => format!("{value}::pg_catalog.timestamp"),
             _ => format!("{value}{}", self.kind.cast()),
-        }
+        };
+        if self.read_as.is_empty() { value } else { self.translated(&value) }
+    }
+
+    /// A text, or what it is read as. With collation "C", `lower` changes ASCII letters alone, and what is around this
+    /// expression has one collation, whatever the column's is.
+    fn translated(&self, text: &str) -> String {
+        let array = |items: Vec<&str>| {
+            let items: Vec<String> = items.into_iter().map(literal_of).collect();
+            format!("ARRAY[{}]::pg_catalog.text[]", items.join(", "))
+        };
+        let stored = array(self.read_as.iter().map(|(stored, _)| stored.as_str()).collect());
+        let read = array(self.read_as.iter().map(|(_, read)| *read).collect());
+        format!(
+            "(COALESCE(({read})[pg_catalog.array_position({stored}, pg_catalog.lower(({text}) COLLATE pg_catalog.\"C\"))], \
+             {text}) COLLATE pg_catalog.\"C\")"
+        )
     }
 
     /// The name of the column, where it is one.

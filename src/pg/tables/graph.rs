@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use kernel::export::json::quoted;
 use kernel::graph::edge::EdgeType;
+use kernel::graph::turn::Role;
 use kernel::slicing::store::Needs;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
@@ -55,6 +56,13 @@ const EDGE_TYPE: &str = "edge_type";
 
 /// How many of them a table may have: each is one more part of every statement that reads edges.
 const MAX_PARENTS: usize = 16;
+
+/// The key of names of roles that the kernel does not know, and what each means.
+const ROLES: &str = "roles";
+
+/// How many of them a mapping may have, and how long each may be.
+const MAX_ROLES: usize = 64;
+const MAX_ROLE_BYTES: usize = 63;
 
 const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("parent", &["parent_turn_id"], ValueKind::Id),
@@ -153,6 +161,35 @@ const EDGE_PAIRS_QUERY: Template = Template::new(
     &[ColumnType::Id, ColumnType::Id],
     Planning::Once,
 );
+
+const ROLE_NAMES_QUERY: Template = Template::new(
+    include_str!("../../../sql/queries/role_names.sql"),
+    &[ColumnType::Text],
+    Planning::Once,
+);
+
+/// The keys whose absence is worth a notice, and what every turn then reads as.
+const ABSENT: [(&str, &str); 6] = [
+    ("session_id", "one session"),
+    ("role", "role user"),
+    ("phase", "phase exploration"),
+    ("salience", "salience 0.5"),
+    ("created_at", "no time"),
+    ("content_text", "no content"),
+];
+
+/// Names of roles that applications use, and what each means.
+const USUAL_ROLES: [(&str, Role); 6] = [
+    ("ai", Role::Assistant),
+    ("bot", Role::Assistant),
+    ("developer", Role::System),
+    ("function", Role::Tool),
+    ("human", Role::User),
+    ("model", Role::Assistant),
+];
+
+/// Unknown names of roles that a notice lists.
+const LISTED_ROLES: usize = 16;
 
 /// Compute an expression for graph_check.
 const EVALUATE: &str = include_str!("../../../sql/queries/evaluate.sql");
@@ -278,11 +315,28 @@ impl<'a> MappingReading<'a> {
     }
 }
 
+/// What a notice of `bind_tables` says: the fact, and the command that does better.
+pub struct Advice {
+    /// The message.
+    pub message: String,
+    /// The hint.
+    pub hint: String,
+}
+
 impl GraphTables<'_> {
     /// The call of `bind_tables` that binds them, with this value at a place of the mapping of `part`.
     fn command(&self, part: &str, change: Option<(&str, Value)>) -> String {
+        self.command_with(part, change)
+    }
+
+    /// As [`GraphTables::command`], with any number of values.
+    fn command_with<'a>(
+        &self,
+        part: &str,
+        changes: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> String {
         let mut columns = self.columns.as_object().cloned().unwrap_or_default();
-        if let Some((place, value)) = change {
+        for (place, value) in changes {
             let part = columns.entry(part).or_insert_with(|| Value::Object(Map::new()));
             if let Some(part) = part.as_object_mut() {
                 with_value(part, place, value);
@@ -460,9 +514,19 @@ impl Graph {
             expressions: true,
             command: &turns_command,
         };
-        let turns = BoundTable::resolve(tables.turns, &rules, part("turns"))?;
-        let given = columns.get("turns").and_then(|turns| turns.get(PARENTS));
-        let parents = resolve_parents(&turns, tables, &rules, part("turns"), given)?;
+        let mut turns = BoundTable::resolve(tables.turns, &rules, part("turns"))?;
+        let given = |key| columns.get("turns").and_then(|turns| turns.get(key));
+        let parents = resolve_parents(&turns, tables, &rules, part("turns"), given(PARENTS))?;
+        let roles = resolve_roles(tables, given(ROLES))?;
+        if let Some(role) = turns.columns.get_mut("role") {
+            if role.stored.is_none() && !roles.is_empty() {
+                return Err(bad_mapping(
+                    &format!("\"{ROLES}\" needs a column, or an expression, for \"role\""),
+                    &tables.command("turns", Some(("role", "my_column".into()))),
+                ));
+            }
+            role.read_as = roles.into_iter().map(|(name, role)| (name, role.name())).collect();
+        }
         let rules =
             TableRules { part: "edges", columns: EDGE_COLUMNS, command: &edges_command, ..rules };
         let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &rules, part("edges")));
@@ -495,6 +559,89 @@ impl Graph {
             turns_text,
             sources,
             embedding,
+        })
+    }
+
+    /// What the mapping leaves out without saying so, as graph of these tables.
+    pub fn advice(&self, tables: &GraphTables<'_>) -> Vec<Advice> {
+        let given = tables.columns.get("turns");
+        let is_absent = |key: &str| {
+            let says = given.is_some_and(|given| given.get(key).is_some());
+            self.turns.columns[key].stored.is_none() && !says
+        };
+        let mut advice = Vec::new();
+        let absent: Vec<_> = ABSENT.into_iter().filter(|(key, _)| is_absent(key)).collect();
+        if !absent.is_empty() {
+            let keys: Vec<&str> = absent.iter().map(|(key, _)| *key).collect();
+            let read: Vec<&str> = absent.iter().map(|(_, read)| *read).collect();
+            let nulls = keys.iter().map(|key| (*key, Value::Null));
+            advice.push(Advice {
+                message: format!(
+                    "no column was found for {}: every turn reads as {}",
+                    keys.join(", "),
+                    read.join(", ")
+                ),
+                hint: format!(
+                    "Name a column or an expression for each, or null where there is none: {};",
+                    tables.command_with("turns", nulls)
+                ),
+            });
+        }
+        let content = &self.turns.columns["content_text"];
+        if let (true, Some(content)) = (is_absent("content_hash"), content.index_key()) {
+            let expression = json!({ "expression": format!("graph_content_hash({content})") });
+            advice.push(Advice {
+                message: "no content hash is stored: an edit of a content is not noticed"
+                    .to_owned(),
+                hint: format!("{};", tables.command("turns", Some(("content_hash", expression)))),
+            });
+        }
+        advice
+    }
+
+    /// The statement that reads names of roles; `None` where none are stored.
+    pub fn role_names(&self) -> Option<Statement> {
+        let stored = self.turns.columns["role"].stored.is_some();
+        stored.then(|| self.statement(&ROLE_NAMES_QUERY, &[]))
+    }
+
+    /// What to say where the turns have these names of roles; `None` where all are known.
+    pub fn advice_on_roles(
+        &self,
+        names: &BTreeSet<String>,
+        tables: &GraphTables<'_>,
+    ) -> Option<Advice> {
+        let is_known =
+            |name: &str| Role::ALL.iter().any(|role| role.name().eq_ignore_ascii_case(name));
+        let unknown: Vec<&String> = names.iter().filter(|name| !is_known(name)).collect();
+        if unknown.is_empty() {
+            return None;
+        }
+        let mut listed: Vec<String> =
+            unknown.iter().take(LISTED_ROLES).map(|name| quoted(name)).collect();
+        if unknown.len() > LISTED_ROLES {
+            listed.push("…".to_owned());
+        }
+        let role = &self.turns.columns["role"];
+        let mut roles: Map<String, Value> =
+            role.read_as.iter().map(|(name, role)| (name.clone(), Value::from(*role))).collect();
+        let before = roles.len();
+        roles.extend(USUAL_ROLES.into_iter().filter_map(|(name, role)| {
+            let is_stored = unknown.iter().any(|stored| stored.eq_ignore_ascii_case(name));
+            is_stored.then(|| (name.to_owned(), role.name().into()))
+        }));
+        if roles.len() == before {
+            roles.insert("my_name".to_owned(), Role::User.name().into());
+        }
+        Some(Advice {
+            message: format!(
+                "names of roles that are not known are read as user: {}",
+                listed.join(", ")
+            ),
+            hint: format!(
+                "Say what they mean: {};",
+                tables.command("turns", Some((ROLES, Value::Object(roles))))
+            ),
         })
     }
 
@@ -703,6 +850,11 @@ impl Graph {
                 self.parents.iter().map(ParentColumn::mapped).collect(),
             );
         }
+        let roles = &self.turns.columns["role"].read_as;
+        if !roles.is_empty() {
+            let roles = roles.iter().map(|(name, role)| (name.clone(), Value::from(*role)));
+            turns.insert(ROLES.to_owned(), Value::Object(roles.collect()));
+        }
         let mut resolved = json!({ "turns": turns });
         if let Some(edges) = &self.edges {
             resolved["edges"] = edges.resolved_mapping().into();
@@ -900,6 +1052,41 @@ fn resolve_parents(
     given.iter().enumerate().map(resolve).collect()
 }
 
+/// The names of roles that a mapping adds, each in ASCII lower case, and what each means.
+fn resolve_roles(
+    tables: &GraphTables<'_>,
+    given: Option<&Value>,
+) -> Result<Vec<(String, Role)>, SqlError> {
+    let bad = |what: &str| {
+        let example = json!({ "human": "user", "ai": "assistant" });
+        bad_mapping(what, &tables.command("turns", Some((ROLES, example))))
+    };
+    let given = match given {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(given) => given.as_object().filter(|roles| roles.len() <= MAX_ROLES),
+    };
+    let fits = |name: &String| name.len() <= MAX_ROLE_BYTES;
+    let role = |(name, role): (&String, &Value)| {
+        let role = Role::from_name(role.as_str()?)?;
+        Some((name.to_ascii_lowercase(), role))
+    };
+    let roles = given.filter(|given| given.keys().all(fits));
+    let roles = roles.and_then(|given| given.iter().map(role).collect::<Option<Vec<_>>>());
+    let Some(mut roles) = roles else {
+        let names: Vec<String> = Role::ALL.iter().map(|r| format!("\"{}\"", r.name())).collect();
+        return Err(bad(&format!(
+            "\"{ROLES}\" must be an object of at most {MAX_ROLES} names, each of at most {MAX_ROLE_BYTES} bytes, whose \
+             values are {}",
+            names.join(", ")
+        )));
+    };
+    roles.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    match roles.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(bad(&format!("\"{ROLES}\" has {} twice", quoted(&pair[0].0)))),
+        None => Ok(roles),
+    }
+}
+
 fn not_found(name: &str) -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
@@ -951,7 +1138,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .detail("INVALID_BINDING")
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
-                 {}, {}, {PARENTS}; of edges: {}.",
+                 {}, {}, {PARENTS}, {ROLES}; of edges: {}.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
                 keys(EDGE_COLUMNS)
@@ -973,7 +1160,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
         let known = |key: &str| {
             rules.iter().any(|rule| rule.key == key)
-                || (part == "turns" && (key == embedding::KEY || key == PARENTS))
+                || (part == "turns" && [embedding::KEY, PARENTS, ROLES].contains(&key))
         };
         if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));

@@ -158,8 +158,9 @@ impl Shape {
             turns[key] = mapped;
         };
         let expression = |text: String| json!({ "expression": text });
+        let author = "CASE lower(t.role) WHEN 'user' THEN 'Human' WHEN 'assistant' THEN 'ai' ELSE t.role END";
         if !self.expressions {
-            add("author", "text", "t.role", "role", "author".into());
+            add("author", "text", author, "role", "author".into());
             add("stage", "text", "t.trajectory_phase", "phase", "stage".into());
             add("weight", "float8", "t.salience_score", "salience", "weight".into());
             add("sent", "timestamptz", "t.created_at", "created_at", "sent".into());
@@ -173,15 +174,16 @@ impl Shape {
                     format!("number_{number}").into(),
                 );
             }
+            turns["roles"] = json!({ "human": "user", "ai": "assistant" });
             return;
         }
         add(
             "author",
             "text",
-            "CASE lower(t.role) WHEN 'user' THEN 'human' WHEN 'assistant' THEN 'ai' ELSE t.role END",
+            author,
             "role",
             expression(
-                "CASE author WHEN 'human' THEN 'user' WHEN 'ai' THEN 'assistant' ELSE author END"
+                "CASE author WHEN 'Human' THEN 'user' WHEN 'ai' THEN 'assistant' ELSE author END"
                     .to_owned(),
             ),
         );
