@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 use super::error::{OrRaise, SqlError};
-use super::sql::text::checked;
+use super::sql::text::{checked, replaced};
 
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
@@ -226,7 +226,7 @@ fn path(name: &'static str, setting: &GucSetting<Option<CString>>) -> PathSettin
     let path = match value.as_c_str() {
         value if value.is_empty() => ConfiguredPath::Unset,
         value if value == REFUSED_PATH => ConfiguredPath::Refused,
-        value => ConfiguredPath::File(value.to_string_lossy().into_owned()),
+        value => ConfiguredPath::File(replaced(value.to_bytes()).into_owned()),
     };
     PathSetting { name, path }
 }

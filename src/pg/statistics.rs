@@ -15,6 +15,8 @@ use std::time::Instant;
 use pgrx::prelude::*;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, pg_sys};
 
+use crate::pg::sql::text::{replaced, with_bytes};
+
 /// How many functions have statistics, over all databases of the server. Calls of further ones are not counted.
 const FUNCTIONS_MAX: usize = 512;
 
@@ -77,8 +79,7 @@ impl<const WORDS: usize> SharedText<WORDS> {
 
     fn text(&self) -> String {
         let bytes = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
-        String::from_utf8_lossy(&bytes.take_while(|byte| *byte != 0).collect::<Vec<u8>>())
-            .into_owned()
+        replaced(&bytes.take_while(|byte| *byte != 0).collect::<Vec<u8>>()).into_owned()
     }
 }
 
@@ -350,7 +351,7 @@ fn name_if_of_extension(function: pg_sys::Oid) -> Option<String> {
         }
         let name = pg_sys::get_func_name(function);
         let name =
-            (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())?;
+            (!name.is_null()).then(|| replaced(CStr::from_ptr(name).to_bytes()).into_owned())?;
         (is_in_library(function) || SCRIPTED.binary_search(&name.as_str()).is_ok()).then_some(name)
     }
 }
@@ -367,12 +368,7 @@ fn is_in_library(function: pg_sys::Oid) -> bool {
         let mut is_null = false;
         let attribute = pg_sys::Anum_pg_proc_probin as i16;
         let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute, &raw mut is_null);
-        let is_ours = !is_null && {
-            let text = pg_sys::text_to_cstring(datum.cast_mut_ptr());
-            let is_ours = CStr::from_ptr(text) == LIBRARY;
-            pg_sys::pfree(text.cast());
-            is_ours
-        };
+        let is_ours = !is_null && with_bytes(datum, |file| file == LIBRARY.to_bytes());
         pg_sys::ReleaseSysCache(tuple);
         is_ours
     }
@@ -395,8 +391,8 @@ fn error_word() -> String {
             let before = pg_sys::MemoryContextSwitchTo(context);
             let error = pg_sys::CopyErrorData();
             let detail = (*error).detail;
-            let word =
-                (!detail.is_null()).then(|| CStr::from_ptr(detail).to_string_lossy().into_owned());
+            let word = (!detail.is_null())
+                .then(|| replaced(CStr::from_ptr(detail).to_bytes()).into_owned());
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::MemoryContextDelete(context);
             let is_word = |word: &String| {

@@ -10,7 +10,7 @@ use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::error::SqlError;
 use crate::pg::private::version;
-use crate::pg::sql::text::TextArg;
+use crate::pg::sql::text::{TextArg, replaced};
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::relation;
 
@@ -103,7 +103,7 @@ impl PrivateTable {
     }
 
     fn missing(&self, what: &str) -> SqlError {
-        let name = self.name.to_string_lossy();
+        let name = replaced(self.name.to_bytes());
         SqlError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("extension graph_kernel {what} graph_kernel.{name}"),
@@ -143,6 +143,17 @@ impl PrivateTable {
     }
 }
 
+/// What a column is read as. A text is checked.
+trait Stored: FromDatum {}
+
+impl Stored for i32 {}
+impl Stored for bool {}
+impl Stored for pg_sys::Oid {}
+impl Stored for pgrx::Uuid {}
+impl Stored for Vec<u8> {}
+impl Stored for TextArg<'_> {}
+impl Stored for JsonbText {}
+
 /// A row of a private table; columns count from 1.
 pub struct PrivateRow {
     tuple: pg_sys::HeapTuple,
@@ -152,7 +163,7 @@ pub struct PrivateRow {
 
 impl PrivateRow {
     /// The value of a column that has this type, copied.
-    fn get<T: FromDatum>(&self, column: usize, type_oid: pg_sys::Oid) -> Option<T> {
+    fn get<T: Stored>(&self, column: usize, type_oid: pg_sys::Oid) -> Option<T> {
         assert_eq!(self.columns[column - 1], type_oid, "a column is read as its type");
         let column = NonZeroUsize::new(column)?;
         // SAFETY: the scan that made this row is still open; the table's columns were compared with `columns`
@@ -217,7 +228,7 @@ pub fn lock_against_writers(table: &PrivateTable) {
 /// Adds an epoch's root so that logical decoding never sees it. The table has no index.
 pub fn insert_root(epoch: i32, root: Option<&[u8]>, created_at: pg_sys::TimestampTz) {
     let values =
-        [epoch.into_datum(), root.and_then(IntoDatum::into_datum), created_at.into_datum()];
+        [epoch.into_datum(), root.and_then(|root| root.into_datum()), created_at.into_datum()];
     let mut nulls = values.map(|value| value.is_none());
     let mut values = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
     // SAFETY: `open` has found the columns that these are the values of; the relation is open while the tuple

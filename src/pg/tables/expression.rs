@@ -36,7 +36,7 @@ pub struct Expression {
 const MAX_TEXT: usize = 16_384;
 
 /// The aliases that statements of sql/queries have for the tables of a graph.
-const ALIASES: [&CStr; 2] = [c"t", c"e"];
+const ALIASES: [(&CStr, &str); 2] = [(c"t", "t"), (c"e", "e")];
 
 /// The search_path that expressions are kept for.
 const KEPT_PATH: &CStr = c"pg_catalog, pg_temp";
@@ -274,14 +274,13 @@ unsafe fn written_out(
             let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);
             relation::text_of(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
         };
-        let bare = text(ALIASES[0], false, false);
+        let bare = text(ALIASES[0].0, false, false);
         let is_call = (*node).type_ == pg_sys::NodeTag::T_FuncExpr
             && (*node.cast::<pg_sys::FuncExpr>()).funcformat
                 == pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         Expression {
-            text: text(ALIASES[0], false, true),
-            qualified: ALIASES
-                .map(|alias| (alias.to_str().expect("ASCII"), text(alias, true, true))),
+            text: text(ALIASES[0].0, false, true),
+            qualified: ALIASES.map(|(alias, name)| (name, text(alias, true, true))),
             index_key: if is_call { bare } else { format!("({bare})") },
             base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
             columns,

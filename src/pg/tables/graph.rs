@@ -19,6 +19,7 @@ use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{ColumnType, Planning, Statement, Template, partitions_changed};
 use crate::pg::settings;
+use crate::pg::sql::text::replaced;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
     fill, literal, literal_of, optional, rule, with_value,
@@ -1114,7 +1115,7 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
     relation::lock_by_name(c"public", name).ok_or_else(|| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-            format!("relation \"public.{}\" does not exist", name.to_string_lossy()),
+            format!("relation \"public.{}\" does not exist", replaced(name.to_bytes())),
         )
         .detail("GRAPH_TABLES")
         .hint(match Binding::names().first() {
