@@ -574,3 +574,25 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
     assert_ne!(names[0], names[1], "bytes that look the same are not the same name");
     assert!(names[2].starts_with("gk_test_\u{fffd}behind sha256:"), "{names:?}");
 }
+
+#[test]
+fn texts_are_as_long_as_values_may_be_and_not_longer() {
+    let database = database_of_bytes("bytes_length");
+    let mut client = database.connect();
+    // The longest text that the server makes.
+    let longest = "SELECT octet_length(graph_normalize_text(repeat('x', 1073741819)))::text";
+    assert_eq!(text_of(&mut client, longest), "1073741819");
+    // Three bytes stand for each that is not UTF-8.
+    let error = client
+        .batch_execute(
+            "SELECT graph_kernel.text_prefix(repeat((SELECT bytes FROM odd WHERE n = 1), 400000000), 2147483647)",
+        )
+        .unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "54000", "{error:?}");
+    assert_eq!(error.detail(), Some("RESULT_TOO_LONG"));
+    assert_eq!(
+        error.message(),
+        "result of 1200000000 bytes is longer than a value may be, 1073741819 bytes"
+    );
+}

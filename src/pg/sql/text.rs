@@ -27,11 +27,9 @@ pub const TEXT_MAX_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
 /// 22021, worded as the server words it, where they are not UTF-8 or hold a NUL byte.
 pub fn checked(bytes: &[u8]) -> Result<&str, SqlError> {
     let wrong = match std::str::from_utf8(bytes) {
+        Ok(text) if !bytes.contains(&0) => return Ok(text),
         // A text of the server never holds it; a name or a statement could not be made of it.
-        Ok(text) => match text.bytes().position(|byte| byte == 0) {
-            Some(nul) => nul,
-            None => return Ok(text),
-        },
+        Ok(_) => bytes.iter().position(|byte| *byte == 0).unwrap_or_default(),
         Err(error) => error.valid_up_to(),
     };
     Err(not_text(&bytes[wrong..]))
@@ -109,7 +107,7 @@ pub fn text_datum(text: &str) -> Result<pg_sys::Datum, SqlError> {
 
 /// A text without NUL characters.
 pub fn without_nul(text: &str) -> Cow<'_, str> {
-    if text.bytes().any(|byte| byte == 0) {
+    if text.as_bytes().contains(&0) {
         memory::assure(3 * text.len());
         text.replace('\0', "\u{fffd}").into()
     } else {
