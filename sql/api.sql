@@ -9,13 +9,18 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 10
     SET search_path = pg_catalog, pg_temp;
 
--- Raises the error that slice_summaries reports.
+-- Raises the error that slice_summaries reports. Every role may call it, as the functions that do run with the
+-- caller's rights.
 CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     CASE
+        WHEN error IS NULL OR (error_code ~ '^[A-Z_]{0,63}$') IS NOT TRUE THEN
+            RAISE EXCEPTION 'not an error of slice_summaries'
+                USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT',
+                      HINT = 'graph_api_slice and graph_api_slice_batch raise the errors of slices.';
         WHEN error_code IN ('INVALID_TURN_ID', 'BUDGET_ABOVE_LIMIT') THEN
             RAISE SQLSTATE 'PT400' USING MESSAGE = error, DETAIL = error_code;
         WHEN error_code = 'ANCHOR_NOT_FOUND' THEN
@@ -30,15 +35,21 @@ $$;
 
 -- A misspelt key would be ignored silently, and without a policy_ref the default policy is taken. Parsing takes
 -- a multiple of a request's size in memory, so a long one is not parsed. Not IMMUTABLE: the planner would
--- call it early for a constant request.
+-- call it early for a constant request. Taking one key out reads every string of the request, so that those that are
+-- taken out later can be read.
 CREATE FUNCTION graph_kernel.check_request(request json, required text[], optional text[]) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     max_bytes CONSTANT integer := 1024 * 1024;
     fault text;
 BEGIN
+    IF array_ndims(required) > 1 OR array_ndims(optional) > 1 OR required IS NULL OR optional IS NULL
+       OR array_position(required || optional, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'not a list of keys'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT', HINT = 'Give names without NULL.';
+    END IF;
     IF octet_length(request::text) > max_bytes THEN
         RAISE SQLSTATE 'PT413' USING DETAIL = 'REQUEST_TOO_LARGE',
             MESSAGE = format('request of %s bytes is larger than %s', octet_length(request::text), max_bytes),
@@ -47,19 +58,23 @@ BEGIN
     IF request IS NULL OR json_typeof(request) <> 'object' THEN
         fault := 'request must be a JSON object';
     ELSE
-        SELECT format(CASE WHEN k.key <> ALL (required || optional) THEN 'request has an unknown key %s'
-                           ELSE 'request has the key %s more than once' END, to_json(left(k.key, 64)))
-        INTO fault
-        FROM json_object_keys(request) AS k (key)
-        GROUP BY k.key HAVING count(*) > 1 OR k.key <> ALL (required || optional)
-        ORDER BY k.key LIMIT 1;
-        fault := coalesce(fault, (SELECT format('request lacks the key %s', to_json(r.key))
-                                  FROM unnest(required) WITH ORDINALITY AS r (key, position)
-                                  WHERE request ->> r.key IS NULL ORDER BY r.position LIMIT 1));
+        BEGIN
+            SELECT format(CASE WHEN k.key <> ALL (required || optional) THEN 'request has an unknown key %s'
+                               ELSE 'request has the key %s more than once' END, to_json(left(k.key, 64)))
+            INTO fault
+            FROM json_object_keys(request) AS k (key)
+            GROUP BY k.key HAVING count(*) > 1 OR k.key <> ALL (required || optional)
+            ORDER BY k.key LIMIT 1;
+            fault := coalesce(fault, (SELECT format('request lacks the key %s', to_json(r.key))
+                                      FROM unnest(required) WITH ORDINALITY AS r (key, position)
+                                      WHERE request ->> r.key IS NULL ORDER BY r.position LIMIT 1));
+        EXCEPTION WHEN data_exception THEN
+            fault := format('request has a string that is not text: %s', SQLERRM);
+        END;
     END IF;
     IF fault IS NOT NULL THEN
         RAISE SQLSTATE 'PT400' USING MESSAGE = fault, DETAIL = 'INVALID_REQUEST',
-            HINT = format('Required: %s; optional: %s.', array_to_string(required, ', '),
+            HINT = format('Required: %s; optional: %s.', coalesce(nullif(array_to_string(required, ', '), ''), 'nothing'),
                           coalesce(nullif(array_to_string(optional, ', '), ''), 'nothing'));
     END IF;
 END
@@ -79,7 +94,7 @@ $$;
 
 -- The policy that a request's policy_ref names: the default one where there is none.
 CREATE FUNCTION graph_kernel.requested_policy(policy_ref json) RETURNS @extschema@.slice_policy
-LANGUAGE sql STABLE PARALLEL SAFE
+LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT graph_kernel.check_request(policy_ref, '{policy_id,params_hash}', '{}')
@@ -100,7 +115,7 @@ RETURN format('{"policy_id":%s,"params_hash":%s}', policy::json -> 'version',
               to_json(@extschema@.graph_policy_hash(policy)));
 
 CREATE FUNCTION @extschema@.graph_api_slice(json) RETURNS json
-LANGUAGE sql STABLE PARALLEL RESTRICTED COST 10000
+LANGUAGE sql STABLE COST 10000
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT graph_kernel.check_request($1, '{anchor_turn_id}', '{policy_ref}');
@@ -112,13 +127,17 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL graph_kernel.slice_summaries(ARRAY[$1 ->> 'anchor_turn_id'], asked.policy) AS s;
 END;
 
-CREATE FUNCTION graph_kernel.requested_anchors(anchors json) RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE
+-- The anchors of the request of a batch, which it checks.
+CREATE FUNCTION graph_kernel.requested_anchors(request json) RETURNS text[]
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     max_anchors CONSTANT integer := 100;
+    anchors json;
 BEGIN
+    PERFORM graph_kernel.check_request(request, '{anchor_turn_ids}', '{policy_ref}');
+    anchors := request -> 'anchor_turn_ids';
     IF json_typeof(anchors) <> 'array' THEN
         RAISE SQLSTATE 'PT400' USING MESSAGE = 'anchor_turn_ids must be an array', DETAIL = 'INVALID_REQUEST';
     END IF;
@@ -134,13 +153,12 @@ $$;
 
 -- An error that concerns every anchor is an error of the batch.
 CREATE FUNCTION @extschema@.graph_api_slice_batch(json) RETURNS json
-LANGUAGE sql STABLE PARALLEL RESTRICTED COST 100000
+LANGUAGE sql STABLE COST 100000
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT graph_kernel.check_request($1, '{anchor_turn_ids}', '{policy_ref}');
     SELECT format('{"slices":[%s],"policy_ref":%s,"success_count":%s,"errors":[%s]}',
                   taken.slices, graph_kernel.policy_ref(asked.policy), taken.successes, taken.errors)::json
-    FROM (SELECT graph_kernel.requested_anchors($1 -> 'anchor_turn_ids') AS anchors,
+    FROM (SELECT graph_kernel.requested_anchors($1) AS anchors,
                  graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
     CROSS JOIN LATERAL (
         SELECT string_agg(s.summary::text, ',' ORDER BY s.position) FILTER (WHERE s.error IS NULL) AS slices,

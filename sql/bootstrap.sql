@@ -104,8 +104,9 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- verifies and what a registered name means. Only their owner changes them, through the functions; the
 -- extension's owner may add rows, as a restore does. A binding restored that way is a graph of its own:
 -- with a shared key file a known name would let slices of one database pass in another. A registered
--- policy is never changed. Every role that may execute register_policy may add one, under its own name; a name
--- is given only to a registered policy, so that the unique index on fingerprints covers named policies too.
+-- policy is never changed. Every role that may execute register_policy may add one, under its own name, where that
+-- function would; a name is given only to a registered policy, so that the unique index on fingerprints covers named
+-- policies too. A restore may bring a name that has become a preset's since.
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -124,8 +125,9 @@ BEGIN
        AND EXISTS (SELECT FROM pg_proc AS p
                    WHERE p.pronamespace = (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = TG_RELID)
                      AND p.proname = 'register_policy' AND has_function_privilege(p.oid, 'EXECUTE')) THEN
+        PERFORM graph_kernel.check_policy(NEW.policy, NEW.name);
         IF NEW.name IS NULL OR EXISTS (SELECT FROM graph_kernel.known_policies AS p
-                                       WHERE p.policy::text = NEW.policy::text) THEN
+                                       WHERE p.is_counted AND p.policy::text = NEW.policy::text) THEN
             NEW.registered_by := current_user;
             NEW.registered_at := now();
             RETURN NEW;

@@ -1,22 +1,35 @@
--- The statement that selects the first row of this table on which an expression raises.
-CREATE FUNCTION graph_kernel.raising_row(graph text, place text, bound regclass) RETURNS text
-LANGUAGE plpgsql STABLE STRICT
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how they
+-- can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as well; a
+-- BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen by the
+-- transaction before it is checked; and a setting of the session switches off what is not ALWAYS.
+CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
+    guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[]
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    found record;
-BEGIN
-    FOR found IN EXECUTE format('SELECT tableoid, ctid::text FROM %s', bound) LOOP
-        BEGIN
-            PERFORM graph_kernel.evaluate_row(graph, place, found.tableoid, found.ctid);
-        EXCEPTION WHEN data_exception THEN
-            RETURN format('SELECT * FROM %s WHERE ctid = %L; -- Bind an expression that takes such a value.',
-                          found.tableoid::regclass, found.ctid);
-        END;
-    END LOOP;
-    RETURN NULL;
-END
-$$;
+BEGIN ATOMIC
+    SELECT g.oid, g.tgrelid::regclass, g.tgname,
+           format('%s(%s)', g.tgfoid::regproc,
+                  (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
+                                     ORDER BY a.position)
+                   FROM string_to_table(encode(g.tgargs, 'escape'), '\000') WITH ORDINALITY AS a (text, position)
+                   WHERE a.position <= g.tgnargs)),
+           g.tgparentid <> 0,
+           array_remove(ARRAY[
+               CASE WHEN g.tgconstraint = 0 THEN 'not a constraint trigger' END,
+               CASE WHEN g.tgtype <> 21 THEN 'not AFTER INSERT OR UPDATE FOR EACH ROW' END,
+               CASE WHEN g.tgattr::text <> '' THEN 'OF' END,
+               CASE WHEN g.tgqual IS NOT NULL THEN 'WHEN' END,
+               CASE WHEN g.tgdeferrable THEN 'DEFERRABLE' END,
+               CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL)
+    FROM pg_trigger AS g
+    WHERE g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
+                       '@extschema@.graph_require_admissible_result()'::regprocedure);
+END;
+
+SET LOCAL search_path TO @extschema@, pg_temp;
 
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
 -- deletes rows: it selects those that may have to be changed. Called while DROP EXTENSION has to wait.
@@ -40,6 +53,7 @@ DECLARE
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
     hidden text;    -- what to add where this role may not see all rows
     listed record;
+    stored record;
 BEGIN
     BEGIN
         graph := graph_kernel.describe_graph(name);
@@ -166,33 +180,56 @@ BEGIN
                      OR p.prosqlbody IS NULL AND p.prosrc ~ ('\m' || g.proname || '\M')))
     ) AS f;
 
+    -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced.
+    RETURN QUERY
+    SELECT 'promotion_triggers', count(*) = 0, count(*),
+           'triggers that promote and can be got round'
+           || coalesce(': ' || string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults, ', ')), '; '
+                                          ORDER BY g.place::text, g.name), ''),
+           string_agg(CASE
+               WHEN g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
+                   format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
+               WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
+               ELSE format('ALTER TRIGGER %1$I ON %2$s RENAME TO %3$I; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE'
+                           ' ON %2$s NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS'
+                           ' TRIGGER %1$I; DROP TRIGGER %3$I ON %2$s;', g.name, g.place, left(g.name, 59) || '_old', g.call)
+               END, ' ' ORDER BY g.place::text, g.name)
+    FROM graph_kernel.promoting_triggers() AS g
+    JOIN pg_class AS r ON r.oid = g.place
+    -- The form of a partition's trigger is that of its table's.
+    WHERE g.faults <> '{}' AND (NOT g.is_of_parent OR g.faults && '{disabled,not ENABLE ALWAYS}');
+
+    -- A trigger of another role runs with the rights of whoever writes.
+    RETURN QUERY
+    SELECT 'promotion_rights', count(*) = 0, count(*),
+           'tables that promote on which others than the owner hold TRIGGER'
+           || coalesce(': ' || string_agg(format('%s (%s)', h.place, h.holders), '; ' ORDER BY h.place::text), ''),
+           string_agg(format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders), ' ' ORDER BY h.place::text)
+    FROM (SELECT r.oid::regclass AS place,
+                 string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ') AS holders
+          FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
+          WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
+            AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
+            AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
+          GROUP BY r.oid) AS h;
+
     -- Only partitions inherit triggers.
     RETURN QUERY
-    WITH RECURSIVE descendant (trigger, child) AS (
-        SELECT g.oid, h.inhrelid
-        FROM pg_trigger AS g
-        JOIN pg_proc AS p ON p.oid = g.tgfoid AND p.proname = 'graph_require_admissible'
-        JOIN pg_depend AS m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid AND m.deptype = 'e'
-        JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
-        JOIN pg_inherits AS h ON h.inhparent = g.tgrelid
+    WITH RECURSIVE descendant (guard, name, call, child) AS (
+        SELECT g.guard, g.name, g.call, h.inhrelid
+        FROM graph_kernel.promoting_triggers() AS g JOIN pg_inherits AS h ON h.inhparent = g.place
         UNION
-        SELECT descendant.trigger, h.inhrelid FROM descendant JOIN pg_inherits AS h ON h.inhparent = descendant.child
+        SELECT d.guard, d.name, d.call, h.inhrelid FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
     )
     SELECT 'promotion_children', count(*) = 0, count(*),
-           'tables that inherit from one with graph_require_admissible() and take rows without it',
-           string_agg(format('CREATE TRIGGER %I AFTER INSERT OR UPDATE%s ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s);',
-                             g.tgname,
-                             (SELECT ' OF ' || string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
-                              FROM pg_attribute AS a WHERE a.attrelid = g.tgrelid AND a.attnum = ANY (g.tgattr)),
-                             descendant.child::regclass, g.tgfoid::regproc,
-                             (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
-                                                ORDER BY a.position)
-                              FROM string_to_table(encode(g.tgargs, 'escape'), '\000')
-                                  WITH ORDINALITY AS a (text, position)
-                              WHERE a.position <= g.tgnargs)), ' ' ORDER BY descendant.child::regclass::text)
-    FROM descendant JOIN pg_trigger AS g ON g.oid = descendant.trigger
+           'tables that inherit from one that promotes and take rows without its trigger',
+           string_agg(format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
+                             ' EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
+                             d.name, d.child::regclass, d.call), ' ' ORDER BY d.child::regclass::text)
+    FROM descendant AS d
+    JOIN pg_trigger AS g ON g.oid = d.guard
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
-                      WHERE own.tgrelid = descendant.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
+                      WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid AND own.tgenabled <> 'D');
 
     -- An expression that raises stops every call that reads the row.
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
@@ -208,7 +245,17 @@ BEGIN
             detail := CASE WHEN SQLSTATE = '42501' THEN 'could not be checked: ' || SQLERRM
                       ELSE format('%s: %s', detail, SQLERRM) END;
             IF SQLSTATE <> '42501' AND hidden IS NULL THEN
-                hint := graph_kernel.raising_row(name, listed.place, tables[CASE WHEN listed.place LIKE 'edges.%' THEN 2 ELSE 1 END]);
+                -- The first row that raises.
+                FOR stored IN EXECUTE format('SELECT tableoid, ctid::text FROM %s',
+                                             tables[CASE WHEN listed.place LIKE 'edges.%' THEN 2 ELSE 1 END]) LOOP
+                    BEGIN
+                        PERFORM graph_kernel.evaluate_row(name, listed.place, stored.tableoid, stored.ctid);
+                    EXCEPTION WHEN data_exception THEN
+                        hint := format('SELECT * FROM %s WHERE ctid = %L; -- Bind an expression that takes such a value.',
+                                       stored.tableoid::regclass, stored.ctid);
+                        EXIT;
+                    END;
+                END LOOP;
             END IF;
         END;
         RETURN NEXT;

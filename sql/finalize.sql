@@ -19,7 +19,7 @@ ALTER FUNCTION graph_filter_admissible(json, uuid[])
     SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_replay(json, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 10;
-ALTER FUNCTION graph_check() COST 10000000 ROWS 24;
+ALTER FUNCTION graph_check() COST 10000000 ROWS 26;
 ALTER FUNCTION graph_slice_explain(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 512;
 ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
@@ -123,6 +123,8 @@ COMMENT ON FUNCTION graph_prompt(uuid, slice_policy) IS
     'the turns of the slice at an anchor in the order of the conversation, with contents and tokens';
 COMMENT ON FUNCTION graph_require_admissible() IS
     'trigger: a row must carry a slice that verifies and name only turns inside it';
+COMMENT ON FUNCTION graph_require_admissible_result() IS
+    'trigger: a row must carry the provenance of a search that may be promoted, and name only turns that it retrieved';
 COMMENT ON VIEW graph_kernel.keys IS 'the keys by name and state; no secret';
 COMMENT ON COLUMN graph_kernel.keys.kid IS 'names the key in attestations';
 COMMENT ON COLUMN graph_kernel.keys.state IS 'active, verifying or revoked';
@@ -189,8 +191,6 @@ COMMENT ON FUNCTION graph_kernel.evaluate(text, text) IS
     'computes a bound expression for every row, and raises what it raises';
 COMMENT ON FUNCTION graph_kernel.evaluate_row(text, text, oid, text) IS
     'computes a bound expression for one row';
-COMMENT ON FUNCTION graph_kernel.raising_row(text, text, regclass) IS
-    'the statement that selects a row on which a bound expression raises';
 COMMENT ON FUNCTION graph_kernel.content_hash_or_null(text) IS
     'graph_content_hash, and NULL for a content that is not UTF-8';
 COMMENT ON FUNCTION graph_kernel.is_text(text) IS 'whether the bytes of a text are UTF-8';
@@ -275,7 +275,9 @@ COMMENT ON VIEW graph_kernel.known_policies IS 'registered policies and presets,
 COMMENT ON FUNCTION graph_kernel.register_policy(slice_policy, text) IS
     'registers a policy, under a name if one is given; EXECUTE on it is the right to register';
 COMMENT ON FUNCTION graph_kernel.add_policy(slice_policy, text) IS 'adds a row to the registered policies';
-COMMENT ON FUNCTION graph_kernel.raise_policy_error(text, text) IS
+COMMENT ON FUNCTION graph_kernel.policy_fault(slice_policy, text) IS
+    'the word for what forbids to register a policy; NULL where nothing does';
+COMMENT ON FUNCTION graph_kernel.check_policy(slice_policy, text) IS
     'raises what forbids to register a policy';
 COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
@@ -303,12 +305,11 @@ COMMENT ON FUNCTION graph_kernel.verify_token(text, text, uuid, text, text, text
 COMMENT ON FUNCTION graph_kernel.verify_proof(json, json, text) IS
     'graph_verify_proof, for functions of the extension';
 COMMENT ON FUNCTION graph_kernel.api_verify_token(json) IS 'graph_api_verify_token';
-COMMENT ON FUNCTION graph_kernel.api_search_slice(json) IS 'graph_api_search_slice';
-COMMENT ON FUNCTION graph_kernel.api_search_global(json) IS 'graph_api_search_global';
+COMMENT ON FUNCTION graph_kernel.api_search(json, boolean) IS 'graph_api_search_slice and graph_api_search_global';
 COMMENT ON FUNCTION graph_kernel.check_graph(text) IS 'graph_check';
+COMMENT ON FUNCTION graph_kernel.promoting_triggers() IS
+    'the triggers that hold rows to slices or searches, and how they can be got round';
 COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
-COMMENT ON FUNCTION graph_kernel.promotion_refusal(json, uuid[], text, text) IS
-    'why a row that names these turns must not be promoted on this slice; NULL if it may';
 COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
     'recorder_chunks, for verify_chunks';
 COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, chunking_policy, boolean) IS 'recorder_verify_chunks';
@@ -360,9 +361,6 @@ COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text)
     'graph_search_global as the body of a response';
 COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
     'ok, or why what a search retrieved must not be promoted';
-COMMENT ON FUNCTION graph_kernel.raise_search_error(text, text, text, text) IS
-    'raises an error of a search with the HTTP status it means';
-COMMENT ON FUNCTION graph_kernel.requested_embedding(json) IS 'the embedding in a request';
 
 -- Administration belongs to the extension's owner, who may grant it on. Privileges that
 -- default privileges gave to other roles are revoked first, also on the tables.

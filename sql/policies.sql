@@ -79,29 +79,53 @@ COMMENT ON COLUMN @extschema@.graph_policies.registered_at IS 'when it was regis
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- Raises an error for a policy that cannot be registered, or for a row that is already there.
-CREATE FUNCTION graph_kernel.raise_policy_error(error text, about text) RETURNS void
+-- The word for what forbids to register this policy, under this name if one is given; NULL where nothing does. What is
+-- there already forbids nothing.
+CREATE FUNCTION graph_kernel.policy_fault(policy @extschema@.slice_policy, name text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+RETURN CASE
+    WHEN policy_fault.policy IS NULL THEN 'INVALID_POLICY'
+    WHEN policy_fault.name !~ '^(?![0-9a-f]{16}$).{1,255}$' THEN 'INVALID_POLICY_NAME'
+    WHEN EXISTS (SELECT FROM graph_kernel.known_policies AS p
+                 WHERE p.params_hash = @extschema@.graph_policy_hash(policy_fault.policy)
+                   AND p.policy::text <> policy_fault.policy::text) THEN 'POLICY_HASH_COLLISION'
+    WHEN EXISTS (SELECT FROM graph_kernel.known_policies AS p
+                 WHERE p.name = policy_fault.name
+                   AND (p.policy::text <> policy_fault.policy::text
+                        -- A name that the fingerprint does not count is given only where it was registered before it
+                        -- was a preset's.
+                        OR EXISTS (SELECT FROM graph_kernel.presets() AS d WHERE d.name = p.name AND NOT d.is_counted)
+                           AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name = p.name)))
+        THEN 'POLICY_NAME_TAKEN'
+END;
+
+-- Raises what forbids to register; register_policy and the table's trigger both ask it.
+CREATE FUNCTION graph_kernel.check_policy(policy @extschema@.slice_policy, name text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    fault text := graph_kernel.policy_fault(policy, name);
 BEGIN
-    CASE error
+    CASE fault
         WHEN 'INVALID_POLICY' THEN
             RAISE EXCEPTION 'policy must not be null'
-                USING ERRCODE = 'null_value_not_allowed', DETAIL = error,
+                USING ERRCODE = 'null_value_not_allowed', DETAIL = fault,
                       HINT = 'Leave the argument out for the default policy, or give a preset or a JSON object.';
         WHEN 'INVALID_POLICY_NAME' THEN
-            RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(about, 64))
-                USING ERRCODE = 'invalid_parameter_value', DETAIL = error,
+            RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(name, 64))
+                USING ERRCODE = 'invalid_parameter_value', DETAIL = fault,
                       HINT = 'Give 1 to 255 characters that do not look like a params_hash.';
         WHEN 'POLICY_HASH_COLLISION' THEN
-            RAISE EXCEPTION 'another policy with params_hash % is registered: the two hashes collide', about
-                USING ERRCODE = 'unique_violation', DETAIL = error,
+            RAISE EXCEPTION 'another policy with the params_hash of this one is registered: the two hashes collide'
+                USING ERRCODE = 'unique_violation', DETAIL = fault,
                       HINT = 'Change a parameter of the policy by a millionth.';
         WHEN 'POLICY_NAME_TAKEN' THEN
-            RAISE EXCEPTION 'the name % is taken', quote_literal(about)
-                USING ERRCODE = 'unique_violation', DETAIL = error,
+            RAISE EXCEPTION 'the name % is taken', quote_literal(name)
+                USING ERRCODE = 'unique_violation', DETAIL = fault,
                       HINT = 'SELECT name, params_hash FROM graph_policies;';
+        ELSE NULL;
     END CASE;
 END
 $$;
@@ -122,29 +146,16 @@ RETURNS TABLE (policy_id text, params_hash text)
 LANGUAGE sql VOLATILE ROWS 1
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT graph_kernel.raise_policy_error('INVALID_POLICY', NULL)
-    WHERE register_policy.policy IS NULL;
-    SELECT graph_kernel.raise_policy_error('INVALID_POLICY_NAME', register_policy.name)
-    WHERE register_policy.name !~ '^(?![0-9a-f]{16}$).{1,255}$';
+    SELECT graph_kernel.check_policy(register_policy.policy, register_policy.name);
 
     SELECT graph_kernel.add_policy(register_policy.policy, NULL)
     WHERE NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p
                       WHERE p.is_counted AND p.params_hash = @extschema@.graph_policy_hash(register_policy.policy));
-    SELECT graph_kernel.raise_policy_error('POLICY_HASH_COLLISION', p.params_hash)
-    FROM graph_kernel.known_policies AS p
-    WHERE p.params_hash = @extschema@.graph_policy_hash(register_policy.policy)
-      AND p.policy::text <> register_policy.policy::text;
-
     SELECT graph_kernel.add_policy(register_policy.policy, register_policy.name)
     WHERE register_policy.name IS NOT NULL
       AND NOT EXISTS (SELECT FROM graph_kernel.known_policies AS p WHERE p.name = register_policy.name);
-    SELECT graph_kernel.raise_policy_error('POLICY_NAME_TAKEN', p.name)
-    FROM graph_kernel.known_policies AS p
-    WHERE p.name = register_policy.name
-      AND (p.policy::text <> register_policy.policy::text
-           -- A name that the fingerprint does not count is given only where it was registered before it was a preset's.
-           OR EXISTS (SELECT FROM graph_kernel.presets() AS d WHERE d.name = p.name AND NOT d.is_counted)
-              AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name = p.name));
+    -- Another transaction may have registered meanwhile.
+    SELECT graph_kernel.check_policy(register_policy.policy, register_policy.name);
 
     SELECT register_policy.policy::json ->> 'version', @extschema@.graph_policy_hash(register_policy.policy);
 END;

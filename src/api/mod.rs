@@ -10,6 +10,7 @@ mod explain;
 mod graph;
 mod keys;
 mod policy;
+mod promotion;
 mod provenance;
 mod recorder;
 mod search;

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use crate::pg::error::OrRaise;
 use crate::pg::sql::text::{JsonArg, TextArg, text};
 use crate::pg::sql::types::{
-    JsonText, Policy, Text, from_sql_uuid, present_ids, to_sql_uuid, turn_ids,
+    JsonText, Policy, Text, from_sql_uuid, present_ids, to_sql_uuid,
 };
 use crate::service::verify::{self, Drift, Replayed, Unreplayable};
 
@@ -83,20 +83,6 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
     let admissible = verify::admissible_turns(text(slice), turns).or_raise();
     admissible.into_iter().map(to_sql_uuid).collect()
-}
-
-// Declared in sql/promotion.sql, in the private schema.
-#[pg_extern(sql = false)]
-fn promotion_refusal(
-    slice: Option<JsonArg>,
-    turns: Option<Array<Uuid>>,
-    graph: Option<TextArg>,
-    trust: Option<TextArg>,
-) -> Option<Text> {
-    let turns = turns.map(|turns| turn_ids(&turns).or_raise()).unwrap_or_default();
-    let (graph, trust) =
-        (graph.map_or("", |graph| graph.0), trust.map_or("no_rls", |trust| trust.0));
-    verify::promotion_refusal(graph, text(slice), &turns, trust).or_raise().map(Text)
 }
 
 #[pg_extern(stable, parallel_safe)]

@@ -18,19 +18,27 @@ pub struct SqlError {
     code: PgSqlErrorCode,
     message: String,
     detail: Option<&'static str>,
+    reason: Option<&'static str>,
     hint: Option<String>,
 }
 
 impl SqlError {
     /// An error with this SQLSTATE and message.
     pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
-        SqlError { code, message: message.into(), detail: None, hint: None }
+        SqlError { code, message: message.into(), detail: None, reason: None, hint: None }
     }
 
     /// Adds the stable word that programs match.
     #[must_use]
     pub fn detail(mut self, word: &'static str) -> Self {
         self.detail = Some(word);
+        self
+    }
+
+    /// Adds a word that says which of several reasons the first word stands for: DETAIL is `WORD: reason`.
+    #[must_use]
+    pub fn reason(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
         self
     }
 
@@ -62,7 +70,10 @@ impl SqlError {
         let mut report =
             ErrorReport::new(self.code, cut(self.message, MESSAGE_MAX_BYTES), function_name!());
         if let Some(detail) = self.detail {
-            report = report.set_detail(detail);
+            report = report.set_detail(match self.reason {
+                Some(reason) => format!("{detail}: {reason}"),
+                None => detail.to_owned(),
+            });
         }
         if let Some(hint) = self.hint {
             report = report.set_hint(cut(hint, HINT_MAX_BYTES));

@@ -16,6 +16,7 @@ pub mod settings;
 pub mod sql;
 pub mod statistics;
 pub mod tables;
+pub mod trigger;
 
 #[cfg(any(test, feature = "pg_test"))]
 mod tests;

@@ -391,8 +391,11 @@ fn error_word() -> String {
             let before = pg_sys::MemoryContextSwitchTo(context);
             let error = pg_sys::CopyErrorData();
             let detail = (*error).detail;
-            let word = (!detail.is_null())
-                .then(|| replaced(CStr::from_ptr(detail).to_bytes()).into_owned());
+            // A reason may follow the word.
+            let word = (!detail.is_null()).then(|| {
+                let detail = replaced(CStr::from_ptr(detail).to_bytes());
+                detail.split(": ").next().unwrap_or_default().to_owned()
+            });
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::MemoryContextDelete(context);
             let is_word = |word: &String| {

@@ -25,7 +25,11 @@ pub fn keys() -> Result<Keys, SqlError> {
     keys_of(&guc::graph())
 }
 
-fn keys_of(binding: &str) -> Result<Keys, SqlError> {
+/// The keys that verify what this database signed for the graph that is bound under this name.
+///
+/// # Errors
+/// As [`keys`].
+pub fn keys_of(binding: &str) -> Result<Keys, SqlError> {
     Keys::load(Graph::attested_name(binding)?)
 }
 
@@ -51,45 +55,6 @@ pub fn admissible_turns(export: &str, mut turns: Vec<TurnId>) -> Result<Vec<Turn
     let verdict = verdict(export)?;
     turns.retain(|turn| verdict.valid().is_some_and(|export| export.contains(*turn)));
     Ok(turns)
-}
-
-/// Why a row that names these turns, some of which may be NULL, must not be promoted on an export, for the graph that is
-/// bound under this name, whatever the session has chosen; `None` if it may. `trust` is `no_rls`, or `roles=` and names.
-///
-/// # Errors
-/// As [`keys`].
-pub fn promotion_refusal(
-    binding: &str,
-    export: &str,
-    turns: &[Option<TurnId>],
-    trust: &str,
-) -> Result<Option<String>, SqlError> {
-    let verdict = verify(export, &keys_of(binding)?);
-    let claim = verdict.attestation();
-    let role = claim.map(|claim| claim.role.as_str()).unwrap_or_default();
-    let trusted = trust.strip_prefix("roles=");
-    // graph_require_admissible chooses its hint by how these begin.
-    let refusal = match verdict.valid() {
-        None => {
-            Some((verdict.reason(), format!("its slice does not verify: {}", verdict.reason())))
-        }
-        _ if trusted.is_none() && claim.is_none_or(|claim| claim.rls) => {
-            Some(("row_security", format!("its slice was taken under row security by role {role}")))
-        }
-        _ if trusted.is_some_and(|roles| !roles.split(',').any(|trusted| trusted == role)) => {
-            Some(("untrusted_role", format!("its slice was taken by role {role}")))
-        }
-        _ if turns.is_empty() || turns.contains(&None) => {
-            Some(("no_turns", "it names no source turns".to_owned()))
-        }
-        Some(export) if !turns.iter().flatten().all(|turn| export.contains(*turn)) => {
-            Some(("turn_outside", "a source turn is not in its slice".to_owned()))
-        }
-        Some(_) => None,
-    };
-    let reason = refusal.as_ref().map_or("ok", |(reason, _)| reason);
-    refusals::note("promotion", reason, verdict.slice_id());
-    Ok(refusal.map(|(_, text)| text))
 }
 
 /// Checks a proof of an export under a public key. Needs no key and no table of this database.
@@ -121,6 +86,7 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
         format!("slice does not verify: {}", verdict.reason()),
     )
     .detail("NOT_ADMISSIBLE")
+    .reason(verdict.reason())
     .hint(match verdict.attestation() {
         Some(claim) if claim.status == Status::Uncommitted => COMMIT_FIRST,
         _ => "SELECT * FROM graph_verify_slice(slice);",

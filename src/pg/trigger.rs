@@ -1,0 +1,319 @@
+//! Triggers that guard a table: their form, their arguments, and the row that they were fired for.
+
+use std::ffi::{CStr, c_char};
+
+use kernel::graph::turn::TurnId;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use pgrx::trigger_support::called_as_trigger;
+use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
+
+use super::error::SqlError;
+use super::memory;
+use super::sql::text::{checked, replaced};
+use super::sql::types::{from_sql_uuid, turn_ids};
+
+/// What a trigger function is called with.
+pub struct TriggerCall(pg_sys::FunctionCallInfo);
+
+// SAFETY: it takes no argument of the SQL function.
+unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for TriggerCall {
+    unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+        // SAFETY: as we are called.
+        TriggerCall(unsafe { pg_sys::FunctionCallInfo::unbox_arg_unchecked(arg) })
+    }
+
+    fn is_virtual_arg() -> bool {
+        true
+    }
+}
+
+// SAFETY: as pgrx's own for the pointer.
+unsafe impl SqlTranslatable for TriggerCall {
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::trigger::TriggerCall";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::Skip));
+}
+
+/// The result of an AFTER trigger, which is ignored: a null pointer that is not SQL NULL.
+pub fn no_row() -> pgrx::Internal {
+    pgrx::Internal::from(Some(pg_sys::Datum::null()))
+}
+
+/// A row's values, deformed: by column, its datum and whether it is NULL.
+struct Row {
+    datums: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+}
+
+/// The firing of a trigger of the one form that cannot be got round.
+pub struct Guard {
+    columns: pg_sys::TupleDesc,
+    new: Row,
+    /// The row before; `None` where it is inserted.
+    old: Option<Row>,
+    arguments: Vec<String>,
+    name: String,
+    table: String,
+}
+
+/// A column that a guard reads.
+pub struct Column {
+    index: usize,
+    kind: Kind,
+}
+
+/// What a column holds, below domains.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text(pg_sys::Oid),
+    Id,
+    Ids,
+}
+
+/// The form of a trigger that guards: AFTER INSERT OR UPDATE, FOR EACH ROW.
+const TYPE: u32 =
+    pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE;
+
+impl Guard {
+    /// The firing that `function` is called for.
+    ///
+    /// # Errors
+    /// 39P01 where it is not of a trigger of the form that `CREATE CONSTRAINT TRIGGER … AFTER INSERT OR UPDATE ON … NOT
+    /// DEFERRABLE FOR EACH ROW` gives: any other can be replaced by whoever holds TRIGGER on the table, or does not see
+    /// each row that is written. 22021 where its arguments are not UTF-8.
+    pub fn of(call: &TriggerCall, function: &str) -> Result<Self, SqlError> {
+        // SAFETY: the server calls with its call information, whose context is a TriggerData where a trigger fires. Its
+        // relation is open and its rows are there during the call; a trigger has as many arguments as it says, which are
+        // C strings, as its name and that of the relation are.
+        unsafe {
+            if !called_as_trigger(call.0) {
+                return Err(wrong_form(function));
+            }
+            let data = &*(*call.0).context.cast::<pg_sys::TriggerData>();
+            let trigger = &*data.tg_trigger;
+            if trigger.tgtype as u32 != TYPE
+                || trigger.tgconstraint == pg_sys::InvalidOid
+                || trigger.tgdeferrable
+                || trigger.tgnattr != 0
+                || !trigger.tgqual.is_null()
+            {
+                return Err(wrong_form(function));
+            }
+            let relation = &*data.tg_relation;
+            let columns = relation.rd_att;
+            // A trigger of this type is fired for these two alone.
+            let is_update =
+                data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+            let before = Row::deform(data.tg_trigtuple, columns);
+            let (old, new) = if is_update {
+                (Some(before), Row::deform(data.tg_newtuple, columns))
+            } else {
+                (None, before)
+            };
+            let printable =
+                |text: *const c_char| replaced(CStr::from_ptr(text).to_bytes()).into_owned();
+            let arguments = (0..trigger.tgnargs as usize)
+                .map(|n| {
+                    let argument = CStr::from_ptr(*trigger.tgargs.add(n));
+                    checked(argument.to_bytes()).map(str::to_owned)
+                })
+                .collect::<Result<_, _>>()?;
+            let name = printable(trigger.tgname);
+            let schema = pg_sys::get_namespace_name((*relation.rd_rel).relnamespace);
+            let table = format!(
+                "{}.{}",
+                printable(schema),
+                printable((*relation.rd_rel).relname.data.as_ptr())
+            );
+            Ok(Guard { columns, new, old, arguments, name, table })
+        }
+    }
+
+    /// The trigger's arguments.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The trigger's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table's name, with its schema.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// A column that holds a document: of type json, jsonb, text or varchar, or of a domain over one.
+    ///
+    /// # Errors
+    /// 22023 where there is none.
+    pub fn document_column(&self, name: &str) -> Result<Column, SqlError> {
+        self.column(name, "json, jsonb or text", |kind| matches!(kind, Kind::Text(_)))
+    }
+
+    /// A column that holds turns: of type uuid or uuid[], or of a domain over one.
+    ///
+    /// # Errors
+    /// 22023 where there is none.
+    pub fn turns_column(&self, name: &str) -> Result<Column, SqlError> {
+        self.column(name, "uuid or uuid[]", |kind| !matches!(kind, Kind::Text(_)))
+    }
+
+    fn column(
+        &self,
+        name: &str,
+        types: &str,
+        fits: impl Fn(Kind) -> bool,
+    ) -> Result<Column, SqlError> {
+        let no_such = || {
+            invalid(format!(
+                "trigger {} names no stored column of {} of type {types}: {name}",
+                self.name, self.table
+            ))
+        };
+        // SAFETY: the descriptor is that of the open relation; a name in it ends with a NUL.
+        let found = unsafe {
+            PgTupleDesc::from_pg_unchecked(self.columns)
+                .iter()
+                .enumerate()
+                .find(|(_, column)| {
+                    // A virtual generated column has no value here.
+                    !column.attisdropped
+                        && column.attgenerated as u8 != b'v'
+                        && CStr::from_ptr(column.attname.data.as_ptr()).to_bytes()
+                            == name.as_bytes()
+                })
+                .map(|(index, column)| (index, column.atttypid))
+        };
+        let (index, of_type) = found.ok_or_else(no_such)?;
+        let kind = Kind::of(of_type).filter(|kind| fits(*kind)).ok_or_else(no_such)?;
+        Ok(Column { index, kind })
+    }
+
+    /// The document in a column, as the type's output function of the server writes it; "" for NULL.
+    ///
+    /// # Errors
+    /// 22021 where it is not UTF-8.
+    pub fn document(&self, column: &Column) -> Result<String, SqlError> {
+        let bytes = self.new.document(column);
+        checked(&bytes)?;
+        Ok(String::from_utf8(bytes).expect("it was checked"))
+    }
+
+    /// The turns in a column; none for NULL.
+    ///
+    /// # Errors
+    /// 54000 where there are too many.
+    pub fn turns(&self, column: &Column) -> Result<Vec<Option<TurnId>>, SqlError> {
+        self.new.turns(column)
+    }
+
+    /// Whether this is an update that leaves both columns as they are read.
+    ///
+    /// # Errors
+    /// As [`Guard::turns`].
+    pub fn is_unchanged(&self, document: &Column, turns: &Column) -> Result<bool, SqlError> {
+        let Some(old) = &self.old else { return Ok(false) };
+        Ok(old.turns(turns)? == self.new.turns(turns)?
+            && old.document(document) == self.new.document(document))
+    }
+}
+
+impl Row {
+    /// # Safety
+    /// The tuple is of this description.
+    unsafe fn deform(tuple: pg_sys::HeapTuple, columns: pg_sys::TupleDesc) -> Self {
+        // SAFETY: there is room for a value of each column. The values are there as long as the tuple is.
+        unsafe {
+            let count = (*columns).natts as usize;
+            let mut row =
+                Row { datums: vec![pg_sys::Datum::null(); count], nulls: vec![true; count] };
+            pg_sys::heap_deform_tuple(
+                tuple,
+                columns,
+                row.datums.as_mut_ptr(),
+                row.nulls.as_mut_ptr(),
+            );
+            row
+        }
+    }
+
+    fn datum(&self, column: &Column) -> Option<pg_sys::Datum> {
+        (!self.nulls[column.index]).then(|| self.datums[column.index])
+    }
+
+    fn document(&self, column: &Column) -> Vec<u8> {
+        let (Some(datum), Kind::Text(base)) = (self.datum(column), column.kind) else {
+            return Vec::new();
+        };
+        // SAFETY: the value is of this type, or of a domain over it; the output function of a type of the server gives a
+        // C string, freed once.
+        unsafe {
+            let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
+            pg_sys::getTypeOutputInfo(base, &mut output, &mut is_varlena);
+            let text = pg_sys::OidOutputFunctionCall(output, datum);
+            let bytes = CStr::from_ptr(text);
+            memory::assure(bytes.count_bytes());
+            let document = bytes.to_bytes().to_owned();
+            pg_sys::pfree(text.cast());
+            document
+        }
+    }
+
+    fn turns(&self, column: &Column) -> Result<Vec<Option<TurnId>>, SqlError> {
+        let Some(datum) = self.datum(column) else { return Ok(Vec::new()) };
+        // SAFETY: the value is of this type, or of a domain over it.
+        unsafe {
+            if column.kind == Kind::Ids {
+                let ids = Array::<Uuid>::from_datum(datum, false);
+                ids.map_or_else(|| Ok(Vec::new()), |ids| turn_ids(&ids))
+            } else {
+                Ok(vec![Uuid::from_datum(datum, false).map(from_sql_uuid)])
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// The kind of a type. A type of a user's, whose output its owner could change, has none.
+    fn of(column_type: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: look-ups of types, within a transaction.
+        unsafe {
+            let base = pg_sys::getBaseType(column_type);
+            match base {
+                pg_sys::JSONOID | pg_sys::JSONBOID | pg_sys::TEXTOID | pg_sys::VARCHAROID => {
+                    Some(Kind::Text(base))
+                }
+                pg_sys::UUIDOID => Some(Kind::Id),
+                _ => {
+                    let element = pg_sys::get_element_type(base);
+                    let is_ids = element != pg_sys::InvalidOid
+                        && pg_sys::getBaseType(element) == pg_sys::UUIDOID;
+                    is_ids.then_some(Kind::Ids)
+                }
+            }
+        }
+    }
+}
+
+fn wrong_form(function: &str) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        format!("{function}() runs as a constraint trigger only, without OF and WHEN, not deferrable"),
+    )
+    .detail("INVALID_TRIGGER")
+    .hint(format!(
+        "CREATE CONSTRAINT TRIGGER … AFTER INSERT OR UPDATE ON … NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION \
+         {function}(…);"
+    ))
+}
+
+/// The error of a trigger whose arguments do not fit.
+pub fn invalid(message: String) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+        .detail("INVALID_TRIGGER")
+}

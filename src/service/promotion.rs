@@ -1,0 +1,190 @@
+//! Rows that promote: each must carry a slice, or the signed record of a search, that verifies, and name only turns that
+//! are in it.
+
+use std::collections::HashSet;
+
+use kernel::graph::turn::TurnId;
+use kernel::retrieval::provenance::Provenance;
+use kernel::trust::attestation::Attestation;
+use kernel::trust::verify::verify;
+use pgrx::PgSqlErrorCode;
+
+use super::refusals;
+use super::verify::keys_of;
+use crate::pg::error::SqlError;
+use crate::pg::session::check_interrupts;
+use crate::pg::trigger::{Guard, TriggerCall, invalid};
+
+/// What the arguments of a trigger say: the columns, whose slices are trusted, and which graph. The writer's setting
+/// `graph_kernel.graph` decides nothing here.
+struct Requirement<'a> {
+    document: &'a str,
+    turns: &'a str,
+    /// The roles whose slices are trusted; `None` for those taken without row security.
+    roles: Option<&'a str>,
+    graph: &'a str,
+}
+
+impl<'a> Requirement<'a> {
+    fn of(guard: &'a Guard, usage: &str) -> Result<Self, SqlError> {
+        let bad = || invalid(format!("trigger {} has bad arguments", guard.name())).hint(usage);
+        let [document, turns, rest @ ..] = guard.arguments() else { return Err(bad()) };
+        let (graph, trust) = match rest {
+            [trust @ .., graph] if graph.starts_with("graph=") => (&graph["graph=".len()..], trust),
+            trust => ("default", trust),
+        };
+        let roles = match trust {
+            [] => None,
+            [trust] if trust == "no_rls" => None,
+            [trust] => Some(trust.strip_prefix("roles=").ok_or_else(bad)?),
+            _ => return Err(bad()),
+        };
+        if graph.is_empty() || roles == Some("") {
+            return Err(bad());
+        }
+        Ok(Requirement { document, turns, roles, graph })
+    }
+
+    /// Why what this role took must not be promoted on.
+    fn distrust(&self, claim: &Attestation, what: &str) -> Option<Refusal> {
+        let role = &claim.role;
+        let (reason, message) = match self.roles {
+            None if claim.rls => {
+                ("row_security", format!("{what} was taken under row security by role {role}"))
+            }
+            Some(roles) if !roles.split(',').any(|trusted| trusted == role) => {
+                ("untrusted_role", format!("{what} was taken by role {role}"))
+            }
+            _ => return None,
+        };
+        let hint = "The arguments of the trigger say whose slices are trusted.";
+        Some(Refusal { reason, message, hint })
+    }
+}
+
+/// Why a row must not be written.
+struct Refusal {
+    /// A stable word.
+    reason: &'static str,
+    message: String,
+    hint: &'static str,
+}
+
+/// What is wrong with the turns that a row names, if something is.
+fn outside(
+    turns: &[Option<TurnId>],
+    reason: &'static str,
+    message: &str,
+    contains: impl Fn(TurnId) -> bool,
+) -> Option<Refusal> {
+    let (reason, message) = if turns.is_empty() || turns.contains(&None) {
+        ("no_turns", "it names no source turns")
+    } else if !turns.iter().flatten().all(|turn| contains(*turn)) {
+        (reason, message)
+    } else {
+        return None;
+    };
+    let hint = "Name the turns that the row was made from, no others.";
+    Some(Refusal { reason, message: message.to_owned(), hint })
+}
+
+/// The trigger function that holds rows to slices.
+///
+/// # Errors
+/// 23514 for a row that is not admissible, 39P01 and 22023 for a trigger that cannot guard; else as [`keys_of`].
+pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
+    let guard = Guard::of(call, "graph_require_admissible")?;
+    let usage = "graph_require_admissible('slice_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
+    check(&guard, usage, |required, export, turns| {
+        let verdict = verify(export, &keys_of(required.graph)?);
+        let refusal = match (verdict.valid(), verdict.attestation()) {
+            (Some(export), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
+                let message = "a source turn is not in its slice";
+                outside(turns, "turn_outside", message, |turn| export.contains(turn))
+            }),
+            _ => Some(Refusal {
+                reason: verdict.reason(),
+                message: format!("its slice does not verify: {}", verdict.reason()),
+                hint: match verdict.reason() {
+                    "unattested" => {
+                        "Commit what the transaction has written to the graph first, then take the slice."
+                    }
+                    _ => "SELECT * FROM graph_verify_slice(slice);",
+                },
+            }),
+        };
+        Ok((refusal, verdict.slice_id().map(str::to_owned)))
+    })
+}
+
+/// The trigger function that holds rows to searches.
+///
+/// # Errors
+/// As [`require_admissible`].
+pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
+    let guard = Guard::of(call, "graph_require_admissible_result")?;
+    let usage = "graph_require_admissible_result('provenance_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
+    check(&guard, usage, |required, record, turns| {
+        let keys = keys_of(required.graph)?;
+        let record = Provenance::parse(record, &check_interrupts).ok();
+        let slice = record.as_ref().and_then(|record| record.slice.as_ref());
+        let slice_id = slice.map(|slice| slice.slice_id.clone());
+        let reason = record.as_ref().map_or("malformed", |record| record.admissibility(&keys));
+        let refusal = match (&record, slice) {
+            (Some(record), Some(slice)) if reason == "ok" => {
+                required.distrust(&slice.attestation, "the slice of its search").or_else(|| {
+                    let message = "a source turn was not retrieved by its search";
+                    let found: HashSet<TurnId> = record.retrieved_turn_ids.iter().copied().collect();
+                    outside(turns, "not_retrieved", message, |turn| found.contains(&turn))
+                })
+            }
+            _ => Some(Refusal {
+                reason,
+                message: format!("its search is not admissible: {reason}"),
+                hint: match reason {
+                    "global" => "Search within a slice: graph_search_slice.",
+                    "unsigned" => {
+                        "Commit what the transaction has written to the graph first, then search."
+                    }
+                    "shortfall" => {
+                        "Embed the turns of the slice that have no embedding, or ask for fewer results."
+                    }
+                    _ => "Give the column provenance of graph_search_slice as it is.",
+                },
+            }),
+        };
+        Ok((refusal, slice_id))
+    })
+}
+
+/// Raises the refusal of the row that a guard was fired for, unless it is none. An update that leaves both columns as
+/// they are is not checked: a row whose key was revoked later can still be corrected in its other columns.
+fn check(
+    guard: &Guard,
+    usage: &str,
+    refuse: impl FnOnce(
+        &Requirement<'_>,
+        &str,
+        &[Option<TurnId>],
+    ) -> Result<(Option<Refusal>, Option<String>), SqlError>,
+) -> Result<(), SqlError> {
+    let required = Requirement::of(guard, usage)?;
+    let document = guard.document_column(required.document)?;
+    let turns = guard.turns_column(required.turns)?;
+    if guard.is_unchanged(&document, &turns)? {
+        return Ok(());
+    }
+    let (refusal, slice_id) = refuse(&required, &guard.document(&document)?, &guard.turns(&turns)?)?;
+    let reason = refusal.as_ref().map_or("ok", |refusal| refusal.reason);
+    refusals::note("promotion", reason, slice_id.as_deref());
+    match refusal {
+        None => Ok(()),
+        Some(Refusal { reason, message, hint }) => Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
+            format!("row of {} is not admissible: {message}", guard.table()),
+        )
+        .detail("NOT_ADMISSIBLE")
+        .reason(reason)
+        .hint(hint)),
+    }
+}
