@@ -134,7 +134,8 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
             (Some(record), Some(slice)) if reason == "ok" => {
                 required.distrust(&slice.attestation, "the slice of its search").or_else(|| {
                     let message = "a source turn was not retrieved by its search";
-                    let found: HashSet<TurnId> = record.retrieved_turn_ids.iter().copied().collect();
+                    let found: HashSet<TurnId> =
+                        record.retrieved_turn_ids.iter().copied().collect();
                     outside(turns, "not_retrieved", message, |turn| found.contains(&turn))
                 })
             }
@@ -174,7 +175,8 @@ fn check(
     if guard.is_unchanged(&document, &turns)? {
         return Ok(());
     }
-    let (refusal, slice_id) = refuse(&required, &guard.document(&document)?, &guard.turns(&turns)?)?;
+    let (refusal, slice_id) =
+        refuse(&required, &guard.document(&document)?, &guard.turns(&turns)?)?;
     let reason = refusal.as_ref().map_or("ok", |refusal| refusal.reason);
     refusals::note("promotion", reason, slice_id.as_deref());
     match refusal {

@@ -119,14 +119,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.announce_change()", None),
     (
-        "graph_kernel.api_search_global(json)",
-        Some("SELECT graph_kernel.api_search_global('{\"query_embedding\": [1]}')"),
-    ),
-    (
-        "graph_kernel.api_search_slice(json)",
-        Some(
-            "SELECT graph_kernel.api_search_slice('{\"query_embedding\": [1], \"anchor_turn_id\": \"00000000-0000-4000-8000-000000000001\"}')",
-        ),
+        "graph_kernel.api_search(json,boolean)",
+        Some("SELECT graph_kernel.api_search('{\"query_embedding\": [1]}', true)"),
     ),
     (
         "graph_kernel.api_verify_token(json)",
@@ -161,6 +155,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
+    (
+        "graph_kernel.check_policy(slice_policy,text)",
+        Some("SELECT graph_kernel.check_policy('{\"max_nodes\": 1}', 'one')"),
+    ),
     (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
@@ -229,21 +227,19 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
+    (
+        "graph_kernel.policy_fault(slice_policy,text)",
+        Some("SELECT graph_kernel.policy_fault('{\"max_nodes\": 1}', 'one')"),
+    ),
     ("graph_kernel.policy_not_found(text)", None),
     ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
     (
-        "graph_kernel.promotion_refusal(json,uuid[],text,text)",
-        Some("SELECT graph_kernel.promotion_refusal('{}', '{}', 'default', 'no_rls')"),
+        "graph_kernel.promoting_triggers()",
+        Some("SELECT * FROM graph_kernel.promoting_triggers()"),
     ),
     ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
     ("graph_kernel.raise_api_error(text,text)", None),
-    ("graph_kernel.raise_policy_error(text,text)", None),
-    ("graph_kernel.raise_search_error(text,text,text,text)", None),
-    (
-        "graph_kernel.raising_row(text,text,regclass)",
-        Some("SELECT graph_kernel.raising_row('default', 'turns.id', 'memory_turns')"),
-    ),
     (
         "graph_kernel.recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
         Some(
@@ -266,10 +262,9 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.rehash_turn(text,oid,uuid)",
         Some("SELECT graph_kernel.rehash_turn('default', 'memory_turns'::regclass, gen_random_uuid())"),
     ),
-    ("graph_kernel.requested_anchors(json)", Some("SELECT graph_kernel.requested_anchors('[]')")),
     (
-        "graph_kernel.requested_embedding(json)",
-        Some("SELECT graph_kernel.requested_embedding('[1]')"),
+        "graph_kernel.requested_anchors(json)",
+        Some("SELECT graph_kernel.requested_anchors('{\"anchor_turn_ids\": []}')"),
     ),
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.requested_policy_not_found(json)", None),
@@ -364,6 +359,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_replay_retrieval('{}', '{1}')"),
     ),
     ("graph_require_admissible()", None),
+    ("graph_require_admissible_result()", None),
     (
         "graph_search_global(real[],integer,real,text)",
         Some("SELECT * FROM graph_search_global('{1}')"),

@@ -58,16 +58,18 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     ("graph_kernel.unbind_tables(text)", "parsed at creation; holds the extension before it calls"),
     (
         "graph_require_admissible()",
-        "a trigger of the writer's rights: DROP EXTENSION waits for the table it is on; names pg_catalog and the \
-         private schema, and reads columns through the output functions of their types",
+        "a trigger of the writer's rights, in C: it reads columns of types of pg_catalog alone",
+    ),
+    (
+        "graph_require_admissible_result()",
+        "a trigger of the writer's rights, in C: it reads columns of types of pg_catalog alone",
     ),
 ];
 
 /// The functions that name the private schema when they run, and what keeps the extension from being
 /// dropped, and another schema of that name from being made, meanwhile.
 const HELD: &[(&str, &str)] = &[
-    ("graph_kernel.api_search_global(json)", "graph_api_search_global"),
-    ("graph_kernel.api_search_slice(json)", "graph_api_search_slice"),
+    ("graph_kernel.api_search(json,boolean)", "graph_api_search_slice and graph_api_search_global"),
     ("graph_kernel.api_verify_token(json)", "graph_api_verify_token"),
     (
         "graph_kernel.backfill_content_hashes(integer)",
@@ -77,15 +79,15 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,text)", "bind_tables"),
     ("graph_kernel.bind_traces_internal(regclass)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
+    ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
     ("graph_kernel.content_hash_trigger()", "its table's lock"),
     ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
-    ("graph_kernel.raising_row(text,text,regclass)", "graph_check"),
+    ("graph_kernel.requested_anchors(json)", "graph_api_slice_batch"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
     ("graph_kernel.rotate_key_internal(boolean)", "rotate_key"),
     ("graph_kernel.unbind_tables_internal(text)", "unbind_tables"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
-    ("graph_require_admissible()", "its table's lock"),
 ];
 
 struct Function {
@@ -186,7 +188,7 @@ const TABLES: &str = "
     SELECT graph_kernel.create_trace_table();
     CREATE SCHEMA open;
     CREATE TABLE promoted (slice json, turns uuid[]);
-    CREATE TRIGGER promoted AFTER INSERT ON promoted FOR EACH ROW
+    CREATE CONSTRAINT TRIGGER promoted AFTER INSERT OR UPDATE ON promoted NOT DEFERRABLE FOR EACH ROW
         EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
     CREATE TABLE hashed (content_text text, content_hash text);
     CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
@@ -372,7 +374,7 @@ fn who_owns_a_columns_type_gets_no_code_run() {
             "DROP TABLE promoted, hashed;
              SET search_path = public, cs;
              CREATE TABLE promoted (slice open.kind, turns open.kind);
-             CREATE TRIGGER promoted AFTER INSERT ON promoted FOR EACH ROW
+             CREATE CONSTRAINT TRIGGER promoted AFTER INSERT OR UPDATE ON promoted NOT DEFERRABLE FOR EACH ROW
                  EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
              CREATE TABLE hashed (content_text open.kind, content_hash text, other open.kind);
              CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
@@ -388,7 +390,9 @@ fn who_owns_a_columns_type_gets_no_code_run() {
     assert_eq!(
         message("INSERT INTO promoted VALUES ('{}', '{00000000-0000-4000-8000-000000000001}')")
             .as_deref(),
-        Some("row of public.promoted is not admissible: its slice does not verify: malformed")
+        Some(
+            "trigger promoted names no stored column of public.promoted of type json, jsonb or text: slice"
+        )
     );
     assert_eq!(message("INSERT INTO hashed VALUES ('x', NULL, 'x')"), None);
     assert_eq!(

@@ -208,7 +208,7 @@ fn verifications_are_counted_by_result() {
              SELECT graph_verify(replace(slice::text, '\"salience\":0.5', '\"salience\":0.6')::json) FROM kept;
              SELECT graph_is_admissible('{{}}', '{ANCHOR}');
              CREATE TABLE atoms (slice json, turns uuid[]);
-             CREATE TRIGGER admissible AFTER INSERT OR UPDATE OF slice, turns ON atoms FOR EACH ROW
+             CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms NOT DEFERRABLE FOR EACH ROW
                  EXECUTE FUNCTION graph_require_admissible('slice', 'turns')"
         ))
         .unwrap();
@@ -230,8 +230,8 @@ fn verifications_are_counted_by_result() {
     error_of(&mut client, "INSERT INTO atoms SELECT slice, ARRAY[gen_random_uuid()] FROM kept");
     assert_eq!(value(&mut client, "graph_require_admissible", "calls"), 2);
     assert_eq!(value(&mut client, "graph_require_admissible", "errors -> 'NOT_ADMISSIBLE'"), 1);
-    assert_eq!(value(&mut client, "promotion_refusal", "verifications -> 'ok'"), 1);
-    assert_eq!(value(&mut client, "promotion_refusal", "verifications -> 'turn_outside'"), 1);
+    assert_eq!(value(&mut client, "graph_require_admissible", "verifications -> 'ok'"), 1);
+    assert_eq!(value(&mut client, "graph_require_admissible", "verifications -> 'turn_outside'"), 1);
 }
 
 #[test]

@@ -87,8 +87,8 @@ fn every_slow_statement_ends_at_once_and_leaves_nothing_behind() {
         "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
         "CALL graph_kernel.backfill_content_hashes()",
         "CREATE TABLE promoted (slice json, turns uuid[]);
-         CREATE TRIGGER admissible AFTER INSERT ON promoted
-             FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'no_rls')",
+         CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON promoted
+             NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'no_rls')",
         RENEW,
     ] {
         client.batch_execute(statement).unwrap();

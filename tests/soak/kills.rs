@@ -312,8 +312,8 @@ fn survives(what: &str, share: Share, kill: fn(&mut Cluster, &mut Client) -> Str
     client
         .batch_execute(
             "CREATE TABLE public.promoted (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, slice json, turns uuid[]);
-             CREATE TRIGGER admissible AFTER INSERT ON public.promoted
-                 FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'no_rls');
+             CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON public.promoted
+                 NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'no_rls');
              DO $$ BEGIN CREATE EXTENSION amcheck; EXCEPTION WHEN OTHERS THEN END $$",
         )
         .unwrap();

@@ -41,8 +41,8 @@ pub fn make_objects(client: &mut Client) {
             CREATE FUNCTION public.context(anchor uuid) RETURNS json LANGUAGE sql STABLE
                 BEGIN ATOMIC SELECT graph_slice(anchor, 'focused'); END;
             CREATE TABLE public.atoms (id integer PRIMARY KEY, source_slice json NOT NULL, turns uuid[] NOT NULL);
-            CREATE TRIGGER admissible AFTER INSERT OR UPDATE OF source_slice, turns ON public.atoms
-                FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('source_slice', 'turns');
+            CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON public.atoms
+                NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('source_slice', 'turns');
 
             GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables TO app;
             GRANT SELECT ON graph_kernel.keys TO auditor;

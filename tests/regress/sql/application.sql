@@ -130,7 +130,8 @@ ROLLBACK;
 
 -- A trigger takes slices of the graph that it names, whatever the writer has chosen.
 CREATE TABLE atoms (id integer, slice json, turns uuid[]);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'graph=app');
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'graph=app');
+ALTER TABLE atoms ENABLE ALWAYS TRIGGER admissible;
 SET graph_kernel.graph = 'plain';
 INSERT INTO atoms SELECT 1, slice, ARRAY[turn(2)] FROM exports;
 SELECT code, message, detail FROM test_error($$INSERT INTO atoms SELECT 2, graph_slice(turn(2)), ARRAY[turn(2)]$$);

@@ -112,12 +112,14 @@ DROP FUNCTION mine(text), mine_too(uuid, uuid);
 
 -- A child takes rows of its own past the trigger of its parent; partitions have it.
 CREATE TABLE promoted (slice json, "turn ids" uuid[]);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON promoted FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn ids', 'roles=a,b');
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON promoted NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn ids', 'roles=a,b');
+ALTER TABLE promoted ENABLE ALWAYS TRIGGER admissible;
 CREATE TABLE promoted_child () INHERITS (promoted);
 CREATE TABLE promoted_grandchild () INHERITS (promoted_child);
 CREATE TABLE promoted_parts (slice json, turns uuid[], day date) PARTITION BY LIST (day);
 CREATE TABLE promoted_part PARTITION OF promoted_parts DEFAULT;
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON promoted_parts FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON promoted_parts NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE promoted_parts ENABLE ALWAYS TRIGGER admissible;
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
 SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_children' \gset
 :command

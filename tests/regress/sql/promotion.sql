@@ -5,8 +5,9 @@ CREATE TABLE semantic_atoms (
     slice json,
     turns uuid[]
 );
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON semantic_atoms
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON semantic_atoms NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE semantic_atoms ENABLE ALWAYS TRIGGER admissible;
 
 -- The slices an attacker may have got hold of.
 CREATE TABLE held (name text PRIMARY KEY, export json NOT NULL);
@@ -111,13 +112,15 @@ SELECT id, statement, array_length(turns, 1) AS turns FROM semantic_atoms ORDER 
 
 -- The slice may be stored as json, jsonb or text; the columns may have any name.
 CREATE TABLE atoms_jsonb ("the Slice" jsonb, "from" uuid[]);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_jsonb
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_jsonb NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('the Slice', 'from');
+ALTER TABLE atoms_jsonb ENABLE ALWAYS TRIGGER admissible;
 INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good';
 SELECT code, message FROM test_error($$ INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'edited' $$);
 CREATE TABLE atoms_text (slice text, turns uuid[]);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_text
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_text NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE atoms_text ENABLE ALWAYS TRIGGER admissible;
 INSERT INTO atoms_text SELECT export::text, ARRAY[turn(2)] FROM held WHERE name = 'good';
 SELECT code, message FROM test_error($$ INSERT INTO atoms_text SELECT export::text, ARRAY[turn(2)] FROM held WHERE name = 'edited' $$);
 SELECT code, message FROM test_error($$ INSERT INTO atoms_text VALUES ('no json', ARRAY[turn(2)]) $$);
@@ -126,8 +129,9 @@ SELECT code, message FROM test_error($$ INSERT INTO atoms_text VALUES ('', ARRAY
 -- Partitions have the trigger of their parent.
 CREATE TABLE atoms_parted (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
 CREATE TABLE atoms_parted_1 PARTITION OF atoms_parted FOR VALUES IN (1);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_parted
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_parted NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE atoms_parted ENABLE ALWAYS TRIGGER admissible;
 CREATE TABLE atoms_parted_2 PARTITION OF atoms_parted FOR VALUES IN (2);
 INSERT INTO atoms_parted SELECT 1, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
 SELECT code FROM test_error($$ INSERT INTO atoms_parted VALUES (1, '{}', ARRAY[turn(2)]) $$);
@@ -135,24 +139,6 @@ SELECT code FROM test_error($$ INSERT INTO atoms_parted_1 VALUES (1, '{}', ARRAY
 SELECT code FROM test_error($$ INSERT INTO atoms_parted_2 VALUES (2, '{}', ARRAY[turn(2)]) $$);
 SELECT code FROM test_error($$ UPDATE atoms_parted SET id = 2, turns = ARRAY[turn(77)] $$);
 UPDATE atoms_parted SET id = 2;
-
--- Deferred to the end of the transaction: what stands there then is checked.
-CREATE TABLE atoms_deferred (id int, slice json, turns uuid[]);
-CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_deferred DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
-BEGIN;
-INSERT INTO atoms_deferred SELECT 1, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
-COMMIT;
-BEGIN;
-INSERT INTO atoms_deferred SELECT 2, export, ARRAY[turn(2)] FROM held WHERE name = 'good';
-UPDATE atoms_deferred SET turns = ARRAY[turn(77)] WHERE id = 2;
-\set VERBOSITY terse
-COMMIT;
-BEGIN;
-UPDATE atoms_deferred SET slice = NULL;
-COMMIT;
-\set VERBOSITY default
-SELECT id, array_length(turns, 1) AS turns FROM atoms_deferred;
 
 -- Trust: no_rls is the default, roles=… names whose slices are taken.
 CREATE ROLE regress_trusted;
@@ -179,8 +165,9 @@ SELECT code, message, hint FROM test_error($$ INSERT INTO semantic_atoms
     SELECT 9, '', replace(export::text, '"rls":true', '"rls":false')::json, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
 
 CREATE TABLE atoms_of_roles (slice json, turns uuid[]);
-CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_of_roles
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_of_roles NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'roles=regress_trusted,regress_other');
+ALTER TABLE atoms_of_roles ENABLE ALWAYS TRIGGER admissible;
 INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'trusted';
 INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered by trusted';
 SELECT code, message, hint FROM test_error($$ INSERT INTO atoms_of_roles SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'filtered' $$);
@@ -198,31 +185,35 @@ SELECT code, message FROM test_error($$ SELECT insert_held('filtered') $$);
 SELECT insert_held('good');
 RESET ROLE;
 
--- Triggers that could be got round are refused: at the wrong time, for statements, with arguments that make no sense.
-CREATE TABLE misused (slice json, turns uuid[]);
+-- Triggers that could be got round are refused: at the wrong time, for statements, for one event, replaceable ones, with OF
+-- or WHEN, deferrable ones.
+CREATE TABLE misused (slice json, turns uuid[], other text, "Made" text GENERATED ALWAYS AS ('x') STORED);
 CREATE VIEW misused_view AS SELECT * FROM misused;
-CREATE FUNCTION misuse(definition text) RETURNS TABLE (code text, message text, hint text) LANGUAGE plpgsql
+CREATE FUNCTION misuse(definition text, arguments text DEFAULT '''slice'', ''turns''') RETURNS TABLE (code text, message text, detail text) LANGUAGE plpgsql
 AS $$
 BEGIN
-    EXECUTE 'CREATE TRIGGER misuse ' || definition;
-    RETURN QUERY SELECT e.code, e.message, e.hint FROM test_error('INSERT INTO misused SELECT h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = ''good''') AS e;
+    EXECUTE format('CREATE %s EXECUTE FUNCTION graph_require_admissible(%s)', definition, arguments);
+    RETURN QUERY SELECT e.code, e.message, e.detail FROM test_error('INSERT INTO misused SELECT h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = ''good''') AS e;
     DROP TRIGGER misuse ON misused;
 END
 $$;
-SELECT * FROM misuse('BEFORE INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
-SELECT * FROM misuse('AFTER INSERT ON misused EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
-SELECT * FROM misuse('BEFORE INSERT ON misused EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible()');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'')');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', '''')');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''roles='')');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''anybody'')');
-SELECT * FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'', ''no_rls'', ''x'')');
-SELECT code FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''no_such'', ''turns'')');
-SELECT code FROM misuse('AFTER INSERT ON misused FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(''slice'', ''slice'')');
+SELECT definition, m.code, m.detail FROM unnest(ARRAY[
+    'TRIGGER misuse BEFORE INSERT OR UPDATE ON misused FOR EACH ROW', 'TRIGGER misuse AFTER INSERT OR UPDATE ON misused', 'TRIGGER misuse BEFORE INSERT ON misused',
+    'TRIGGER misuse AFTER INSERT OR UPDATE ON misused FOR EACH ROW', 'TRIGGER misuse AFTER INSERT OR UPDATE OF slice, turns ON misused FOR EACH ROW',
+    'CONSTRAINT TRIGGER misuse AFTER INSERT ON misused FOR EACH ROW',
+    'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE OR DELETE ON misused FOR EACH ROW',
+    'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE OF slice, turns ON misused FOR EACH ROW',
+    'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused FOR EACH ROW WHEN (NEW.other IS NULL)',
+    'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused DEFERRABLE FOR EACH ROW']) AS definition, misuse(definition) AS m;
+-- So are arguments that make no sense, and columns that do not hold what they should.
+SELECT arguments, m.code, m.message, m.detail FROM unnest(ARRAY['', '''slice''', '''slice'', ''turns'', ''''', '''slice'', ''turns'', ''roles=''', '''slice'', ''turns'', ''anybody''',
+    '''slice'', ''turns'', ''no_rls'', ''x''', '''slice'', ''turns'', ''graph=''', '''slice'', ''turns'', ''graph=default'', ''no_rls''', '''no_such'', ''turns''', '''slice'', ''slice''', '''turns'', ''turns''',
+    '''SLICE'', ''turns''', '''to_json'', ''turns''', '''Made'', ''turns''']) AS arguments,
+    misuse('CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused FOR EACH ROW', arguments) AS m;
 CREATE TRIGGER misuse INSTEAD OF INSERT ON misused_view FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
 SELECT code, message FROM test_error($$ INSERT INTO misused_view SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good' $$);
 SELECT code, message FROM test_error('SELECT graph_require_admissible()');
+SELECT code, message FROM test_error('SELECT graph_require_admissible_result()');
 SELECT count(*) FROM misused;
 
 -- A revoked key promotes nothing more.
@@ -233,7 +224,7 @@ INSERT INTO semantic_atoms SELECT 11, '', graph_slice(turn(2)), ARRAY[turn(2)];
 DROP POLICY filtered ON memory_turns;
 ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
 SET client_min_messages = warning;
-DROP FUNCTION insert_held(text), misuse(text), atom(int, text, int[]), widen(), widen_later();
-DROP TABLE semantic_atoms, atoms_jsonb, atoms_text, atoms_parted, atoms_deferred, atoms_of_roles, misused, held CASCADE;
+DROP FUNCTION insert_held(text), misuse(text, text), atom(int, text, int[]), widen(), widen_later();
+DROP TABLE semantic_atoms, atoms_jsonb, atoms_text, atoms_parted, atoms_of_roles, misused, held CASCADE;
 REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_trusted, regress_stranger;
 DROP ROLE regress_trusted, regress_stranger;

@@ -50,8 +50,8 @@ fn a_filtered_slice_is_not_promoted_by_default() {
     admin
         .batch_execute(
             "CREATE TABLE atoms (slice json, turns uuid[]);
-             CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms
-                 FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+             CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms
+                 NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
              GRANT INSERT ON atoms TO trust_reader, trust_owner",
         )
         .unwrap();

@@ -1,0 +1,139 @@
+-- Promise: whoever may do anything with a table that promotes, save owning it, gets no row in that is not admissible.
+CREATE TABLE atoms (
+    id int PRIMARY KEY,
+    statement text,
+    slice json,
+    turns uuid[],
+    slice_id text GENERATED ALWAYS AS (slice ->> 'slice_id') STORED
+);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms NOT DEFERRABLE
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE atoms ENABLE ALWAYS TRIGGER admissible;
+CREATE TABLE exports AS SELECT 1 AS id, graph_slice(turn(2)) AS slice;
+INSERT INTO atoms (id, statement, slice, turns) SELECT id, 'promoted', slice, ARRAY[turn(2)] FROM exports;
+CREATE ROLE regress_attacker;
+GRANT ALL ON atoms, exports TO regress_attacker;
+GRANT CREATE ON SCHEMA public TO regress_attacker;
+SET ROLE regress_attacker;
+
+-- It is not replaced, renamed, disabled or dropped.
+SELECT statement, e.code FROM unnest(ARRAY[
+    'CREATE OR REPLACE TRIGGER admissible AFTER INSERT OR UPDATE ON atoms FOR EACH ROW WHEN (false) EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')',
+    'CREATE OR REPLACE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms FOR EACH ROW WHEN (false) EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')',
+    'CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms FOR EACH ROW WHEN (false) EXECUTE FUNCTION graph_require_admissible(''slice'', ''turns'')',
+    'DROP TRIGGER admissible ON atoms', 'ALTER TABLE atoms DISABLE TRIGGER admissible', 'ALTER TRIGGER admissible ON atoms RENAME TO another',
+    'CREATE RULE past AS ON INSERT TO atoms DO INSTEAD NOTHING', 'SET session_replication_role = replica']) AS statement, test_error(statement) AS e;
+SET CONSTRAINTS ALL DEFERRED;
+SELECT code, detail FROM test_error($$INSERT INTO atoms VALUES (2, 'forged', '{}', ARRAY[turn(2)])$$);
+
+-- A trigger that changes columns that the statement does not name.
+CREATE FUNCTION pg_temp.rewrite() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.slice := '{"forged": true}'; NEW.turns := ARRAY[turn(77)]; RETURN NEW; END $$;
+CREATE TRIGGER a_rewrite BEFORE INSERT OR UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION pg_temp.rewrite();
+SELECT code, detail FROM test_error('UPDATE atoms SET statement = ''changed''');
+SELECT code, detail FROM test_error('INSERT INTO atoms (id, slice, turns) SELECT 2, slice, ARRAY[turn(2)] FROM exports');
+DROP FUNCTION pg_temp.rewrite() CASCADE;
+CREATE FUNCTION pg_temp.later() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.statement <> 'later' THEN
+        UPDATE public.atoms SET statement = 'later', turns = ARRAY[turn(77)] WHERE id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER a_later AFTER INSERT OR UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION pg_temp.later();
+SELECT code, detail FROM test_error('UPDATE atoms SET statement = ''changed''');
+DROP FUNCTION pg_temp.later() CASCADE;
+
+-- Every way to write.
+SELECT statement, e.code, e.detail FROM unnest(ARRAY[
+    $$INSERT INTO atoms (id, slice, turns) SELECT 1, slice, ARRAY[turn(2)] FROM exports ON CONFLICT (id) DO UPDATE SET turns = ARRAY[turn(77)]$$,
+    $$INSERT INTO atoms (id, slice, turns) SELECT 1, slice, ARRAY[turn(2)] FROM exports ON CONFLICT (id) DO UPDATE SET slice = '{}'$$,
+    $$MERGE INTO atoms USING exports AS e ON e.id = atoms.id WHEN MATCHED THEN UPDATE SET turns = ARRAY[turn(77)]$$,
+    $$MERGE INTO atoms USING exports AS e ON e.id = 7 WHEN NOT MATCHED THEN INSERT (id, slice, turns) VALUES (7, e.slice, ARRAY[turn(77)])$$,
+    $$WITH w AS (UPDATE atoms SET turns = turns || NULL::uuid RETURNING id) SELECT * FROM w$$,
+    $$UPDATE atoms SET (slice, turns) = (SELECT replace(slice::text, 'user', 'system')::json, turns)$$,
+    $$UPDATE atoms SET slice = NULL$$, $$UPDATE atoms SET turns = NULL$$, $$UPDATE atoms SET slice = replace(slice::text, '{', ' {')::json, turns = '{}'$$,
+    $$INSERT INTO atoms (id, slice, turns) SELECT 2, NULL, ARRAY[turn(2)]$$, $$INSERT INTO atoms DEFAULT VALUES$$,
+    $$UPDATE atoms SET statement = 'changed'$$, $$INSERT INTO atoms (id, slice, turns) SELECT 3, slice, ARRAY[turn(3), turn(2)] FROM exports$$]) AS statement, test_error(statement) AS e;
+CREATE VIEW pg_temp.seen AS SELECT id, slice, turns FROM atoms;
+SELECT code, detail FROM test_error($$UPDATE pg_temp.seen SET turns = ARRAY[turn(77)]$$);
+SELECT code, detail FROM test_error($$INSERT INTO pg_temp.seen VALUES (8, '{}', ARRAY[turn(2)])$$);
+\set VERBOSITY terse
+COPY atoms (id, statement, slice, turns) FROM STDIN;
+9	copied	{}	{00000000-0000-0000-0000-000000000002}
+\.
+\set VERBOSITY default
+RESET ROLE;
+SELECT id, statement, cardinality(turns) AS turns, slice_id = slice ->> 'slice_id' AS same FROM atoms ORDER BY id;
+
+-- ALWAYS: whoever may set session_replication_role gets nothing past it.
+GRANT SET ON PARAMETER session_replication_role TO regress_attacker;
+SET ROLE regress_attacker;
+SET session_replication_role = replica;
+SELECT code, detail FROM test_error($$INSERT INTO atoms VALUES (2, 'forged', '{}', ARRAY[turn(2)])$$);
+RESET session_replication_role;
+RESET ROLE;
+REVOKE SET ON PARAMETER session_replication_role FROM regress_attacker;
+
+-- A row that stands as it is read can be corrected in its other columns, whatever the state of its key; a large one too.
+-- One that came in while the trigger was disabled stays until its slice or turns are written.
+ALTER TABLE atoms ADD note text, ALTER slice SET STORAGE EXTERNAL;
+ALTER TABLE atoms DISABLE TRIGGER admissible;
+INSERT INTO atoms (id, slice, turns) VALUES (21, json_build_object('large', repeat('x', 100000)), NULL), (22, NULL, NULL);
+ALTER TABLE atoms ENABLE ALWAYS TRIGGER admissible;
+SELECT graph_kernel.rotate_key(revoke_old => true) IS NOT NULL AS rotated;
+SELECT statement, e.code, e.detail FROM unnest(ARRAY[
+    'UPDATE atoms SET note = ''corrected''', 'UPDATE atoms SET note = ''again'', turns = turns, slice = slice WHERE id <> 22',
+    'UPDATE atoms SET slice = slice::jsonb::json WHERE id = 1', 'UPDATE atoms SET turns = turns[1:1] WHERE id = 1', 'UPDATE atoms SET turns = turns[1:1] WHERE id = 3',
+    'UPDATE atoms SET turns = ''{}'' WHERE id = 22', 'UPDATE atoms SET turns = ''{}'' WHERE id = 21', 'UPDATE atoms SET slice = ''{}'' WHERE id = 22',
+    'UPDATE atoms SET id = 23 WHERE id = 22']) AS statement, test_error(statement) AS e;
+-- Both are compared byte by byte, whatever a collation takes for equal.
+CREATE COLLATION regress_blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+CREATE DOMAIN document AS text COLLATE regress_blind;
+CREATE DOMAIN turn_id AS uuid;
+CREATE TABLE blind (slice document, turn turn_id, turns turn_id[]);
+CREATE CONSTRAINT TRIGGER one AFTER INSERT OR UPDATE ON blind NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn');
+CREATE CONSTRAINT TRIGGER many AFTER INSERT OR UPDATE ON blind NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+INSERT INTO blind SELECT graph_slice(turn(2))::text, turn(2), ARRAY[turn(2)];
+SELECT statement, e.code, e.detail FROM unnest(ARRAY[
+    $$UPDATE blind SET slice = replace(slice::text COLLATE "C", '"role":"user"', '"role":"USER"')$$, 'UPDATE blind SET turn = turn(77)', 'UPDATE blind SET turn = NULL',
+    'UPDATE blind SET turns = ARRAY[turn(2), turn(77)]', 'UPDATE blind SET turn = turn']) AS statement, test_error(statement) AS e;
+
+-- What stays possible is said.
+SELECT check_name, ok, count, detail FROM graph_check() WHERE check_name LIKE 'promotion%';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_rights' \gset
+:command
+SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_triggers' \gset
+:command
+SELECT check_name, ok FROM graph_check() WHERE check_name LIKE 'promotion%';
+-- Through PUBLIC, by a role that others are members of, on a partition; not for superusers.
+CREATE ROLE regress_group;
+CREATE ROLE regress_super SUPERUSER;
+GRANT regress_group TO regress_attacker;
+CREATE TABLE parts (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
+CREATE TABLE "part ""1" PARTITION OF parts FOR VALUES IN (1);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON parts NOT DEFERRABLE
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE parts ENABLE ALWAYS TRIGGER admissible;
+CREATE TABLE part_2 PARTITION OF parts FOR VALUES IN (2);
+GRANT TRIGGER ON "part ""1" TO regress_group WITH GRANT OPTION;
+SET ROLE regress_group;
+GRANT TRIGGER ON "part ""1" TO regress_attacker;
+RESET ROLE;
+GRANT TRIGGER ON atoms TO PUBLIC;
+GRANT TRIGGER ON parts TO regress_super;
+ALTER TABLE part_2 DISABLE TRIGGER admissible;
+CREATE TRIGGER "odd 'one" AFTER UPDATE OF turns ON blind FOR EACH ROW WHEN (false) EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'roles=a,''b', 'graph=x\y');
+CREATE VIEW seen AS SELECT * FROM atoms;
+CREATE TRIGGER instead INSTEAD OF INSERT ON seen FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+SELECT count, detail, hint FROM graph_check() WHERE check_name LIKE 'promotion%' AND NOT ok;
+SELECT string_agg(hint, ' ' ORDER BY check_name DESC) AS command FROM graph_check() WHERE check_name LIKE 'promotion%' AND NOT ok \gset
+:command
+SELECT check_name, ok, detail FROM graph_check() WHERE check_name LIKE 'promotion%';
+SELECT tgname, tgargs, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'blind'::regclass AND tgname ~ 'odd';
+
+SET client_min_messages = warning;
+DROP TABLE atoms, exports, blind, parts CASCADE;
+DROP DOMAIN document, turn_id;
+DROP COLLATION regress_blind;
+REVOKE ALL ON SCHEMA public FROM regress_attacker;
+DROP ROLE regress_attacker, regress_group, regress_super;
