@@ -9,27 +9,43 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 10
     SET search_path = pg_catalog, pg_temp;
 
--- Raises the error that slice_summaries reports. Every role may call it, as the functions that do run with the
--- caller's rights.
-CREATE FUNCTION graph_kernel.raise_api_error(error_code text, error text) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE
+-- The summaries of slices at these anchors, joined, and the errors of single anchors where a batch is asked for. Any other
+-- error has the SQLSTATE of its HTTP status.
+CREATE FUNCTION graph_kernel.api_summaries(anchors text[], policy @extschema@.slice_policy, is_batch boolean)
+RETURNS TABLE (slices text, successes integer, errors text)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED COST 100000 ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    taken text[] := '{}';
+    failed text[] := '{}';
+    found record;
+    state text;
+    word text;
 BEGIN
-    CASE
-        WHEN error IS NULL OR (error_code ~ '^[A-Z_]{0,63}$') IS NOT TRUE THEN
-            RAISE EXCEPTION 'not an error of slice_summaries'
-                USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT',
-                      HINT = 'graph_api_slice and graph_api_slice_batch raise the errors of slices.';
-        WHEN error_code IN ('INVALID_TURN_ID', 'BUDGET_ABOVE_LIMIT') THEN
-            RAISE SQLSTATE 'PT400' USING MESSAGE = error, DETAIL = error_code;
-        WHEN error_code = 'ANCHOR_NOT_FOUND' THEN
-            RAISE SQLSTATE 'PT404' USING MESSAGE = error, DETAIL = 'SLICE_FAILED';
-        WHEN error_code IN ('KEYS_UNAVAILABLE', 'GRAPH_TABLES') THEN
-            RAISE SQLSTATE 'PT503' USING MESSAGE = error, DETAIL = 'SERVICE_UNAVAILABLE';
+    FOR found IN SELECT s.anchor_turn_id, s.summary::text AS summary, s.error_code, s.error
+                 FROM graph_kernel.slice_summaries(anchors, policy) AS s LOOP
+        IF found.error IS NULL THEN
+            taken := taken || found.summary;
+        ELSIF is_batch AND found.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN', 'SLICE_TOO_LARGE',
+                                                'SLICE_FAILED') THEN
+            failed := failed || format('{"anchor_turn_id":%s,"error":%s}',
+                                       coalesce(to_json(found.anchor_turn_id), 'null'), to_json(found.error));
         ELSE
-            RAISE SQLSTATE 'PT500' USING MESSAGE = error, DETAIL = 'SLICE_FAILED';
-    END CASE;
+            state := CASE
+                WHEN found.error_code IN ('INVALID_TURN_ID', 'BUDGET_ABOVE_LIMIT') THEN 'PT400'
+                WHEN found.error_code = 'ANCHOR_NOT_FOUND' THEN 'PT404'
+                WHEN found.error_code IN ('KEYS_UNAVAILABLE', 'GRAPH_TABLES') THEN 'PT503'
+                ELSE 'PT500' END;
+            word := CASE state WHEN 'PT400' THEN found.error_code WHEN 'PT503' THEN 'SERVICE_UNAVAILABLE'
+                    ELSE 'SLICE_FAILED' END;
+            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = found.error, DETAIL = word;
+        END IF;
+    END LOOP;
+    slices := array_to_string(taken, ',');
+    successes := cardinality(taken);
+    errors := array_to_string(failed, ',');
+    RETURN NEXT;
 END
 $$;
 
@@ -118,13 +134,11 @@ CREATE FUNCTION @extschema@.graph_api_slice(json) RETURNS json
 LANGUAGE sql STABLE COST 10000
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.check_request($1, '{anchor_turn_id}', '{policy_ref}');
-    SELECT format('{"slice":%s,"policy_ref":%s}',
-                  CASE WHEN s.error IS NULL THEN s.summary::text
-                       ELSE graph_kernel.raise_api_error(s.error_code, s.error) END,
-                  graph_kernel.policy_ref(asked.policy))::json
+    SELECT format('{"slice":%s,"policy_ref":%s}', taken.slices, graph_kernel.policy_ref(asked.policy))::json
     FROM (SELECT graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
-    CROSS JOIN LATERAL graph_kernel.slice_summaries(ARRAY[$1 ->> 'anchor_turn_id'], asked.policy) AS s;
+    CROSS JOIN LATERAL graph_kernel.api_summaries(ARRAY[$1 ->> 'anchor_turn_id'], asked.policy, false) AS taken;
 END;
 
 -- The anchors of the request of a batch, which it checks.
@@ -156,23 +170,12 @@ CREATE FUNCTION @extschema@.graph_api_slice_batch(json) RETURNS json
 LANGUAGE sql STABLE COST 100000
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT format('{"slices":[%s],"policy_ref":%s,"success_count":%s,"errors":[%s]}',
                   taken.slices, graph_kernel.policy_ref(asked.policy), taken.successes, taken.errors)::json
     FROM (SELECT graph_kernel.requested_anchors($1) AS anchors,
                  graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
-    CROSS JOIN LATERAL (
-        SELECT string_agg(s.summary::text, ',' ORDER BY s.position) FILTER (WHERE s.error IS NULL) AS slices,
-               count(*) FILTER (WHERE s.error IS NULL) AS successes,
-               string_agg(
-                   CASE WHEN s.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN',
-                                              'SLICE_TOO_LARGE', 'SLICE_FAILED')
-                        THEN format('{"anchor_turn_id":%s,"error":%s}',
-                                    coalesce(to_json(s.anchor_turn_id), 'null'), to_json(s.error))
-                        ELSE graph_kernel.raise_api_error(s.error_code, s.error) END,
-                   ',' ORDER BY s.position) FILTER (WHERE s.error IS NOT NULL) AS errors
-        FROM graph_kernel.slice_summaries(asked.anchors, asked.policy) WITH ORDINALITY
-            AS s (anchor_turn_id, summary, error_code, error, position)
-    ) AS taken;
+    CROSS JOIN LATERAL graph_kernel.api_summaries(asked.anchors, asked.policy, true) AS taken;
 END;
 
 CREATE FUNCTION @extschema@.graph_api_policies() RETURNS json
@@ -254,9 +257,9 @@ CREATE FUNCTION @extschema@.graph_api_health() RETURNS json
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     -- No anchor: an error that would concern every one.
-    SELECT graph_kernel.raise_api_error(s.error_code, s.error)
-    FROM graph_kernel.slice_summaries('{}', 'default'::@extschema@.slice_policy) AS s;
+    SELECT s.successes FROM graph_kernel.api_summaries('{}', 'default'::@extschema@.slice_policy, false) AS s;
     SELECT format('{"status":"healthy","version":%s,"schema_version":"1.0.0","policy_count":%s,'
                   '"registry_fingerprint":%s,"database":{"connected":true}}',
         to_json(@extschema@.graph_kernel_version()),

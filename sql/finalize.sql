@@ -292,8 +292,8 @@ COMMENT ON FUNCTION graph_api_verify_proof(json) IS 'REST: whether a proof is th
 COMMENT ON FUNCTION graph_api_health() IS 'REST: whether slices can be taken';
 COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], slice_policy) IS
     'slices as the REST bodies have them, or what is wrong';
-COMMENT ON FUNCTION graph_kernel.raise_api_error(text, text) IS
-    'raises the status that an error of slice_summaries has';
+COMMENT ON FUNCTION graph_kernel.api_summaries(text[], slice_policy, boolean) IS
+    'slices as the REST bodies have them; an error has the SQLSTATE of its status';
 COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
     'refuses a request that lacks keys or has others';
 COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';

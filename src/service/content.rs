@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kernel::graph::content;
 use kernel::graph::turn::TurnId;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
@@ -27,15 +27,28 @@ pub fn hash(content: &str) -> String {
 /// As [`Contents::audit`].
 ///
 /// # Errors
-/// 42703 when the turns table has no column for the content or its hash.
+/// 42703 when the turns table has no column for the content or its hash, 22023 for a limit below 0.
 pub fn audit(
     limit: Option<i64>,
     put: impl FnMut(TurnId, Option<String>, Option<String>),
 ) -> Result<(), SqlError> {
+    expect_count(limit.unwrap_or(0))?;
     let reader = GraphReader::current()?;
     let contents = Contents::new(reader.graph())?;
     reader.hinting(|| contents.audit(limit, put));
     Ok(())
+}
+
+fn expect_count(limit: i64) -> Result<(), SqlError> {
+    if limit >= 0 {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("limit_count must not be negative, as {limit} is"),
+    )
+    .detail("INVALID_LIMIT")
+    .hint("Leave it out for all turns."))
 }
 
 /// The turns table of a graph that is backfilled: the name of its binding, and the table.
@@ -52,6 +65,7 @@ pub struct Backfilled<'a> {
 /// # Errors
 /// As [`audit`]; 55000 where other tables are bound by now, or an expression computes the hash.
 pub fn page(table: Backfilled<'_>, after: Option<TurnId>, most: i32) -> Result<TurnPage, SqlError> {
+    expect_count(most.into())?;
     with_contents_of(table, |contents| Ok(contents.page(after, most)))
 }
 

@@ -123,6 +123,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.api_search('{\"query_embedding\": [1]}', true)"),
     ),
     (
+        "graph_kernel.api_summaries(text[],slice_policy,boolean)",
+        Some("SELECT * FROM graph_kernel.api_summaries('{00000000-0000-4000-8000-000000000001}', 'default', false)"),
+    ),
+    (
         "graph_kernel.api_verify_token(json)",
         Some(
             "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
@@ -239,7 +243,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_kernel.promoting_triggers()"),
     ),
     ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
-    ("graph_kernel.raise_api_error(text,text)", None),
     (
         "graph_kernel.recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
         Some(

@@ -70,6 +70,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
 /// dropped, and another schema of that name from being made, meanwhile.
 const HELD: &[(&str, &str)] = &[
     ("graph_kernel.api_search(json,boolean)", "graph_api_search_slice and graph_api_search_global"),
+    (
+        "graph_kernel.api_summaries(text[],slice_policy,boolean)",
+        "graph_api_slice, graph_api_slice_batch and graph_api_health",
+    ),
     ("graph_kernel.api_verify_token(json)", "graph_api_verify_token"),
     (
         "graph_kernel.backfill_content_hashes(integer)",

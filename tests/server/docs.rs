@@ -56,7 +56,6 @@ const INTERNAL: &[&str] = &[
     "promoting_triggers",
     "list_statistics",
     "provenance_reason",
-    "raise_api_error",
     "registry_fingerprint",
     "rehash_",
     "requested_anchors",

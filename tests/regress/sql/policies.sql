@@ -94,7 +94,27 @@ SELECT statement, e.code, e.message FROM unnest(ARRAY[
     $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 11}', 'eleven')$$,
     $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 8}', 'small')$$,
     $$INSERT INTO graph_kernel.policies (policy, name) VALUES ('{"max_nodes": 8}', 'eight again')$$]) AS statement, test_error(statement) AS e;
+-- Nor a preset's, whether the fingerprint counts it or not: by INSERT, by COPY and by the function alike.
+SELECT name, policy, i.code, i.detail, r.code, r.detail
+FROM unnest('{default,chat,lineage,0123456789abcdef,""}'::text[]) AS name, unnest(ARRAY['{"max_nodes": 8}', '{"preset": "chat"}']) AS policy,
+    test_error(format('INSERT INTO graph_kernel.policies (name, policy) VALUES (%L, %L)', name, policy)) AS i,
+    test_error(format('SELECT graph_policy_register(%2$L, %1$L)', name, policy)) AS r;
+\set VERBOSITY terse
+COPY graph_kernel.policies (name, policy) FROM STDIN;
+chat	{"max_nodes": 8}
+\.
+\set VERBOSITY default
+-- A preset that the fingerprint does not count is registered before it gets another name.
+SELECT code, message FROM test_error($$INSERT INTO graph_kernel.policies (name, policy) VALUES ('talk', '{"preset": "chat"}')$$);
+SELECT code, detail FROM test_error('INSERT INTO graph_kernel.policies (policy) VALUES (NULL)');
 RESET ROLE;
+-- A restore may bring a name that has become a preset's since: it is the dump's policy from then on.
+BEGIN;
+INSERT INTO graph_kernel.policies (name, policy, registered_by) VALUES (NULL, '{"max_nodes": 12}', 'x'), ('chat', '{"max_nodes": 12}', 'x');
+SELECT graph_policy('chat') = '{"max_nodes": 12}' AS restored, (SELECT count(*) FROM graph_policies WHERE name = 'chat') AS chats;
+SELECT code, detail FROM test_error($$SELECT graph_policy_register('{"preset": "chat"}', 'chat')$$);
+SELECT params_hash = graph_policy_hash('{"max_nodes": 12}') AS same FROM graph_policy_register('{"max_nodes": 12}', 'chat');
+ROLLBACK;
 SELECT name, registered_by FROM graph_policies WHERE name LIKE 'eight%' ORDER BY name;
 -- In a function with other rights it is those that count: the role that registered is the function's owner.
 CREATE FUNCTION register_for_all(policy slice_policy) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ SELECT params_hash FROM graph_policy_register($1) $$;
