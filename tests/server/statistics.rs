@@ -231,7 +231,10 @@ fn verifications_are_counted_by_result() {
     assert_eq!(value(&mut client, "graph_require_admissible", "calls"), 2);
     assert_eq!(value(&mut client, "graph_require_admissible", "errors -> 'NOT_ADMISSIBLE'"), 1);
     assert_eq!(value(&mut client, "graph_require_admissible", "verifications -> 'ok'"), 1);
-    assert_eq!(value(&mut client, "graph_require_admissible", "verifications -> 'turn_outside'"), 1);
+    assert_eq!(
+        value(&mut client, "graph_require_admissible", "verifications -> 'turn_outside'"),
+        1
+    );
 }
 
 #[test]

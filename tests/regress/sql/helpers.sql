@@ -1,6 +1,7 @@
 -- Promise: what functions of the extension share with each other, and every role can so call, answers odd arguments with an
 -- error of the extension's own: a word in DETAIL, or a status for PostgREST. Nothing raises what its caller says.
 CREATE ROLE regress_nobody;
+GRANT SELECT ON memory_turns, memory_turn_edges TO regress_nobody;
 SET ROLE regress_nobody;
 SELECT call, e.code, e.message, e.detail FROM unnest(ARRAY[
     $$graph_kernel.api_summaries(NULL, NULL, NULL)$$, $$graph_kernel.api_summaries('{x}', 'default', false)$$, $$graph_kernel.api_summaries('{NULL}', 'default', false)$$,
@@ -20,4 +21,5 @@ SELECT call, e.code, e.message, e.detail FROM unnest(ARRAY[
 RESET ROLE;
 SELECT code, message, detail, hint FROM test_error('SELECT * FROM graph_content_audit(-1)');
 SELECT code, message, detail FROM test_error('SELECT * FROM graph_kernel.content_page(''default'', ''memory_turns''::regclass, NULL, -1)');
+REVOKE ALL ON memory_turns, memory_turn_edges FROM regress_nobody;
 DROP ROLE regress_nobody;
