@@ -241,23 +241,35 @@ fn verifications_are_counted_by_result() {
 fn words_beyond_the_room_are_counted_together_until_a_reset() {
     let cluster = preloaded("");
     let mut client = notes(&cluster);
-    let function = "raise_search_error";
-    let raise = |client: &mut Client, word: &str| {
-        let call = format!("SELECT graph_kernel.{function}('22023', 'm', '{word}', 'h')");
-        error_of(client, &call);
+    // A row security policy of a user's raises within a slice what it likes.
+    client
+        .batch_execute(
+            "CREATE ROLE plain LOGIN;
+             GRANT SELECT ON memory_turns, memory_turn_edges TO plain;
+             CREATE FUNCTION refuse() RETURNS boolean LANGUAGE plpgsql SET search_path = public AS
+                 $$ BEGIN RAISE EXCEPTION 'm' USING DETAIL = current_setting('test.word'); END $$;
+             CREATE POLICY refusing ON memory_turns USING (refuse());
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY",
+        )
+        .unwrap();
+    let mut plain = cluster.client_of("plain", "notes");
+    let function = "graph_slice";
+    let mut raise = |word: &str| {
+        plain.batch_execute(&format!("SET test.word = '{word}'")).unwrap();
+        assert_eq!(error_of(&mut plain, &format!("SELECT graph_slice('{ANCHOR}')")), "m");
     };
     let others = "coalesce(errors -> 'OTHER', '0')";
     for _ in 0..2 {
         for n in 0..30 {
-            raise(&mut client, &"X".repeat(n + 1));
+            raise(&"X".repeat(n + 1));
         }
-        raise(&mut client, "X");
+        raise("X");
         assert_eq!(value(&mut client, function, "errors -> 'X'"), 2);
         assert_eq!(value(&mut client, function, others), 6);
         let words = "(SELECT count(*) FROM jsonb_object_keys(errors))";
         assert_eq!(value(&mut client, function, words), 25);
         client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
-        raise(&mut client, "AFTER_RESET");
+        raise("AFTER_RESET");
         assert_eq!(value(&mut client, function, "errors -> 'AFTER_RESET'"), 1);
         client.batch_execute("SELECT graph_kernel.reset_statistics()").unwrap();
     }
