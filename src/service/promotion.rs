@@ -12,7 +12,7 @@ use pgrx::PgSqlErrorCode;
 use super::refusals;
 use super::verify::keys_of;
 use crate::pg::error::SqlError;
-use crate::pg::session::check_interrupts;
+use crate::pg::session::{COMMIT_FIRST, check_interrupts};
 use crate::pg::trigger::{Guard, TriggerCall, invalid};
 
 /// What the arguments of a trigger say: the columns, whose slices are trusted, and which graph. The writer's setting
@@ -106,9 +106,7 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
                 reason: verdict.reason(),
                 message: format!("its slice does not verify: {}", verdict.reason()),
                 hint: match verdict.reason() {
-                    "unattested" => {
-                        "Commit what the transaction has written to the graph first, then take the slice."
-                    }
+                    "unattested" => COMMIT_FIRST,
                     _ => "SELECT * FROM graph_verify_slice(slice);",
                 },
             }),
@@ -145,7 +143,7 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
                 hint: match reason {
                     "global" => "Search within a slice: graph_search_slice.",
                     "unsigned" => {
-                        "Commit what the transaction has written to the graph first, then search."
+                        "Run COMMIT first, and search in the next transaction: only committed state is attested."
                     }
                     "shortfall" => {
                         "Embed the turns of the slice that have no embedding, or ask for fewer results."
