@@ -33,6 +33,7 @@ const INTERNAL: &[&str] = &[
     "check_request",
     "chosen_graph",
     "chunking_policy_",
+    "content_hash_or_null",
     "content_page",
     "count_found",
     "create_tables_internal",
