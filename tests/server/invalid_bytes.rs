@@ -280,7 +280,7 @@ fn graph_of_bytes(database: &Database) -> Client {
     let mut client = database.connect();
     client
         .batch_execute(&format!(
-            "ALTER TABLE memory_turns ADD embedding real[] DEFAULT '{{1,0,0}}';
+            "ALTER TABLE memory_turns ADD embedding real[] DEFAULT '{{1,0,0}}', DISABLE TRIGGER USER;
              INSERT INTO memory_turns (id, role, content_text) VALUES ('{ANCHOR}', 'user', 'anchor')"
         ))
         .unwrap();
@@ -319,7 +319,12 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
     let policy = r#"{"max_nodes": 1000}"#;
     let v2 = r#"{"version": "slice_policy_v2", "max_nodes": 1000, "max_tokens": 2147483647, "same_session": false}"#;
     let one = format!("'{ANCHOR}'");
-    for policy in [policy, v2] {
+    for (policy, columns) in [(policy, "{}"), (v2, r#"{"turns": {"roles": {"human": "user"}}}"#)] {
+        client
+            .batch_execute(&format!(
+                "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{columns}')"
+            ))
+            .unwrap();
         for call in [
             format!("graph_slice({one}, '{policy}')::text"),
             format!(
