@@ -38,7 +38,7 @@ use_server memcheck
 regress assertions --schedule=tests/regress/schedule
 printf 'attacks, odd values, statistics: '
 if cargo test -q --no-fail-fast -p graph_kernel_tests --features server \
-  --test attacks --test server_sweep --test server_statistics >"$logs/attacks.log" 2>&1; then
+  --test attacks --test server_sweep --test server_invalid_bytes --test server_statistics >"$logs/attacks.log" 2>&1; then
   note 'passed'
 else
   note "failed: $logs/attacks.log"

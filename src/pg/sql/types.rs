@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
 use crate::pg::memory;
-use crate::pg::sql::text::{checked, checked_datum, text_datum};
+use crate::pg::sql::text::{checked, checked_datum, expect_length, text_datum};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -85,6 +85,7 @@ impl TextType for JsonbText {
     }
 
     fn write(self) -> pg_sys::Datum {
+        expect_length(self.0.len()).or_raise();
         memory::assure(self.0.len());
         let text = std::ffi::CString::new(self.0).expect("JSON escapes NUL");
         // SAFETY: jsonb_in takes a C string and copies what it keeps of it.

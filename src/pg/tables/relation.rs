@@ -147,7 +147,8 @@ pub fn has_columns(oid: pg_sys::Oid, columns: &[TableColumn]) -> bool {
             now.get(column.number as usize - 1).is_some_and(|attribute| {
                 !attribute.attisdropped
                     && attribute.atttypid == column.type_oid
-                    && name(attribute.attname.data.as_ptr()) == column.name
+                    && CStr::from_ptr(attribute.attname.data.as_ptr()).to_bytes()
+                        == column.name.as_bytes()
             })
         };
         let same = columns.iter().all(is_same);
