@@ -50,10 +50,12 @@ DECLARE
     edge text;      -- a condition: the row has two ends; without, it is no edge
     dangling text;  -- a condition: an end is no turn
     advice text;    -- what to do with edges that are wrong, after looking at them
+    computes_hashes text; -- how to store content hashes where only contents are stored
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
     hidden text;    -- what to add where this role may not see all rows
     listed record;
     stored record;
+    bound record;
 BEGIN
     BEGIN
         graph := graph_kernel.describe_graph(name);
@@ -80,6 +82,24 @@ BEGIN
     dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
+    -- A mapping that says null asks for nothing.
+    SELECT b.turns, b.edges, coalesce(b.columns, '{}') AS columns, b.name INTO bound
+    FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
+    IF c ->> 'content_hash' = '' AND c ->> 'content_text' <> ''
+       AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN
+        computes_hashes := format(
+            'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s); -- Another mapping is another graph: exports that were'
+            ' taken before say other_graph.',
+            bound.turns, ', ' || quote_literal(bound.edges),
+            bound.columns || jsonb_build_object('turns', coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
+                'content_hash', jsonb_build_object('expression', format('graph_content_hash(%s)',
+                    CASE WHEN graph -> 'expressions' ? 'turns.content_text' THEN c ->> 'content_text'
+                    ELSE quote_ident(c ->> 'content_text') END)))),
+            ', name => ' || quote_literal(nullif(bound.name, 'default')));
+        IF bound.turns IS NULL THEN
+            computes_hashes := format('ALTER TABLE %s ADD COLUMN content_hash text;', turns);
+        END IF;
+    END IF;
     writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
         ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
     advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
@@ -305,10 +325,11 @@ BEGIN
             ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),
             ('turns_without_role', 'role', 'turns without a role, read as user', NULL),
             ('turns_without_salience', 'salience', 'turns without a salience, read as 0.5', NULL),
-            ('turns_without_content_hash', 'content_hash', 'turns without a content hash: edits of them are not seen',
-             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s IS NULL%4$s;', x ->> 'id', t, x ->> 'content_hash',
+            ('turns_without_content_hash', CASE WHEN computes_hashes IS NULL THEN 'content_hash' ELSE 'content_text' END,
+             'turns without a content hash: edits of them are not seen',
+             coalesce(computes_hashes, format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s IS NULL%4$s;', x ->> 'id', t, x ->> 'content_hash',
                     CASE WHEN c ->> 'content_text' <> '' THEN format(' AND %s IS NOT NULL', x ->> 'content_text') ELSE '' END)
-             || writes_hashes)
+             || writes_hashes))
         ) AS v (name, needs, what, command)
     LOOP
         check_name := listed.name;

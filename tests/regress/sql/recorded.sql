@@ -59,6 +59,35 @@ SELECT r.* FROM exports, graph_replay(slice) AS r WHERE n = 2;
 UPDATE kept.memory_turns SET content_text = 'forged' WHERE id = turn(1);
 SELECT status, regexp_replace(field, '.*\.', '') AS field FROM exports, graph_replay(slice) AS r WHERE n = 2;
 
+-- Where contents are bound and no hash is, the hint binds one.
+CREATE TABLE bare."No hash" AS SELECT id, content_text AS "The text" FROM bare.memory_turns;
+ALTER TABLE bare."No hash" ADD PRIMARY KEY (id);
+CREATE FUNCTION pg_temp.without_hash() RETURNS TABLE (ok boolean, count bigint, detail text, hint text) LANGUAGE sql AS $$
+    SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'turns_without_content_hash'
+$$;
+SET client_min_messages = warning;
+SELECT graph_kernel.bind_tables('bare."No hash"', 'bare.memory_turn_edges', '{"turns": {"content_text": "The text"}, "edges": {"edge_type": null}}', 'it''s') IS NOT NULL AS bound;
+SET graph_kernel.graph = 'it''s';
+SELECT * FROM pg_temp.without_hash();
+SELECT hint AS command FROM pg_temp.without_hash() \gset
+\o /dev/null
+:command
+\o
+SELECT * FROM pg_temp.without_hash();
+SELECT columns #> '{turns,content_text}' AS content, columns -> 'edges' AS edges FROM graph_kernel.bindings WHERE is_current AND name = 'it''s';
+SELECT graph_kernel.bind_tables('bare."No hash"', 'bare.memory_turn_edges', '{"turns": {"content_text": {"expression": "\"The text\" || ''.''"}}}', 'it''s') IS NOT NULL AS bound;
+SELECT hint AS command FROM pg_temp.without_hash() \gset
+\o /dev/null
+:command
+\o
+SELECT * FROM pg_temp.without_hash();
+SELECT count(*) AS hashed FROM graph_slice_turns(turn(1)) AS s JOIN bare."No hash" AS t ON t.id = s.turn_id WHERE s.content_hash = graph_content_hash("The text" || '.');
+SELECT graph_kernel.bind_tables('bare."No hash"', 'bare.memory_turn_edges', '{"turns": {"content_text": "The text", "content_hash": null}}', 'it''s') IS NOT NULL AS bound;
+SELECT * FROM pg_temp.without_hash();
+SELECT graph_kernel.unbind_tables('it''s');
+RESET graph_kernel.graph;
+RESET client_min_messages;
+
 -- State of the own transaction is not attested, which is said once a transaction.
 BEGIN;
 INSERT INTO kept.memory_turns (id) VALUES (turn(6));
