@@ -1,8 +1,13 @@
 //! The rules for key files: what they may be, and that nothing takes their place.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use postgres::{Client, NoTls};
 
@@ -196,6 +201,100 @@ fn an_epoch_begun_with_a_key_file_leaves_no_root_in_the_database() {
     let export = slice(&mut client);
     assert_eq!(reason(&mut client, &export), "ok");
     assert_eq!(text(&mut client, roots), "1, 2 none, 3");
+}
+
+/// What happens to a file in a thread of its own until it is dropped.
+struct Meanwhile(Arc<AtomicBool>, Option<JoinHandle<()>>);
+
+impl Meanwhile {
+    fn again(mut act: impl FnMut() + Send + 'static) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let thread = std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                act();
+            }
+        });
+        Meanwhile(ended, Some(thread))
+    }
+}
+
+impl Drop for Meanwhile {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.take().unwrap().join().unwrap();
+    }
+}
+
+/// The kids of slices with these roots.
+fn kids_of(cluster: &Cluster, roots: &[Vec<u8>]) -> Vec<String> {
+    let mut signer = |root: &Vec<u8>| {
+        secret_file::use_root(cluster, root);
+        kid(&slice(&mut cluster.client()))
+    };
+    roots.iter().map(&mut signer).collect()
+}
+
+#[test]
+fn half_a_key_file_never_signs() {
+    let (cluster, _) = installed();
+    let roots = [random(64), random(64)];
+    let known = kids_of(&cluster, &roots);
+    let path = cluster.folder.join("root.key");
+    let mut number = 0;
+    let _written = Meanwhile::again(move || {
+        // In place, in two parts, the first of which is long enough for a root.
+        number += 1;
+        let root = &roots[number % 2];
+        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+        file.write_all(&root[..40]).unwrap();
+        std::thread::sleep(Duration::from_micros(500));
+        file.write_all(&root[40..]).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+    });
+    let mut client = cluster.client();
+    for _ in 0..20 {
+        match client.query_one(SLICE, &[]) {
+            Ok(row) => assert!(known.contains(&kid(row.get(0)))),
+            Err(error) => {
+                let detail = error.as_db_error().unwrap().detail().unwrap();
+                assert_eq!(detail, "KEYS_UNAVAILABLE");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_file_that_is_renamed_into_place_always_signs() {
+    let (cluster, _) = installed();
+    let roots = [random(64), random(64)];
+    let known = kids_of(&cluster, &roots);
+    let (path, beside) = (cluster.folder.join("root.key"), cluster.folder.join("new.key"));
+    let mut number = 0;
+    let _renamed = Meanwhile::again(move || {
+        number += 1;
+        secret_file::write(&beside, &roots[number % 2]);
+        fs::rename(&beside, &path).unwrap();
+        std::thread::sleep(Duration::from_millis(130));
+    });
+    let mut client = cluster.client();
+    for _ in 0..20 {
+        assert!(known.contains(&kid(&slice(&mut client))));
+    }
+}
+
+#[test]
+fn a_relative_path_is_refused() {
+    let (cluster, export) = installed();
+    // The server's working folder is its data folder.
+    secret_file::write(&cluster.data().join("here.key"), &random(32));
+    for setting in [ROOT, SECRET] {
+        for path in ["here.key", "./here.key"] {
+            cluster.set(setting, path);
+            assert_nothing_works(&mut cluster.client(), &export, path);
+        }
+        cluster.set(setting, "");
+    }
 }
 
 /// What this session makes of the graph and of an export that the table's root has signed: the id

@@ -1,10 +1,12 @@
 //! The key store: a root for each epoch, in a private table or derived from a file outside the
 //! database.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use kernel::trust::keys::{
     ProofKey, SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys,
@@ -200,6 +202,12 @@ fn random_root() -> Result<Zeroizing<[u8; SECRET_MIN_BYTES]>, SqlError> {
     }
 }
 
+/// How often a file is read that is replaced or written to meanwhile.
+const READ_ATTEMPTS: usize = 4;
+
+/// A file that was written to this recently may still be being written to: a clock tick later, its time may be the same.
+const SETTLING: Duration = Duration::from_millis(100);
+
 /// The secret in the file that a setting names. Only superusers may see the path, so no message has it.
 fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
     let path = match setting.path {
@@ -210,34 +218,78 @@ fn read_secret(setting: PathSetting) -> Result<Option<Secret>, SqlError> {
         }
         ConfiguredPath::File(path) => path,
     };
-    let refuse = |why: String| {
-        Err(unavailable(format!("the file named by {} {why}", setting.name)).hint(
+    let read = if Path::new(&path).is_absolute() {
+        // One that is renamed into place while the one before it is read is read the next time.
+        (0..READ_ATTEMPTS).find_map(|_| read_settled(Path::new(&path)).transpose()).unwrap_or_else(
+            || {
+                Err("changes while it is read: write a new file beside it and rename that"
+                    .to_owned())
+            },
+        )
+    } else {
+        Err("is not named by an absolute path".to_owned())
+    };
+    read.map(Some).map_err(|why| {
+        unavailable(format!("the file named by {} {why}", setting.name)).hint(
             "It must be a regular file of 32 to 4096 bytes that only the server's user can read \
-             (chmod 600).",
-        ))
-    };
+             (chmod 600), named by an absolute path.",
+        )
+    })
+}
+
+/// The secret in a file; `None` where the file was written to meanwhile: half of it would be another root.
+///
+/// # Errors
+/// Why it cannot be used.
+fn read_settled(path: &Path) -> Result<Option<Secret>, String> {
     // Not blocking: opening a pipe without a writer would hang the backend.
-    let mut file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
-        Ok(file) => file,
-        Err(error) => return refuse(format!("cannot be opened: {error}")),
-    };
-    let Ok(metadata) = file.metadata() else { return refuse("cannot be examined".to_owned()) };
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let mut file = file.map_err(|error| format!("cannot be opened: {error}"))?;
+    let examine = |file: &File| file.metadata().map_err(|_| "cannot be examined".to_owned());
+    let metadata = examine(&file)?;
     if !metadata.is_file() {
-        return refuse("is not a regular file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
     // As for the server's SSL key: a file of root may be readable by the server's group.
     let lent = metadata.uid() == 0 && metadata.mode() & 0o037 == 0;
     if metadata.mode() & 0o077 != 0 && !lent {
-        return refuse("can be read by others".to_owned());
+        return Err("can be read by others".to_owned());
+    }
+    let age = metadata.modified().map(|time| time.elapsed().unwrap_or_default());
+    if age.is_ok_and(|age| age < SETTLING) {
+        std::thread::sleep(SETTLING);
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX_BYTES as usize + 1));
-    if let Err(error) = file.by_ref().take(SECRET_MAX_BYTES + 1).read_to_end(&mut bytes) {
-        return refuse(format!("cannot be read: {error}"));
+    let read = file.by_ref().take(SECRET_MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    let size = bytes.len() as u64;
+    if FileState::of(&examine(&file)?) != FileState::of(&metadata)
+        || size != metadata.size().min(SECRET_MAX_BYTES + 1)
+    {
+        return Ok(None);
     }
-    if bytes.len() < SECRET_MIN_BYTES || bytes.len() as u64 > SECRET_MAX_BYTES {
-        return refuse(format!("holds {} bytes", bytes.len()));
+    if size < SECRET_MIN_BYTES as u64 || size > SECRET_MAX_BYTES {
+        return Err(format!("holds {size} bytes"));
     }
     Ok(Some(Secret::new(std::mem::take(&mut bytes))))
+}
+
+/// What changes when a file is written to.
+#[derive(PartialEq, Eq)]
+struct FileState {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn of(metadata: &Metadata) -> Self {
+        FileState {
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
 }
 
 fn unavailable(message: String) -> SqlError {
