@@ -6,6 +6,7 @@ mod common;
 
 mod setup;
 
+mod bindings;
 mod changes_during_calls;
 mod domains;
 mod foreign;

@@ -177,6 +177,8 @@ impl BoundTable {
         })?;
         let partitions = relation::check_storage(oid)
             .map_err(|error| error.into_sql_error().detail(rules.word))?;
+        relation::check_is_users(oid, &partitions)
+            .map_err(|error| error.into_sql_error().detail(rules.word))?;
         if relation::is_detaching(oid, &partitions) {
             return Err(partitions_changed());
         }

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::query::foreign_function;
+use crate::pg::query::{FIRST_NORMAL_OID, foreign_function};
 use crate::pg::sql::text::{checked, replaced, with_bytes};
 
 thread_local! {
@@ -229,6 +229,52 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
         }
     }
     Ok(below)
+}
+
+/// Checks that a table is a user's own: neither of the catalog nor a member of an extension, this one's private tables
+/// among them, whoever may read it. A slice runs with the rights of whoever calls, so the binding would show or change
+/// what its binder cannot.
+///
+/// # Errors
+/// Which table is which.
+pub fn check_is_users(oid: pg_sys::Oid, below: &[pg_sys::Oid]) -> Result<(), StorageError> {
+    for table in below.iter().chain([&oid]) {
+        let what = match extension_of(*table) {
+            _ if is_of_catalog(*table) => "is a table of the catalog".to_owned(),
+            Some(extension) => format!("is a member of extension {}", quote(&extension)),
+            None => continue,
+        };
+        return Err(StorageError {
+            message: format!("table {} {what}", qualified_name(*table)),
+            hint: "Bind tables of your own.",
+        });
+    }
+    Ok(())
+}
+
+/// Whether a relation came with the server, or is in one of its schemas.
+fn is_of_catalog(oid: pg_sys::Oid) -> bool {
+    // SAFETY: syscache look-ups of a relation that is locked.
+    unsafe {
+        let schema = pg_sys::get_rel_namespace(oid);
+        oid.to_u32() < FIRST_NORMAL_OID
+            || pg_sys::IsCatalogNamespace(schema)
+            || pg_sys::IsToastNamespace(schema)
+            || schema == pg_sys::get_namespace_oid(c"information_schema".as_ptr(), true)
+    }
+}
+
+/// The name of the extension that a relation is a member of.
+fn extension_of(oid: pg_sys::Oid) -> Option<String> {
+    // SAFETY: look-ups in the catalog; an extension that was dropped meanwhile has no name.
+    unsafe {
+        let extension = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, oid);
+        if extension == pg_sys::InvalidOid {
+            return None;
+        }
+        let text = pg_sys::get_extension_name(extension);
+        Some(if text.is_null() { String::new() } else { name(text) })
+    }
 }
 
 /// The OIDs below a partitioned table, locked AccessShare; none below another one. Read as the planner reads it, at the latest
