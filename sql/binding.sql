@@ -1,10 +1,14 @@
 -- Tables that are to be the graph of a name, checked; the extension is in `schema`.
-CREATE FUNCTION graph_kernel.describe_tables(turns oid, edges oid, columns jsonb, schema text, name text) RETURNS jsonb
+CREATE FUNCTION graph_kernel.describe_tables(
+    turns oid, edges oid, columns jsonb, schema text, name text, binder oid
+) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 -- What to say of names of roles that these tables have and the kernel does not know. It reads them with the rights of the
--- session's role, not with those of the function that calls it.
-CREATE FUNCTION graph_kernel.advice_on_roles(turns oid, edges oid, columns jsonb, schema text, name text) RETURNS jsonb
+-- binder, not with those of the function that calls it.
+CREATE FUNCTION graph_kernel.advice_on_roles(
+    turns oid, edges oid, columns jsonb, schema text, name text, binder oid
+) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'advice_on_roles_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 -- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
@@ -94,7 +98,7 @@ END;
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.bind_tables_internal(
-    turns regclass, edges regclass, columns jsonb, name text, bound_by text
+    turns regclass, edges regclass, columns jsonb, name text, binder oid
 ) RETURNS uuid
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -117,7 +121,7 @@ BEGIN
         RAISE EXCEPTION 'the name of a graph must have 1 to 63 bytes'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BINDING';
     END IF;
-    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns, extension_schema, name);
+    described := graph_kernel.describe_tables(turns::oid, edges::oid, columns, extension_schema, name, binder);
     -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for
     -- the binding; an id that is a column has a key.
     FOR missing IN
@@ -133,7 +137,7 @@ BEGIN
     END LOOP;
     -- What only advises never fails the call: the role may lack the right to read, an expression may raise on a row.
     BEGIN
-        on_roles := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name);
+        on_roles := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name, binder);
     EXCEPTION WHEN OTHERS THEN
         on_roles := NULL;
     END;
@@ -152,31 +156,39 @@ BEGIN
     UPDATE graph_kernel.binding AS b SET is_current = false
     WHERE b.name = name AND b.is_current AND b.graph IS DISTINCT FROM bound;
     IF bound IS NULL THEN
-        INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by)
-        VALUES (name, true, turns, edges, columns, described -> 'resolved', bound_by)
+        INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by, binder)
+        VALUES (name, true, turns, edges, columns, described -> 'resolved', pg_get_userbyid(binder), binder)
         RETURNING b.graph INTO bound;
     ELSE
         UPDATE graph_kernel.binding AS b
-        SET is_current = true, resolved = described -> 'resolved', bound_by = bound_by, bound_at = now()
+        SET is_current = true, resolved = described -> 'resolved', bound_by = pg_get_userbyid(binder), binder = binder,
+            bound_at = now()
         WHERE b.graph = bound;
     END IF;
     RETURN bound;
 END
 $$;
 
+CREATE FUNCTION graph_kernel.bind_tables_for(
+    turns regclass, edges regclass, columns jsonb, name text, binder oid
+) RETURNS uuid
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    SELECT graph_kernel.bind_tables_internal($1, $2, $3, $4, $5);
+END;
+
+-- With its caller's rights: a function with definer's rights does not know its caller. The library calls bind_tables_for,
+-- which no role may execute, with the caller as the last argument.
 CREATE FUNCTION graph_kernel.bind_tables(
     turns regclass,
     edges regclass DEFAULT NULL,
     columns jsonb DEFAULT NULL,
     name text DEFAULT 'default'
 ) RETURNS uuid
-LANGUAGE sql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.bind_tables_internal(
-        $1, $2, $3, $4, coalesce(nullif(current_setting('role'), 'none'), session_user::text));
-END;
+    AS 'MODULE_PATHNAME', 'bind_tables_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 
 CREATE FUNCTION graph_kernel.unbind_tables_internal(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE

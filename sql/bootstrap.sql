@@ -40,7 +40,8 @@ CREATE TABLE graph_kernel.binding (
     columns jsonb,
     resolved jsonb NOT NULL,
     bound_by text NOT NULL,
-    bound_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+    bound_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    binder oid NOT NULL
 );
 CREATE UNIQUE INDEX binding_name_idx ON graph_kernel.binding (name) WHERE is_current;
 COMMENT ON TABLE graph_kernel.binding IS
@@ -53,16 +54,29 @@ COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges; NULL: they 
 COMMENT ON COLUMN graph_kernel.binding.columns IS 'the mapping as given: names, expressions, null';
 COMMENT ON COLUMN graph_kernel.binding.resolved IS
     'the mapping as resolved when bound: for each key a column, an expression, true for a recognised name, or null';
-COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the role that bound the tables';
+COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
--- In a dump, a dropped table is a number, which may be another table's when it is restored.
+COMMENT ON COLUMN graph_kernel.binding.binder IS 'the role that bound the tables, which must be allowed to read them';
+
+-- For the conditions of dumps. What a restore could not read is in none: one such row would lose all others.
+-- A temporary table, an index or a row type is not there yet when rows are restored. A dropped table is a number, which
+-- may be another table's by then; a current binding of one is kept, since its name stands for it.
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+CREATE FUNCTION graph_kernel.is_restorable(relation regclass, with_dropped boolean) RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+RETURN relation IS NULL OR coalesce(
+    (SELECT c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND c.relnamespace <> 'pg_toast'::regnamespace
+     FROM pg_class AS c WHERE c.oid = relation), with_dropped);
+SET LOCAL search_path TO @extschema@, pg_temp;
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
-    'WHERE is_current OR (pg_catalog.to_regclass(turns::pg_catalog.text) IS NOT NULL'
-    ' AND (edges IS NULL OR pg_catalog.to_regclass(edges::pg_catalog.text) IS NOT NULL))');
+    'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)');
 
 CREATE VIEW graph_kernel.bindings AS
-SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current, b.bound_by, b.bound_at
-FROM graph_kernel.binding AS b;
+SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current,
+       coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
+FROM graph_kernel.binding AS b
+LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
 COMMENT ON VIEW graph_kernel.bindings IS 'the tables that are or were bound as graphs';
 COMMENT ON COLUMN graph_kernel.bindings.name IS 'name of the binding, for graph_kernel.graph';
 COMMENT ON COLUMN graph_kernel.bindings.graph IS 'name of the graph in attestations';
@@ -107,6 +121,15 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- policy is never changed. Every role that may execute register_policy may add one, under its own name, where that
 -- function would; a name is given only to a registered policy, so that the unique index on fingerprints covers named
 -- policies too. A restore may bring a name that has become a preset's since.
+--
+-- The worker of a subscription changes none of them, though it is a superuser's as a rule: a publication FOR ALL TABLES
+-- has them all. So the guards are ENABLE ALWAYS, also against roles that may set session_replication_role.
+--
+-- A binding counts only while its binder may read what it names. He is who inserts the row; in a restore by a superuser
+-- he is found by his name.
+CREATE FUNCTION graph_kernel.is_applying() RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_applying_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION graph_kernel.is_applying() IS 'whether this process applies what a publisher sends';
 CREATE FUNCTION graph_kernel.guard_table() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -115,7 +138,12 @@ DECLARE
     table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
     extension_owner oid := (SELECT x.extowner FROM pg_extension AS x WHERE x.extname = 'graph_kernel');
 BEGIN
-    -- No statement writes roots, not even a subscription: the library inserts without triggers.
+    IF graph_kernel.is_applying() THEN
+        RAISE EXCEPTION 'rows of %.% are never changed by a subscription', TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE',
+                  HINT = 'Publish the tables that are needed, in place of FOR ALL TABLES.';
+    END IF;
+    -- No statement writes roots: the library inserts without triggers.
     IF TG_TABLE_NAME <> 'root_keys' AND (TG_TABLE_NAME <> 'policies' OR TG_OP = 'INSERT')
        AND pg_has_role(current_user, table_owner, 'USAGE') THEN
         RETURN coalesce(NEW, OLD);
@@ -144,16 +172,89 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+-- Runs after the guard, as its name does. What makes a row of no use is a warning: an error would lose the other rows of
+-- a restore.
+CREATE FUNCTION graph_kernel.set_binder() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
+    tables regclass[];
+    odd regclass;
+BEGIN
+    -- Those of the functions say who called them.
+    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = NEW.binder AND r.rolname = NEW.bound_by)
+       OR NOT pg_has_role(current_user, table_owner, 'USAGE') THEN
+        NEW.binder := NULL;
+        IF pg_has_role(current_user, table_owner, 'USAGE') THEN
+            NEW.binder := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by);
+            IF NEW.binder IS NULL AND NEW.bound_by IS NOT NULL THEN
+                RAISE WARNING 'role % in table %.% does not exist: % takes its place', quote_ident(NEW.bound_by),
+                    TG_TABLE_SCHEMA, TG_TABLE_NAME, quote_ident(current_user);
+            END IF;
+        END IF;
+        IF NEW.binder IS NULL THEN
+            SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
+        END IF;
+    END IF;
+    IF TG_TABLE_NAME = 'binding' THEN
+        tables := ARRAY[NEW.turns, NEW.edges];
+        IF EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph) THEN
+            RAISE WARNING 'graph % is there already: its row is left as it is', NEW.graph;
+            RETURN NULL;
+        END IF;
+        IF NEW.is_current AND EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = NEW.name) THEN
+            RAISE WARNING 'the name % stands for another graph: the one of table % is added without it',
+                quote_ident(NEW.name), NEW.turns;
+            NEW.is_current := false;
+        END IF;
+    ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
+        tables := ARRAY[NEW.events];
+    ELSE
+        tables := ARRAY[NEW.traces];
+    END IF;
+    SELECT t.relation INTO odd FROM unnest(tables) AS t (relation)
+    WHERE t.relation IS NOT NULL AND NOT EXISTS (
+        SELECT FROM pg_class AS c
+        WHERE c.oid = t.relation AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p');
+    IF FOUND THEN
+        RAISE WARNING 'a row of %.% names %, which is not a permanent table: it cannot be used',
+            TG_TABLE_SCHEMA, TG_TABLE_NAME, odd
+            USING HINT = 'Bind other tables in its place.';
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION graph_kernel.set_binder() IS
+    'trigger: says who has bound a table, and warns of a row that cannot be used';
+
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.root_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
-ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER guard;
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.root_keys
+    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_truncate;
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.binding
+    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
+    ENABLE ALWAYS TRIGGER guard_truncate;
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.revoked_keys
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.revoked_keys
+    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.revoked_keys ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.root_keys IS 'no key is inserted from outside';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.root_keys IS 'no key is deleted from outside';
 COMMENT ON TRIGGER guard ON graph_kernel.binding IS 'only the functions change the binding';
+COMMENT ON TRIGGER guard_binder ON graph_kernel.binding IS 'says who has bound the tables';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.binding IS 'only the functions change the binding';
 COMMENT ON TRIGGER guard ON graph_kernel.revoked_keys IS 'a revocation cannot be undone';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.revoked_keys IS 'a revocation cannot be undone';
 
 -- Each backend caches the rows of these tables until an invalidation arrives, also of changes by a restore or a
 -- subscription. TRUNCATE sends its own invalidation; the library sends one for the roots that it inserts without

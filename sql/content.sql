@@ -64,7 +64,15 @@ BEGIN
             INTO bound
             FROM graph_kernel.binding AS b
             WHERE b.is_current
-              AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a));
+              AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a))
+              -- What is written is a column that the binder may write.
+              AND (jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object' OR EXISTS (
+                  SELECT FROM pg_class AS c
+                  JOIN pg_attribute AS a ON a.attrelid = c.oid
+                  WHERE c.oid = b.turns AND a.attnum > 0 AND NOT a.attisdropped
+                    AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
+                    AND (pg_has_role(b.binder, c.relowner, 'USAGE')
+                         OR has_column_privilege(b.binder, c.oid, a.attnum, 'UPDATE'))));
             IF bound.mappings > 1 OR bound.computes_hash THEN
                 RAISE EXCEPTION '%', CASE WHEN bound.computes_hash THEN
                         format('content_hash of table %s is bound to an expression: there is nothing to write', TG_RELID::regclass)
@@ -78,6 +86,11 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
                       HINT = 'graph_kernel.content_hash_trigger([''content_column'', ''hash_column''])';
     END CASE;
+    IF names[1] = names[2] THEN
+        RAISE EXCEPTION 'column "%" of table % is both the content and its hash', names[1], TG_RELID::regclass
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
+                  HINT = 'Name two columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
+    END IF;
     SELECT n.name INTO lacking FROM unnest(names) WITH ORDINALITY AS n (name, position)
     WHERE NOT (n.position = 1 AND coalesce(bound.computes_content, false))
       AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = TG_RELID AND a.attname = n.name

@@ -178,9 +178,9 @@ COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
-COMMENT ON FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text) IS
+COMMENT ON FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text, oid) IS
     'what to say of names of roles that these tables have and the kernel does not know';
-COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text) IS
+COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS
     'checks tables for use as a graph and says what holds what';
 COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
 COMMENT ON FUNCTION graph_kernel.describe_graph(text) IS
@@ -249,7 +249,7 @@ COMMENT ON FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb) IS
     'makes this table the log of recorder events';
 COMMENT ON FUNCTION graph_kernel.unbind_recorder_table() IS
     'makes public.recorder_events the log of recorder events again';
-COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb) IS
+COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb, oid) IS
     'checks a table for use as a log and says which columns hold what';
 
 ALTER FUNCTION graph_policy_register(slice_policy, text) COST 1000 ROWS 1;
@@ -314,14 +314,19 @@ COMMENT ON FUNCTION graph_kernel.recorder_chunks(chunking_policy, bigint, bigint
     'recorder_chunks, for verify_chunks';
 COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, chunking_policy, boolean) IS 'recorder_verify_chunks';
 COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_traces, owned by the caller';
-COMMENT ON FUNCTION graph_kernel.write_trace(oid, jsonb) IS 'adds a row to the trace table';
+COMMENT ON FUNCTION graph_kernel.write_trace(jsonb) IS 'adds a row to the trace table';
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
 COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb) IS 'create_tables';
-COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text) IS 'bind_tables';
+COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, oid) IS 'bind_tables';
+COMMENT ON FUNCTION graph_kernel.bind_tables_for(regclass, regclass, jsonb, text, oid) IS 'bind_tables, for its caller';
 COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';
-COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb) IS 'bind_recorder_table';
-COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass) IS 'bind_traces';
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb, oid) IS 'bind_recorder_table';
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table_for(regclass, jsonb, oid) IS 'bind_recorder_table, for its caller';
+COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass, oid) IS 'bind_traces';
+COMMENT ON FUNCTION graph_kernel.bind_traces_for(regclass, oid) IS 'bind_traces, for its caller';
+COMMENT ON FUNCTION graph_kernel.is_restorable(regclass, boolean) IS
+    'whether a row that names this relation can be restored from a dump';
 COMMENT ON FUNCTION graph_kernel.policy_ref(slice_policy) IS 'a reference to a policy, as compact JSON';
 
 -- Retrieval.
@@ -383,17 +388,22 @@ DECLARE
         'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.require_library()',
-        'FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text)',
-        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text)',
-        'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb)',
+        'FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text, oid)',
+        'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid)',
+        'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb, oid)',
+        'FUNCTION graph_kernel.check_trace_table(oid, oid)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.rotate_key_internal(boolean)',
         'FUNCTION graph_kernel.revoke_key_internal(text)',
-        'FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text)',
+        'FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, oid)',
+        'FUNCTION graph_kernel.bind_tables_for(regclass, regclass, jsonb, text, oid)',
         'FUNCTION graph_kernel.unbind_tables_internal(text)',
-        'FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb)',
-        'FUNCTION graph_kernel.bind_traces_internal(regclass)',
+        'FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb, oid)',
+        'FUNCTION graph_kernel.bind_recorder_table_for(regclass, jsonb, oid)',
+        'FUNCTION graph_kernel.bind_traces_internal(regclass, oid)',
+        'FUNCTION graph_kernel.bind_traces_for(regclass, oid)',
         'FUNCTION graph_kernel.guard_table()',
+        'FUNCTION graph_kernel.set_binder()',
         'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',

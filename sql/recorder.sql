@@ -3,17 +3,30 @@
 CREATE TABLE graph_kernel.recorder_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     events regclass NOT NULL,
-    columns jsonb
+    columns jsonb,
+    bound_by text NOT NULL,
+    binder oid NOT NULL
 );
 COMMENT ON TABLE graph_kernel.recorder_binding IS
     'the table that holds recorder events; empty: public.recorder_events';
 COMMENT ON COLUMN graph_kernel.recorder_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.recorder_binding.events IS 'table of the events';
 COMMENT ON COLUMN graph_kernel.recorder_binding.columns IS 'names of columns that are not recognised';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding', '');
+COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
+COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS 'the role that bound the table, which must be allowed to read it';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding',
+    'WHERE graph_kernel.is_restorable(events, true)');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.recorder_binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.recorder_binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.recorder_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.recorder_binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
+    ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.recorder_binding IS 'only the functions change the binding';
+COMMENT ON TRIGGER guard_binder ON graph_kernel.recorder_binding IS 'says who has bound the table';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.recorder_binding IS 'only the functions change the binding';
 
 -- chunking_policy holds its canonical JSON text, as slice_policy does.
 CREATE TYPE @extschema@.chunking_policy;
@@ -159,7 +172,7 @@ CREATE FUNCTION @extschema@.recorder_chunk_span(
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 ROWS 10
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
 
-CREATE FUNCTION graph_kernel.describe_recorder_table(events oid, columns jsonb) RETURNS jsonb
+CREATE FUNCTION graph_kernel.describe_recorder_table(events oid, columns jsonb, binder oid) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_recorder_table_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 
@@ -288,7 +301,7 @@ $$;
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.bind_recorder_table_internal(events regclass, columns jsonb) RETURNS void
+CREATE FUNCTION graph_kernel.bind_recorder_table_internal(events regclass, columns jsonb, binder oid) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -300,7 +313,7 @@ BEGIN
         RAISE EXCEPTION 'events must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    described := graph_kernel.describe_recorder_table(events::oid, columns);
+    described := graph_kernel.describe_recorder_table(events::oid, columns, binder);
     position_columns := ARRAY[described #>> '{columns,segment_id}', described #>> '{columns,ordinal}'];
     IF NOT EXISTS (
         SELECT FROM pg_index AS i
@@ -319,19 +332,25 @@ BEGIN
                   HINT = format('CREATE UNIQUE INDEX ON %s (%I, %I);', events,
                                 position_columns[1], position_columns[2]);
     END IF;
-    INSERT INTO graph_kernel.recorder_binding AS b (events, columns)
-    VALUES (bind_recorder_table_internal.events, bind_recorder_table_internal.columns)
-    ON CONFLICT (single) DO UPDATE SET events = excluded.events, columns = excluded.columns;
+    INSERT INTO graph_kernel.recorder_binding AS b (events, columns, bound_by, binder)
+    VALUES (bind_recorder_table_internal.events, bind_recorder_table_internal.columns,
+            pg_get_userbyid(bind_recorder_table_internal.binder), bind_recorder_table_internal.binder)
+    ON CONFLICT (single) DO UPDATE
+    SET events = excluded.events, columns = excluded.columns, bound_by = excluded.bound_by, binder = excluded.binder;
 END
 $$;
 
-CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL) RETURNS void
+CREATE FUNCTION graph_kernel.bind_recorder_table_for(events regclass, columns jsonb, binder oid) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.recorder_binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.bind_recorder_table_internal($1, $2);
+    SELECT graph_kernel.bind_recorder_table_internal($1, $2, $3);
 END;
+
+CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL) RETURNS void
+    AS 'MODULE_PATHNAME', 'bind_recorder_table_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 
 CREATE FUNCTION graph_kernel.unbind_recorder_table() RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER

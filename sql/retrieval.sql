@@ -15,21 +15,40 @@ CREATE FUNCTION graph_kernel.provenance_reason(provenance jsonb) RETURNS text
 
 CREATE TABLE graph_kernel.trace_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    traces regclass NOT NULL
+    traces regclass NOT NULL,
+    bound_by text NOT NULL,
+    binder oid NOT NULL
 );
 COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
 COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.trace_binding.traces IS 'table of the traces';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding', '');
+COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
+COMMENT ON COLUMN graph_kernel.trace_binding.binder IS 'the role that bound the table, which must be allowed to insert there';
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding',
+    'WHERE graph_kernel.is_restorable(traces, true)');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.trace_binding
+    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.trace_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.trace_binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
+    ENABLE ALWAYS TRIGGER guard_truncate;
 COMMENT ON TRIGGER guard ON graph_kernel.trace_binding IS 'only the functions change the binding';
+COMMENT ON TRIGGER guard_binder ON graph_kernel.trace_binding IS 'says who has bound the table';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.trace_binding IS 'only the functions change the binding';
+
+-- A table that is to be the table of traces, checked.
+CREATE FUNCTION graph_kernel.check_trace_table(traces oid, binder oid) RETURNS void
+    AS 'MODULE_PATHNAME', 'check_trace_table_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.check_trace_table(oid, oid) IS 'checks a table for use as the table of traces';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.bind_traces_internal(traces regclass) RETURNS void
+CREATE FUNCTION graph_kernel.bind_traces_internal(traces regclass, binder oid) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -40,11 +59,7 @@ BEGIN
         RAISE EXCEPTION 'traces must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = bind_traces_internal.traces
-                   AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't') THEN
-        RAISE EXCEPTION 'relation % is not a permanent table', traces
-            USING ERRCODE = 'wrong_object_type', DETAIL = 'TRACE_TABLE';
-    END IF;
+    PERFORM graph_kernel.check_trace_table(traces::oid, binder);
     SELECT string_agg(c.name, ', ' ORDER BY c.position) INTO missing
     FROM unnest('{id,retrieval_mode,is_admissible,slice_id,admissibility_token,provenance}'::name[])
         WITH ORDINALITY AS c (name, position)
@@ -55,18 +70,24 @@ BEGIN
             USING ERRCODE = 'undefined_column', DETAIL = 'TRACE_TABLE',
                   HINT = 'SELECT graph_kernel.create_trace_table();';
     END IF;
-    INSERT INTO graph_kernel.trace_binding AS b (traces) VALUES (bind_traces_internal.traces)
-    ON CONFLICT (single) DO UPDATE SET traces = excluded.traces;
+    INSERT INTO graph_kernel.trace_binding AS b (traces, bound_by, binder)
+    VALUES (bind_traces_internal.traces, pg_get_userbyid(bind_traces_internal.binder), bind_traces_internal.binder)
+    ON CONFLICT (single) DO UPDATE
+    SET traces = excluded.traces, bound_by = excluded.bound_by, binder = excluded.binder;
 END
 $$;
 
-CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
+CREATE FUNCTION graph_kernel.bind_traces_for(traces regclass, binder oid) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.trace_binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.bind_traces_internal($1);
+    SELECT graph_kernel.bind_traces_internal($1, $2);
 END;
+
+CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
+    AS 'MODULE_PATHNAME', 'bind_traces_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 
 -- Invoker's rights: the table belongs to the caller. Binding it takes EXECUTE on bind_traces.
 CREATE FUNCTION graph_kernel.make_trace_table(schema name) RETURNS regclass
@@ -107,13 +128,13 @@ BEGIN ATOMIC
 END;
 
 -- Invoker's rights: a caller needs INSERT on the bound table.
-CREATE FUNCTION graph_kernel.write_trace(traces oid, provenance jsonb) RETURNS uuid
+CREATE FUNCTION graph_kernel.write_trace(provenance jsonb) RETURNS uuid
     AS 'MODULE_PATHNAME', 'write_trace_wrapper'
     LANGUAGE c VOLATILE COST 1000 SET search_path = pg_catalog, pg_temp;
 
 CREATE FUNCTION @extschema@.graph_trace(provenance jsonb) RETURNS uuid
 LANGUAGE sql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
-RETURN graph_kernel.write_trace((SELECT b.traces FROM graph_kernel.trace_binding AS b), provenance);
+RETURN graph_kernel.write_trace(provenance);
 
 SET LOCAL search_path TO @extschema@, pg_temp;

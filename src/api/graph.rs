@@ -2,6 +2,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
+use crate::pg::private::for_caller::call_for_caller;
 use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonbText, Text};
 use crate::service::{check, tables};
@@ -14,8 +15,15 @@ fn describe_tables(
     columns: Option<JsonbText>,
     schema: Option<TextArg>,
     name: Option<TextArg>,
+    binder: Option<pg_sys::Oid>,
 ) -> Option<JsonbText> {
-    Some(tables::graph_of(turns?, edges, columns.as_ref(), &schema?, &name?).or_raise().into())
+    let graph = tables::graph_of(turns?, edges, columns.as_ref(), &schema?, &name?, binder?);
+    Some(graph.or_raise().into())
+}
+
+#[pg_extern(sql = false)]
+fn bind_tables(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    call_for_caller(fcinfo, c"bind_tables_for")
 }
 
 #[pg_extern(sql = false)]
@@ -25,8 +33,10 @@ fn advice_on_roles(
     columns: Option<JsonbText>,
     schema: Option<TextArg>,
     name: Option<TextArg>,
+    binder: Option<pg_sys::Oid>,
 ) -> Option<JsonbText> {
-    let advice = tables::advice_on_roles(turns?, edges, columns.as_ref(), &schema?, &name?);
+    let advice =
+        tables::advice_on_roles(turns?, edges, columns.as_ref(), &schema?, &name?, binder?);
     advice.or_raise().map(JsonbText::from)
 }
 

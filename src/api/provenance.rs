@@ -3,8 +3,10 @@ use pgrx::{Uuid, pg_sys};
 
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
+use crate::pg::private::for_caller::call_for_caller;
 use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
+use crate::service::tables::check_traces;
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
@@ -24,8 +26,20 @@ fn provenance_reason(provenance: Option<JsonbText>) -> &'static str {
 }
 
 #[pg_extern(sql = false)]
-fn write_trace(traces: Option<pg_sys::Oid>, provenance: Option<JsonbText>) -> Uuid {
-    to_sql_uuid(store_trace(traces, &text(provenance)).or_raise())
+fn write_trace(provenance: Option<JsonbText>) -> Uuid {
+    to_sql_uuid(store_trace(&text(provenance)).or_raise())
+}
+
+#[pg_extern(sql = false)]
+fn check_trace_table(traces: Option<pg_sys::Oid>, binder: Option<pg_sys::Oid>) {
+    if let Some((traces, binder)) = traces.zip(binder) {
+        check_traces(traces, binder).or_raise();
+    }
+}
+
+#[pg_extern(sql = false)]
+fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    call_for_caller(fcinfo, c"bind_traces_for")
 }
 
 #[pg_extern(stable, parallel_restricted)]

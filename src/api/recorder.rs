@@ -5,6 +5,7 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::private::for_caller::call_for_caller;
 use crate::pg::query::CallingQuery;
 use crate::pg::sql::text::CStringArg;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
@@ -130,8 +131,14 @@ fn recorder_chunk_span(
 fn describe_recorder_table(
     events: Option<pg_sys::Oid>,
     columns: Option<JsonbText>,
+    binder: Option<pg_sys::Oid>,
 ) -> Option<JsonbText> {
-    Some(tables::events_of(events?, columns.as_ref()).or_raise().into())
+    Some(tables::events_of(events?, columns.as_ref(), binder?).or_raise().into())
+}
+
+#[pg_extern(sql = false)]
+fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    call_for_caller(fcinfo, c"bind_recorder_table_for")
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.

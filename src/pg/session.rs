@@ -47,7 +47,7 @@ impl Caller {
             graph: graph.name.clone(),
             role: role_name(self.role),
             rls: self.rls,
-            uncommitted: may_have_changed(graph),
+            uncommitted: may_have_changed(graph) || graph.catalog_is_newer(),
         })
     }
 
@@ -74,9 +74,9 @@ fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Runs `read` with the rights of the session's role, whatever the rights of the function that calls: user code that
-/// planning or reading may run has no more than these.
-pub fn with_rights_of_session<T>(read: impl FnOnce() -> T) -> T {
+/// Runs `read` with the rights of this role, whatever the rights of the function that calls: user code that planning or
+/// reading may run has no more than these.
+pub fn with_rights_of<T>(role: pg_sys::Oid, read: impl FnOnce() -> T) -> T {
     let (mut user, mut context) = (pg_sys::InvalidOid, 0);
     // SAFETY: as the server does where it runs code of a table's owner. The end of a (sub)transaction by an error sets
     // both back.
@@ -84,7 +84,7 @@ pub fn with_rights_of_session<T>(read: impl FnOnce() -> T) -> T {
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         let restricted =
             pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-        pg_sys::SetUserIdAndSecContext(pg_sys::GetOuterUserId(), context | restricted as i32);
+        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
     }
     let result = read();
     // SAFETY: pairs with the above.

@@ -2,7 +2,7 @@
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::PgSqlErrorCode;
 
 use super::refusals;
 use super::search::Question;
@@ -37,11 +37,11 @@ pub fn admissible_turns(text: &str) -> Result<Option<Vec<TurnId>>, SqlError> {
     Ok(parse(text).ok().map(|provenance| provenance.retrieved_turn_ids))
 }
 
-/// Stores a record in a table of traces, with the caller's rights. Returns its query_id.
+/// Stores a record in the bound table of traces, with the caller's rights. Returns its query_id.
 ///
 /// # Errors
-/// 22023 where it is not a record, 42P01 where there is no table.
-pub fn store_trace(traces: Option<pg_sys::Oid>, text: &str) -> Result<TurnId, SqlError> {
+/// 22023 where it is not a record; as [`trace::insert`].
+pub fn store_trace(text: &str) -> Result<TurnId, SqlError> {
     let provenance = parse(text).map_err(|_| malformed())?;
     let slice = provenance.slice.as_ref();
     let trace = Trace {
@@ -52,7 +52,7 @@ pub fn store_trace(traces: Option<pg_sys::Oid>, text: &str) -> Result<TurnId, Sq
         admissibility_token: slice.and_then(|slice| slice.admissibility_token.as_deref()),
         provenance: text,
     };
-    trace::insert(traces, &trace)?;
+    trace::insert(&trace)?;
     Ok(provenance.query_id)
 }
 

@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
+use crate::pg::access::trace;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
 use crate::pg::private::binding::mapping;
 use crate::pg::query::query;
-use crate::pg::session::{row_security_applies_to, with_rights_of_session};
+use crate::pg::session::{row_security_applies_to, with_rights_of};
 use crate::pg::settings;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
@@ -29,8 +30,8 @@ pub fn graph_named(binding: &str) -> Result<Value, SqlError> {
     Ok(Graph::named(binding)?.description())
 }
 
-/// Tables that are to be the graph of this name, checked. Expressions may name functions of the extension, which is in
-/// `schema`.
+/// Tables that are to be the graph of this name, as `binder` binds them, checked. Expressions may name functions of the
+/// extension, which is in `schema`.
 ///
 /// # Errors
 /// As [`Graph::resolve`]; also where an embedding column that is named cannot be searched.
@@ -40,17 +41,20 @@ pub fn graph_of(
     columns: Option<&JsonbText>,
     schema: &str,
     binding: &str,
+    binder: pg_sys::Oid,
 ) -> Result<Value, SqlError> {
     let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
-    let tables = GraphTables { binding, turns, edges, columns, reading };
+    let binder = Some(binder);
+    let tables = GraphTables { binding, turns, edges, columns, reading, binder };
     let graph = Graph::resolve(String::new(), &tables)?;
+    graph.check_binder()?;
     graph.check_embedding()?;
     let mut description = graph.description();
     description["advice"] = graph.advice(&tables).into_iter().map(advice_json).collect();
     Ok(description)
 }
 
-/// What to say of the names of roles that these tables have, as far as the session's role may read them: nothing where
+/// What to say of the names of roles that these tables have, as far as the binder may read them: nothing where
 /// row security hides rows from it.
 ///
 /// # Errors
@@ -61,14 +65,16 @@ pub fn advice_on_roles(
     columns: Option<&JsonbText>,
     schema: &str,
     binding: &str,
+    binder: pg_sys::Oid,
 ) -> Result<Option<Value>, SqlError> {
     let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
-    let tables = GraphTables { binding, turns, edges, columns, reading };
+    let tables = GraphTables { binding, turns, edges, columns, reading, binder: Some(binder) };
     let graph = Graph::resolve(String::new(), &tables)?;
+    graph.check_binder()?;
     let Some(statement) = graph.role_names() else { return Ok(None) };
     settings::fix(&settings::COMPUTING);
     let mut names = BTreeSet::new();
-    with_rights_of_session(|| {
+    with_rights_of(binder, || {
         if row_security_applies_to(turns) {
             return;
         }
@@ -84,10 +90,22 @@ fn advice_json(advice: Advice) -> Value {
     json!({ "message": advice.message, "hint": advice.hint })
 }
 
-/// A table that is to be the event table, checked.
+/// A table that is to be the event table, as `binder` binds it, checked.
 ///
 /// # Errors
 /// As [`RecorderTable::resolve`].
-pub fn events_of(events: pg_sys::Oid, columns: Option<&JsonbText>) -> Result<Value, SqlError> {
-    Ok(RecorderTable::resolve(events, &mapping(columns)?)?.description())
+pub fn events_of(
+    events: pg_sys::Oid,
+    columns: Option<&JsonbText>,
+    binder: pg_sys::Oid,
+) -> Result<Value, SqlError> {
+    Ok(RecorderTable::resolve(events, &mapping(columns)?, Some(binder))?.description())
+}
+
+/// Checks a table that is to be the table of traces, as `binder` binds it.
+///
+/// # Errors
+/// As [`trace::lock`].
+pub fn check_traces(traces: pg_sys::Oid, binder: pg_sys::Oid) -> Result<(), SqlError> {
+    trace::lock(traces, binder).map(|_| ())
 }

@@ -18,3 +18,4 @@ mod portals;
 mod private_schema;
 mod roles;
 mod schemas;
+mod states;

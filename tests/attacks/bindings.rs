@@ -2,7 +2,7 @@
 
 use postgres::Client;
 
-use crate::setup::{OWNER, Setup};
+use crate::setup::{OWNER, READER, Setup};
 
 /// The turn that every mapping below gives.
 const TURN: &str = "00000000-0000-4000-8000-000000000001";
@@ -158,4 +158,208 @@ fn catalogs_and_members_of_extensions_are_no_graph() {
     // A table of his own is a graph as soon as it is no member.
     attack.insert("own.turns", r#"{"id": "id", "session_id": "secret"}"#);
     assert!(answer(&mut attack.admin, &slice()).unwrap().contains("no secret"));
+}
+
+fn no_right(word: &str) -> Result<String, (String, String)> {
+    Err(("42501".to_owned(), word.to_owned()))
+}
+
+/// A superuser's slice shows nothing of a table that the binder may not read, whatever the row says of its binder.
+#[test]
+fn a_binding_counts_while_its_binder_may_read_the_table() {
+    let mut attack = Attack::new("bind_rights");
+    let mapping = r#"{"id": "id", "session_id": "secret"}"#;
+    let bind = r#"SELECT graph_kernel.bind_tables('vault.secrets', columns => '{"turns": {"id": "id",
+        "session_id": "secret", "parents": [{"parent": {"expression": "NULL::uuid"}, "edge_type": "reply"}]}}')"#;
+    let Attack { owner, .. } = &mut attack;
+    // Neither called nor inserted; nor as a superuser would have it.
+    assert_eq!(answer(owner, bind), no_right("GRAPH_TABLES"));
+    attack.insert("vault.secrets", mapping);
+    assert_eq!(answer(&mut attack.admin, &slice()), no_right("GRAPH_TABLES"));
+    let Attack { owner, admin, .. } = &mut attack;
+    for (grant, may) in [
+        ("GRANT SELECT (id) ON vault.secrets TO attack_owner", false),
+        ("GRANT SELECT (secret) ON vault.secrets TO attack_owner", true),
+        ("REVOKE SELECT (id) ON vault.secrets FROM attack_owner", false),
+        ("GRANT SELECT ON vault.secrets TO attack_owner", true),
+        ("ALTER TABLE vault.secrets ENABLE ROW LEVEL SECURITY", false),
+        ("ALTER TABLE vault.secrets DISABLE ROW LEVEL SECURITY", true),
+        ("REVOKE SELECT ON vault.secrets FROM attack_owner", false),
+        ("CREATE ROLE attack_vault; ALTER TABLE vault.secrets OWNER TO attack_vault", false),
+        // No invalidation of the table tells of these.
+        ("GRANT attack_vault TO attack_owner", true),
+        ("ALTER ROLE attack_owner NOINHERIT; REVOKE attack_vault FROM attack_owner", false),
+        (
+            "ALTER ROLE attack_owner INHERIT; ALTER TABLE vault.secrets OWNER TO postgres; DROP ROLE attack_vault",
+            false,
+        ),
+    ] {
+        admin.batch_execute(grant).unwrap();
+        let answered = answer(admin, &slice());
+        assert_eq!(
+            answered.as_ref().is_ok_and(|text| text.contains("the secret")),
+            may,
+            "{grant}: {answered:?}"
+        );
+        assert_eq!(answered.is_ok(), may, "{grant}");
+        assert_eq!(answer(owner, bind).is_ok(), may, "{grant}");
+    }
+    attack.setup.assert_sound();
+}
+
+/// Who calls is who binds, also behind functions with definer's rights that a superuser runs.
+#[test]
+fn the_binder_is_who_calls() {
+    let mut attack = Attack::new("bind_caller");
+    let Attack { owner, admin, .. } = &mut attack;
+    owner
+        .batch_execute(
+            r#"CREATE FUNCTION own.bind() RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
+                   SELECT graph_kernel.bind_tables('vault.secrets', columns => '{"turns": {"id": "id",
+                       "session_id": "secret", "parents": [{"parent": {"expression": "NULL::uuid"},
+                                                            "edge_type": "reply"}]}}') $$;
+               CREATE FUNCTION own.bind_own() RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
+                   SELECT graph_kernel.bind_tables('own.turns', columns => '{"turns": {"id": "id",
+                       "session_id": "secret", "parents": [{"parent": {"expression": "NULL::uuid"},
+                                                            "edge_type": "reply"}]}}') $$"#,
+        )
+        .unwrap();
+    assert_eq!(answer(admin, "SELECT own.bind()"), no_right("GRAPH_TABLES"));
+    admin.batch_execute("SELECT own.bind_own()").unwrap();
+    let bound_by = "SELECT bound_by FROM graph_kernel.bindings WHERE is_current";
+    assert_eq!(admin.query_one(bound_by, &[]).unwrap().get::<_, String>(0), OWNER);
+    assert!(answer(admin, &slice()).unwrap().contains("no secret"));
+    // What only the library calls.
+    for call in [
+        "graph_kernel.bind_tables_for('vault.secrets', NULL, NULL, 'default', 10)",
+        "graph_kernel.bind_recorder_table_for('vault.secrets', NULL, 10)",
+        "graph_kernel.bind_traces_for('vault.secrets', 10)",
+    ] {
+        let refusal = answer(owner, &format!("SELECT {call}")).unwrap_err();
+        assert_eq!(refusal.0, "42501", "{call}");
+    }
+    attack.setup.assert_sound();
+}
+
+/// What is written is a column that the binder may write, and that nothing else is read from.
+#[test]
+fn a_backfill_writes_what_the_binder_may_write() {
+    let mut attack = Attack::new("bind_written");
+    attack
+        .admin
+        .batch_execute(
+            "ALTER TABLE vault.secrets ADD other text; GRANT SELECT ON vault.secrets TO attack_owner;
+             ALTER TABLE own.turns ADD other text",
+        )
+        .unwrap();
+    let rows = "SELECT string_agg(s::text, ' ') FROM vault.secrets AS s";
+    let before: String = attack.admin.query_one(rows, &[]).unwrap().get(0);
+    attack.insert(
+        "vault.secrets",
+        r#"{"id": "id", "content_text": "secret", "content_hash": "other"}"#,
+    );
+    let backfill = "CALL graph_kernel.backfill_content_hashes()";
+    assert_eq!(answer(&mut attack.admin, backfill), no_right("GRAPH_TABLES"));
+    attack.admin.batch_execute("GRANT UPDATE (other) ON vault.secrets TO attack_owner").unwrap();
+    attack.insert(
+        "vault.secrets",
+        r#"{"id": "id", "content_text": "other", "content_hash": "secret"}"#,
+    );
+    assert_eq!(answer(&mut attack.admin, backfill), no_right("GRAPH_TABLES"));
+    assert_eq!(attack.admin.query_one(rows, &[]).unwrap().get::<_, String>(0), before);
+    for columns in [
+        r#"{"id": "id", "content_text": "secret", "content_hash": "secret"}"#,
+        r#"{"id": "id", "content_text": "other", "session_id": "secret", "content_hash": "secret"}"#,
+        r#"{"id": {"expression": "graph_turn_id(secret)"}, "content_text": "other", "content_hash": "secret"}"#,
+    ] {
+        let columns = columns.replace("graph_turn_id", "own.graph_turn_id");
+        attack.insert("own.turns", &columns);
+        assert_eq!(answer(&mut attack.admin, backfill), refused("42809"), "{columns}");
+    }
+    attack.insert(
+        "vault.secrets",
+        r#"{"id": "id", "content_text": "secret", "content_hash": "other"}"#,
+    );
+    answer(&mut attack.admin, backfill).unwrap();
+    let hashed = "SELECT other = own.graph_content_hash(secret) FROM vault.secrets";
+    assert!(attack.admin.query_one(hashed, &[]).unwrap().get::<_, bool>(0));
+}
+
+/// The trigger without arguments writes what is bound: not by a binding of who may not write it.
+#[test]
+fn a_binding_of_others_does_not_choose_what_a_trigger_writes() {
+    let mut attack = Attack::new("bind_trigger");
+    attack
+        .admin
+        .batch_execute(
+            "ALTER TABLE vault.secrets ADD content_text text, ADD content_hash text;
+             GRANT SELECT ON vault.secrets TO attack_owner;
+             CREATE TRIGGER hashes BEFORE INSERT OR UPDATE ON vault.secrets
+                 FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger()",
+        )
+        .unwrap();
+    let columns = r#"{"id": "id", "content_text": "content_text", "content_hash": "secret"}"#;
+    attack.insert("vault.secrets", columns);
+    attack.admin.batch_execute("UPDATE vault.secrets SET content_text = 'x'").unwrap();
+    let row = attack
+        .admin
+        .query_one(
+            "SELECT secret, content_hash = own.graph_content_hash('x') FROM vault.secrets",
+            &[],
+        )
+        .unwrap();
+    assert_eq!((row.get::<_, &str>(0), row.get::<_, bool>(1)), ("the secret", true));
+    let both = "CREATE TABLE own.both (content text);
+                CREATE TRIGGER hashes BEFORE INSERT ON own.both
+                    FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content', 'content')";
+    attack.admin.batch_execute(both).unwrap();
+    let refusal = answer(&mut attack.admin, "INSERT INTO own.both VALUES ('x')");
+    assert_eq!(refusal, Err(("22023".to_owned(), "INVALID_TRIGGER".to_owned())));
+}
+
+/// The recorder's table and that of traces.
+#[test]
+fn the_other_bindings_count_while_their_binder_may_use_the_table() {
+    let mut attack = Attack::new("bind_others");
+    attack
+        .admin
+        .batch_execute(&format!(
+            "SELECT graph_kernel.create_recorder_tables('vault'), graph_kernel.make_trace_table('vault');
+             INSERT INTO vault.recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms,
+                                                event_type, text)
+             VALUES (0, 0, 0, 'e', 1, 0, 'egress_output', 'the secret');
+             GRANT USAGE ON SCHEMA own TO {READER}"
+        ))
+        .unwrap();
+    let Attack { owner, admin, .. } = &mut attack;
+    let bind = "SELECT graph_kernel.bind_recorder_table('vault.recorder_events')";
+    assert_eq!(answer(owner, bind), no_right("RECORDER_TABLE"));
+    let insert = "INSERT INTO graph_kernel.recorder_binding (events, bound_by, binder)
+                  VALUES ('vault.recorder_events', 'postgres', 10)";
+    owner.batch_execute(insert).unwrap();
+    let chunks = "SELECT chunk_text FROM recorder_chunks()";
+    assert_eq!(answer(admin, chunks), no_right("RECORDER_TABLE"));
+    admin.batch_execute("GRANT SELECT ON vault.recorder_events TO attack_owner").unwrap();
+    assert!(answer(admin, chunks).unwrap().contains("the secret"));
+    admin.batch_execute("REVOKE SELECT ON vault.recorder_events FROM attack_owner").unwrap();
+    assert_eq!(answer(admin, chunks), no_right("RECORDER_TABLE"));
+
+    let bind = "SELECT graph_kernel.bind_traces('vault.retrieval_traces')";
+    assert_eq!(answer(owner, bind), no_right("TRACE_TABLE"));
+    let insert = "INSERT INTO graph_kernel.trace_binding (traces, bound_by, binder)
+                  VALUES ('vault.retrieval_traces', 'postgres', 10)";
+    owner.batch_execute(insert).unwrap();
+    admin
+        .batch_execute(
+            "SELECT graph_kernel.create_tables('own');
+             ALTER TABLE own.memory_turns ADD embedding real[];
+             INSERT INTO own.memory_turns (id, embedding) VALUES (gen_random_uuid(), '{1,2}');
+             SELECT graph_kernel.bind_tables('own.memory_turns', 'own.memory_turn_edges')",
+        )
+        .unwrap();
+    let trace = "SELECT graph_trace(provenance) FROM graph_search_global('{1,2}')";
+    assert_eq!(answer(admin, trace), no_right("TRACE_TABLE"));
+    admin.batch_execute("GRANT INSERT ON vault.retrieval_traces TO attack_owner").unwrap();
+    answer(admin, trace).unwrap();
+    attack.setup.assert_sound();
 }

@@ -96,7 +96,8 @@ const TOO_MUCH: &str = "
                             'unbind_recorder_table', 'describe_recorder_table',
                             'bind_traces', 'announce_change', 'register_policy', 'rotate_key_internal',
                             'revoke_key_internal', 'bind_tables_internal', 'bind_recorder_table_internal',
-                            'bind_traces_internal', 'unbind_tables_internal')
+                            'bind_traces_internal', 'unbind_tables_internal', 'bind_tables_for',
+                            'bind_recorder_table_for', 'bind_traces_for', 'check_trace_table', 'set_binder')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

@@ -111,10 +111,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.add_policy('{\"max_nodes\": 1}', 'one')"),
     ),
     (
-        "graph_kernel.advice_on_roles(oid,oid,jsonb,text,text)",
+        "graph_kernel.advice_on_roles(oid,oid,jsonb,text,text,oid)",
         Some(
             "SELECT graph_kernel.advice_on_roles('memory_turns'::regclass::oid,
-                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default')",
+                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default', 10)",
         ),
     ),
     ("graph_kernel.announce_change()", None),
@@ -138,24 +138,36 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.bind_recorder_table('recorder_events')"),
     ),
     (
-        "graph_kernel.bind_recorder_table_internal(regclass,jsonb)",
-        Some("SELECT graph_kernel.bind_recorder_table_internal('recorder_events', NULL)"),
+        "graph_kernel.bind_recorder_table_for(regclass,jsonb,oid)",
+        Some("SELECT graph_kernel.bind_recorder_table_for('recorder_events', NULL, 10)"),
+    ),
+    (
+        "graph_kernel.bind_recorder_table_internal(regclass,jsonb,oid)",
+        Some("SELECT graph_kernel.bind_recorder_table_internal('recorder_events', NULL, 10)"),
     ),
     (
         "graph_kernel.bind_tables(regclass,regclass,jsonb,text)",
         Some("SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')"),
     ),
     (
-        "graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,text)",
-        Some("SELECT graph_kernel.bind_tables_internal('memory_turns', 'memory_turn_edges', NULL, 'default', 'x')"),
+        "graph_kernel.bind_tables_for(regclass,regclass,jsonb,text,oid)",
+        Some("SELECT graph_kernel.bind_tables_for('memory_turns', 'memory_turn_edges', NULL, 'default', 10)"),
+    ),
+    (
+        "graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,oid)",
+        Some("SELECT graph_kernel.bind_tables_internal('memory_turns', 'memory_turn_edges', NULL, 'default', 10)"),
     ),
     (
         "graph_kernel.bind_traces(regclass)",
         Some("SELECT graph_kernel.bind_traces('retrieval_traces')"),
     ),
     (
-        "graph_kernel.bind_traces_internal(regclass)",
-        Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces')"),
+        "graph_kernel.bind_traces_for(regclass,oid)",
+        Some("SELECT graph_kernel.bind_traces_for('retrieval_traces', 10)"),
+    ),
+    (
+        "graph_kernel.bind_traces_internal(regclass,oid)",
+        Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces', 10)"),
     ),
     ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
@@ -166,6 +178,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
+    ),
+    (
+        "graph_kernel.check_trace_table(oid,oid)",
+        Some("SELECT graph_kernel.check_trace_table('retrieval_traces'::regclass::oid, 10)"),
     ),
     ("graph_kernel.chosen_graph()", Some("SELECT graph_kernel.chosen_graph()")),
     ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
@@ -197,14 +213,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.describe_graph(text)", Some("SELECT graph_kernel.describe_graph('default')")),
     (
-        "graph_kernel.describe_recorder_table(oid,jsonb)",
-        Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL)"),
+        "graph_kernel.describe_recorder_table(oid,jsonb,oid)",
+        Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL, 10)"),
     ),
     (
-        "graph_kernel.describe_tables(oid,oid,jsonb,text,text)",
+        "graph_kernel.describe_tables(oid,oid,jsonb,text,text,oid)",
         Some(
             "SELECT graph_kernel.describe_tables('memory_turns'::regclass::oid,
-                                                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default')",
+                                                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default', 10)",
         ),
     ),
     ("graph_kernel.epoch_times()", Some("SELECT * FROM graph_kernel.epoch_times()")),
@@ -225,7 +241,12 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.index_command(regclass,boolean,text[],text[])",
         Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}')"),
     ),
+    ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
+    (
+        "graph_kernel.is_restorable(regclass,boolean)",
+        Some("SELECT graph_kernel.is_restorable('memory_turns', true)"),
+    ),
     ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
@@ -294,6 +315,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
                                                    'default', 1, NULL, NULL, NULL)",
         ),
     ),
+    ("graph_kernel.set_binder()", None),
     (
         "graph_kernel.slice_summaries(text[],slice_policy)",
         Some(
@@ -326,10 +348,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT count(*) FROM graph_kernel.wanted_indexes('{}')"),
     ),
     (
-        "graph_kernel.write_trace(oid,jsonb)",
-        Some(
-            "SELECT graph_kernel.write_trace('retrieval_traces'::regclass, provenance) FROM graph_search_global('{1}')",
-        ),
+        "graph_kernel.write_trace(jsonb)",
+        Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search_global('{1}')"),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),

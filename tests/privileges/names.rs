@@ -30,15 +30,15 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "a trigger of the writer's rights, in C: it looks at the trigger's own relation",
     ),
     (
-        "graph_kernel.bind_recorder_table(regclass,jsonb)",
+        "graph_kernel.bind_recorder_table_for(regclass,jsonb,oid)",
         "parsed at creation; holds the extension before it calls",
     ),
     (
-        "graph_kernel.bind_tables(regclass,regclass,jsonb,text)",
+        "graph_kernel.bind_tables_for(regclass,regclass,jsonb,text,oid)",
         "parsed at creation; holds the extension before it calls",
     ),
     (
-        "graph_kernel.bind_traces(regclass)",
+        "graph_kernel.bind_traces_for(regclass,oid)",
         "parsed at creation; holds the extension before it calls",
     ),
     (
@@ -54,6 +54,11 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     ),
     ("graph_kernel.revoke_key(text)", "parsed at creation; holds the extension before it calls"),
     ("graph_kernel.rotate_key(boolean)", "parsed at creation; holds the extension before it calls"),
+    (
+        "graph_kernel.set_binder()",
+        "a trigger of the writer's rights on private tables, for whose lock DROP EXTENSION waits; names pg_catalog \
+         and the private schema",
+    ),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),
     ("graph_kernel.unbind_tables(text)", "parsed at creation; holds the extension before it calls"),
     (
@@ -79,9 +84,9 @@ const HELD: &[(&str, &str)] = &[
         "graph_kernel.backfill_content_hashes(integer)",
         "takes a lock in each transaction and looks what it is on",
     ),
-    ("graph_kernel.bind_recorder_table_internal(regclass,jsonb)", "bind_recorder_table"),
-    ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,text)", "bind_tables"),
-    ("graph_kernel.bind_traces_internal(regclass)", "bind_traces"),
+    ("graph_kernel.bind_recorder_table_internal(regclass,jsonb,oid)", "bind_recorder_table"),
+    ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,oid)", "bind_tables"),
+    ("graph_kernel.bind_traces_internal(regclass,oid)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
     ("graph_kernel.content_hash_trigger()", "its table's lock"),
@@ -90,6 +95,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.requested_anchors(json)", "graph_api_slice_batch"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
     ("graph_kernel.rotate_key_internal(boolean)", "rotate_key"),
+    ("graph_kernel.set_binder()", "its table's lock"),
     ("graph_kernel.unbind_tables_internal(text)", "unbind_tables"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
 ];

@@ -111,6 +111,9 @@ fn the_extensions_owner_hands_administration_on() {
         owner.batch_execute(&setup.named(&grant)).unwrap();
     }
     owner.batch_execute(&setup.named("GRANT SELECT ON graph_kernel.keys TO plain")).unwrap();
+    // A binder may use what he binds.
+    let traces = "GRANT INSERT ON retrieval_traces TO plain";
+    setup.connect("superuser").batch_execute(&setup.named(traces)).unwrap();
     for statement in [
         "SELECT graph_kernel.rotate_key(true)",
         "SELECT graph_kernel.revoke_key('7-0123456789abcdef')",
@@ -126,8 +129,9 @@ fn the_extensions_owner_hands_administration_on() {
     for function in [
         "add_epoch()",
         "announce_change()",
-        "bind_tables_internal(regclass, regclass, jsonb, text, text)",
-        "describe_tables(oid, oid, jsonb, text, text)",
+        "bind_tables_internal(regclass, regclass, jsonb, text, oid)",
+        "bind_tables_for(regclass, regclass, jsonb, text, oid)",
+        "describe_tables(oid, oid, jsonb, text, text, oid)",
         "guard_table()",
         "rotate_key_internal(boolean)",
         "unbind_tables_internal(text)",

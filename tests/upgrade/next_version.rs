@@ -28,7 +28,7 @@ const CHANGED: [&str; 2] = ["RAISE NOTICE 'there is no %'", "RAISE NOTICE 'there
 
 /// The function with that body.
 const CHANGED_FUNCTION: &str =
-    "graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, text)";
+    "graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, oid)";
 
 struct NextVersion {
     // Stopped before its programs are removed.

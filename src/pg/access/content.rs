@@ -70,9 +70,10 @@ impl<'a> Contents<'a> {
     /// As [`Contents::new`], to write hashes.
     ///
     /// # Errors
-    /// Also 55000 where the hash is computed by an expression.
+    /// Also 55000 where the hash is computed by an expression; as [`Graph::check_written`].
     pub fn to_write(graph: &'a Graph) -> Result<Self, SqlError> {
         graph.turn_column("content_hash")?;
+        graph.check_written("content_hash")?;
         Self::new(graph)
     }
 

@@ -6,7 +6,9 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::private::binding::bound_traces;
 use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
+use crate::pg::tables::privileges::{Use, check_binder};
 use crate::pg::tables::relation::{self, Table};
 
 const TRACE: Template = Template::new(
@@ -31,19 +33,34 @@ pub struct Trace<'a> {
     pub provenance: &'a str,
 }
 
-/// Adds a trace to this table, with the caller's rights.
+/// The table of traces that this role binds or bound, locked AccessShare.
 ///
 /// # Errors
-/// 42P01 when there is none.
-pub fn insert(table: Option<pg_sys::Oid>, trace: &Trace<'_>) -> Result<(), SqlError> {
-    let missing = |message: &str| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
-            .detail("TRACE_TABLE")
-            .hint("SELECT graph_kernel.create_trace_table();")
-    };
-    let table = table.ok_or_else(|| missing("no trace table is bound"))?;
-    relation::check_rights(table);
+/// 42P01 where it was dropped, 42809 where it is not a table of a user's, 42501 where its binder may not insert there.
+pub fn lock(table: pg_sys::Oid, binder: pg_sys::Oid) -> Result<Table, SqlError> {
     let table = Table::lock(table).ok_or_else(|| missing("the bound trace table was dropped"))?;
+    relation::check_is_stored(table.oid)
+        .and_then(|()| relation::check_is_users(table.oid, &relation::partitions(table.oid)))
+        .map_err(|error| error.into_sql_error().detail("TRACE_TABLE"))?;
+    check_binder(binder, table.oid, Use::Insert, Vec::new)
+        .map_err(|error| error.detail("TRACE_TABLE"))?;
+    Ok(table)
+}
+
+fn missing(message: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
+        .detail("TRACE_TABLE")
+        .hint("SELECT graph_kernel.create_trace_table();")
+}
+
+/// Adds a trace to the bound table, with the caller's rights.
+///
+/// # Errors
+/// As [`lock`]; 42P01 when there is none.
+pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
+    let (table, binder) = bound_traces().ok_or_else(|| missing("no trace table is bound"))?;
+    relation::check_rights(table);
+    let table = lock(table, binder)?;
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
     let arguments = [

@@ -1,10 +1,10 @@
-//! The rows of `graph_kernel.binding` and `graph_kernel.recorder_binding`.
+//! The rows of `graph_kernel.binding`, `graph_kernel.recorder_binding` and `graph_kernel.trace_binding`.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::SqlError;
-use crate::pg::private::private_table::{BINDING, RECORDER_BINDING};
+use crate::pg::private::private_table::{BINDING, RECORDER_BINDING, TRACE_BINDING};
 use crate::pg::sql::types::JsonbText;
 
 /// The tables that are bound under a name.
@@ -19,6 +19,10 @@ pub struct Binding {
     pub columns: Option<JsonbText>,
     /// The same as it was resolved then: a column's name, an expression or null for each key.
     pub resolved: JsonbText,
+    /// The role that bound them.
+    pub binder: pg_sys::Oid,
+    /// The transaction that wrote the row.
+    pub writer: pg_sys::TransactionId,
 }
 
 impl Binding {
@@ -40,6 +44,8 @@ impl Binding {
                 edges: row.relation(5),
                 columns: row.json(6),
                 resolved: row.json(7)?,
+                binder: row.oid(10)?,
+                writer: row.writer(),
             })
         });
         row.into_iter().next()
@@ -52,15 +58,27 @@ pub struct RecorderBinding {
     pub events: pg_sys::Oid,
     /// Column names that differ from the recognised ones, as given to `bind_recorder_table`.
     pub columns: Option<JsonbText>,
+    /// The role that bound it.
+    pub binder: pg_sys::Oid,
 }
 
 impl RecorderBinding {
     /// The binding, or `None` while the table is the default one.
     pub fn current() -> Option<Self> {
-        let row = RECORDER_BINDING
-            .scan(|row| Some(RecorderBinding { events: row.relation(2)?, columns: row.json(3) }));
+        let row = RECORDER_BINDING.scan(|row| {
+            Some(RecorderBinding {
+                events: row.relation(2)?,
+                columns: row.json(3),
+                binder: row.oid(5)?,
+            })
+        });
         row.into_iter().next()
     }
+}
+
+/// The table of traces, and the role that bound it; `None` while there is none.
+pub fn bound_traces() -> Option<(pg_sys::Oid, pg_sys::Oid)> {
+    TRACE_BINDING.scan(|row| Some((row.relation(2)?, row.oid(4)?))).into_iter().next()
 }
 
 /// A mapping of columns as JSON; null where none was given.

@@ -35,13 +35,26 @@ pub const BINDING: PrivateTable = PrivateTable {
         pg_sys::JSONBOID,
         pg_sys::TEXTOID,
         pg_sys::TIMESTAMPTZOID,
+        pg_sys::OIDOID,
     ],
 };
 
 /// The table whose row decides which table holds recorder events.
 pub const RECORDER_BINDING: PrivateTable = PrivateTable {
     name: c"recorder_binding",
-    columns: &[pg_sys::BOOLOID, pg_sys::REGCLASSOID, pg_sys::JSONBOID],
+    columns: &[
+        pg_sys::BOOLOID,
+        pg_sys::REGCLASSOID,
+        pg_sys::JSONBOID,
+        pg_sys::TEXTOID,
+        pg_sys::OIDOID,
+    ],
+};
+
+/// The table whose row decides which table holds traces.
+pub const TRACE_BINDING: PrivateTable = PrivateTable {
+    name: c"trace_binding",
+    columns: &[pg_sys::BOOLOID, pg_sys::REGCLASSOID, pg_sys::TEXTOID, pg_sys::OIDOID],
 };
 
 /// The roots of the keys.
@@ -102,7 +115,8 @@ impl PrivateTable {
         }
     }
 
-    fn missing(&self, what: &str) -> SqlError {
+    /// The error of an extension that lacks something.
+    pub fn missing(&self, what: &str) -> SqlError {
         let name = replaced(self.name.to_bytes());
         SqlError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
@@ -174,6 +188,12 @@ impl PrivateRow {
         }
     }
 
+    /// The transaction that wrote it.
+    pub fn writer(&self) -> pg_sys::TransactionId {
+        // SAFETY: the scan that made this row is still open.
+        unsafe { (*(*self.tuple).t_data).t_choice.t_heap.t_xmin }
+    }
+
     /// An `integer`.
     pub fn integer(&self, column: usize) -> Option<i32> {
         self.get(column, pg_sys::INT4OID)
@@ -203,6 +223,11 @@ impl PrivateRow {
     /// A `regclass`.
     pub fn relation(&self, column: usize) -> Option<pg_sys::Oid> {
         self.get(column, pg_sys::REGCLASSOID)
+    }
+
+    /// An `oid`.
+    pub fn oid(&self, column: usize) -> Option<pg_sys::Oid> {
+        self.get(column, pg_sys::OIDOID)
     }
 
     /// A `jsonb`.
@@ -248,6 +273,17 @@ pub fn insert_root(epoch: i32, root: Option<&[u8]>, created_at: pg_sys::Timestam
         relation::announce_change((*relation).rd_id);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
+    }
+}
+
+// Declared in sql/bootstrap.sql, in the private schema.
+/// Whether this process applies the changes of a publisher: as a superuser, and without a client.
+#[pg_extern(sql = false)]
+fn is_applying() -> bool {
+    // SAFETY: reads the process's and the session's state.
+    unsafe {
+        pg_sys::SessionReplicationRole as u32 == pg_sys::SESSION_REPLICATION_ROLE_REPLICA
+            && pg_sys::MyBackendType == pg_sys::BackendType::B_BG_WORKER
     }
 }
 

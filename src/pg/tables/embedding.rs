@@ -15,6 +15,8 @@ pub const KEY: &str = "embedding";
 
 /// How the turns of a graph are compared with a question.
 pub struct EmbeddingColumn {
+    /// The number of the column.
+    pub number: i16,
     /// The column over the alias t.
     pub column: String,
     /// The same as `real[]`.
@@ -74,6 +76,7 @@ impl EmbeddingColumn {
             (format!("{column}::pg_catalog.float4[]"), Some(Indexed { type_name, operator }))
         };
         Ok(EmbeddingColumn {
+            number: stored.number,
             column,
             expression,
             distance,

@@ -24,7 +24,9 @@ use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
     fill, literal, literal_of, optional, rule, with_value,
 };
+use crate::pg::tables::catalog_writers::{CatalogWriters, writers_of_enum};
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
+use crate::pg::tables::privileges::{Use, check_binder};
 use crate::pg::tables::relation;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
@@ -273,6 +275,11 @@ pub struct Graph {
     sources: Vec<TableText>,
     /// The mapping of `embedding`, as given to `bind_tables`.
     embedding: Option<Value>,
+    /// The role that bound the tables; `None` of the default ones.
+    binder: Option<pg_sys::Oid>,
+    /// The transaction that wrote the binding; `None` of the default tables.
+    writer: Option<pg_sys::TransactionId>,
+    catalog_writers: CatalogWriters,
 }
 
 /// An edge that each row of the turns table may store: from the turn of this id to the row's turn.
@@ -293,6 +300,8 @@ pub struct GraphTables<'a> {
     pub columns: &'a Value,
     /// What the columns are resolved by.
     pub reading: MappingReading<'a>,
+    /// The role that binds or bound them; `None` of the default tables, which nobody binds.
+    pub binder: Option<pg_sys::Oid>,
 }
 
 /// What the columns of a graph are resolved by.
@@ -399,6 +408,8 @@ impl Graph {
         // Taking the locks accepts the invalidations of changes that were committed before.
         let graph = cache.get_or_compute(|| Self::resolve_bound(binding));
         match &graph {
+            // Roles gain and lose rights without an invalidation of the tables.
+            Ok(graph) if let Err(error) = graph.check_binder() => return Err(error),
             Ok(graph) if graph.has_expressions() => settings::fix(&settings::COMPUTING),
             Ok(_) => {}
             Err(_) => {
@@ -420,20 +431,23 @@ impl Graph {
 
     fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
         match Self::binding(binding)? {
-            Some(Binding { graph, turns, edges, columns, resolved, .. }) => {
+            Some(Binding { graph, turns, edges, columns, resolved, binder, writer }) => {
                 let tables = [turns].into_iter().chain(edges);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
                 let (columns, resolved) = (&mapping(columns.as_ref())?, &mapping(Some(&resolved))?);
                 let reading = MappingReading::Resolved(resolved);
-                let tables = GraphTables { binding, turns, edges, columns, reading };
-                Self::resolve(graph.to_string(), &tables)
+                let binder = Some(binder);
+                let tables = GraphTables { binding, turns, edges, columns, reading, binder };
+                let graph = Self::resolve(graph.to_string(), &tables)?;
+                Ok(Graph { writer: Some(writer), ..graph })
             }
             None => {
                 let turns = default_table(DEFAULT_TABLES[0])?;
                 let edges = Some(default_table(DEFAULT_TABLES[1])?);
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
-                let tables = GraphTables { binding, turns, edges, columns, reading };
+                let binder = None;
+                let tables = GraphTables { binding, turns, edges, columns, reading, binder };
                 Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)
             }
         }
@@ -560,6 +574,9 @@ impl Graph {
             turns_text,
             sources,
             embedding,
+            binder: tables.binder,
+            writer: None,
+            catalog_writers: CatalogWriters::default(),
         })
     }
 
@@ -646,13 +663,77 @@ impl Graph {
         })
     }
 
+    /// Whether the binding, or what the catalog says of the tables, was written by a transaction that is not over for
+    /// the active snapshot, or by this one: then the rows that are read and the names and types that they are read by
+    /// may be of states that never were one.
+    pub fn catalog_is_newer(&self) -> bool {
+        let tables = self
+            .bound_tables()
+            .flat_map(|bound| bound.partitions.iter().copied().chain([bound.table.oid]));
+        let enums = self.enums().flat_map(writers_of_enum);
+        self.catalog_writers.are_newer(tables, enums.chain(self.writer))
+    }
+
+    /// Checks that the role that bound the tables may read all that is read of them.
+    ///
+    /// # Errors
+    /// 42501.
+    pub fn check_binder(&self) -> Result<(), SqlError> {
+        let Some(binder) = self.binder else { return Ok(()) };
+        for bound in self.bound_tables() {
+            let is_turns = bound.table.oid == self.turns.table.oid;
+            let read = || {
+                let parents = self.parents.iter().map(|parent| &parent.parent);
+                let columns = bound.columns.values().chain(parents.filter(|_| is_turns));
+                columns.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.number).collect()
+            };
+            check_binder(binder, bound.table.oid, Use::Read, read)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a column of the turns table may be written as this key: no other key is read from it, and the role
+    /// that bound the tables may write it.
+    ///
+    /// # Errors
+    /// 42809, 42501.
+    pub fn check_written(&self, key: &str) -> Result<(), SqlError> {
+        let written = self.turns.raw_columns(&self.turns.columns[key]);
+        let numbers: Vec<i16> = written.iter().map(|raw| raw.number).collect();
+        let reads = |column: &BoundColumn| {
+            self.turns.raw_columns(column).iter().any(|raw| numbers.contains(&raw.number))
+        };
+        let parents = self.parents.iter().map(|parent| ("parents", &parent.parent));
+        let others = self.turns.columns.iter().map(|(other, column)| (*other, column));
+        let other = others.chain(parents).find(|(other, column)| *other != key && reads(column));
+        if let Some((other, _)) = other {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!(
+                    "{key} is bound to a column that {other} is read from, and cannot be written"
+                ),
+            )
+            .detail("GRAPH_TABLES")
+            .hint(format!(
+                "Bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
+            )));
+        }
+        let Some(binder) = self.binder else { return Ok(()) };
+        check_binder(binder, self.turns.table.oid, Use::Update, || numbers)
+    }
+
     /// The embedding column as it is now: types and operators can be created and dropped without an
     /// invalidation of the tables.
     ///
     /// # Errors
     /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
     pub fn embedding(&self) -> Result<EmbeddingColumn, SqlError> {
-        EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())
+        let embedding = EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())?;
+        if let Some(binder) = self.binder {
+            let read = || vec![embedding.number];
+            check_binder(binder, self.turns.table.oid, Use::Read, read)?;
+        }
+        Ok(embedding)
     }
 
     /// Checks an embedding column that was named; a recognised one may be anything.
@@ -819,12 +900,16 @@ impl Graph {
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
     pub fn has_enum(&self) -> bool {
-        self.bound_tables()
-            .flat_map(|bound| {
-                let columns = bound.columns.values();
-                columns.flat_map(|column| bound.raw_columns(column))
-            })
-            .any(|raw| relation::is_enum(raw.base_type))
+        self.enums().next().is_some()
+    }
+
+    /// The types of the columns that are enums.
+    fn enums(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        let raw = self.bound_tables().flat_map(|bound| {
+            let columns = bound.columns.values();
+            columns.flat_map(|column| bound.raw_columns(column))
+        });
+        raw.map(|raw| raw.base_type).filter(|base_type| relation::is_enum(*base_type))
     }
 
     /// Every value that is read of a row, by its place in a mapping.

@@ -12,6 +12,7 @@ use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, literal_of,
     optional, required, with_value,
 };
+use crate::pg::tables::privileges::{Use, check_binder};
 use crate::pg::tables::relation;
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
@@ -40,26 +41,30 @@ impl RecorderTable {
     /// transaction's end. Raises 42501 before that where the current role has no right to it.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs.
+    /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs; 42501 when its binder may not read it.
     pub fn current() -> Result<Self, SqlError> {
         memory::check();
         match RecorderBinding::current() {
-            Some(RecorderBinding { events, columns }) => {
+            Some(RecorderBinding { events, columns, binder }) => {
                 relation::check_rights(events);
-                Self::resolve(events, &mapping(columns.as_ref())?)
+                Self::resolve(events, &mapping(columns.as_ref())?, Some(binder))
             }
             None => {
                 let default = relation::lock_by_name(c"public", c"recorder_events");
-                Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null)
+                Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null, None)
             }
         }
     }
 
-    /// The table of this OID, with this column mapping.
+    /// The table of this OID, with this column mapping, as this role binds or bound it.
     ///
     /// # Errors
     /// As [`RecorderTable::current`]; 22023 for a bad mapping.
-    pub fn resolve(events: pg_sys::Oid, mapping: &Value) -> Result<Self, SqlError> {
+    pub fn resolve(
+        events: pg_sys::Oid,
+        mapping: &Value,
+        binder: Option<pg_sys::Oid>,
+    ) -> Result<Self, SqlError> {
         check_mapping(mapping)?;
         let rules = TableRules {
             part: "events",
@@ -69,6 +74,17 @@ impl RecorderTable {
             command: &|change| bind_command(events, mapping, change),
         };
         let events = BoundTable::resolve(events, &rules, Mapping::of_columns(mapping.as_object()))?;
+        if let Some(binder) = binder {
+            let read = || {
+                let columns = events.columns.values();
+                columns
+                    .flat_map(|column| events.raw_columns(column))
+                    .map(|raw| raw.number)
+                    .collect()
+            };
+            check_binder(binder, events.table.oid, Use::Read, read)
+                .map_err(|error| error.detail("RECORDER_TABLE"))?;
+        }
         let rls = row_security_applies_to(events.table.oid);
         let in_statements = events.in_statements("events", "e");
         Ok(RecorderTable { events, in_statements, rls })

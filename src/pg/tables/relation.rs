@@ -231,6 +231,25 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
     Ok(below)
 }
 
+/// Checks that a table to be written is one that stays: a plain or a partitioned one, not a temporary one.
+///
+/// # Errors
+/// That it is not.
+pub fn check_is_stored(oid: pg_sys::Oid) -> Result<(), StorageError> {
+    // SAFETY: syscache look-ups of a relation that is locked.
+    let (kind, persistence) =
+        unsafe { (pg_sys::get_rel_relkind(oid) as u8, pg_sys::get_rel_persistence(oid) as u8) };
+    if matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE)
+        && persistence != pg_sys::RELPERSISTENCE_TEMP
+    {
+        return Ok(());
+    }
+    Err(StorageError {
+        message: format!("relation {} is not a permanent table", qualified_name(oid)),
+        hint: "SELECT graph_kernel.create_trace_table();",
+    })
+}
+
 /// Checks that a table is a user's own: neither of the catalog nor a member of an extension, this one's private tables
 /// among them, whoever may read it. A slice runs with the rights of whoever calls, so the binding would show or change
 /// what its binder cannot.
@@ -367,6 +386,13 @@ fn name_parts(oid: pg_sys::Oid) -> Option<[String; 2]> {
         let found = !relation.is_null() && !schema.is_null();
         found.then(|| [name(schema), name(relation)])
     }
+}
+
+/// A role's name for messages; `None` where there is none.
+pub fn role_name(role: pg_sys::Oid) -> Option<String> {
+    // SAFETY: a look-up that gives a NULL or a NUL-terminated name.
+    let text = unsafe { pg_sys::GetUserNameFromId(role, true) };
+    (!text.is_null()).then(|| name(text))
 }
 
 /// The function's name and arguments for messages.

@@ -61,6 +61,12 @@ SELECT graph_kernel.unbind_tables();
 \c - regress_owner
 GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables TO regress_other;
 \c - regress_other
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
+\echo :SQLSTATE
+-- Who binds tables has to be allowed to read them, now and whenever they are read.
+\c - regress_owner
+GRANT SELECT ON memory_turns, memory_turn_edges TO regress_other;
+\c - regress_other
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges') IS NOT NULL AS bound;
 SELECT turns, edges, bound_by FROM graph_kernel.bindings WHERE is_current;
 \c - regress_owner

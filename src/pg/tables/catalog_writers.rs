@@ -1,0 +1,144 @@
+//! The transactions that wrote what the catalog says of a graph. A statement reads rows by its snapshot, and the catalog
+//! as it is now: where one of these transactions is not over for the snapshot, the two never belonged together.
+
+use std::cell::RefCell;
+use std::ptr::null_mut;
+
+use pgrx::pg_sys;
+
+/// Those of a graph as it was looked up, read when they are first asked for.
+#[derive(Default)]
+pub struct CatalogWriters(RefCell<Option<Known>>);
+
+struct Known {
+    /// The next transaction when they were read: numbers wrap.
+    at: u64,
+    writers: Vec<pg_sys::TransactionId>,
+}
+
+/// After so many transactions they are read again: most are frozen by then.
+const FRESH: u64 = 1 << 30;
+
+impl CatalogWriters {
+    /// Whether one of these transactions, or of those of `also`, is not over for the active snapshot, or is this one.
+    ///
+    /// `tables` are the tables and their partitions, which are locked.
+    pub fn are_newer(
+        &self,
+        tables: impl Iterator<Item = pg_sys::Oid>,
+        also: impl Iterator<Item = pg_sys::TransactionId>,
+    ) -> bool {
+        // SAFETY: a counter of the server's.
+        let now = unsafe { pg_sys::ReadNextFullTransactionId() }.value;
+        let mut known = self.0.borrow_mut();
+        if known.as_ref().is_none_or(|known| now.saturating_sub(known.at) > FRESH) {
+            *known = Some(Known { at: now, writers: writers_of(tables) });
+        }
+        let writers = known.iter().flat_map(|known| &known.writers).copied();
+        // SAFETY: a call of a function runs under an active snapshot.
+        let snapshot = unsafe { pg_sys::GetActiveSnapshot() };
+        writers.chain(also).any(|writer| {
+            // SAFETY: the snapshot is that of a query, hence an MVCC one; a frozen transaction is over for all.
+            writer >= FIRST_NORMAL
+                && unsafe {
+                    pg_sys::TransactionIdIsCurrentTransactionId(writer)
+                        || pg_sys::XidInMVCCSnapshot(writer, snapshot)
+                }
+        })
+    }
+}
+
+/// FirstNormalTransactionId, as a number: 0 is none, 1 the bootstrap's, 2 a frozen one.
+const FIRST_NORMAL: pg_sys::TransactionId = pg_sys::TransactionId::from_inner(3);
+
+/// `InheritsRelationId` and `InheritsParentIndexId`, which the bindings do not have.
+const INHERITS: pg_sys::Oid = pg_sys::Oid::from_u32(2611);
+const INHERITS_PARENT_INDEX: pg_sys::Oid = pg_sys::Oid::from_u32(2187);
+
+fn oid(index: u32) -> pg_sys::Oid {
+    pg_sys::Oid::from_u32(index)
+}
+
+fn writers_of(tables: impl Iterator<Item = pg_sys::Oid>) -> Vec<pg_sys::TransactionId> {
+    let mut writers = Vec::new();
+    for table in tables {
+        let class = (pg_sys::RelationRelationId, oid(pg_sys::ClassOidIndexId), 1);
+        rows(class, table, Rows::Current, &mut writers);
+        let attribute = (pg_sys::AttributeRelationId, oid(pg_sys::AttributeRelidNumIndexId), 1);
+        rows(attribute, table, Rows::Current, &mut writers);
+        // A partition that was detached is not among the tables any more: its row is dead, and the snapshot may see it.
+        rows((INHERITS, INHERITS_PARENT_INDEX, 2), table, Rows::WithDead, &mut writers);
+        // SAFETY: a syscache look-up of a relation that is locked.
+        let schema = unsafe { pg_sys::get_rel_namespace(table) };
+        let namespace = (pg_sys::NamespaceRelationId, oid(pg_sys::NamespaceOidIndexId), 1);
+        rows(namespace, schema, Rows::Current, &mut writers);
+    }
+    writers.sort_unstable();
+    writers.dedup();
+    writers
+}
+
+/// The transactions that wrote the labels of an enum, which has no part in a table's rows of the catalog.
+pub fn writers_of_enum(type_oid: pg_sys::Oid) -> Vec<pg_sys::TransactionId> {
+    let mut writers = Vec::new();
+    let labels = (pg_sys::EnumRelationId, oid(pg_sys::EnumTypIdSortOrderIndexId), 2);
+    rows(labels, type_oid, Rows::Current, &mut writers);
+    writers
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    /// As the catalog is now.
+    Current,
+    /// Deleted ones too, which no vacuum removes while the active snapshot sees them.
+    WithDead,
+}
+
+/// Adds the transactions that wrote the rows of a catalog whose column has this value, and those that deleted them. The
+/// catalog comes with an index whose first column that is, and the column's number.
+fn rows(
+    (catalog, index, column): (pg_sys::Oid, pg_sys::Oid, i16),
+    value: pg_sys::Oid,
+    which: Rows,
+    writers: &mut Vec<pg_sys::TransactionId>,
+) {
+    // SAFETY: the catalog is open and the scan's tuple valid while its header is read. The key compares an oid column
+    // with an oid. A NULL snapshot makes this a catalog scan.
+    unsafe {
+        let relation = pg_sys::table_open(catalog, pg_sys::AccessShareLock as i32);
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyInit(
+            &raw mut key,
+            column,
+            pg_sys::BTEqualStrategyNumber as u16,
+            OIDEQ,
+            value.into(),
+        );
+        let snapshot = match which {
+            Rows::Current => null_mut(),
+            Rows::WithDead => &raw mut pg_sys::SnapshotAnyData,
+        };
+        let scan = pg_sys::systable_beginscan(relation, index, true, snapshot, 1, &raw mut key);
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let header = &*(*tuple).t_data;
+            let (info, transactions) = (u32::from(header.t_infomask), header.t_choice.t_heap);
+            let is_frozen = info & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
+            if !is_frozen {
+                writers.push(transactions.t_xmin);
+            }
+            let is_deleted = info & (pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY) == 0;
+            if which == Rows::WithDead && is_deleted && info & pg_sys::HEAP_XMAX_IS_MULTI == 0 {
+                writers.push(transactions.t_xmax);
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
+    }
+}
+
+/// F_OIDEQ.
+const OIDEQ: pg_sys::RegProcedure = pg_sys::Oid::from_u32(184);

@@ -1,0 +1,109 @@
+//! What the role that bound a table may do with it. A bound table is read with the rights of whoever calls: without this
+//! its binder would see through others what he may not see himself.
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::error::SqlError;
+use crate::pg::tables::relation;
+
+/// What is done with a bound table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Its rows are read.
+    Read,
+    /// Rows are inserted.
+    Insert,
+    /// A column is written.
+    Update,
+}
+
+impl Use {
+    fn mode(self) -> pg_sys::AclMode {
+        match self {
+            Use::Read => pg_sys::ACL_SELECT.into(),
+            Use::Insert => pg_sys::ACL_INSERT.into(),
+            Use::Update => pg_sys::ACL_UPDATE.into(),
+        }
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Use::Read => ("may not read it whole", "SELECT"),
+            Use::Insert => ("may not insert there", "INSERT"),
+            Use::Update => ("may not write there", "UPDATE"),
+        }
+    }
+}
+
+/// Checks that the role that bound a table, which is locked, may use these columns of it. The table's owner may; row
+/// security must not hide rows from another one.
+///
+/// # Errors
+/// 42501.
+pub fn check_binder(
+    binder: pg_sys::Oid,
+    table: pg_sys::Oid,
+    how: Use,
+    columns: impl FnOnce() -> Vec<i16>,
+) -> Result<(), SqlError> {
+    if may(binder, table, how, columns) {
+        return Ok(());
+    }
+    let name = relation::typed_name(table).unwrap_or_else(|| table.to_u32().to_string());
+    let (what, privilege) = how.words();
+    let role = relation::role_name(binder).map(|role| relation::quote_as_needed(&role));
+    let message = match &role {
+        Some(role) => format!("role {role} has bound table {name}, and {what}"),
+        None => format!("the role that bound table {name} does not exist"),
+    };
+    let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
+    Err(error.detail("GRAPH_TABLES").hint(match (role, how) {
+        (Some(role), Use::Read) => format!(
+            "GRANT {privilege} ON {name} TO {role}; where row security applies to this role, or else, let the table's \
+             owner bind it again."
+        ),
+        (Some(role), _) => format!("GRANT {privilege} ON {name} TO {role};"),
+        (None, _) => "Let a role that may use it bind it again.".to_owned(),
+    }))
+}
+
+fn may(
+    binder: pg_sys::Oid,
+    table: pg_sys::Oid,
+    how: Use,
+    columns: impl FnOnce() -> Vec<i16>,
+) -> bool {
+    if relation::role_name(binder).is_none() {
+        return false;
+    }
+    let is_granted = |result| result == pg_sys::AclResult::ACLCHECK_OK;
+    // SAFETY: look-ups in the catalog; the table is locked, and none of them raises for a role that is not there.
+    unsafe {
+        if owner(table).is_some_and(|owner| pg_sys::has_privs_of_role(binder, owner)) {
+            return true;
+        }
+        let row_security = pg_sys::check_enable_rls(table, binder, true);
+        if how == Use::Read && row_security == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 {
+            return false;
+        }
+        is_granted(pg_sys::pg_class_aclcheck(table, binder, how.mode()))
+            || how != Use::Insert
+                && columns().into_iter().all(|column| {
+                    is_granted(pg_sys::pg_attribute_aclcheck(table, column, binder, how.mode()))
+                })
+    }
+}
+
+fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+    // SAFETY: a syscache look-up; the tuple is released after it was read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, table.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let owner = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>()).relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Some(owner)
+    }
+}

@@ -1,0 +1,197 @@
+//! Rows by an old snapshot under a catalog that is newer: a state that never was, which no token is given for.
+
+use crate::setup::{Setup, status, text};
+
+const SLICE: &str = "SELECT graph_slice(turn(5))::text";
+
+/// What a transaction of the tables' owner does: the rows and what the catalog says of them change together.
+const CHANGES: [(&str, &str); 9] = [
+    (
+        "two columns change their names and values",
+        "UPDATE b2.turns SET session_id = words, words = session_id;
+         ALTER TABLE b2.turns RENAME session_id TO aside; ALTER TABLE b2.turns RENAME words TO session_id;
+         ALTER TABLE b2.turns RENAME aside TO words",
+    ),
+    (
+        "two columns of the edges do",
+        "ALTER TABLE b2.edges RENAME edge_type TO aside; ALTER TABLE b2.edges RENAME words TO edge_type;
+         ALTER TABLE b2.edges RENAME aside TO words",
+    ),
+    ("the rows are written anew", "ALTER TABLE b2.edges ALTER number TYPE integer"),
+    (
+        "a partition with other rows takes the place of one",
+        "CREATE TABLE b2.new (LIKE b2.edges INCLUDING ALL);
+         INSERT INTO b2.new SELECT * FROM b2.edges;
+         ALTER TABLE b2.edges DETACH PARTITION b2.edges_1;
+         ALTER TABLE b2.edges ATTACH PARTITION b2.new FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+    ),
+    (
+        "a partition is detached",
+        "ALTER TABLE b2.edges DETACH PARTITION b2.edges_1",
+    ),
+    (
+        "the tables are bound by other columns",
+        r#"UPDATE b2.turns SET session_id = words, words = session_id;
+         SET LOCAL ROLE postgres;
+         SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges', '{"turns": {"session_id": "words"}}')"#,
+    ),
+    ("a column is added", "ALTER TABLE b2.turns ADD COLUMN more integer DEFAULT 1"),
+    ("their rights change", "REVOKE SELECT ON b2.turns FROM attack_other"),
+    ("those of a column do", "GRANT UPDATE (words) ON b2.edges TO attack_other"),
+];
+
+#[test]
+fn old_rows_under_a_newer_catalog_are_not_attested() {
+    for (number, (what, change)) in CHANGES.iter().enumerate() {
+        let mut setup = Setup::new(&format!("states_{number}"));
+        let (mut reader, mut owner) = (setup.admin(), setup.admin());
+        reader
+            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1")
+            .unwrap();
+        owner
+            .batch_execute(&format!("BEGIN; SET LOCAL ROLE attack_owner; {change}; COMMIT"))
+            .unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted", "{what}");
+        // Asked again, by a graph that was looked up before.
+        assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted", "{what}");
+        reader.batch_execute("COMMIT").unwrap();
+        assert_eq!(status(&text(&mut reader, SLICE)), "attested", "{what}");
+        setup.assert_sound();
+    }
+}
+
+/// The graph was looked up, and a slice signed, before the change.
+#[test]
+fn a_graph_that_was_read_before_is_looked_at_again() {
+    let setup = Setup::new("states_again");
+    let (mut reader, mut owner) = (setup.admin(), setup.owner());
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+    // No lock stops a GRANT; the tables are held by the slice.
+    owner.batch_execute("GRANT UPDATE ON b2.edges TO attack_other").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted");
+    reader.batch_execute("COMMIT").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+}
+
+/// An enum's labels are not rows of a table's.
+#[test]
+fn renamed_labels_of_an_enum_are_a_newer_catalog() {
+    let setup = Setup::new("states_enum");
+    let mut owner = setup.admin();
+    owner
+        .batch_execute(
+            "CREATE TYPE b2.phase AS ENUM ('planning', 'execution');
+             ALTER TABLE b2.turns ALTER trajectory_phase TYPE b2.phase USING 'planning'",
+        )
+        .unwrap();
+    let mut reader = setup.admin();
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+    owner.batch_execute("ALTER TYPE b2.phase RENAME VALUE 'planning' TO 'debugging'").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted");
+    reader.batch_execute("COMMIT").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+}
+
+/// The default tables are found by name.
+#[test]
+fn schemas_that_change_their_names_are_a_newer_catalog() {
+    let setup = Setup::new("states_schema");
+    let mut owner = setup.admin();
+    // The extension's schema goes with its name.
+    let slice = "SELECT other.graph_slice('00000000-0000-4000-8000-000000000005')::text";
+    owner
+        .batch_execute(
+            "SELECT graph_kernel.unbind_tables(), graph_kernel.create_tables();
+             CREATE SCHEMA aside; SELECT graph_kernel.create_tables('aside');
+             INSERT INTO public.memory_turns (id, session_id) VALUES (turn(5), 'one');
+             INSERT INTO aside.memory_turns (id, session_id) VALUES (turn(5), 'two');
+             SET search_path = public",
+        )
+        .unwrap();
+    let mut reader = setup.admin();
+    reader
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1")
+        .unwrap();
+    owner
+        .batch_execute(
+            "BEGIN;
+             ALTER SCHEMA public RENAME TO other; ALTER SCHEMA aside RENAME TO public;
+             COMMIT",
+        )
+        .unwrap();
+    let export = text(&mut reader, slice);
+    assert!(export.contains("two"), "{export}");
+    assert_eq!(status(&export), "uncommitted");
+    reader.batch_execute("COMMIT").unwrap();
+    assert_eq!(status(&text(&mut reader, slice)), "attested");
+}
+
+/// What a role may read is granted and, once the slice is taken, never was.
+#[test]
+fn rights_that_the_transaction_itself_grants_are_not_attested() {
+    for (number, grant) in [
+        "GRANT SELECT ON b2.turns TO attack_new",
+        "GRANT SELECT ON b2.edges TO attack_new",
+        "GRANT SELECT (id, session_id, role, trajectory_phase, salience_score, trajectory_depth,
+                       trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal,
+                       trajectory_complexity, created_at, content_hash, content_text) ON b2.turns TO attack_new",
+        "GRANT USAGE ON SCHEMA b2 TO attack_new",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let setup = Setup::new(&format!("states_grant_{number}"));
+        let mut admin = setup.admin();
+        admin.batch_execute(&crate::setup::create_role("attack_new")).unwrap();
+        admin
+            .batch_execute(
+                "REVOKE USAGE ON SCHEMA b2 FROM PUBLIC;
+                 GRANT USAGE ON SCHEMA b2 TO attack_new; GRANT SELECT ON b2.turns, b2.edges TO attack_new",
+            )
+            .unwrap();
+        match *grant {
+            grant if grant.contains("SCHEMA") => admin.batch_execute("REVOKE USAGE ON SCHEMA b2 FROM attack_new"),
+            grant if grant.contains("b2.edges") => admin.batch_execute("REVOKE SELECT ON b2.edges FROM attack_new"),
+            _ => admin.batch_execute("REVOKE SELECT ON b2.turns FROM attack_new"),
+        }
+        .unwrap();
+        admin.batch_execute("SET ROLE attack_new").unwrap();
+        admin.query_one(SLICE, &[]).expect_err("the role may not read it");
+        admin.batch_execute("RESET ROLE").unwrap();
+        admin.batch_execute(&format!("BEGIN; {grant}; SET LOCAL ROLE attack_new")).unwrap();
+        assert_eq!(status(&text(&mut admin, SLICE)), "uncommitted", "{grant}");
+        admin.batch_execute("COMMIT; SET ROLE attack_new").unwrap();
+        assert_eq!(status(&text(&mut admin, SLICE)), "attested", "{grant}");
+    }
+}
+
+/// What has nothing to do with the graph does not unsettle it.
+#[test]
+fn other_changes_are_attested() {
+    let setup = Setup::new("states_others");
+    let (mut reader, mut owner) = (setup.admin(), setup.admin());
+    owner.batch_execute("CREATE TABLE b2.others (id int)").unwrap();
+    reader
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1")
+        .unwrap();
+    owner
+        .batch_execute(
+            "ALTER TABLE b2.others ADD other int; GRANT SELECT ON b2.others TO attack_other;
+             INSERT INTO b2.turns (id, session_id) VALUES (turn(50), 's');
+             CREATE ROLE attack_states; DROP ROLE attack_states",
+        )
+        .unwrap();
+    owner.batch_execute("VACUUM b2.turns, b2.edges").unwrap();
+    reader
+        .batch_execute(
+            "INSERT INTO b2.others VALUES (1); GRANT INSERT ON b2.others TO attack_other",
+        )
+        .unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+    reader.batch_execute("SAVEPOINT before; GRANT INSERT ON b2.turns TO attack_other").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted");
+    reader.batch_execute("ROLLBACK TO before").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+}
