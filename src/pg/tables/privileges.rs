@@ -20,9 +20,9 @@ pub enum Use {
 impl Use {
     fn mode(self) -> pg_sys::AclMode {
         match self {
-            Use::Read => pg_sys::ACL_SELECT.into(),
-            Use::Insert => pg_sys::ACL_INSERT.into(),
-            Use::Update => pg_sys::ACL_UPDATE.into(),
+            Use::Read => pg_sys::ACL_SELECT as pg_sys::AclMode,
+            Use::Insert => pg_sys::ACL_INSERT as pg_sys::AclMode,
+            Use::Update => pg_sys::ACL_UPDATE as pg_sys::AclMode,
         }
     }
 

@@ -29,6 +29,7 @@ DECLARE
     arguments text := (
         SELECT string_agg(CASE WHEN a.position <> odd_position AND a.position = 2 THEN replace(s.good, 'turns', 'turn_edges')
                                WHEN a.position <> odd_position AND p.proargnames[a.position] = 'graph' THEN quote_literal('default')
+                               WHEN a.position <> odd_position AND p.proargnames[a.position] = 'binder' THEN 'current_user::regrole'
                                WHEN a.position <> odd_position THEN s.good
                                WHEN odd_value = 'null' THEN 'NULL' ELSE s.empty END
                           || '::' || a.type::regtype, ', ' ORDER BY a.position)

@@ -86,7 +86,7 @@ RESET escape_string_warning;
 RESET standard_conforming_strings;
 RESET client_min_messages;
 
--- Names of roles are read with the rights of who binds, and not where they hide rows. Nothing that only advises fails.
+-- Names of roles are read with the rights of who binds, who has to be allowed to read the tables. Nothing that only advises fails.
 GRANT SELECT (id, parent, body) ON named.plain TO regress_binder;
 SET ROLE regress_binder;
 SELECT pg_temp.bind('{"role": "type", "session_id": null, "phase": null, "salience": null, "created_at": null, "content_text": null}', 'plain');
