@@ -108,6 +108,10 @@ AS $$
 DECLARE
     fault text := graph_kernel.policy_fault(policy, name);
 BEGIN
+    IF NOT graph_kernel.is_text(name) THEN
+        RAISE EXCEPTION 'the name of a policy is not UTF-8'
+            USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END IF;
     CASE fault
         WHEN 'INVALID_POLICY' THEN
             RAISE EXCEPTION 'policy must not be null'

@@ -11,7 +11,7 @@ use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use super::error::SqlError;
 use super::memory;
-use super::sql::text::{checked, replaced};
+use super::sql::text::{checked, checked_owned, replaced};
 use super::sql::types::{from_sql_uuid, turn_ids};
 
 /// What a trigger function is called with.
@@ -199,9 +199,7 @@ impl Guard {
     /// # Errors
     /// 22021 where it is not UTF-8.
     pub fn document(&self, column: &Column) -> Result<String, SqlError> {
-        let bytes = self.new.document(column);
-        checked(&bytes)?;
-        Ok(String::from_utf8(bytes).expect("it was checked"))
+        checked_owned(self.new.document(column))
     }
 
     /// The turns in a column; none for NULL.

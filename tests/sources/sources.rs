@@ -23,6 +23,7 @@ const IN_SIGNATURES: &[&str] = &[
     "TableIterator",
     "Text",
     "TextArg",
+    "TriggerCall",
     "Uuid",
     "VariadicArray",
     "Vec",
@@ -62,7 +63,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
 ];
 
 /// The types that a datum is read as: none of them is an unchecked text.
-const FROM_DATUM: &[&str] = &["pg_sys::Oid", "Policy", "T", "TextArg"];
+const FROM_DATUM: &[&str] = &["pg_sys::Oid", "Array::<Uuid>", "Policy", "T", "TextArg", "Uuid"];
 
 /// What becomes a datum: none of them is a text, whose length is checked by `text_datum` alone.
 const INTO_DATUM: &[&str] = &["to_sql_uuid(id)", "epoch", "created_at", "value", "self", "root"];

@@ -35,6 +35,15 @@ pub fn checked(bytes: &[u8]) -> Result<&str, SqlError> {
     Err(not_text(&bytes[wrong..]))
 }
 
+/// As [`checked`], of bytes that are the caller's own.
+///
+/// # Errors
+/// As [`checked`].
+pub fn checked_owned(bytes: Vec<u8>) -> Result<String, SqlError> {
+    checked(&bytes)?;
+    Ok(String::from_utf8(bytes).expect("it was checked"))
+}
+
 /// The error for bytes of which the first sequence is wrong. The server names as many bytes as the first one announces.
 fn not_text(bytes: &[u8]) -> SqlError {
     let announced = match bytes.first() {
