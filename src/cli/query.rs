@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write, stdout};
 
 use postgres::Row;
-use serde_json::Value;
+use postgres::types::Type;
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
-use crate::database::{Database, connect, in_words};
+use crate::database::{connect, in_words};
 use crate::output::{escaped, escaped_json, line};
 use crate::{Failure, Outcome};
 
@@ -58,12 +58,15 @@ fn query(
             arguments.anchor
         )
     })?;
-    let Database { mut client, schema } = connect(&arguments.connection)?;
+    let mut database = connect(&arguments.connection)?;
+    database.begin("").map_err(|error| in_words(&error))?;
+    let schema = database.schema()?;
     let rows = match &arguments.policy {
-        None => client.query(&statement(format!("{schema}.{function}($1)")), &[&anchor]),
+        None => database
+            .last_query(&statement(format!("{schema}.{function}($1)")), &[(&anchor, Type::UUID)]),
         Some(policy) => {
             let call = format!("{schema}.{function}($1, $2::text::{schema}.slice_policy)");
-            client.query(&statement(call), &[&anchor, policy])
+            database.last_query(&statement(call), &[(&anchor, Type::UUID), (policy, Type::TEXT)])
         }
     };
     rows.map_err(|error| in_words(&error))
@@ -75,14 +78,10 @@ pub(crate) fn sessions(
     out: &mut impl Write,
     arguments: &SessionsArguments,
 ) -> Result<Outcome, Failure> {
-    let Database { mut client, .. } = connect(&arguments.connection)?;
-    let graph: Value = client
-        .query_one(
-            "SELECT graph_kernel.describe_graph(coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'))",
-            &[],
-        )
-        .map_err(|error| in_words(&error))?
-        .get(0);
+    let mut database = connect(&arguments.connection)?;
+    database.begin("").map_err(|error| in_words(&error))?;
+    database.schema()?;
+    let (_, graph) = database.graph()?;
     let part = |part: &str, key: &str| graph[part][key].as_str().unwrap_or_default().to_owned();
     let expression = |part: &str, key: &str| {
         graph[part]["expressions"][key].as_str().unwrap_or("NULL").to_owned()
@@ -103,7 +102,7 @@ pub(crate) fn sessions(
              SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id DESC))[1] AS id, max(at) AS at \
              FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session) AS s ORDER BY at DESC NULLS LAST, session"
         );
-        for row in client.query(&statement, &[]).map_err(|error| in_words(&error))? {
+        for row in database.last_query(&statement, &[]).map_err(|error| in_words(&error))? {
             let session = row.get::<_, Option<&str>>(3).unwrap_or("-");
             let (time, turns, latest): (&str, i64, &str) = (row.get(0), row.get(1), row.get(2));
             line!(out, "{time:<20}  {turns:>8}  {latest}  {}", escaped(session));
@@ -116,7 +115,8 @@ pub(crate) fn sessions(
         part("edges", "from"),
         expression("edges", "parent"),
     );
-    for row in client.query(&statement, &[session]).map_err(|error| in_words(&error))? {
+    let ends = database.last_query(&statement, &[(session, Type::TEXT)]);
+    for row in ends.map_err(|error| in_words(&error))? {
         let (time, turn): (&str, &str) = (row.get(0), row.get(1));
         let text = row.get::<_, Option<&str>>(2).unwrap_or_default().replace('\n', " ");
         line!(out, "{time:<20}  {turn}  {}", escaped(&text).trim_end());

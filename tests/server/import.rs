@@ -8,7 +8,9 @@
 #[allow(dead_code)]
 mod cluster;
 mod common;
+mod connections;
 mod page;
+mod pooler;
 
 use std::fs;
 use std::io::Write;
@@ -830,6 +832,69 @@ fn a_file_may_come_through_the_standard_input() {
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).count("turns: "), 12);
 }
 
+/// What is not a file, a pipe or a folder may have no end. Each call has a limit of time, so that none hangs the test.
+#[test]
+fn devices_and_sockets_are_refused_and_pipes_are_read() {
+    let database = Database::with_tables("import_devices");
+    let folder = Folder::new("devices");
+    let limited = |script: &str| {
+        let mut command = Command::new("timeout");
+        command.args(["20", "bash", "-c", script, &variable("GRAPH_KERNEL_PROGRAM")]);
+        command.env("PGDATABASE", &database.name).env("NO_COLOR", "1").env_remove("PGOPTIONS");
+        Answer::of(command.current_dir(&folder.0).output().unwrap())
+    };
+    let _listener = std::os::unix::net::UnixListener::bind(folder.0.join("socket")).unwrap();
+    fs::create_dir(folder.0.join("folder")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.0.join("link.jsonl")).unwrap();
+    for format in ["chatgpt", "claude", "claude-code", "librechat", "openwebui", "jsonl"] {
+        for path in ["/dev/zero", "/dev/urandom", "/dev/full", "/dev/null", "socket", "link.jsonl"]
+        {
+            let answer = limited(&format!("$0 import {format} {path}"));
+            assert_eq!(answer.status, 2, "{format} {path}: {}", answer.err);
+            let expected = format!("{path}: neither a regular file nor a pipe");
+            assert!(answer.err.contains(&expected), "{format}: {}", answer.err);
+        }
+    }
+    let answer = limited("$0 import chatgpt - < /dev/zero");
+    assert!(answer.status == 2 && answer.err.contains("-: neither"), "{}", answer.err);
+    let answer = limited("$0 import chatgpt folder");
+    assert!(answer.status == 2 && answer.err.contains("directory"), "{}", answer.err);
+
+    // Of a folder, transcripts are read that are files.
+    let transcript = export("claude-code.jsonl");
+    let answer = limited(&format!(
+        "cp {transcript} folder/a.jsonl; ln -s /dev/zero folder/b.jsonl; \
+                                   mkfifo folder/c.jsonl; $0 import claude-code folder --dry-run"
+    ));
+    assert_eq!(answer.expect_success().count("conversations: "), 1);
+
+    let file = export("chatgpt.json");
+    let scripts = [
+        "cat FILE | $0 import chatgpt /dev/stdin",
+        "cat FILE | $0 import chatgpt -",
+        "$0 import chatgpt /dev/stdin < FILE",
+        "$0 import chatgpt - < FILE",
+        "$0 import chatgpt <(cat FILE)",
+        "mkfifo pipe; cat FILE > pipe & $0 import chatgpt pipe",
+        "ln -s FILE link; $0 import chatgpt link",
+    ];
+    for (number, script) in scripts.iter().enumerate() {
+        let script = script.replace("FILE", &file) + &format!(" --account {number}");
+        assert_eq!(limited(&script).expect_success().count("turns: "), 12, "{script}");
+    }
+    // Some programs give those that they start a socket.
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let import = graph_kernel(&database)
+        .args(["import", "chatgpt", "-", "--account", "socket"])
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    ours.write_all(&fs::read(&file).unwrap()).unwrap();
+    drop(ours);
+    assert_eq!(Answer::of(import.wait_with_output().unwrap()).count("turns: "), 12);
+}
+
 #[test]
 fn a_folder_of_transcripts_is_read_with_what_is_below_it() {
     let database = Database::with_tables("import_folder");
@@ -1094,6 +1159,34 @@ fn connections_are_encrypted_as_with_libpq() {
     ] {
         let answer = sessions(&parameters);
         assert!(answer.status == 2 && answer.err.contains(reason), "{parameters}: {}", answer.err);
+    }
+    // A password, with and without the channel bound to it.
+    let rules = cluster.data().join("pg_hba.conf");
+    let trust = fs::read_to_string(&rules).unwrap();
+    fs::write(&rules, format!("hostssl all bound all scram-sha-256\n{trust}")).unwrap();
+    cluster
+        .client()
+        .batch_execute(
+            "CREATE ROLE bound LOGIN SUPERUSER PASSWORD 'secret'; SELECT pg_reload_conf()",
+        )
+        .unwrap();
+    let bound = |channel_binding: &str, password: &str| {
+        let database = format!(
+            "postgresql://bound@db.test:{port}/postgres?hostaddr=127.0.0.1&sslmode=require"
+        );
+        let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
+        command.args(["sessions", "--database", &database]);
+        command.env("PGCHANNELBINDING", channel_binding).env("PGPASSWORD", password);
+        Answer::of(command.output().unwrap())
+    };
+    let start = std::time::Instant::now();
+    while bound("prefer", "wrong").status == 0 {
+        assert!(start.elapsed().as_secs() < 60, "the rule is not read");
+    }
+    for channel_binding in ["require", "prefer", "disable"] {
+        let answer = bound(channel_binding, "secret");
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{channel_binding}");
+        assert!(bound(channel_binding, "wrong").err.contains("password authentication failed"));
     }
     // No connection without encryption where the server must have one.
     cluster.set("ssl", "off");

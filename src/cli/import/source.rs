@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::fs::{self, File, FileType, Metadata};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -24,13 +24,17 @@ pub(super) struct CountedFile {
 }
 
 impl CountedFile {
-    /// Opens a file; `-` is the standard input.
+    /// Opens a file or a pipe; `-` is the standard input.
     pub(super) fn open(path: &Path, read: Rc<Cell<u64>>) -> io::Result<Self> {
-        let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
-        let file = File::open(path)?;
-        if file.metadata()?.is_dir() {
-            return Err(io::Error::from(ErrorKind::IsADirectory));
-        }
+        let file = if path == Path::new("-") {
+            standard_input()?
+        } else {
+            // To open a device may have effects, so it is looked at before; then again, as it may be another one.
+            check(&fs::metadata(path)?)?;
+            let file = File::open(path)?;
+            check(&file.metadata()?)?;
+            file
+        };
         Ok(CountedFile { file, start: VecDeque::new(), read })
     }
 
@@ -51,6 +55,48 @@ impl CountedFile {
     pub(super) fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
+}
+
+/// Refuses what may have no end, or is no file.
+fn check(file: &Metadata) -> io::Result<()> {
+    let kind = file.file_type();
+    if kind.is_file() || is_pipe(kind) {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(io::Error::from(ErrorKind::IsADirectory));
+    }
+    Err(io::Error::other("neither a regular file nor a pipe, but a device or a socket"))
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_fifo()
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: FileType) -> bool {
+    false
+}
+
+/// The standard input, which may also be a terminal, or a socket, as programs are given by those that start them.
+#[cfg(unix)]
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+    let input = io::stdin();
+    let file = File::from(input.as_fd().try_clone_to_owned()?);
+    let metadata = file.metadata()?;
+    if !input.is_terminal() && !metadata.file_type().is_socket() {
+        check(&metadata)?;
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn standard_input() -> io::Result<File> {
+    Err(io::Error::from(ErrorKind::Unsupported))
 }
 
 impl Read for CountedFile {

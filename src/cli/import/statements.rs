@@ -1,6 +1,6 @@
 //! The statements that insert a conversation from the temporary tables into those of a graph.
 
-use postgres::{Client, Statement};
+use postgres::types::Type;
 use serde_json::Value;
 
 use super::columns::COLUMNS;
@@ -8,29 +8,31 @@ use super::store::Ids;
 use crate::Failure;
 use crate::database::{Database, in_words};
 
-/// The temporary tables: the rows of a conversation, and its edges by turn ids. Of the kinds of rows `t` is a turn with
-/// the edge from its parent, `s` a message that is skipped, `e` an edge alone.
+/// The temporary tables of a transaction: the rows of a conversation, and its edges by turn ids. Of the kinds of rows `t`
+/// is a turn with the edge from its parent, `s` a message that is skipped, `e` an edge alone.
 pub(super) const STAGES: &str = "\
     CREATE TEMPORARY TABLE graph_kernel_import (n bigint, kind \"char\", message text, parent text, edge_type text, \
-        turn jsonb) ON COMMIT DELETE ROWS; \
+        turn jsonb) ON COMMIT DROP; \
     CREATE TEMPORARY TABLE graph_kernel_links (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
-        ON COMMIT DELETE ROWS";
+        ON COMMIT DROP";
 
 /// Of messages with one id the first counts.
-const DEDUPLICATE: &str = "\
+pub(super) const DEDUPLICATE: &str = "\
     DELETE FROM pg_temp.graph_kernel_import AS s \
      USING (SELECT message, min(n) AS n FROM pg_temp.graph_kernel_import WHERE kind <> 'e' GROUP BY message \
             HAVING count(*) > 1) AS f \
      WHERE s.kind <> 'e' AND s.message = f.message AND s.n > f.n";
 
-const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.graph_kernel_import WHERE kind = 't'";
+/// Returns how many turns are staged.
+pub(super) const COUNT_TURNS: &str =
+    "SELECT count(*) FROM pg_temp.graph_kernel_import WHERE kind = 't'";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const SKIPS_MAX: usize = 40;
 
 /// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances double,
-/// so that the longest chain takes few of them.
-const SKIP: &str = "\
+/// so that the longest chain takes few of them. To be repeated until it changes nothing, or [`SKIPS_MAX`] times.
+pub(super) const SKIP: &str = "\
     UPDATE pg_temp.graph_kernel_import AS s SET parent = p.parent FROM pg_temp.graph_kernel_import AS p \
      WHERE s.kind = 's' AND p.kind = 's' AND p.message = s.parent";
 
@@ -48,35 +50,28 @@ const LINK: &str = "\
       LEFT JOIN pg_temp.graph_kernel_import AS p ON p.kind <> 'e' AND p.message = f.parent \
      WHERE f.parent <> f.child AND p.kind IS DISTINCT FROM 's'";
 
-/// The statements, in the order in which they run. The names in them are those of the catalog, quoted by the server.
+/// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog, quoted by the server.
 pub(super) struct InsertStatements {
     /// The name of the graph.
     pub(super) graph: String,
-    /// Deletes staged rows that count for nothing.
-    pub(super) deduplicate: Statement,
-    /// Returns how many turns are staged.
-    pub(super) count_turns: Statement,
-    /// To be repeated until it changes nothing, or [`SKIPS_MAX`] times.
-    pub(super) skip: Statement,
     /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids are
     /// derived from them.
-    pub(super) link: Statement,
+    pub(super) link: String,
     /// Returns how many turns were stored, and how many parents with them.
-    pub(super) turns: Statement,
+    pub(super) turns: String,
     /// None where the table of turns stores the edges.
-    pub(super) edges: Option<Statement>,
+    pub(super) edges: Option<String>,
     /// Returns how many turns follow one that is not stored.
-    pub(super) without_parent: Statement,
+    pub(super) without_parent: String,
 }
 
 impl InsertStatements {
-    /// Those for the chosen graph. The temporary tables are there.
+    /// Those for the chosen graph, within a transaction.
     pub(super) fn new(database: &mut Database, ids: Ids) -> Result<Self, Failure> {
+        let schema = database.schema()?;
         let (name, graph) = database.graph()?;
-        let client = &mut database.client;
-        let schema = &database.schema;
-        let with_ids = |text: &str| with_turn_ids(text, schema, ids);
-        let mut target = TargetTables { client, graph: &graph, name: &name };
+        let with_ids = |text: &str| with_turn_ids(text, &schema, ids);
+        let mut target = TargetTables { database, graph: &graph, name: &name };
 
         let turns = target.name_of("turns")?;
         let id = target.needed("turns", "id")?.name;
@@ -127,16 +122,12 @@ impl InsertStatements {
             "SELECT count(DISTINCT l.child) FROM pg_temp.graph_kernel_links AS l WHERE NOT {}",
             exists("l.parent")
         );
-        let mut prepare = |text: &str| client.prepare(text).map_err(|error| in_words(&error));
         Ok(InsertStatements {
-            graph: name.clone(),
-            deduplicate: prepare(DEDUPLICATE)?,
-            count_turns: prepare(COUNT_TURNS)?,
-            skip: prepare(SKIP)?,
-            link: prepare(&with_ids(LINK))?,
-            turns: prepare(&turns_statement)?,
-            edges: edges_statement.as_deref().map(&mut prepare).transpose()?,
-            without_parent: prepare(&without_parent)?,
+            link: with_ids(LINK),
+            turns: turns_statement,
+            edges: edges_statement,
+            without_parent,
+            graph: name,
         })
     }
 }
@@ -237,7 +228,7 @@ const COLUMN: &str = "\
 
 /// The tables of a graph.
 struct TargetTables<'a> {
-    client: &'a mut Client,
+    database: &'a mut Database,
     graph: &'a Value,
     name: &'a str,
 }
@@ -246,17 +237,19 @@ impl TargetTables<'_> {
     /// The table, with its schema, quoted.
     fn name_of(&mut self, part: &str) -> Result<String, Failure> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
-        self.client
-            .query_one("SELECT $1::bigint::oid::regclass::text", &[&oid])
+        self.database
+            .query_one("SELECT $1::bigint::oid::regclass::text", &[(&oid, Type::INT8)])
             .map(|row| row.get(0))
             .map_err(|error| in_words(&error))
     }
 
     fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
-        let row =
-            self.client.query_opt(COLUMN, &[&oid, &name]).map_err(|error| in_words(&error))?;
-        Ok(row.map(|row| TargetColumn {
+        let rows = self
+            .database
+            .query(COLUMN, &[(&oid, Type::INT8), (&name, Type::TEXT)])
+            .map_err(|error| in_words(&error))?;
+        Ok(rows.first().map(|row| TargetColumn {
             name: row.get(0),
             type_name: row.get(1),
             base_type: row.get(2),

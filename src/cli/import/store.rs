@@ -1,14 +1,13 @@
 //! Storing conversations: each is copied into a temporary table in batches, and from there, in the same transaction,
-//! into the tables of the graph, what is not there yet.
+//! into the tables of the graph, what is not there yet. The temporary tables end with the transaction.
 
-use postgres::Client;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::{ToSql, Type};
 use serde_json::Value;
 
-use super::statements::{InsertStatements, SKIPS_MAX, STAGES};
+use super::statements::{COUNT_TURNS, DEDUPLICATE, InsertStatements, SKIP, SKIPS_MAX, STAGES};
 use crate::Failure;
-use crate::database::{Database, in_words};
+use crate::database::{Database, Parameters, in_words};
 
 /// How many rows, and how many bytes of them, are held before they are sent.
 const BATCH_MAX_ROWS: usize = 5_000;
@@ -87,7 +86,7 @@ impl From<postgres::Error> for StoreError {
 }
 
 pub(super) struct Store {
-    client: Client,
+    database: Database,
     statements: InsertStatements,
     ids: Ids,
     batch: Vec<StagedRow>,
@@ -99,15 +98,11 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(mut database: Database, ids: Ids) -> Result<Self, Failure> {
-        database
-            .client
-            .batch_execute(STAGES)
-            .and_then(|()| database.client.batch_execute("SET plan_cache_mode = force_custom_plan"))
-            .map_err(|error| in_words(&error))?;
+        database.begin("").map_err(|error| in_words(&error))?;
         let statements = InsertStatements::new(&mut database, ids)?;
-        let client = database.client;
+        database.commit().map_err(|error| in_words(&error))?;
         Ok(Store {
-            client,
+            database,
             statements,
             ids,
             batch: Vec::new(),
@@ -130,11 +125,11 @@ impl Store {
 
     fn send(&mut self) -> Result<(), postgres::Error> {
         if !std::mem::replace(&mut self.is_open, true) {
-            self.client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED")?;
+            self.database.begin(STAGES)?;
         }
         let types = [Type::INT8, Type::CHAR, Type::TEXT, Type::TEXT, Type::TEXT, Type::JSONB];
         let copy =
-            self.client.copy_in("COPY pg_temp.graph_kernel_import FROM STDIN (FORMAT binary)")?;
+            self.database.copy_in("COPY pg_temp.graph_kernel_import FROM STDIN (FORMAT binary)")?;
         let mut writer = BinaryCopyInWriter::new(copy, &types);
         for row in self.batch.drain(..) {
             self.rows += 1;
@@ -162,7 +157,7 @@ impl Store {
         if counts.is_ok() && commits {
             self.rows = 0;
             self.is_open = false;
-            self.client.batch_execute("COMMIT")?;
+            self.database.commit()?;
         } else {
             self.abandon().map_err(StoreError::Failed)?;
         }
@@ -172,43 +167,44 @@ impl Store {
     fn insert(&mut self, conversation: Conversation) -> Result<Counts, StoreError> {
         self.send()?;
         if self.rows >= ANALYZE_MIN_ROWS {
-            self.client.batch_execute("ANALYZE pg_temp.graph_kernel_import")?;
+            self.database.run("ANALYZE pg_temp.graph_kernel_import")?;
         }
         let Conversation { format, account, id } = conversation;
-        let graph = &self.statements.graph;
-        let key: [&(dyn ToSql + Sync); 3] = [&format, &account, &id];
+        let InsertStatements { graph, link, turns: insert_turns, edges, without_parent } =
+            &self.statements;
+        let database = &mut self.database;
+        let key: Parameters = &[(&format, Type::TEXT), (&account, Type::TEXT), (&id, Type::TEXT)];
         let (key, lock) = match self.ids {
-            Ids::Derived => (&key[..], format!("{graph}:{format}:{account}:{id}")),
+            Ids::Derived => (key, format!("{graph}:{format}:{account}:{id}")),
             Ids::Given => (&key[..0], graph.clone()),
         };
         // Two imports of one conversation wait for each other, so that each sees what the other has stored.
-        self.client.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&lock])?;
-        let statements = &self.statements;
-        self.client.execute(&statements.deduplicate, &[])?;
-        let turns: i64 = self.client.query_one(&statements.count_turns, &[])?.get(0);
+        let wait = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+        database.execute(wait, &[(&lock, Type::TEXT)])?;
+        database.execute(DEDUPLICATE, &[])?;
+        let turns: i64 = database.query_one(COUNT_TURNS, &[])?.get(0);
         let is_large = self.rows >= ANALYZE_MIN_ROWS;
         if is_large {
             // The planner expects too few rows of conditions on several columns.
-            self.client.batch_execute("SET LOCAL enable_nestloop = off")?;
+            database.run("SET LOCAL enable_nestloop = off")?;
         }
         for _ in 0..SKIPS_MAX {
-            if self.client.execute(&statements.skip, &[])? == 0 {
+            if database.execute(SKIP, &[])? == 0 {
                 break;
             }
         }
-        self.client.execute(&statements.link, key)?;
+        database.execute(link, key)?;
         if is_large {
-            self.client.batch_execute(
-                "SET LOCAL enable_nestloop TO DEFAULT; ANALYZE pg_temp.graph_kernel_links",
-            )?;
+            database
+                .run("SET LOCAL enable_nestloop TO DEFAULT; ANALYZE pg_temp.graph_kernel_links")?;
         }
-        let stored = self.client.query_one(&statements.turns, key)?;
+        let stored = database.query_one(insert_turns, key)?;
         let (new_turns, new_parents): (i64, i64) = (stored.get(0), stored.get(1));
-        let new_edges = match &statements.edges {
-            Some(edges) => self.client.execute(edges, &[])?,
+        let new_edges = match edges {
+            Some(edges) => database.execute(edges, &[])?,
             None => new_parents as u64,
         };
-        let without_parent: i64 = self.client.query_one(&statements.without_parent, &[])?.get(0);
+        let without_parent: i64 = database.query_one(without_parent, &[])?.get(0);
         Ok(Counts {
             turns: turns as u64,
             new_turns: new_turns as u64,
@@ -222,10 +218,8 @@ impl Store {
         self.batch.clear();
         self.batch_bytes = 0;
         self.rows = 0;
-        if std::mem::take(&mut self.is_open) {
-            self.client.batch_execute("ROLLBACK").map_err(|error| in_words(&error))?;
-        }
-        Ok(())
+        self.is_open = false;
+        self.database.roll_back().map_err(|error| in_words(&error))
     }
 }
 

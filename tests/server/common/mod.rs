@@ -72,3 +72,10 @@ pub fn tell(line: &str) {
         .write_all(format!("\n{line}\n").as_bytes())
         .expect("standard output takes a line");
 }
+
+/// Reports that a test is skipped for want of a program; a failure where none may be missing (`CI`, `STRICT`).
+pub fn lack(test: &str, reason: &str) {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    assert!(!is_set("CI") && !is_set("STRICT"), "{test}: {reason}");
+    tell(&format!("SKIPPED: {test}: {reason}"));
+}

@@ -39,7 +39,7 @@ impl Programs {
 }
 
 /// Has a command run as the account that owns the primary's data.
-fn as_owner(command: &mut Command) {
+pub fn as_owner(command: &mut Command) {
     let data = variable("GRAPH_KERNEL_DATADIR");
     let owner = fs::metadata(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
     command.current_dir("/").env_remove("RUST_BACKTRACE");

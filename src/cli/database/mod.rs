@@ -1,0 +1,160 @@
+//! A database that is reached as libpq does, and transactions that leave nothing behind.
+//!
+//! The connection may be one of a pooler's, which another client has after each transaction. So what is set is set
+//! within a transaction, to its end, and no prepared statement has a name.
+
+mod hosts;
+mod parameters;
+mod password_file;
+mod tls;
+
+use postgres::types::{ToSql, Type};
+use postgres::{Client, CopyInWriter, Row};
+use serde_json::Value;
+
+use crate::Failure;
+use crate::arguments::DatabaseArguments;
+
+/// What a statement's parameters are, with their types.
+pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+
+/// What every transaction of the program sets.
+const BEGIN: &str = "\
+    BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
+    SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
+
+/// A connection.
+pub(crate) struct Database {
+    client: Client,
+    /// The name under which the tables are bound, if one was given.
+    graph: Option<String>,
+    is_in_transaction: bool,
+}
+
+/// Connects to the database that the arguments name; what they do not say is taken from the environment.
+pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure> {
+    let client = hosts::connect(&parameters::of(arguments.database.as_deref())?)?;
+    Ok(Database { client, graph: arguments.graph.clone(), is_in_transaction: false })
+}
+
+impl Database {
+    /// Begins a transaction with these commands.
+    pub(crate) fn begin(&mut self, commands: &str) -> Result<(), postgres::Error> {
+        self.is_in_transaction = true;
+        self.client.batch_execute(&format!("{BEGIN}{commands}"))?;
+        if let Some(graph) = &self.graph {
+            let set = "SELECT set_config('graph_kernel.graph', $1, true)";
+            self.client.execute_typed(set, &[(graph, Type::TEXT)])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {
+        self.client.batch_execute("COMMIT")?;
+        self.is_in_transaction = false;
+        Ok(())
+    }
+
+    /// Ends the transaction, if there is one, with nothing done.
+    pub(crate) fn roll_back(&mut self) -> Result<(), postgres::Error> {
+        if std::mem::take(&mut self.is_in_transaction) {
+            self.client.batch_execute("ROLLBACK")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn run(&mut self, commands: &str) -> Result<(), postgres::Error> {
+        self.client.batch_execute(commands)
+    }
+
+    /// The number of rows that a statement has written.
+    pub(crate) fn execute(
+        &mut self,
+        statement: &str,
+        parameters: Parameters,
+    ) -> Result<u64, postgres::Error> {
+        self.client.execute_typed(statement, parameters)
+    }
+
+    /// The rows of a query, whose columns are of the server's own types: others would have to be looked up.
+    pub(crate) fn query(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        self.client.query_typed(query, parameters)
+    }
+
+    /// The rows of a query that ends the transaction.
+    pub(crate) fn last_query(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        let rows = self.query(query, parameters)?;
+        self.commit()?;
+        Ok(rows)
+    }
+
+    /// The row of a query that gives one.
+    pub(crate) fn query_one(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<Row, postgres::Error> {
+        self.client.query_typed_one(query, parameters)
+    }
+
+    /// Begins a COPY within the transaction. The driver prepares it under a name, and drops that before what comes next.
+    pub(crate) fn copy_in(&mut self, copy: &str) -> Result<CopyInWriter<'_>, postgres::Error> {
+        debug_assert!(self.is_in_transaction, "outside, the name would be a session's");
+        self.client.copy_in(copy)
+    }
+
+    /// The schema of the extension's functions, quoted.
+    pub(crate) fn schema(&mut self) -> Result<String, Failure> {
+        let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \
+                     JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'graph_kernel'";
+        let rows = self.query(query, &[]).map_err(|error| in_words(&error))?;
+        rows.first().map(|row| row.get(0)).ok_or_else(|| {
+            "the extension is not in this database: CREATE EXTENSION graph_kernel".to_owned()
+        })
+    }
+
+    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it.
+    pub(crate) fn graph(&mut self) -> Result<(String, Value), Failure> {
+        self.query_one(
+            "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
+            &[],
+        )
+        .map(|row| (row.get(0), row.get(1)))
+        .map_err(|error| in_words(&error))
+    }
+}
+
+impl Drop for Database {
+    /// A pooler would close a connection whose transaction is left open.
+    fn drop(&mut self) {
+        _ = self.roll_back();
+    }
+}
+
+/// The error of a server with its detail and hint; another error with its cause.
+pub(crate) fn in_words(error: &postgres::Error) -> Failure {
+    let Some(error) = error.as_db_error() else {
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        return text;
+    };
+    let mut text = error.message().to_owned();
+    for (name, more) in [("detail", error.detail()), ("hint", error.hint())] {
+        if let Some(more) = more {
+            text = format!("{text}; {name}: {more}");
+        }
+    }
+    text
+}

@@ -1,0 +1,381 @@
+//! The parameters of a connection: of the argument, else of the environment, as libpq reads them. What the program
+//! cannot do is refused by its name: a setting that protects must not be ignored.
+
+use std::env;
+
+use percent_encoding::percent_decode_str;
+
+use crate::Failure;
+
+/// What the program makes of a parameter.
+#[derive(Clone, Copy)]
+enum Use {
+    /// It takes any value.
+    Any,
+    /// It takes these values.
+    Of(&'static [&'static str]),
+    /// It does what these values say in any case; another is refused.
+    Always(&'static [&'static str]),
+    /// Nothing depends on it: texts are UTF-8, times in UTC, and there is no GSSAPI, no file of services.
+    Nothing,
+}
+
+/// The parameters of libpq up to version 18, with their variables.
+const PARAMETERS: [(&str, Option<&str>, Use); 49] = [
+    ("host", Some("PGHOST"), Use::Any),
+    ("hostaddr", Some("PGHOSTADDR"), Use::Any),
+    ("port", Some("PGPORT"), Use::Any),
+    ("dbname", Some("PGDATABASE"), Use::Any),
+    ("user", Some("PGUSER"), Use::Any),
+    ("password", Some("PGPASSWORD"), Use::Any),
+    ("passfile", Some("PGPASSFILE"), Use::Any),
+    ("options", Some("PGOPTIONS"), Use::Any),
+    ("application_name", Some("PGAPPNAME"), Use::Any),
+    ("connect_timeout", Some("PGCONNECT_TIMEOUT"), Use::Any),
+    ("keepalives", None, Use::Any),
+    ("keepalives_idle", None, Use::Any),
+    ("keepalives_interval", None, Use::Any),
+    ("keepalives_count", None, Use::Any),
+    ("tcp_user_timeout", None, Use::Any),
+    ("sslmode", Some("PGSSLMODE"), Use::Of(&super::tls::MODES)),
+    ("sslrootcert", Some("PGSSLROOTCERT"), Use::Any),
+    ("sslnegotiation", Some("PGSSLNEGOTIATION"), Use::Of(&["postgres", "direct"])),
+    ("channel_binding", Some("PGCHANNELBINDING"), Use::Of(&["disable", "prefer", "require"])),
+    (
+        "target_session_attrs",
+        Some("PGTARGETSESSIONATTRS"),
+        Use::Of(&["any", "read-write", "read-only"]),
+    ),
+    ("load_balance_hosts", Some("PGLOADBALANCEHOSTS"), Use::Of(&["disable", "random"])),
+    ("requiressl", Some("PGREQUIRESSL"), Use::Always(&["0"])),
+    ("sslcompression", Some("PGSSLCOMPRESSION"), Use::Nothing),
+    ("sslsni", Some("PGSSLSNI"), Use::Always(&["1"])),
+    ("sslcert", Some("PGSSLCERT"), Use::Always(&[])),
+    ("sslkey", Some("PGSSLKEY"), Use::Always(&[])),
+    ("sslpassword", None, Use::Always(&[])),
+    ("sslcertmode", Some("PGSSLCERTMODE"), Use::Always(&["disable", "allow"])),
+    ("sslcrl", Some("PGSSLCRL"), Use::Always(&[])),
+    ("sslcrldir", Some("PGSSLCRLDIR"), Use::Always(&[])),
+    (
+        "ssl_min_protocol_version",
+        Some("PGSSLMINPROTOCOLVERSION"),
+        Use::Always(&["TLSv1", "TLSv1.1", "TLSv1.2"]),
+    ),
+    ("ssl_max_protocol_version", Some("PGSSLMAXPROTOCOLVERSION"), Use::Always(&["TLSv1.3"])),
+    ("min_protocol_version", Some("PGMINPROTOCOLVERSION"), Use::Always(&["3.0"])),
+    ("max_protocol_version", Some("PGMAXPROTOCOLVERSION"), Use::Always(&["3.0", "3.2", "latest"])),
+    ("require_auth", Some("PGREQUIREAUTH"), Use::Always(&[])),
+    ("requirepeer", Some("PGREQUIREPEER"), Use::Always(&[])),
+    ("gssencmode", Some("PGGSSENCMODE"), Use::Always(&["disable", "prefer"])),
+    ("gssdelegation", Some("PGGSSDELEGATION"), Use::Always(&["0"])),
+    ("krbsrvname", Some("PGKRBSRVNAME"), Use::Nothing),
+    ("gsslib", Some("PGGSSLIB"), Use::Nothing),
+    ("service", Some("PGSERVICE"), Use::Always(&[])),
+    ("servicefile", Some("PGSERVICEFILE"), Use::Nothing),
+    ("replication", None, Use::Always(&["false", "off", "no", "0"])),
+    ("client_encoding", Some("PGCLIENTENCODING"), Use::Nothing),
+    ("datestyle", Some("PGDATESTYLE"), Use::Nothing),
+    ("timezone", Some("PGTZ"), Use::Nothing),
+    ("geqo", Some("PGGEQO"), Use::Nothing),
+    ("sysconfdir", Some("PGSYSCONFDIR"), Use::Nothing),
+    ("localedir", Some("PGLOCALEDIR"), Use::Nothing),
+];
+
+/// Names and values, each name once and none empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets a value, in place of an earlier one. An empty one is none.
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        self.0.retain(|(known, _)| known != name);
+        if !value.is_empty() {
+            self.0.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// As `key=value` pairs.
+    pub(super) fn pairs(&self) -> String {
+        let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
+        let pairs = self.0.iter().map(|(name, value)| format!("{name}='{}'", quoted(value)));
+        pairs.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The settings that a URL, `key=value` pairs or the name of a database give, with those of the environment.
+pub(super) fn of(database: Option<&str>) -> Result<Settings, Failure> {
+    let variable = |name: &str| match env::var(name) {
+        Ok(value) => Ok(value),
+        Err(env::VarError::NotPresent) => Ok(String::new()),
+        Err(env::VarError::NotUnicode(_)) => Err(format!("{name} is not UTF-8")),
+    };
+    with_variables(database, &variable)
+}
+
+fn with_variables(
+    database: Option<&str>,
+    variable: &dyn Fn(&str) -> Result<String, Failure>,
+) -> Result<Settings, Failure> {
+    let wrong = |why: String| format!("--database: {why}");
+    let mut settings = Settings::default();
+    for (name, value) in parsed(database.unwrap_or_default()).map_err(wrong)? {
+        let Some((_, _, usage)) = PARAMETERS.iter().find(|(known, ..)| *known == name) else {
+            return Err(wrong(format!("graph-kernel knows no parameter {name}")));
+        };
+        if name == "password" {
+            return Err("a password on the command line can be seen by others: use a password file (PGPASSFILE, \
+                        ~/.pgpass) or PGPASSWORD"
+                .to_owned());
+        }
+        check(&format!("--database: {name}"), &value, *usage)?;
+        settings.set(&name, &value);
+    }
+    for (name, variable_name, usage) in PARAMETERS {
+        let Some(variable_name) = variable_name else { continue };
+        if settings.get(name).is_none() && name != "requiressl" {
+            let value = variable(variable_name)?;
+            check(variable_name, &value, usage)?;
+            settings.set(name, &value);
+        }
+    }
+    if settings.get("sslmode").is_none() {
+        let is_required = variable("PGREQUIRESSL")?.starts_with('1');
+        settings.set("sslmode", if is_required { "require" } else { "prefer" });
+    }
+    Ok(settings)
+}
+
+/// Refuses a value that the program would have to ignore.
+fn check(source: &str, value: &str, usage: Use) -> Result<(), Failure> {
+    let is_one = |values: &[&str]| values.contains(&value);
+    match usage {
+        _ if value.is_empty() => Ok(()),
+        Use::Any | Use::Nothing => Ok(()),
+        Use::Of(values) | Use::Always(values) if is_one(values) => Ok(()),
+        Use::Of(values) => Err(format!("{source}: {value} is none of {}", values.join(", "))),
+        Use::Always([]) => Err(format!("{source} is set, and graph-kernel cannot do what it asks")),
+        Use::Always(values) => Err(format!(
+            "{source}: graph-kernel cannot do what {value} asks, only {}",
+            values.join(", ")
+        )),
+    }
+}
+
+/// The pairs in a URL, in `key=value` pairs or in the name of a database.
+fn parsed(text: &str) -> Result<Vec<(String, String)>, String> {
+    let url = ["postgresql://", "postgres://"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    match url {
+        Some(rest) => in_url(rest),
+        None if text.contains('=') => in_pairs(text),
+        None => Ok(vec![("dbname".to_owned(), text.to_owned())]),
+    }
+}
+
+/// `user:password@host:port,host:port/database?name=value&…`, of which each part may be missing.
+fn in_url(rest: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    let mut add = |name: &str, value: &str| -> Result<(), String> {
+        let decoded = |text: &str| {
+            let text = percent_decode_str(text).decode_utf8();
+            text.map(|text| text.into_owned()).map_err(|_| format!("{name} is not UTF-8"))
+        };
+        pairs.push((decoded(name)?, decoded(value)?));
+        Ok(())
+    };
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = address.split_once('/').unwrap_or((address, ""));
+    let (who, hosts) = authority.split_once('@').unwrap_or(("", authority));
+    let (user, password) = who.split_once(':').unwrap_or((who, ""));
+    add("user", user)?;
+    add("password", password)?;
+    let (mut names, mut ports) = (Vec::new(), Vec::new());
+    for host in hosts.split(',') {
+        let (name, port) = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+            Some((name, "")) => (name, ""),
+            Some((name, port)) => {
+                (name, port.strip_prefix(':').ok_or("after ] comes : and a port")?)
+            }
+            None => host.split_once(':').unwrap_or((host, "")),
+        };
+        names.push(name);
+        ports.push(port);
+    }
+    for (name, values) in [("host", names), ("port", ports)] {
+        if values.iter().any(|value| !value.is_empty()) {
+            add(name, &values.join(","))?;
+        }
+    }
+    add("dbname", database)?;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=').ok_or("after ? come pairs name=value")? {
+            // As JDBC writes it.
+            ("ssl", "true") => add("sslmode", "require")?,
+            (name, value) => add(name, value)?,
+        }
+    }
+    pairs.retain(|(_, value)| !value.is_empty());
+    Ok(pairs)
+}
+
+/// `name=value name = 'value with spaces'`, with `\` before a quote or another `\`.
+fn in_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=').ok_or("after a name comes =")?;
+        let name = name.trim_end();
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err("before = comes the name of a parameter".to_owned());
+        }
+        let mut characters = after.trim_start().chars();
+        let is_quoted = characters.as_str().starts_with('\'');
+        if is_quoted {
+            characters.next();
+        }
+        let mut value = String::new();
+        loop {
+            match characters.next() {
+                None if is_quoted => return Err(format!("the value of {name} does not end")),
+                None => break,
+                Some('\'') if is_quoted => break,
+                Some(c) if c.is_whitespace() && !is_quoted => break,
+                Some('\\') => value.extend(characters.next()),
+                Some(c) => value.push(c),
+            }
+        }
+        pairs.push((name.to_owned(), value));
+        rest = characters.as_str().trim_start();
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn urls_pairs_and_names_are_read_as_libpq_reads_them() {
+        for (text, expected) in [
+            ("notes", &[("dbname", "notes")][..]),
+            ("postgresql://", &[]),
+            ("postgres:///notes", &[("dbname", "notes")]),
+            (
+                "postgresql://ann@db/notes?sslmode=verify-full&sslrootcert=%2Fca.pem",
+                &[
+                    ("user", "ann"),
+                    ("host", "db"),
+                    ("dbname", "notes"),
+                    ("sslmode", "verify-full"),
+                    ("sslrootcert", "/ca.pem"),
+                ],
+            ),
+            (
+                "postgresql://a%40b@one:1,[::1]:2,three/?host=x&ssl=true",
+                &[
+                    ("user", "a@b"),
+                    ("host", "one,::1,three"),
+                    ("port", "1,2,"),
+                    ("host", "x"),
+                    ("sslmode", "require"),
+                ],
+            ),
+            ("postgresql://%2Frun%2Fpg/n", &[("host", "/run/pg"), ("dbname", "n")]),
+            (
+                r" host = db  options='-c x=\'a\\b\'' user=a\ b sslmode=''",
+                &[("host", "db"), ("options", r"-c x='a\b'"), ("user", "a b"), ("sslmode", "")],
+            ),
+        ] {
+            assert_eq!(parsed(text), Ok(pairs(expected)), "{text}");
+        }
+        for wrong in ["host", "a b=c", "=c", "user='x"] {
+            assert!(in_pairs(wrong).is_err(), "{wrong}");
+        }
+        assert!(
+            in_url("[::1]5432/x").is_err() && in_url("/x?a").is_err() && in_url("%ff").is_err()
+        );
+    }
+
+    #[test]
+    fn values_come_back_from_pairs() {
+        let mut settings = Settings::default();
+        for (name, value) in
+            [("user", "a'b\\c d"), ("options", "-c a=b"), ("dbname", "x"), ("dbname", "")]
+        {
+            settings.set(name, value);
+        }
+        assert_eq!(in_pairs(&settings.pairs()), Ok(settings.0));
+    }
+
+    #[test]
+    fn what_the_argument_does_not_say_comes_from_the_environment() {
+        let variable = |name: &str| {
+            Ok(match name {
+                "PGHOST" => "one,two",
+                "PGDATABASE" => "other",
+                "PGREQUIRESSL" => "1",
+                _ => "",
+            }
+            .to_owned())
+        };
+        let settings = with_variables(Some("notes"), &variable).unwrap();
+        let of = |name| settings.get(name);
+        assert_eq!(
+            (of("host"), of("dbname"), of("sslmode"), of("user")),
+            (Some("one,two"), Some("notes"), Some("require"), None)
+        );
+        let settings = with_variables(Some("sslmode=disable host=three"), &variable).unwrap();
+        assert_eq!(
+            (settings.get("sslmode"), settings.get("host")),
+            (Some("disable"), Some("three"))
+        );
+    }
+
+    #[test]
+    fn what_the_program_cannot_do_is_refused_by_name() {
+        let none = |_: &str| Ok(String::new());
+        for (name, variable_name, usage) in PARAMETERS {
+            let (good, wrong) = match usage {
+                Use::Any | Use::Nothing => (&["x"][..], None),
+                Use::Of(values) | Use::Always(values) => (values, Some("odd")),
+            };
+            let given = |value: &str| {
+                let variable = |name: &str| match Some(name) == variable_name {
+                    true => Ok(value.to_owned()),
+                    false => Ok(String::new()),
+                };
+                with_variables(None, &variable)
+            };
+            for value in good.iter().filter(|_| name != "password") {
+                with_variables(Some(&format!("{name}={value}")), &none).unwrap();
+                given(value).unwrap();
+            }
+            let Some(wrong) = wrong else { continue };
+            let error = with_variables(Some(&format!("{name}={wrong}")), &none).unwrap_err();
+            assert!(error.starts_with(&format!("--database: {name}")), "{error}");
+            // The driver knows no more of it; its variable means what libpq says.
+            if let Some(variable_name) = variable_name.filter(|name| *name != "PGREQUIRESSL") {
+                let error = given(wrong).unwrap_err();
+                assert!(error.starts_with(variable_name), "{error}");
+            }
+        }
+        assert!(with_variables(Some("sslmodes=x"), &none).unwrap_err().contains("sslmodes"));
+    }
+
+    #[test]
+    fn a_password_in_the_arguments_is_refused() {
+        for database in
+            ["postgresql://ann:secret@localhost/notes", "host=localhost password=secret"]
+        {
+            let error = with_variables(Some(database), &|_| Ok(String::new())).unwrap_err();
+            assert!(error.contains("PGPASSFILE") && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How a connection is encrypted, in the words of libpq.
+
+use std::sync::Arc;
+
+use postgres::config::SslMode;
+use postgres::{Client, Config, NoTls};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::parameters::Settings;
+use crate::Failure;
+
+/// The values of `sslmode`.
+pub(super) const MODES: [&str; 6] =
+    ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+/// How connections are encrypted.
+pub(super) struct Tls {
+    mode: SslMode,
+    connector: MakeRustlsConnect,
+}
+
+impl Tls {
+    /// As with libpq, `prefer` and `require` accept any certificate, unless `require` comes with a file of root
+    /// certificates; `verify-ca` checks as much as `verify-full`.
+    pub(super) fn of(settings: &Settings) -> Result<Self, Failure> {
+        let roots = settings.get("sslrootcert");
+        let (mode, verifies) = match settings.get("sslmode") {
+            Some("disable" | "allow") => (SslMode::Disable, false),
+            Some("require") => (SslMode::Require, roots.is_some()),
+            Some("verify-ca" | "verify-full") => (SslMode::Require, true),
+            _ => (SslMode::Prefer, false),
+        };
+        let is_direct = settings.get("sslnegotiation") == Some("direct");
+        if is_direct && mode != SslMode::Require {
+            return Err(
+                "sslnegotiation=direct needs sslmode require, verify-ca or verify-full".to_owned()
+            );
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider supports the default versions");
+        let builder = if verifies {
+            builder.with_root_certificates(trusted_roots(roots)?)
+        } else {
+            let any = AnyCertificate(ring::default_provider());
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(any))
+        };
+        let mut client = builder.with_no_client_auth();
+        if is_direct {
+            client.alpn_protocols = vec![b"postgresql".to_vec()];
+        }
+        Ok(Tls { mode, connector: MakeRustlsConnect::new(client) })
+    }
+
+    /// Opens a connection; one by a socket is not encrypted.
+    pub(super) fn open(&self, config: &Config, is_socket: bool) -> Result<Client, postgres::Error> {
+        let mut config = config.clone();
+        config.ssl_mode(if is_socket { SslMode::Disable } else { self.mode });
+        match config.get_ssl_mode() {
+            SslMode::Disable => config.connect(NoTls),
+            _ => config.connect(self.connector.clone()),
+        }
+    }
+}
+
+/// The root certificates of the file, or those of the system.
+fn trusted_roots(file: Option<&str>) -> Result<RootCertStore, Failure> {
+    let mut roots = RootCertStore::empty();
+    let certificates = match file.filter(|file| *file != "system") {
+        Some(file) => CertificateDer::pem_file_iter(file)
+            .and_then(Iterator::collect)
+            .map_err(|error| format!("sslrootcert: {file}: {error}"))?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    roots.add_parsable_certificates(certificates);
+    if roots.is_empty() {
+        return Err("sslrootcert: there is no root certificate".to_owned());
+    }
+    Ok(roots)
+}
+
+/// Accepts every certificate of a server, as `sslmode=require` of libpq does.
+#[derive(Debug)]
+struct AnyCertificate(CryptoProvider);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer,
+        _: &[CertificateDer],
+        _: &ServerName,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,224 @@
+//! The program through PgBouncer, with one connection to the server that it gives to a client for a transaction: a
+//! command leaves nothing there for the next client.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use serde_json::json;
+
+use super::cluster::{give_to_server, send_signal};
+use super::common::database::Database;
+use super::common::process::as_owner;
+use super::common::{lack, variable};
+use super::{Answer, Folder, export, node};
+
+/// PgBouncer before the server under test.
+struct Pooler {
+    process: Child,
+    folder: Folder,
+}
+
+const PORT: u16 = 6432;
+
+impl Pooler {
+    /// None where it is not installed.
+    fn start(name: &str) -> Option<Self> {
+        let program = ["/usr/sbin/pgbouncer", "/usr/local/bin/pgbouncer"];
+        let program = program.into_iter().find(|path| fs::exists(path).unwrap())?;
+        let folder = Folder::new(name);
+        let path = |file: &str| folder.0.join(file).display().to_string();
+        folder.write("users", format!("\"{}\" \"\"\n", variable("PGUSER")));
+        let configuration = folder.write(
+            "pgbouncer.ini",
+            format!(
+                "[databases]\n* = host={} port={}\n[pgbouncer]\npool_mode = transaction\n\
+                 default_pool_size = 1\nlisten_port = {PORT}\nunix_socket_dir = {}\n\
+                 auth_type = trust\nauth_file = {}\n",
+                variable("PGHOST"),
+                variable("PGPORT"),
+                folder.0.display(),
+                path("users"),
+            ),
+        );
+        for file in [".", "users", "pgbouncer.ini"] {
+            give_to_server(&folder.0.join(file));
+        }
+        let log = fs::File::create(folder.0.join("log")).unwrap();
+        // It refuses to run as root.
+        let mut command = Command::new(program);
+        as_owner(&mut command);
+        let process = command.arg(configuration).stdin(Stdio::null()).stderr(log).spawn().unwrap();
+        let pooler = Pooler { process, folder };
+        let start = Instant::now();
+        while !pooler.folder.0.join(format!(".s.PGSQL.{PORT}")).exists() {
+            let log = || fs::read_to_string(pooler.folder.0.join("log")).unwrap();
+            assert!(start.elapsed() < Duration::from_secs(30), "no start:\n{}", log());
+            thread::sleep(Duration::from_millis(10));
+        }
+        Some(pooler)
+    }
+
+    /// Another client of the pool.
+    fn connect(&self, database: &Database) -> Client {
+        Config::new()
+            .host_path(&self.folder.0)
+            .port(PORT)
+            .user(&variable("PGUSER"))
+            .dbname(&database.name)
+            .connect(NoTls)
+            .unwrap()
+    }
+
+    fn command(&self, database: &Database, arguments: &[&str]) -> Command {
+        let mut command = super::graph_kernel(database);
+        command.env("PGHOST", &self.folder.0).env("PGPORT", PORT.to_string()).args(arguments);
+        command
+    }
+
+    fn ask(&self, database: &Database, arguments: &[&str]) -> Answer {
+        Answer::of(self.command(database, arguments).output().unwrap())
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        send_signal("KILL", self.process.id());
+        self.process.wait().unwrap();
+    }
+}
+
+/// What a session has that another client of it would meet: which it is, its settings, its statements, its temporary
+/// tables, its locks. The pooler itself sets `application_name`.
+const STATE: &str = "
+    SELECT pg_backend_pid(), current_setting('search_path'), current_setting('plan_cache_mode'),
+           coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'),
+           current_setting('TimeZone'), current_setting('DateStyle'), current_setting('enable_nestloop'),
+           current_setting('client_connection_check_interval'),
+           (SELECT string_agg(name || ' = ' || setting, ', ' ORDER BY name) FROM pg_settings
+             WHERE source = 'session' AND name <> 'application_name'),
+           (SELECT string_agg(name || ': ' || statement, ', ') FROM pg_prepared_statements),
+           (SELECT string_agg(relname, ', ') FROM pg_class WHERE relpersistence = 't'),
+           (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+           (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_listening_channels())";
+
+fn rows(client: &mut Client, query: &str) -> Vec<Vec<Option<String>>> {
+    let messages = client.simple_query(query).unwrap();
+    messages
+        .iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|n| row.get(n).map(str::to_owned)).collect())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_command_leaves_nothing_to_the_next_client_of_a_pooler() {
+    let Some(pooler) = Pooler::start("pooler") else {
+        return lack("a_command_leaves_nothing_to_the_next_client_of_a_pooler", "no PgBouncer");
+    };
+    let database = Database::with_tables("import_pooler");
+    database
+        .connect()
+        .batch_execute("CREATE SCHEMA other; SELECT graph_kernel.create_tables('other');
+             SELECT graph_kernel.bind_tables('other.memory_turns', 'other.memory_turn_edges', name => 'other')",
+        )
+        .unwrap();
+    let file = export("chatgpt.json");
+    // A session into which the extension's library was not loaded before.
+    pooler.ask(&database, &["import", "chatgpt", &file, "--graph", "other"]).expect_success();
+    let mut beside = pooler.connect(&database);
+    let graph = rows(&mut beside, "SELECT graph_kernel.chosen_graph()");
+    assert_eq!(graph, [[Some("default".to_owned())]]);
+    let before = rows(&mut beside, STATE);
+    let is_nothing = |n: usize| before[0][n].as_deref().is_none_or(|value| value == "0");
+    assert!((8..14).all(is_nothing), "{before:?}");
+
+    let sessions = pooler.ask(&database, &["sessions", "--graph", "other"]).expect_success();
+    let session = "chatgpt::67c2f6e0-0000-8000-8000-000000000001";
+    let line = sessions.out.lines().find(|line| line.ends_with(session)).unwrap();
+    let anchor = line.split_whitespace().nth(2).unwrap().to_owned();
+    let folder = Folder::new("pooled");
+    let broken = folder.write("broken.json", "[{\"id\": \"c\", \"mapping\": {\"m\": ");
+    let refused = folder.write(
+        "refused.jsonl",
+        "{\"id\":\"00000000-0000-4000-8000-000000000001\",\"salience_score\":1e300}\n",
+    );
+    let rows_file = export("rows.jsonl");
+    let missing = "00000000-0000-4000-8000-00000000dead";
+    let claude = export("claude.json");
+    let commands: [(i32, &[&str]); 13] = [
+        (0, &["import", "claude", &claude, "--graph", "other"]),
+        (0, &["import", "claude", &claude, "--graph", "other", "--dry-run"]),
+        (0, &["import", "jsonl", &rows_file, "--graph", "other"]),
+        (1, &["import", "chatgpt", &broken, "--graph", "other"]),
+        (1, &["import", "jsonl", &refused, "--graph", "other"]),
+        (2, &["import", "chatgpt", &file, "--graph", "none"]),
+        (0, &["sessions", "--graph", "other"]),
+        (0, &["sessions", session, "--graph", "other"]),
+        (0, &["slice", &anchor, "--graph", "other"]),
+        (0, &["slice", &anchor, "--policy", "lineage", "--graph", "other"]),
+        (0, &["prompt", &anchor, "--policy", "chat", "--graph", "other"]),
+        (2, &["prompt", missing, "--graph", "other"]),
+        (2, &["slice", &anchor, "--policy", "{", "--graph", "other"]),
+    ];
+    for (status, arguments) in commands {
+        let answer = pooler.ask(&database, arguments);
+        assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
+        // Its transaction has ended: the session is the same, not another one after an abrupt end.
+        assert_eq!(rows(&mut beside, STATE), before, "after {arguments:?}");
+    }
+
+    // While many conversations are imported the other client has its turn between two of them.
+    let count = "SELECT count(DISTINCT session_id) FROM public.memory_turns";
+    let conversations: Vec<_> = (0..300)
+        .map(|n| json!({"id": n.to_string(), "mapping": {"m": node(None, Some("text"))}}))
+        .collect();
+    let many = folder.write("many.json", serde_json::Value::from(conversations).to_string());
+    let mut import = pooler
+        .command(&database, &["import", "chatgpt", &many])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut between = 0;
+    while import.try_wait().unwrap().is_none() {
+        assert_eq!(rows(&mut beside, STATE), before);
+        let stored = rows(&mut beside, count)[0][0].clone().unwrap();
+        between += usize::from(!["0", "300"].contains(&stored.as_str()));
+    }
+    let answer = Answer::of(import.wait_with_output().unwrap()).expect_success();
+    assert_eq!(answer.count("turns: "), 300);
+    assert!(between > 0, "never between two conversations");
+    assert_eq!(rows(&mut beside, STATE), before);
+}
+
+/// What the other client has set for itself is not what the program reads.
+#[test]
+fn a_command_does_not_depend_on_what_another_client_has_left() {
+    let Some(pooler) = Pooler::start("pooled_before") else {
+        return lack("a_command_does_not_depend_on_what_another_client_has_left", "no PgBouncer");
+    };
+    let database = Database::with_tables("import_pooled_before");
+    let mut beside = pooler.connect(&database);
+    beside
+        .batch_execute(
+            "SET plan_cache_mode = force_generic_plan;
+             SET search_path = pg_temp;
+             CREATE TEMPORARY TABLE graph_kernel_import (n integer);
+             CREATE TEMPORARY TABLE graph_kernel_links (n integer);
+             INSERT INTO graph_kernel_links VALUES (1)",
+        )
+        .unwrap();
+    let refused = pooler.ask(&database, &["import", "chatgpt", &export("chatgpt.json")]);
+    assert!(refused.status == 2 && refused.err.contains("already exists"), "{}", refused.err);
+    assert_eq!(rows(&mut beside, "SELECT n FROM graph_kernel_links"), [[Some("1".to_owned())]]);
+    beside.batch_execute("DROP TABLE graph_kernel_import, graph_kernel_links").unwrap();
+    let import = pooler.ask(&database, &["import", "chatgpt", &export("chatgpt.json")]);
+    assert_eq!(import.expect_success().count("turns: "), 12);
+    assert_eq!(pooler.ask(&database, &["sessions"]).expect_success().out.lines().count(), 2);
+}
