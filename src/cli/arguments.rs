@@ -114,7 +114,8 @@ pub(crate) enum Command {
 #[derive(clap::Args)]
 pub(crate) struct DatabaseArguments {
     /// The database: a URL, key=value pairs or a name. What it does not say is taken from PGHOST, PGPORT, PGUSER,
-    /// PGDATABASE, PGSSLMODE and PGSSLROOTCERT, the password from PGPASSWORD or the password file.
+    /// PGDATABASE, PGSSLMODE, PGSSLROOTCERT and so on, as psql does, the password from PGPASSWORD or the password file.
+    /// A setting that the program cannot follow, such as PGREQUIREAUTH, is refused.
     #[arg(long, short)]
     pub(crate) database: Option<String>,
     /// The name under which the tables are bound.
@@ -145,7 +146,7 @@ pub(crate) struct QueryArguments {
 pub(crate) struct ImportArguments {
     /// The format of the files.
     pub(crate) format: ImportFormat,
-    /// The files; `-` is the standard input. Of claude-code also folders, with the transcripts in them and below.
+    /// The files, or pipes; `-` is the standard input. Of claude-code also folders, with the transcripts in them and below.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

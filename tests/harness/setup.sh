@@ -26,6 +26,7 @@ wanted_test_packages() {
   ((${#majors[@]} > 0)) || return 0
   python3 -m pip --version >/dev/null 2>&1 || note python3-pip
   note git debhelper lintian debootstrap # for packages
+  note pgbouncer
   server="$base/server-17/bin/pg_config"
   if [[ " ${majors[*]} " == *' 17 '* && $(server_of 17) == "$server" && ! -x $server ]]; then
     note "${postgres_build_packages[*]}"
@@ -61,6 +62,10 @@ install_packages() {
   apt-get update -qq
   # shellcheck disable=SC2086 # a list of names
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
+  # Only the program is wanted, not its service.
+  if [[ " $missing " == *' pgbouncer '* ]] && command -v systemctl >/dev/null; then
+    systemctl disable --quiet --now pgbouncer 2>/dev/null || note 'the service pgbouncer may be running'
+  fi
 }
 
 install_rust() {

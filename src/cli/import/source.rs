@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::{self, File, FileType, Metadata};
-use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -83,6 +83,7 @@ fn is_pipe(_: FileType) -> bool {
 /// The standard input, which may also be a terminal, or a socket, as programs are given by those that start them.
 #[cfg(unix)]
 fn standard_input() -> io::Result<File> {
+    use std::io::IsTerminal;
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileTypeExt;
     let input = io::stdin();
