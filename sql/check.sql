@@ -1,9 +1,9 @@
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how they
--- can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as well; a
--- BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen by the
--- transaction before it is checked; and a setting of the session switches off what is not ALWAYS.
+-- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how
+-- they can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as
+-- well; a BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen
+-- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
     guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[]
 )
@@ -12,7 +12,9 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT g.oid, g.tgrelid::regclass, g.tgname,
            format('%s(%s)', g.tgfoid::regproc,
-                  (SELECT string_agg(quote_literal(convert_from(decode(a.text, 'escape'), 'UTF8')), ', '
+                  -- As an escape string it may be any bytes.
+                  (SELECT string_agg(CASE WHEN strpos(a.text, '\') = 0 THEN quote_literal(a.text)
+                                          ELSE 'E''' || replace(a.text, '''', '''''') || '''' END, ', '
                                      ORDER BY a.position)
                    FROM string_to_table(encode(g.tgargs, 'escape'), '\000') WITH ORDINALITY AS a (text, position)
                    WHERE a.position <= g.tgnargs)),
@@ -204,16 +206,18 @@ BEGIN
     RETURN QUERY
     SELECT 'promotion_triggers', count(*) = 0, count(*),
            'triggers that promote and can be got round'
-           || coalesce(': ' || string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults, ', ')), '; '
-                                          ORDER BY g.place::text, g.name), ''),
-           string_agg(CASE
-               WHEN g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
+           || coalesce(': ' || graph_kernel.text_prefix(
+                  string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults, ', ')), '; '
+                             ORDER BY g.place::text, g.name), 100000), ''),
+           graph_kernel.text_prefix(string_agg(CASE
+               WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
-               ELSE format('ALTER TRIGGER %1$I ON %2$s RENAME TO %3$I; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE'
-                           ' ON %2$s NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS'
-                           ' TRIGGER %1$I; DROP TRIGGER %3$I ON %2$s;', g.name, g.place, left(g.name, 59) || '_old', g.call)
-               END, ' ' ORDER BY g.place::text, g.name)
+               ELSE format('ALTER TRIGGER %1$I ON %2$s RENAME TO %3$I; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR'
+                           ' UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE'
+                           ' ALWAYS TRIGGER %1$I; DROP TRIGGER %3$I ON %2$s;',
+                           g.name, g.place, graph_kernel.text_prefix(g.name::text, 14) || '_old', g.call)
+               END, ' ' ORDER BY g.place::text, g.name), 1000000)
     FROM graph_kernel.promoting_triggers() AS g
     JOIN pg_class AS r ON r.oid = g.place
     -- The form of a partition's trigger is that of its table's.
@@ -223,10 +227,14 @@ BEGIN
     RETURN QUERY
     SELECT 'promotion_rights', count(*) = 0, count(*),
            'tables that promote on which others than the owner hold TRIGGER'
-           || coalesce(': ' || string_agg(format('%s (%s)', h.place, h.holders), '; ' ORDER BY h.place::text), ''),
-           string_agg(format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders), ' ' ORDER BY h.place::text)
+           || coalesce(': ' || graph_kernel.text_prefix(
+                  string_agg(format('%s (%s)', h.place, h.holders), '; ' ORDER BY h.place::text), 100000), ''),
+           graph_kernel.text_prefix(
+               string_agg(format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders), ' '
+                          ORDER BY h.place::text), 1000000)
     FROM (SELECT r.oid::regclass AS place,
-                 string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ') AS holders
+                 string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
+                     AS holders
           FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
           WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
             AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
@@ -243,9 +251,10 @@ BEGIN
     )
     SELECT 'promotion_children', count(*) = 0, count(*),
            'tables that inherit from one that promotes and take rows without its trigger',
-           string_agg(format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
-                             ' EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
-                             d.name, d.child::regclass, d.call), ' ' ORDER BY d.child::regclass::text)
+           graph_kernel.text_prefix(
+               string_agg(format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
+                                 ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
+                                 d.name, d.child::regclass, d.call), ' ' ORDER BY d.child::regclass::text), 1000000)
     FROM descendant AS d
     JOIN pg_trigger AS g ON g.oid = d.guard
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own

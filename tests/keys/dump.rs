@@ -20,9 +20,43 @@ const REGISTER: &str = "SELECT graph_policy_register('{\"max_nodes\": 7}');
                         SELECT graph_policy_register('{\"max_nodes\": 8}', 'eight');
                         SELECT graph_policy_register('{\"max_nodes\": 8}', 'acht');
                         SELECT graph_policy_register('default', 'usual')";
+/// As a version wrote it in which chat was no preset's name: only a superuser and the extension's owner can.
+const REGISTERED_BEFORE_THE_PRESET: &str = "
+    INSERT INTO graph_kernel.policies (name, policy)
+    VALUES (NULL, '{\"max_nodes\": 9}'), ('chat', '{\"max_nodes\": 9}')";
 const POLICIES: &str = "SELECT string_agg(p::text, ' ' ORDER BY p::text) FROM graph_policies AS p";
 const FINGERPRINT: &str = "SELECT graph_policy_registry_fingerprint()";
 const ROTATE_AND_REVOKE: &str = "SELECT graph_kernel.rotate_key(revoke_old => true)";
+
+const GUARDED: &str = "
+    CREATE TABLE atoms (slice json, turn uuid);
+    CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms NOT DEFERRABLE
+        FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn');
+    ALTER TABLE atoms ENABLE ALWAYS TRIGGER admissible";
+
+#[test]
+fn a_table_that_promotes_is_guarded_after_a_restore_as_before() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    install(&mut client);
+    client.batch_execute(GUARDED).unwrap();
+    let insert = "INSERT INTO atoms SELECT graph_slice(id), id FROM memory_turns LIMIT 1";
+    client.batch_execute(insert).unwrap();
+
+    let other = Cluster::start("");
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    let mut client = other.client();
+    // The row is there, though its key is not known here.
+    assert_eq!(text(&mut client, "SELECT count(*)::text FROM atoms"), "1");
+    let guarded = "SELECT bool_and(ok)::text FROM graph_check() WHERE check_name LIKE 'promotion%'";
+    assert_eq!(text(&mut client, guarded), "true");
+    for statement in ["INSERT INTO atoms SELECT * FROM atoms", "UPDATE atoms SET turn = NULL"] {
+        let refused = client.batch_execute(statement).unwrap_err();
+        let word = refused.as_db_error().unwrap().detail();
+        assert_eq!(word, Some("NOT_ADMISSIBLE: unknown_key"), "{statement}");
+    }
+    client.batch_execute(insert).unwrap();
+}
 
 /// A role's dump of a database, as SQL.
 fn dump(cluster: &Cluster, role: &str, database: &str) -> PathBuf {
@@ -158,7 +192,9 @@ fn an_owner_who_is_no_superuser_dumps_and_restores() {
     text(&mut client, ROTATE_AND_REVOKE);
     let old = slice(&mut client);
     client.batch_execute(REGISTER).unwrap();
+    client.batch_execute(REGISTERED_BEFORE_THE_PRESET).unwrap();
     let policies = text(&mut client, POLICIES);
+    assert!(policies.contains("(chat,") && policies.contains("\"\"max_nodes\"\":9"), "{policies}");
     let fingerprint = text(&mut client, FINGERPRINT);
 
     let other = Cluster::start("");
@@ -210,6 +246,8 @@ fn registered_policies_are_in_a_dump_and_the_presets_are_not() {
     client.batch_execute(REGISTER).unwrap();
     let policies = text(&mut client, POLICIES);
     assert_eq!(policies.matches("slice_policy_v1,").count(), 7, "{policies}");
+    client.batch_execute(REGISTERED_BEFORE_THE_PRESET).unwrap();
+    let policies = text(&mut client, POLICIES);
 
     // Restored into a cluster that has the presets already.
     let other = Cluster::start("");

@@ -576,6 +576,24 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
             client.batch_execute("ROLLBACK").unwrap();
         }
     }
+    let mut created = 0;
+    // One trigger with such a name and such arguments does not keep graph_check from answering.
+    for odd in (1..=BYTES.len() * PLACES.len()).filter(|odd| odd % PLACES.len() != 0) {
+        let value = format!("(SELECT left(bytes, 50) FROM odd WHERE n = {odd})");
+        let create = format!(
+            "BEGIN; DO $$ BEGIN EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(%L, %L)', {value}, {value}, 'roles=' || {value}); END $$"
+        );
+        if client.batch_execute(&create).is_ok() {
+            let found = "SELECT count, detail, hint FROM graph_check() WHERE check_name = 'promotion_triggers'";
+            let found = client.query_one(found, &[]).unwrap();
+            assert_eq!(found.get::<_, i64>(0), 1, "{odd}");
+            let (detail, hint): (String, String) = (found.get(1), found.get(2));
+            assert!(detail.contains('\u{fffd}') && hint.contains('\u{fffd}'), "{detail} {hint}");
+            created += 1;
+        }
+        client.batch_execute("ROLLBACK").unwrap();
+    }
+    assert!(created > 0, "no trigger was created");
     assert!(canary.is_alive());
 }
 

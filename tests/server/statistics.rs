@@ -235,6 +235,19 @@ fn verifications_are_counted_by_result() {
         value(&mut client, "graph_require_admissible", "verifications -> 'turn_outside'"),
         1
     );
+
+    client
+        .batch_execute(
+            "CREATE TABLE findings (provenance jsonb, turn uuid);
+             CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON findings NOT DEFERRABLE FOR EACH ROW
+                 EXECUTE FUNCTION graph_require_admissible_result('provenance', 'turn')",
+        )
+        .unwrap();
+    let message = error_of(&mut client, "INSERT INTO findings VALUES ('{}', gen_random_uuid())");
+    assert!(message.contains("malformed"), "{message}");
+    let function = "graph_require_admissible_result";
+    assert_eq!(value(&mut client, function, "errors -> 'NOT_ADMISSIBLE'"), 1);
+    assert_eq!(value(&mut client, function, "verifications -> 'malformed'"), 1);
 }
 
 #[test]

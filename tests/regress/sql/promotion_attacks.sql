@@ -98,6 +98,29 @@ SELECT statement, e.code, e.detail FROM unnest(ARRAY[
     $$UPDATE blind SET slice = replace(slice::text COLLATE "C", '"role":"user"', '"role":"USER"')$$, 'UPDATE blind SET turn = turn(77)', 'UPDATE blind SET turn = NULL',
     'UPDATE blind SET turns = ARRAY[turn(2), turn(77)]', 'UPDATE blind SET turn = turn']) AS statement, test_error(statement) AS e;
 
+-- A generated column is read as it is stored.
+CREATE TABLE made (base text, turns uuid[], slice json GENERATED ALWAYS AS (base::json) STORED, turn uuid GENERATED ALWAYS AS (turns[1]) STORED);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON made NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn');
+ALTER TABLE made ENABLE ALWAYS TRIGGER admissible;
+INSERT INTO made SELECT graph_slice(turn(2))::text, ARRAY[turn(2)];
+SELECT statement, e.code, e.detail FROM unnest(ARRAY['UPDATE made SET base = ''{}''', 'UPDATE made SET turns[1] = turn(77)', 'UPDATE made SET turns[2] = turn(77)',
+    'INSERT INTO made VALUES (''{}'', ARRAY[turn(2)])']) AS statement, test_error(statement) AS e;
+-- What a foreign key writes is checked as well, and a row that moves to another partition as a new one.
+CREATE TABLE sources (id uuid PRIMARY KEY);
+INSERT INTO sources VALUES (turn(2));
+CREATE TABLE referring (slice json, turn uuid REFERENCES sources ON UPDATE CASCADE ON DELETE SET NULL, part int) PARTITION BY LIST (part);
+CREATE TABLE referring_1 PARTITION OF referring FOR VALUES IN (1);
+CREATE TABLE referring_2 PARTITION OF referring FOR VALUES IN (2);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON referring NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turn');
+ALTER TABLE referring ENABLE ALWAYS TRIGGER admissible;
+INSERT INTO referring SELECT graph_slice(turn(2)), turn(2), 1;
+SELECT code, detail FROM test_error('UPDATE sources SET id = turn(77)');
+SELECT code, detail FROM test_error('DELETE FROM sources');
+UPDATE referring SET part = 2;
+SELECT graph_kernel.rotate_key(revoke_old => true) IS NOT NULL AS rotated;
+SELECT code, detail FROM test_error('UPDATE referring SET part = 1');
+DROP TABLE made, referring, sources;
+
 -- What stays possible is said.
 SELECT check_name, ok, count, detail FROM graph_check() WHERE check_name LIKE 'promotion%';
 SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_rights' \gset
@@ -130,6 +153,17 @@ SELECT string_agg(hint, ' ' ORDER BY check_name DESC) AS command FROM graph_chec
 :command
 SELECT check_name, ok, detail FROM graph_check() WHERE check_name LIKE 'promotion%';
 SELECT tgname, tgargs, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'blind'::regclass AND tgname ~ 'odd';
+
+-- A plain trigger that partitions have from their table.
+CREATE TABLE plain_parts (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
+CREATE TABLE plain_part PARTITION OF plain_parts FOR VALUES IN (1);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON plain_parts FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+SELECT count, hint FROM graph_check() WHERE check_name = 'promotion_triggers';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_triggers' \gset
+:command
+SELECT ok FROM graph_check() WHERE check_name = 'promotion_triggers';
+SELECT tgrelid::regclass, tgenabled, tgconstraint <> 0 AS is_constraint FROM pg_trigger WHERE tgname = 'admissible' AND tgrelid::regclass::text ~ 'plain' ORDER BY 1;
+DROP TABLE plain_parts;
 
 SET client_min_messages = warning;
 DROP TABLE atoms, exports, blind, parts CASCADE;
