@@ -499,6 +499,16 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
                  FOR EACH ROW EXECUTE FUNCTION {function}(%L, %L)', {document}, {turns}); END $$"
         )
     };
+    let plain_trigger = |function: &str, value: &str| {
+        format!(
+            "DO $$ DECLARE name text := {value}; BEGIN
+                 name := CASE WHEN octet_length(name) < 60 THEN name ELSE 'x' END;
+                 EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION {function}(%L)',
+                                name, {value});
+             END $$"
+        )
+    };
+    let check = "SELECT count(hint) FROM graph_check()".to_owned();
     let insert = |document: &str, turn: &str| {
         format!("INSERT INTO promoted VALUES (gen_random_uuid(), {document}, {turn})")
     };
@@ -568,11 +578,28 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
                 insert(&format!("json_build_object({value}, {value})"), "gen_random_uuid()"),
                 "22021",
             ),
+            // Names and arguments of another's triggers, functions and policies do not end a check.
+            (guard("graph_require_admissible", &value, "turn"), check.clone(), ""),
+            (plain_trigger("graph_require_admissible", &value), check.clone(), ""),
+            (plain_trigger("graph_require_admissible_result", &value), check.clone(), ""),
+            (
+                format!(
+                    "DO $$ DECLARE name text := {value}; BEGIN
+                         name := CASE WHEN octet_length(name) < 60 THEN name ELSE 'x' END;
+                         EXECUTE format('CREATE FUNCTION %1$I() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS %2$L',
+                                        name, 'BEGIN PERFORM graph_slice(NULL); RETURN true; END -- ' || {value});
+                         EXECUTE format('CREATE POLICY %1$I ON memory_turns USING (%1$I())', name);
+                         EXECUTE format('CREATE INDEX %1$I ON memory_turns (role)', name);
+                     END $$"
+                ),
+                check.clone(),
+                "",
+            ),
         ] {
             client.batch_execute("BEGIN").unwrap();
             let result = client.batch_execute(&before).and_then(|()| client.batch_execute(&after));
             let code = result.as_ref().err().and_then(|error| error.code()).map(|code| code.code());
-            assert_eq!(code, Some(expected), "{before}; {after}: {result:?}");
+            assert_eq!(code.unwrap_or_default(), expected, "{before}; {after}: {result:?}");
             client.batch_execute("ROLLBACK").unwrap();
         }
     }
