@@ -121,7 +121,7 @@ fn each_host_gets_its_own_password_as_with_libpq() {
     let (none, nothing) = (|| vec![Heard::Password(None)], Vec::new);
     // The password file, how to connect, and what the first server, the second and that of the socket hear.
     type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], [Vec<Heard>; 3]);
-    let cases: [Case; 17] = [
+    let cases: [Case; 18] = [
         ("127.0.0.1:A:*:*:one", both, &[], [password("one"), none(), nothing()]),
         ("*:A:*:*:one\n*:B:*:*:two", both, &[], [password("one"), password("two"), nothing()]),
         ("*:B:*:*:two", both, &[], [none(), nothing(), nothing()]),
@@ -183,6 +183,13 @@ fn each_host_gets_its_own_password_as_with_libpq() {
             both,
             &[("PGPASSWORD", "both")],
             [password("both"), password("both"), nothing()],
+        ),
+        // An address goes before a socket, whose folder is still the name.
+        (
+            "127.0.0.1:*:*:*:no\nFOLDER:A:*:*:one",
+            "host=FOLDER hostaddr=127.0.0.1 port=A user=ann",
+            &[],
+            [password("one"), nothing(), nothing()],
         ),
         // The folder of a socket has the name of the folder; `localhost` is another one.
         (

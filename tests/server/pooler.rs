@@ -91,7 +91,7 @@ impl Drop for Pooler {
 }
 
 /// What a session has that another client of it would meet: which it is, its settings, its statements, its temporary
-/// tables, its locks. The pooler itself sets `application_name`.
+/// tables, its locks. The pooler itself sets `application_name`, and newer ones keep statements under names of their own.
 const STATE: &str = "
     SELECT pg_backend_pid(), current_setting('search_path'), current_setting('plan_cache_mode'),
            coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'),
@@ -99,7 +99,8 @@ const STATE: &str = "
            current_setting('client_connection_check_interval'),
            (SELECT string_agg(name || ' = ' || setting, ', ' ORDER BY name) FROM pg_settings
              WHERE source = 'session' AND name <> 'application_name'),
-           (SELECT string_agg(name || ': ' || statement, ', ') FROM pg_prepared_statements),
+           (SELECT string_agg(name || ': ' || statement, ', ') FROM pg_prepared_statements
+             WHERE name NOT LIKE 'PGBOUNCER@_%' ESCAPE '@'),
            (SELECT string_agg(relname, ', ') FROM pg_class WHERE relpersistence = 't'),
            (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
            (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_listening_channels())";
@@ -195,6 +196,18 @@ fn a_command_leaves_nothing_to_the_next_client_of_a_pooler() {
     assert_eq!(answer.count("turns: "), 300);
     assert!(between > 0, "never between two conversations");
     assert_eq!(rows(&mut beside, STATE), before);
+
+    // One that is killed: the pooler may then take another session.
+    let mut import =
+        pooler.command(&database, &["import", "chatgpt", &many, "--account", "killed"]);
+    let mut import = import.stdout(Stdio::null()).spawn().unwrap();
+    let killed = "SELECT count(*) > 20 FROM public.memory_turns WHERE session_id LIKE '%:killed:%'";
+    while rows(&mut beside, killed)[0][0].as_deref() != Some("t") {
+        assert!(import.try_wait().unwrap().is_none(), "it ends before it is killed");
+    }
+    import.kill().unwrap();
+    import.wait().unwrap();
+    assert_eq!(rows(&mut beside, STATE)[0][1..], before[0][1..]);
 }
 
 /// What the other client has set for itself is not what the program reads.

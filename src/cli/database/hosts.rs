@@ -38,13 +38,14 @@ const OF_THE_DRIVER: [&str; 12] = [
 struct Host {
     /// Its name, or the folder of its socket. Of a host without a name it is the address.
     name: String,
+    /// Where it is, whatever the name says.
     address: Option<String>,
     port: u16,
 }
 
 impl Host {
     fn is_socket(&self) -> bool {
-        self.name.starts_with('/')
+        self.address.is_none() && self.name.starts_with('/')
     }
 
     fn in_words(&self) -> String {
@@ -163,9 +164,11 @@ fn config(settings: &Settings, host: &Host, password: Option<Vec<u8>>) -> Result
     }
     pairs.set("keepalives_retries", settings.get("keepalives_count").unwrap_or_default());
     pairs.set("load_balance_hosts", settings.get("load_balance_hosts").unwrap_or_default());
-    pairs.set("host", &host.name);
-    pairs
-        .set("hostaddr", host.address.as_deref().filter(|_| !host.is_socket()).unwrap_or_default());
+    let address = host.address.as_deref().unwrap_or_default();
+    // A folder is not a name that a certificate could have.
+    let is_folder = host.name.starts_with('/') && !host.is_socket();
+    pairs.set("host", if is_folder { address } else { &host.name });
+    pairs.set("hostaddr", address);
     pairs.set("port", &host.port.to_string());
     let mut config: Config = pairs.pairs().parse().map_err(|error| in_words(&error))?;
     if let Some(password) = password {
