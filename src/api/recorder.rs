@@ -101,7 +101,7 @@ fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>)
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(events) = events else { return TableIterator::empty() };
     let chunks = chunks_of_json(events.0, policy).or_raise();
-    TableIterator::new((0..).zip(chunks).map(|(index, chunk)| chunk_row(index, chunk)))
+    TableIterator::new((0..).zip(chunks).map(|(index, chunk)| chunk_row(index, chunk.or_raise())))
 }
 }
 

@@ -62,6 +62,50 @@ impl<'a> Interrupts<'a> {
         text.len()
     }
 
+    /// The byte at which so many last characters of a text begin; 0, if it has fewer.
+    pub(crate) fn last_chars_start(&self, text: &str, chars: usize) -> usize {
+        let (mut end, mut left) = (text.len(), chars);
+        for piece in text.as_bytes().rchunks(CHECKED_BYTES) {
+            if left == 0 {
+                break;
+            }
+            self.bytes(piece.len());
+            let start = end - piece.len();
+            let mut starts = piece.iter().enumerate().rev().filter(|(_, byte)| begins_char(byte));
+            if let Some((place, _)) = starts.nth(left - 1) {
+                return start + place;
+            }
+            left -= piece.iter().filter(begins_char).count();
+            end = start;
+        }
+        end
+    }
+
+    /// The length of a text without the white space at its end.
+    pub(crate) fn trimmed_end(&self, text: &str) -> usize {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let start = rest.floor_char_boundary(rest.len().saturating_sub(CHECKED_BYTES));
+            let trimmed = rest[start..].trim_end().len();
+            self.bytes(rest.len() - start - trimmed);
+            rest = &rest[..start + trimmed];
+            if trimmed > 0 {
+                break;
+            }
+        }
+        rest.len()
+    }
+
+    /// Adds a text to another one.
+    pub(crate) fn append(&self, target: &mut String, mut text: &str) {
+        while !text.is_empty() {
+            let (piece, rest) = text.split_at(text.ceil_char_boundary(CHECKED_BYTES));
+            target.push_str(piece);
+            self.bytes(piece.len());
+            text = rest;
+        }
+    }
+
     pub(crate) fn check(&self) {
         self.items.set(0);
         self.bytes.set(0);
@@ -86,8 +130,38 @@ mod tests {
             for number in [0, 1, 2, 21_845, 21_846, starts.len().saturating_sub(1), starts.len()] {
                 let start = starts.get(number).copied().unwrap_or(text.len());
                 assert_eq!(interrupts.char_start(text, number), start, "{number}");
+                let last = match starts.len().checked_sub(number) {
+                    Some(first) => starts.get(first).copied().unwrap_or(text.len()),
+                    None => 0,
+                };
+                assert_eq!(interrupts.last_chars_start(text, number), last, "last {number}");
             }
         }
+    }
+
+    #[test]
+    fn ends_are_trimmed_and_texts_added_across_pieces() {
+        let checked = Cell::new(0);
+        let check = || checked.set(checked.get() + 1);
+        let interrupts = Interrupts::new(&check);
+        for text in ["", " ", "a", "a ", "漢\u{3000}", &"é".repeat(50_000)] {
+            for space in ["", " ", &"\t".repeat(70_000), &"\u{3000}".repeat(65_537)] {
+                let text = format!("{text}{space}");
+                assert_eq!(interrupts.trimmed_end(&text), text.trim_end().len());
+                let mut added = "x".to_owned();
+                interrupts.append(&mut added, &text);
+                assert_eq!(added[1..], text);
+            }
+        }
+        checked.set(0);
+        interrupts.trimmed_end(&" ".repeat(16 * CHECKED_BYTES));
+        assert!(checked.get() >= 15, "{}", checked.get());
+        checked.set(0);
+        interrupts.last_chars_start(&"é".repeat(8 * CHECKED_BYTES), usize::MAX);
+        assert!(checked.get() >= 15, "{}", checked.get());
+        checked.set(0);
+        interrupts.append(&mut String::new(), &"é".repeat(8 * CHECKED_BYTES));
+        assert!(checked.get() >= 15, "{}", checked.get());
     }
 
     #[test]

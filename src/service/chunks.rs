@@ -1,6 +1,6 @@
 //! Chunks of recorded events, and the text of their spans.
 
-use kernel::chunking::chunk::Chunk;
+use kernel::chunking::chunk::{Chunk, ChunkTooLarge};
 use kernel::chunking::chunker::Chunker;
 use kernel::chunking::event::{EventsError, events_of_json};
 use kernel::chunking::policy::ChunkingPolicy;
@@ -98,11 +98,11 @@ impl ChunkCursor {
     /// The next chunk and its number among all that were made; `None` at the end.
     ///
     /// # Errors
-    /// As [`EventCursor::next`].
+    /// As [`EventCursor::next`]; 54000 where the chunk is too large.
     pub fn next(&mut self) -> Result<Option<(i32, Chunk)>, SqlError> {
         loop {
             check_interrupts();
-            while let Some(chunk) = self.chunker.next_chunk() {
+            while let Some(chunk) = self.chunker.next_chunk().map_err(|error| too_large(&error))? {
                 let index = self.next_index;
                 self.next_index += 1;
                 if self.filter.lets_through(&chunk) {
@@ -130,6 +130,12 @@ impl ChunkCursor {
             }
         }
     }
+}
+
+fn too_large(error: &ChunkTooLarge) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, error.to_string())
+        .detail("CHUNK_TOO_LARGE")
+        .hint("Use a policy with a smaller max_chunk_chars or max_chunk_events.")
 }
 
 /// The columns of `recorder_chunk_span`.
@@ -196,22 +202,23 @@ fn no_span(error: &SpanError) -> SqlError {
         .hint("Take the span of a chunk of the bound event table as it is now.")
 }
 
-/// The chunks of a JSON array of events, as they are asked for.
+/// The chunks of a JSON array of events, as they are asked for; 54000 in place of one that is too large.
 ///
 /// # Errors
 /// 22023, 54000 where it is no such array.
 pub fn chunks_of_json(
     text: String,
     policy: ChunkingPolicy,
-) -> Result<impl Iterator<Item = Chunk>, SqlError> {
+) -> Result<impl Iterator<Item = Result<Chunk, SqlError>>, SqlError> {
     let mut events = events_of_json(&text, &check_interrupts).map_err(wrong_events)?.into_iter();
     drop(text);
     let mut chunker = Chunker::new(policy, check_interrupts);
     let mut ended = false;
     Ok(std::iter::from_fn(move || {
         loop {
-            if let Some(chunk) = chunker.next_chunk() {
-                return Some(chunk);
+            match chunker.next_chunk() {
+                Ok(None) => {}
+                chunk => return chunk.map_err(|error| too_large(&error)).transpose(),
             }
             match events.next() {
                 Some(event) => chunker.push(&event.event()),

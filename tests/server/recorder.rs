@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::database::Database;
@@ -396,6 +398,160 @@ fn a_million_events_stream_in_flat_memory_and_answer_a_cancel() {
         let median = times[times.len() / 2];
         tell(&format!("cancel of {statement}: median {median:.1?}"));
         assert!(median <= Duration::from_secs(1), "{statement}: {times:.1?}");
+    }
+    assert_eq!(backend_pid(&mut client), pid);
+}
+
+/// Fills the event table with so many events of this text, in one pane.
+fn fill(client: &mut Client, events: u32, text: &str) {
+    client
+        .batch_execute(&format!(
+            "TRUNCATE recorder_events;
+             INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
+                 occurred_at_ms, event_type, text)
+             SELECT 0, i, i, 'e' || i, 1, i, 'egress_output', {text} FROM generate_series(1, {events}) AS i"
+        ))
+        .unwrap();
+}
+
+/// The policy under which a chunk is largest.
+const LARGEST: &str = r#"'{"max_chunk_chars": 16777216, "max_chunk_events": 65536, "min_chunk_chars": 16777216,
+    "overlap_chars": 16777216, "max_window_ms": 2147483647, "merge_window_ms": 2147483647}'"#;
+
+#[test]
+fn a_chunk_is_bounded_in_bytes() {
+    let database = database("recorder_bytes");
+    let mut client = database.connect();
+    for (events, text, largest) in [
+        // As many characters as bytes.
+        (2, "repeat('x', 8000000)", Ok(16_000_013)),
+        // Fewer characters than a chunk may have, but too many bytes.
+        (2, "repeat('\u{6f22}', 4000000)", Err(())),
+        (1, "repeat('\u{1f389}', 5000000)", Err(())),
+        // Texts so short that ids outweigh them.
+        (60_000, "''", Ok(60_000 * 6 - 1)),
+    ] {
+        fill(&mut client, events, text);
+        let statement =
+            format!("SELECT max(octet_length(chunk_text)) FROM recorder_chunks({LARGEST})");
+        match (client.query_one(&statement, &[]), largest) {
+            (Ok(row), Ok(bytes)) => assert_eq!(row.get::<_, i32>(0), bytes, "{text}"),
+            (Err(error), Err(())) => {
+                let error = error.as_db_error().unwrap();
+                assert_eq!(error.code(), &SqlState::PROGRAM_LIMIT_EXCEEDED, "{error:?}");
+                assert_eq!(error.detail(), Some("CHUNK_TOO_LARGE"));
+                assert_eq!(
+                    error.message(),
+                    "chunk from segment 0, ordinal 1 is longer than 16777216 bytes"
+                );
+                assert!(error.hint().is_some());
+            }
+            (answer, expected) => panic!("{text}: {answer:?}, not {expected:?}"),
+        }
+        // The same policy in characters that fit.
+        let fine = "SELECT count(*) FROM recorder_chunks('{\"max_chunk_chars\": 4000000}')";
+        assert!(client.query_one(fine, &[]).unwrap().get::<_, i64>(0) > 0);
+    }
+    // The ids of its events count like its text.
+    fill(&mut client, 5000, "''");
+    client
+        .batch_execute("UPDATE recorder_events SET event_id = repeat('i', 4000) || ordinal")
+        .unwrap();
+    let all = format!("SELECT count(*) FROM recorder_chunks({LARGEST})");
+    assert_eq!(message(&client.batch_execute(&all).unwrap_err()).0, "54000");
+}
+
+#[test]
+fn long_ids_stand_as_their_hash() {
+    let database = database("recorder_ids");
+    let mut client = database.connect();
+    fill(&mut client, 3, "repeat('x', 100)");
+    client
+        .batch_execute(
+            "ALTER TABLE recorder_events DROP CONSTRAINT IF EXISTS recorder_events_event_id_key;
+             UPDATE recorder_events SET event_id = repeat('\u{e9}', 2048 + ordinal::integer) || 'z',
+                 session_id = repeat('s', 100000)",
+        )
+        .unwrap();
+    let wanted = "SELECT bool_and(c.session_id = 'sha256:' || encode(sha256(convert_to(e.session_id, 'UTF8')), 'hex')
+                        AND c.event_ids[1] = 'sha256:' || encode(sha256(convert_to(e.event_id, 'UTF8')), 'hex')
+                        AND s.event_id = c.event_ids[1]), count(*)
+                  FROM recorder_chunks('{\"max_chunk_chars\": 10, \"overlap_chars\": 0}') AS c
+                  JOIN recorder_events AS e ON e.ordinal = c.start_ordinal
+                  CROSS JOIN recorder_chunk_span(c.start_segment_id, c.start_ordinal, c.start_char,
+                                                 c.end_segment_id, c.end_ordinal, c.end_char) AS s";
+    let row = client.query_one(wanted, &[]).unwrap();
+    assert_eq!((row.get::<_, Option<bool>>(0), row.get::<_, i64>(1)), (Some(true), 33));
+}
+
+#[test]
+fn events_of_100_mb_are_not_held_together() {
+    let database = database("recorder_large");
+    let mut client = database.connect();
+    fill(&mut client, 11, "repeat('0123456789abcde ', 6250000)");
+    // Before there was a limit, all of them were one chunk.
+    let unbounded = LARGEST.replace("16777216", "2147483647");
+    let refused =
+        client.batch_execute(&format!("SELECT recorder_chunks({unbounded})")).unwrap_err();
+    assert_eq!(message(&refused).0, "22023");
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    let before = private_memory(pid);
+    client
+        .batch_execute(&format!(
+            "BEGIN; DECLARE chunks NO SCROLL CURSOR FOR SELECT recorder_chunks({LARGEST})"
+        ))
+        .unwrap();
+    let (most, is_running) = (AtomicI64::new(0), AtomicBool::new(true));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while is_running.load(Relaxed) {
+                most.fetch_max(private_memory(pid) - before, Relaxed);
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        while client.execute("MOVE 1000 FROM chunks", &[]).unwrap() > 0 {}
+        is_running.store(false, Relaxed);
+    });
+    let most = most.into_inner() / 1024;
+    tell(&format!("{most} MiB: eleven events of 100 MB"));
+    assert!(most <= 512, "{most} MiB");
+}
+
+#[test]
+fn a_cancel_ends_a_long_event_at_once() {
+    let database = database("recorder_cancel");
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    for text in [
+        "repeat('\u{6f22}', 33000000)",
+        "'x' || repeat(' ', 33000000)",
+        "repeat('x' || chr(8195), 16500000)",
+        "repeat(E'\\n', 33000000)",
+        "repeat(E'a\\r\\n', 11000000)",
+    ] {
+        fill(&mut client, 1, text);
+        for statement in [
+            "SELECT count(*) FROM recorder_chunks('{\"max_chunk_chars\": 5000000, \"overlap_chars\": 2500000}')",
+            "SELECT count(*) FROM recorder_chunks('{\"max_chunk_chars\": 40}')",
+            "SELECT count(*) FROM recorder_chunk_span(0, 1, 0, 0, 1, 5)",
+        ] {
+            let mut times: Vec<Duration> = (1..=8)
+                .filter_map(|n| {
+                    cancelled_after(&mut client, statement, Duration::from_millis(n * 40))
+                })
+                .collect();
+            times.sort();
+            let Some(longest) = times.last() else { continue };
+            tell(&format!(
+                "cancel of {statement} over {text}: {} runs, longest {longest:.1?}",
+                times.len()
+            ));
+            assert!(
+                times[times.len() / 2] <= Duration::from_millis(200),
+                "{statement}: {times:.1?}"
+            );
+        }
     }
     assert_eq!(backend_pid(&mut client), pid);
 }

@@ -116,9 +116,9 @@ pub fn chunks_of(policy: &ChunkingPolicy, events: &[RecorderEvent<'_>]) -> Vec<C
     let mut chunks = Vec::new();
     for event in events {
         chunker.push(event);
-        chunks.extend(std::iter::from_fn(|| chunker.next_chunk()));
+        chunks.extend(std::iter::from_fn(|| chunker.next_chunk().unwrap()));
     }
     chunker.finish();
-    chunks.extend(std::iter::from_fn(|| chunker.next_chunk()));
+    chunks.extend(std::iter::from_fn(|| chunker.next_chunk().unwrap()));
     chunks
 }

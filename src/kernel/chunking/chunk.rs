@@ -1,5 +1,7 @@
 //! A chunk: what is embedded, and where in the log it came from.
 
+use std::fmt;
+
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -9,6 +11,28 @@ use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
+
+/// The most bytes of a chunk's text, overlap included, and the most bytes of the ids of its events together.
+pub const CHUNK_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// A chunk by the policy would be longer than [`CHUNK_MAX_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkTooLarge {
+    /// Its first event.
+    pub start: LogOffset,
+}
+
+impl fmt::Display for ChunkTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (segment, ordinal) = self.start.position();
+        write!(
+            f,
+            "chunk from segment {segment}, ordinal {ordinal} is longer than {CHUNK_MAX_BYTES} bytes"
+        )
+    }
+}
+
+impl std::error::Error for ChunkTooLarge {}
 
 named_enum! {
     /// Whose text a chunk holds.
@@ -84,6 +108,8 @@ pub(super) struct Draft {
     pub end: LogOffset,
     pub end_char: usize,
     pub event_ids: Vec<String>,
+    /// The bytes of the ids together.
+    pub id_bytes: usize,
     pub start_ms: i64,
     pub end_ms: i64,
     /// The latest time of its events: `end_ms` may be earlier.
@@ -123,16 +149,28 @@ impl Draft {
     }
 
     /// The last characters of the text.
-    pub fn tail(&self, chars: usize) -> &str {
-        let start = match chars {
-            0 => self.text.len(),
-            _ => self.text.char_indices().rev().nth(chars - 1).map_or(0, |(start, _)| start),
-        };
-        &self.text[start..]
+    pub fn tail(&self, chars: usize, check_interrupts: &dyn Fn()) -> &str {
+        &self.text[Interrupts::new(check_interrupts).last_chars_start(&self.text, chars)..]
+    }
+
+    /// Whether it keeps its limits in bytes with so many more of text and ids.
+    pub fn fits(&self, text: usize, ids: usize) -> bool {
+        self.text.len() + text <= CHUNK_MAX_BYTES && self.id_bytes + ids <= CHUNK_MAX_BYTES
     }
 
     /// Adds an event with its contribution of this many characters.
-    pub fn append(&mut self, event: &RecorderEvent<'_>, contribution: &str, chars: usize) {
+    ///
+    /// # Errors
+    /// Where it is too large with it.
+    pub fn append(
+        &mut self,
+        event: &RecorderEvent<'_>,
+        contribution: &str,
+        chars: usize,
+    ) -> Result<(), ChunkTooLarge> {
+        if !self.fits(1 + contribution.len(), event.event_id.len()) {
+            return Err(ChunkTooLarge { start: self.start });
+        }
         self.text.push('\n');
         self.text.push_str(contribution);
         self.text_chars += 1 + chars;
@@ -142,6 +180,8 @@ impl Draft {
         self.end_ms = event.occurred_at_ms;
         self.latest_ms = self.latest_ms.max(event.occurred_at_ms);
         self.event_ids.push(event.event_id.to_owned());
+        self.id_bytes += event.event_id.len();
+        Ok(())
     }
 
     /// Keeps the session only while all events have the same.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::chunk::{Beginning, Chunk, Direction, Draft, DraftOverlap};
+use super::chunk::{
+    Beginning, CHUNK_MAX_BYTES, Chunk, ChunkTooLarge, Direction, Draft, DraftOverlap,
+};
 use super::event::{EventKind, LogOffset, RecorderEvent};
 use super::glue::Glue;
 use super::policy::ChunkingPolicy;
@@ -21,6 +23,8 @@ pub struct Chunker {
     glue: Glue,
     ready: VecDeque<Chunk>,
     last_id: Option<String>,
+    /// The log cannot be chunked further.
+    too_large: Option<ChunkTooLarge>,
 }
 
 /// A contribution that does not fit into one chunk. Its pieces are made one at a time, when they are asked for.
@@ -56,13 +60,17 @@ impl Chunker {
             glue: Glue::default(),
             ready: VecDeque::new(),
             last_id: None,
+            too_large: None,
         }
     }
 
-    /// Takes the next event in log order.
+    /// Takes the next event in log order. Nothing, once a chunk was too large.
     pub fn push(&mut self, event: &RecorderEvent<'_>) {
         while self.cut.is_some() {
             self.cut_piece();
+        }
+        if self.too_large.is_some() {
+            return;
         }
         (self.check_interrupts)();
         let direction = match event.kind {
@@ -83,7 +91,9 @@ impl Chunker {
                 Beginning::DirectionChange
             }
             Some(open) if has_room(&self.policy, open, event, chars) => {
-                open.append(event, &contribution, chars);
+                if let Err(error) = open.append(event, &contribution, chars) {
+                    self.stop(error);
+                }
                 return;
             }
             // It stays open for the overlap.
@@ -97,17 +107,21 @@ impl Chunker {
             ms: event.occurred_at_ms,
             direction,
         };
-        let mut whole = CutEvent { event: facts, contribution, byte: 0, char: 0, chars };
-        self.begin(&mut whole, began_by);
-        self.cut = (whole.char < whole.chars).then_some(whole);
+        self.begin(CutEvent { event: facts, contribution, byte: 0, char: 0, chars }, began_by);
     }
 
     /// The next finished chunk, if there is one yet.
-    pub fn next_chunk(&mut self) -> Option<Chunk> {
+    ///
+    /// # Errors
+    /// Where the next one would be too large.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk>, ChunkTooLarge> {
         while self.ready.is_empty() && self.cut.is_some() {
             self.cut_piece();
         }
-        self.ready.pop_front()
+        match (self.ready.pop_front(), self.too_large) {
+            (None, Some(error)) => Err(error),
+            (chunk, _) => Ok(chunk),
+        }
     }
 
     /// Ends the log: the chunks still held back get ready, the last one marked open.
@@ -128,14 +142,20 @@ impl Chunker {
 
     fn cut_piece(&mut self) {
         (self.check_interrupts)();
-        let Some(mut cut) = self.cut.take() else { return };
-        self.begin(&mut cut, Beginning::SoftSplit);
-        self.cut = (cut.char < cut.chars).then_some(cut);
+        if let Some(cut) = self.cut.take() {
+            self.begin(cut, Beginning::SoftSplit);
+        }
     }
 
-    /// Begins a chunk with as much of a contribution as fits. The open chunk, if a soft split left one, gives the
-    /// overlap.
-    fn begin(&mut self, cut: &mut CutEvent, began_by: Beginning) {
+    /// Drops what is not finished: no later chunk would be right.
+    fn stop(&mut self, error: ChunkTooLarge) {
+        (self.open, self.cut, self.glue) = (None, None, Glue::default());
+        self.too_large.get_or_insert(error);
+    }
+
+    /// Begins a chunk with as much of a contribution as fits, and keeps the rest to be cut. The open chunk, if a soft
+    /// split left one, gives the overlap.
+    fn begin(&mut self, mut cut: CutEvent, began_by: Beginning) {
         let max = self.policy.max_chunk_chars();
         let left = cut.chars - cut.char;
         // What fits whole is not split for the sake of overlap; a piece has one character at least.
@@ -143,24 +163,27 @@ impl Chunker {
         let overlap = self.open.as_ref().map_or(0, |open| {
             self.policy.overlap_chars().min(max / 2).min(room).min(open.text_chars)
         });
+        let interrupts = Interrupts::new(&self.check_interrupts);
+        let glue = if overlap > 0 { overlap + 1 } else { 0 };
+        let taken = left.min(max - glue);
+        let rest = &cut.contribution[cut.byte..];
+        let bytes = if taken == left { rest.len() } else { interrupts.char_start(rest, taken) };
         let mut text = String::new();
         let mut repeated = None;
         if let Some(open) = self.open.as_ref().filter(|_| overlap > 0) {
-            text.push_str(open.tail(overlap));
+            text.push_str(open.tail(overlap, &self.check_interrupts));
             repeated =
                 Some(DraftOverlap { chars: overlap, bytes: text.len(), source_end: open.end });
             text.push('\n');
         }
+        let is_too_large = text.len() + bytes > CHUNK_MAX_BYTES;
+        if !is_too_large {
+            interrupts.append(&mut text, &rest[..bytes]);
+        }
         self.close();
-        let glue = if overlap > 0 { overlap + 1 } else { 0 };
-        let taken = left.min(max - glue);
-        let rest = &cut.contribution[cut.byte..];
-        let bytes = if taken == left {
-            rest.len()
-        } else {
-            Interrupts::new(&self.check_interrupts).char_start(rest, taken)
-        };
-        text.push_str(&rest[..bytes]);
+        if is_too_large {
+            return self.stop(ChunkTooLarge { start: cut.event.offset });
+        }
         let event = &cut.event;
         self.open = Some(Draft {
             began_by,
@@ -172,6 +195,7 @@ impl Chunker {
             end: event.offset,
             end_char: cut.char + taken,
             event_ids: vec![event.event_id.clone()],
+            id_bytes: event.event_id.len(),
             start_ms: event.ms,
             end_ms: event.ms,
             latest_ms: event.ms,
@@ -181,6 +205,7 @@ impl Chunker {
         });
         cut.byte += bytes;
         cut.char += taken;
+        self.cut = (cut.char < cut.chars && self.too_large.is_none()).then_some(cut);
     }
 
     fn close(&mut self) {
@@ -191,6 +216,12 @@ impl Chunker {
     }
 
     fn emit(&mut self, draft: Draft, is_open: bool) {
+        if self.too_large.is_some() {
+            return;
+        }
+        if !draft.fits(0, 0) {
+            return self.stop(ChunkTooLarge { start: draft.start });
+        }
         let chunk = draft.finish(self.last_id.as_deref(), is_open, &self.check_interrupts);
         self.last_id = Some(chunk.chunk_id.clone());
         self.ready.push_back(chunk);
@@ -236,7 +267,67 @@ mod tests {
         let mut chunker = Chunker::new(policy.parse().unwrap(), || {});
         events.iter().for_each(|event| chunker.push(event));
         chunker.finish();
-        std::iter::from_fn(|| chunker.next_chunk()).map(|chunk| chunk.event_ids.len()).collect()
+        let chunks = std::iter::from_fn(|| chunker.next_chunk().unwrap());
+        chunks.map(|chunk| chunk.event_ids.len()).collect()
+    }
+
+    /// How many chunks there are before one that is too large, and the ordinal at which that begins.
+    fn before_too_large(policy: &str, events: &[RecorderEvent<'_>]) -> Option<(usize, i64)> {
+        let mut chunker = Chunker::new(policy.parse().unwrap(), || {});
+        let mut count = 0;
+        for event in events {
+            chunker.push(event);
+            while let Ok(Some(_)) = chunker.next_chunk() {
+                count += 1;
+            }
+        }
+        chunker.finish();
+        loop {
+            match chunker.next_chunk() {
+                Ok(Some(_)) => count += 1,
+                Ok(None) => return None,
+                Err(error) => {
+                    assert_eq!(chunker.next_chunk(), Err(error), "nothing comes after it");
+                    return Some((count, error.start.ordinal));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_bounded_in_bytes_whatever_its_characters_are() {
+        let policy = r#"{"max_chunk_chars":16777216,"max_chunk_events":65536,"min_chunk_chars":16777216,
+            "merge_window_ms":2147483647,"max_window_ms":2147483647,"overlap_chars":16777216}"#;
+        let third = "漢".repeat(CHUNK_MAX_BYTES / 9);
+        let texts = |count: i64| -> Vec<RecorderEvent<'_>> {
+            (0..count).map(|n| event(n, n, EventKind::Egress, &third)).collect()
+        };
+        assert_eq!(before_too_large(policy, &texts(2)), None);
+        // By the characters of the policy all of these are one chunk.
+        assert_eq!(before_too_large(policy, &texts(3)), Some((0, 0)));
+        // One event alone, after another chunk, which was held back for its tail.
+        let long = "🎉".repeat(CHUNK_MAX_BYTES / 4);
+        let boundary = event(1, 1, EventKind::Boundary, "");
+        let events = [texts(1)[0], boundary, event(2, 2, EventKind::Ingress, &long)];
+        assert_eq!(before_too_large(policy, &events), Some((0, 2)));
+        // With its overlap: half of the characters before and half of the next.
+        let half = r#"{"max_chunk_chars":8388608,"overlap_chars":16777216,"min_chunk_chars":0}"#;
+        let cut = "é".repeat(CHUNK_MAX_BYTES / 2 + 1);
+        assert_eq!(before_too_large(half, &[event(0, 0, EventKind::Egress, &cut)]), None);
+        let cut = "漢".repeat(CHUNK_MAX_BYTES / 2);
+        assert_eq!(before_too_large(half, &[event(0, 0, EventKind::Egress, &cut)]), Some((0, 0)));
+        // A short command and its output: each fits, both together do not.
+        let command = event(0, 0, EventKind::Ingress, &third);
+        let two = third.repeat(2);
+        let output = event(1, 1, EventKind::Egress, &two);
+        assert_eq!(before_too_large(policy, &[command, output]), Some((0, 0)));
+        // The ids of its events.
+        let id = "i".repeat(4096);
+        let named: Vec<_> = (0..5000)
+            .map(|n| RecorderEvent { event_id: &id, ..event(n, n, EventKind::Egress, "x") })
+            .collect();
+        assert_eq!(before_too_large(policy, &named[..4096]), None);
+        assert_eq!(before_too_large(policy, &named), Some((0, 0)));
     }
 
     #[test]

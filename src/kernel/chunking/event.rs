@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::export::json::{JsonError, JsonLimits, JsonReader, JsonValue, quoted};
+use crate::graph::turn::bounded_name;
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
 
 /// The only version of events there is.
@@ -51,7 +52,7 @@ pub struct StoredEvent<'a> {
     pub byte_offset: Option<i64>,
     /// As `segment_id`.
     pub pane_id: Option<i64>,
-    /// NULL is an error.
+    /// NULL is an error. Where one is over 4 KiB, its hash is to stand here, as for `session_id`.
     pub event_id: Option<&'a str>,
     /// NULL is a session of its own.
     pub session_id: Option<&'a str>,
@@ -200,8 +201,8 @@ impl<'a> RecorderEvent<'a> {
         let mut rest = self.text;
         loop {
             let end = line_end(rest);
-            contribution.push_str(&rest[..end]);
-            let trimmed = contribution[line_start..].trim_end().len();
+            interrupts.append(&mut contribution, &rest[..end]);
+            let trimmed = interrupts.trimmed_end(&contribution[line_start..]);
             contribution.truncate(line_start + trimmed);
             let line_end = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
             // A line end at the end of the text does not begin another line.
@@ -282,7 +283,8 @@ const FIELD_MAX_VALUES: usize = 64;
 /// The events of a JSON array in log order.
 ///
 /// An event is an object with the fields of [`StoredEvent`]; segment_id, ordinal and byte_offset may
-/// stand in an object `offset`. Other keys are not looked at. Events at one place are ordered by
+/// stand in an object `offset`. Other keys are not looked at. An `event_id` or `session_id` over 4 KiB becomes
+/// `sha256:<hex>` of it. Events at one place are ordered by
 /// byte_offset and event_id.
 ///
 /// # Errors
@@ -304,7 +306,7 @@ pub fn events_of_json(
     let mut events = Vec::new();
     reader.array(|reader| {
         let index = events.len();
-        let event = event_of_json(reader)?
+        let event = event_of_json(reader, check_interrupts)?
             .map_err(|error| EventsError::Event(EventError(format!("events[{index}]: {error}"))));
         events.push(event?);
         Ok::<_, EventsError>(())
@@ -338,6 +340,7 @@ type Fields<'a> = [Option<JsonValue<'a>>; FIELDS.len()];
 /// The next value of an array of events.
 fn event_of_json(
     reader: &mut JsonReader<'_, '_>,
+    check_interrupts: &dyn Fn(),
 ) -> Result<Result<JsonEvent, EventError>, JsonError> {
     if !reader.at_object() {
         let json = if reader.at_array() {
@@ -359,7 +362,7 @@ fn event_of_json(
             *field = nested;
         }
     }
-    Ok(owned_event(&fields))
+    Ok(owned_event(&fields, check_interrupts))
 }
 
 fn read_field<'a>(
@@ -374,7 +377,7 @@ fn read_field<'a>(
     Ok(())
 }
 
-fn owned_event(fields: &Fields<'_>) -> Result<JsonEvent, EventError> {
+fn owned_event(fields: &Fields<'_>, check_interrupts: &dyn Fn()) -> Result<JsonEvent, EventError> {
     let mut event = StoredEvent::default();
     let mut wrong = Ok(());
     for (key, value) in FIELDS.iter().zip(fields) {
@@ -402,9 +405,9 @@ fn owned_event(fields: &Fields<'_>) -> Result<JsonEvent, EventError> {
     let event = RecorderEvent::try_from(event)?;
     Ok(JsonEvent {
         offset: event.offset,
-        event_id: event.event_id.into(),
+        event_id: bounded_name(event.event_id, check_interrupts).into(),
         pane_id: event.pane_id,
-        session_id: event.session_id.map(Box::from),
+        session_id: event.session_id.map(|name| bounded_name(name, check_interrupts).into()),
         occurred_at_ms: event.occurred_at_ms,
         kind: event.kind,
         text: event.text.into(),
@@ -470,6 +473,24 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(contribution(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn long_ids_become_their_hash() {
+        let text = |id: &str, session: &str| {
+            format!(
+                r#"[{{"event_id":"{id}","session_id":"{session}","segment_id":0,"ordinal":1,"byte_offset":0,
+                "pane_id":1,"occurred_at_ms":0,"event_type":"egress_output","text":"x"}}]"#
+            )
+        };
+        let (fits, long) = ("é".repeat(2048), "é".repeat(2048) + "x");
+        let events = events_of_json(&text(&fits, &long), &|| {}).unwrap();
+        let event = events[0].event();
+        assert_eq!(event.event_id, fits);
+        let hash = crate::graph::content::sha256_hex(long.as_bytes());
+        assert_eq!(event.session_id, Some(format!("sha256:{hash}").as_str()));
+        let events = events_of_json(&text(&long, &fits), &|| {}).unwrap();
+        assert_eq!(events[0].event().event_id, format!("sha256:{hash}"));
     }
 
     #[test]

@@ -91,5 +91,6 @@ fn join(mut left: Draft, right: Draft, direction: Direction) -> Draft {
     left.end_ms = right.end_ms;
     left.latest_ms = left.latest_ms.max(right.latest_ms);
     left.event_ids.extend(right.event_ids);
+    left.id_bytes += right.id_bytes;
     left
 }

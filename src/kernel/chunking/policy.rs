@@ -5,13 +5,20 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::POLICY_VERSION;
+use super::chunk::CHUNK_MAX_BYTES;
 use crate::export::canonical::{json_hash, json_text};
 use crate::export::json::JsonValue;
 use crate::export::parse::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
-/// The largest value of a parameter: that of an SQL integer.
-const MAX: i64 = i32::MAX as i64;
+/// The largest number of milliseconds: that of an SQL integer.
+const MAX_MS: i64 = i32::MAX as i64;
+
+/// The largest number of characters: no chunk has more bytes.
+const MAX_CHARS: i64 = CHUNK_MAX_BYTES as i64;
+
+/// The largest number of events of a chunk.
+const MAX_EVENTS: i64 = 65_536;
 
 /// Valid parameters of `ft.recorder.chunking.v1`, in the contract's order.
 ///
@@ -43,13 +50,13 @@ impl Default for ChunkingPolicy {
 }
 
 impl ChunkingPolicy {
-    /// The most characters of a chunk, overlap included; 1 or more.
+    /// The most characters of a chunk, overlap included; 1 to [`CHUNK_MAX_BYTES`].
     #[must_use]
     pub fn max_chunk_chars(&self) -> usize {
         self.max_chunk_chars as usize
     }
 
-    /// The most events of a chunk; 1 or more.
+    /// The most events of a chunk; 1 to 65 536.
     #[must_use]
     pub fn max_chunk_events(&self) -> usize {
         self.max_chunk_events as usize
@@ -107,20 +114,20 @@ impl ChunkingPolicy {
                 _ => None,
             })?;
         }
-        for (key, min, parameter) in [
-            ("max_chunk_chars", 1, &mut policy.max_chunk_chars),
-            ("max_chunk_events", 1, &mut policy.max_chunk_events),
-            ("max_window_ms", 0, &mut policy.max_window_ms),
-            ("hard_gap_ms", 0, &mut policy.hard_gap_ms),
-            ("min_chunk_chars", 0, &mut policy.min_chunk_chars),
-            ("merge_window_ms", 0, &mut policy.merge_window_ms),
-            ("overlap_chars", 0, &mut policy.overlap_chars),
+        for (key, min, max, parameter) in [
+            ("max_chunk_chars", 1, MAX_CHARS, &mut policy.max_chunk_chars),
+            ("max_chunk_events", 1, MAX_EVENTS, &mut policy.max_chunk_events),
+            ("max_window_ms", 0, MAX_MS, &mut policy.max_window_ms),
+            ("hard_gap_ms", 0, MAX_MS, &mut policy.hard_gap_ms),
+            ("min_chunk_chars", 0, MAX_CHARS, &mut policy.min_chunk_chars),
+            ("merge_window_ms", 0, MAX_MS, &mut policy.merge_window_ms),
+            ("overlap_chars", 0, MAX_CHARS, &mut policy.overlap_chars),
         ] {
             if object.has(key) {
-                let wanted = format_args!("an integer between {min} and {MAX}");
+                let wanted = format_args!("an integer between {min} and {max}");
                 *parameter = object.read(key, wanted, |json| match json {
                     JsonValue::Number(number) => {
-                        number.written_integer().filter(|n| (min..=MAX).contains(n))
+                        number.written_integer().filter(|n| (min..=max).contains(n))
                     }
                     _ => None,
                 })?;
@@ -183,11 +190,19 @@ mod tests {
         let cases = [
             (
                 r#"{"max_chunk_chars":0}"#,
-                r#"chunking policy key "max_chunk_chars" must be an integer between 1 and 2147483647, not 0"#,
+                r#"chunking policy key "max_chunk_chars" must be an integer between 1 and 16777216, not 0"#,
+            ),
+            (
+                r#"{"max_chunk_chars":16777217}"#,
+                r#"chunking policy key "max_chunk_chars" must be an integer between 1 and 16777216, not 16777217"#,
+            ),
+            (
+                r#"{"max_chunk_events":65537}"#,
+                r#"chunking policy key "max_chunk_events" must be an integer between 1 and 65536, not 65537"#,
             ),
             (
                 r#"{"overlap_chars":1.0}"#,
-                r#"chunking policy key "overlap_chars" must be an integer between 0 and 2147483647, not 1.0"#,
+                r#"chunking policy key "overlap_chars" must be an integer between 0 and 16777216, not 1.0"#,
             ),
             (
                 r#"{"hard_gap_ms":-1}"#,

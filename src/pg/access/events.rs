@@ -6,12 +6,14 @@ use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
 use kernel::export::json::quoted;
+use kernel::graph::turn::bounded_name;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, with_hints};
 use crate::pg::query::{
     Argument, CallingQuery, ColumnType, Cursor, Planning, Row, Template, query,
 };
+use crate::pg::session::check_interrupts;
 use crate::pg::tables::recorder::RecorderTable;
 
 /// The columns of each statement sql/queries/recorder_*.sql.
@@ -155,6 +157,8 @@ fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventErr
             row.text(8, |event_type| {
                 row.text(9, |schema_version| {
                     row.text(10, |text| {
+                        let [event_id, session_id] = [event_id, session_id]
+                            .map(|name| name.map(|name| bounded_name(name, &check_interrupts)));
                         read(RecorderEvent::try_from(StoredEvent {
                             segment_id: row.i64(0),
                             ordinal: row.i64(1),
@@ -162,8 +166,8 @@ fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventErr
                             pane_id: row.i64(3),
                             occurred_at_ms: row.i64(4),
                             is_gap: row.bool(5),
-                            event_id,
-                            session_id,
+                            event_id: event_id.as_deref(),
+                            session_id: session_id.as_deref(),
                             event_type,
                             schema_version,
                             text,
