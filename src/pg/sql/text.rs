@@ -17,6 +17,7 @@ use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::memory;
+use crate::pg::session::check_interrupts;
 
 /// The most bytes of a text: those of an allocation (MaxAllocSize) without the header.
 pub const TEXT_MAX_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
@@ -26,11 +27,11 @@ pub const TEXT_MAX_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
 /// # Errors
 /// 22021, worded as the server words it, where they are not UTF-8 or hold a NUL byte.
 pub fn checked(bytes: &[u8]) -> Result<&str, SqlError> {
-    let wrong = match std::str::from_utf8(bytes) {
+    let wrong = match utf8(bytes) {
         Ok(text) if !bytes.contains(&0) => return Ok(text),
         // A text of the server never holds it; a name or a statement could not be made of it.
         Ok(_) => bytes.iter().position(|byte| *byte == 0).unwrap_or_default(),
-        Err(error) => error.valid_up_to(),
+        Err(wrong) => wrong,
     };
     Err(not_text(&bytes[wrong..]))
 }
@@ -42,6 +43,28 @@ pub fn checked(bytes: &[u8]) -> Result<&str, SqlError> {
 pub fn checked_owned(bytes: Vec<u8>) -> Result<String, SqlError> {
     checked(&bytes)?;
     Ok(String::from_utf8(bytes).expect("it was checked"))
+}
+
+/// Interrupts are checked once in so many bytes.
+const PIECE: usize = 64 * 1024;
+
+/// These bytes as text; else where the first sequence begins that is not UTF-8. A long value can be cancelled.
+fn utf8(bytes: &[u8]) -> Result<&str, usize> {
+    let mut read = 0;
+    while bytes.len() - read > PIECE {
+        check_interrupts();
+        match std::str::from_utf8(&bytes[read..read + PIECE]) {
+            Ok(_) => read += PIECE,
+            // The piece ends within a character.
+            Err(error) if error.error_len().is_none() => read += error.valid_up_to(),
+            Err(error) => return Err(read + error.valid_up_to()),
+        }
+    }
+    match std::str::from_utf8(&bytes[read..]) {
+        // SAFETY: the pieces follow each other, and each is UTF-8.
+        Ok(_) => Ok(unsafe { std::str::from_utf8_unchecked(bytes) }),
+        Err(error) => Err(read + error.valid_up_to()),
+    }
 }
 
 /// The error for bytes of which the first sequence is wrong. The server names as many bytes as the first one announces.
@@ -64,7 +87,7 @@ fn not_text(bytes: &[u8]) -> SqlError {
 /// These bytes as text, with U+FFFD for what is not UTF-8.
 pub fn replaced(bytes: &[u8]) -> Cow<'_, str> {
     // The lossy conversion looks at each byte, this one at eight.
-    std::str::from_utf8(bytes).map_or_else(
+    utf8(bytes).map_or_else(
         |_| {
             memory::assure(4 * bytes.len());
             String::from_utf8_lossy(bytes)
