@@ -315,7 +315,8 @@ BEGIN
             ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: unknown role',
-             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'role', t)),
+             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;'
+                    ' -- "roles" in the mapping of bind_tables says what other names mean.', x ->> 'role', t)),
             ('odd_saliences', 'salience', 'turns whose salience is NaN or outside 0 to 1',
              format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS FALSE;'
                     ' -- Read as 0.5, 0 or 1; correct those that mean something else.',

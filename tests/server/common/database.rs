@@ -35,7 +35,8 @@ impl Database {
         database
     }
 
-    /// [`Database::with_tables`], whose edges may dangle and are added without a look at the turns.
+    /// [`Database::with_tables`], whose edges may dangle and are added without a look at the turns, and whose content
+    /// hashes stay as they are given.
     pub fn with_loose_tables(name: &str) -> Self {
         let database = Self::with_tables(name);
         database
@@ -43,7 +44,8 @@ impl Database {
             .batch_execute(
                 "ALTER TABLE public.memory_turn_edges
                      DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey,
-                     DROP CONSTRAINT memory_turn_edges_child_turn_id_fkey",
+                     DROP CONSTRAINT memory_turn_edges_child_turn_id_fkey;
+                 ALTER TABLE public.memory_turns DISABLE TRIGGER USER",
             )
             .unwrap();
         database
