@@ -1,4 +1,5 @@
-//! How the program connects: what it sends to which host, compared with what libpq sends, and which settings it refuses.
+//! How the program connects: what it sends to which host, compared with what libpq sends, and which settings it
+//! refuses.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

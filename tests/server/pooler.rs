@@ -91,7 +91,7 @@ impl Drop for Pooler {
 }
 
 /// What a session has that another client of it would meet: which it is, its settings, its statements, its temporary
-/// tables, its locks. The pooler itself sets `application_name`, and newer ones keep statements under names of their own.
+/// tables, its locks. The pooler itself sets `application_name`, and newer ones keep statements under their own names.
 const STATE: &str = "
     SELECT pg_backend_pid(), current_setting('search_path'), current_setting('plan_cache_mode'),
            coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'),

@@ -105,7 +105,8 @@ impl Database {
         self.client.query_typed_one(query, parameters)
     }
 
-    /// Begins a COPY within the transaction. The driver prepares it under a name, and drops that before what comes next.
+    /// Begins a COPY within the transaction. The driver prepares it under a name, which it drops before what comes
+    /// next.
     pub(crate) fn copy_in(&mut self, copy: &str) -> Result<CopyInWriter<'_>, postgres::Error> {
         debug_assert!(self.is_in_transaction, "outside, the name would be a session's");
         self.client.copy_in(copy)
