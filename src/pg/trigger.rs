@@ -202,6 +202,12 @@ impl Guard {
         checked_owned(self.new.document(column))
     }
 
+    /// How many bytes the document in a column has as it is stored, before compression. It is not read for that.
+    pub fn document_size(&self, column: &Column) -> usize {
+        // SAFETY: the types of documents are varlenas.
+        self.new.datum(column).map_or(0, |datum| unsafe { pg_sys::toast_raw_datum_size(datum) })
+    }
+
     /// The turns in a column; none for NULL.
     ///
     /// # Errors

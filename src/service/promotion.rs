@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use kernel::export::parse::EXPORT_MAX_BYTES;
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use kernel::trust::attestation::Attestation;
@@ -156,6 +157,9 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
     })
 }
 
+/// The most bytes of a stored document that is read. As jsonb an export may be larger than its text.
+const STORED_MAX_BYTES: usize = 2 * EXPORT_MAX_BYTES;
+
 /// Raises the refusal of the row that a guard was fired for, unless it is none. An update that leaves both columns as
 /// they are is not checked: a row whose key was revoked later can still be corrected in its other columns.
 fn check(
@@ -170,11 +174,13 @@ fn check(
     let required = Requirement::of(guard, usage)?;
     let document = guard.document_column(required.document)?;
     let turns = guard.turns_column(required.turns)?;
-    if guard.is_unchanged(&document, &turns)? {
+    // A longer one is malformed, and is not read.
+    let is_too_long = guard.document_size(&document) > STORED_MAX_BYTES;
+    if !is_too_long && guard.is_unchanged(&document, &turns)? {
         return Ok(());
     }
-    let (refusal, slice_id) =
-        refuse(&required, &guard.document(&document)?, &guard.turns(&turns)?)?;
+    let text = if is_too_long { String::new() } else { guard.document(&document)? };
+    let (refusal, slice_id) = refuse(&required, &text, &guard.turns(&turns)?)?;
     let reason = refusal.as_ref().map_or("ok", |refusal| refusal.reason);
     refusals::note("promotion", reason, slice_id.as_deref());
     match refusal {
