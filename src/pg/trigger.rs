@@ -87,7 +87,7 @@ impl Guard {
     pub fn of(call: &TriggerCall, function: &str) -> Result<Self, SqlError> {
         // SAFETY: the server calls with its call information, whose context is a TriggerData where a trigger fires. Its
         // relation is open and its rows are there during the call; a trigger has as many arguments as it says, which are
-        // C strings, as its name and that of the relation are.
+        // C strings, as its name and that of the relation are, and that of the schema if it is found.
         unsafe {
             if !called_as_trigger(call.0) {
                 return Err(wrong_form(function));
@@ -113,8 +113,10 @@ impl Guard {
             } else {
                 (None, before)
             };
-            let printable =
-                |text: *const c_char| replaced(CStr::from_ptr(text).to_bytes()).into_owned();
+            let printable = |text: *const c_char| match text.is_null() {
+                true => String::new(),
+                false => replaced(CStr::from_ptr(text).to_bytes()).into_owned(),
+            };
             let arguments = (0..trigger.tgnargs as usize)
                 .map(|n| {
                     let argument = CStr::from_ptr(*trigger.tgargs.add(n));
