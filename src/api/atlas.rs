@@ -1,5 +1,5 @@
 use kernel::evidence::slice_sets::Influence;
-use kernel::export::canonical::json_text;
+use kernel::json::canonical::json_text;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

@@ -1,6 +1,6 @@
+use kernel::explain::diff::{Difference, HeadDifference};
 use kernel::graph::edge::Edge;
 use kernel::graph::turn::TurnId;
-use kernel::insight::diff::{Difference, HeadDifference};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

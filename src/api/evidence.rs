@@ -1,5 +1,5 @@
 use kernel::evidence::sufficiency::Violation;
-use kernel::export::canonical::json_text;
+use kernel::json::canonical::json_text;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;

@@ -1,4 +1,4 @@
-use kernel::insight::explain::{ExplainedTurn, TurnOutcome};
+use kernel::explain::explanation::{ExplainedTurn, TurnOutcome};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 use serde_json::Value;

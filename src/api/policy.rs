@@ -1,8 +1,8 @@
+use kernel::graph::facts::TurnFacts;
 use kernel::graph::turn::{Phase, unit_interval};
 use kernel::policy::SlicePolicy;
+use kernel::policy::position::Position;
 use kernel::policy::registry::{self, PolicyRef};
-use kernel::slicing::score::Position;
-use kernel::slicing::store::TurnFacts;
 use pgrx::Internal;
 use pgrx::prelude::*;
 

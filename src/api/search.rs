@@ -1,4 +1,4 @@
-use kernel::export::canonical::json_text;
+use kernel::json::canonical::json_text;
 use kernel::retrieval::ranking::Filters;
 use kernel::retrieval::search::{Answer, SearchResult};
 use pgrx::Uuid;

@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use kernel::export::json::quoted;
+use kernel::drawing::slice::Format;
 use kernel::graph::turn::TurnId;
-use kernel::insight::picture::Format;
+use kernel::json::quoted;
 use kernel::slicing::slice::SelectedTurn;
 use pgrx::Uuid;
 use pgrx::prelude::*;

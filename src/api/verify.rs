@@ -1,7 +1,7 @@
+use kernel::explain::diff::Difference;
 use kernel::graph::edge::Edge;
-use kernel::insight::diff::Difference;
 use kernel::trust::attestation::TokenFields;
-use kernel::trust::proof::ProofRefusal;
+use kernel::verification::proof::ProofRefusal;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
-use kernel::insight::diff::{Difference, differences, head_differences};
-use kernel::insight::draw;
-use kernel::trust::proof::{ProofRefusal, verify_proof};
-use kernel::trust::verify::consistency;
+use kernel::drawing::export::{dot, mermaid};
+use kernel::explain::diff::{Difference, differences, head_differences};
+use kernel::verification::proof::{ProofRefusal, verify_proof};
+use kernel::verification::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
 use crate::input::{at_most_one_input, read_slice, read_text};
@@ -113,8 +113,8 @@ pub(crate) fn draw(
 ) -> Result<Outcome, Failure> {
     let export = read_slice(slice)?;
     let text = match format {
-        DrawingFormat::Dot => draw::dot(&export, &|| {}),
-        DrawingFormat::Mermaid => draw::mermaid(&export, &|| {}),
+        DrawingFormat::Dot => dot(&export, &|| {}),
+        DrawingFormat::Mermaid => mermaid(&export, &|| {}),
         DrawingFormat::Svg => svg::picture(&export)?,
     };
     line!(out, "{}", text.trim_end_matches('\n'));

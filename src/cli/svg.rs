@@ -4,10 +4,11 @@ use ::svg::Document;
 use ::svg::node::element::{Definitions, Group, Marker, Path, Rectangle, Style, Text, Title};
 use dugong::graphlib::{Graph, GraphOptions};
 use dugong::{EdgeLabel, GraphLabel, NodeLabel, Point, WorkControl, WorkError, layout_controlled};
+use kernel::drawing::export::{caption, label, letters};
+use kernel::drawing::style::{INK, LINE, colours};
 use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::Turn;
-use kernel::insight::draw::{INK, LINE, caption, colours, label, letters};
 
 use crate::Failure;
 

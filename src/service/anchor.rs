@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use kernel::export::json::quoted;
 use kernel::graph::turn::{TurnId, bounded_name};
+use kernel::json::quoted;
+use kernel::policy::needs::Needs;
 use kernel::retrieval::ranking::{Filters, Ranking};
 use kernel::retrieval::search::AnchorStrategy;
 use kernel::slicing::slicer::SliceError;
-use kernel::slicing::store::{GraphStore, Needs};
+use kernel::slicing::store::GraphStore;
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;

@@ -2,9 +2,9 @@
 
 use kernel::evidence::atlas::{AtlasInput, AtlasManifest};
 use kernel::evidence::slice_sets::{Influence, SliceSets, SliceSetsBuilder};
-use kernel::export::canonical::json_text;
 use kernel::export::document::Export;
 use kernel::graph::turn::TurnId;
+use kernel::json::canonical::json_text;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::Slicer;
 use pgrx::PgSqlErrorCode;

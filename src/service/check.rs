@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kernel::insight::cycles::EdgeList;
+use kernel::graph::cycles::EdgeList;
 use pgrx::pg_sys;
 
 use crate::pg::access::store::all_edges;

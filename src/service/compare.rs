@@ -1,8 +1,8 @@
 //! Exports without a graph: compared and drawn.
 
+use kernel::drawing::export::{dot, mermaid};
+use kernel::explain::diff::{Difference, HeadDifference, differences, head_differences};
 use kernel::export::parse::ParsedExport;
-use kernel::insight::diff::{Difference, HeadDifference, differences, head_differences};
-use kernel::insight::draw;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::SqlError;
@@ -29,7 +29,7 @@ pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Diffe
 /// # Errors
 /// 22023 when it is no export.
 pub fn dot(export: &str) -> Result<String, SqlError> {
-    Ok(draw::dot(&read("given", export)?, &check_interrupts))
+    Ok(dot(&read("given", export)?, &check_interrupts))
 }
 
 /// An export drawn in Mermaid's language.
@@ -37,7 +37,7 @@ pub fn dot(export: &str) -> Result<String, SqlError> {
 /// # Errors
 /// 22023 when it is no export.
 pub fn mermaid(export: &str) -> Result<String, SqlError> {
-    Ok(draw::mermaid(&read("given", export)?, &check_interrupts))
+    Ok(mermaid(&read("given", export)?, &check_interrupts))
 }
 
 fn read(which: &str, export: &str) -> Result<ParsedExport, SqlError> {

@@ -1,8 +1,8 @@
 //! Why a slice is as it is.
 
+use kernel::explain::explanation::{Explanation, Stats, explain, stats};
+use kernel::explain::why::{Why, why};
 use kernel::graph::turn::TurnId;
-use kernel::insight::explain::{Explanation, Stats, explain, stats};
-use kernel::insight::why::{Why, why};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::SliceError;
 use pgrx::PgSqlErrorCode;

@@ -1,8 +1,8 @@
 //! The keys of this database.
 
 use kernel::trust::keys::KeyState;
-use kernel::trust::proof::KeySource;
-use kernel::trust::verify::KeyRing;
+use kernel::verification::proof::KeySource;
+use kernel::verification::verify::KeyRing;
 
 use super::verify::keys;
 use crate::pg::error::SqlError;

@@ -7,7 +7,7 @@ use kernel::export::parse::EXPORT_MAX_BYTES;
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use kernel::trust::attestation::Attestation;
-use kernel::trust::verify::verify;
+use kernel::verification::verify::verify;
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;

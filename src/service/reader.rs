@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use kernel::graph::snapshot::GraphSnapshot;
 use kernel::policy::SlicePolicy;
-use kernel::slicing::store::Needs;
+use kernel::policy::needs::Needs;
 use kernel::trust::attestation::Circumstances;
 
 use crate::pg::access::search::Searcher;

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
+use kernel::policy::needs::Needs;
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
 use kernel::retrieval::search::{Answer, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
-use kernel::slicing::store::{GraphStore, Needs};
+use kernel::slicing::store::GraphStore;
 use kernel::trust::keys::SigningKeys;
 use pgrx::PgSqlErrorCode;
 

@@ -3,15 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
+use kernel::drawing::slice::{FRONTIER_MOST, Format, Picture, drawn_turns};
+use kernel::explain::explanation::TurnOutcome;
 use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::insight::explain::TurnOutcome;
-use kernel::insight::picture::{FRONTIER_MOST, Format, Picture, drawn_turns};
-use kernel::insight::prompt::conversation_order;
 use kernel::policy::SlicePolicy;
+use kernel::policy::needs::Needs;
+use kernel::prompt::order::conversation_order;
 use kernel::slicing::slice::Slice;
 use kernel::slicing::slicer::{FetchedGraph, SliceError, Slicer};
-use kernel::slicing::store::Needs;
 use pgrx::PgSqlErrorCode;
 
 use super::explain::explanation;

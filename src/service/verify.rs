@@ -1,12 +1,12 @@
 //! Checking exports and tokens against this database's keys, and slices taken again.
 
+use kernel::explain::diff::{Difference, differences};
 use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::TurnId;
-use kernel::insight::diff::{Difference, differences};
 use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::{Status, TokenFields};
-use kernel::trust::proof::{ProofRefusal, proof as proof_of, verify_proof};
-use kernel::trust::verify::{KeyRing, Verdict, has_known_versions, verify};
+use kernel::verification::proof::{ProofRefusal, proof as proof_of, verify_proof};
+use kernel::verification::verify::{KeyRing, Verdict, has_known_versions, verify};
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;

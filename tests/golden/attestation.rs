@@ -3,15 +3,16 @@
 
 use graph_kernel_tests::data::{read_json_lines, read_text};
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::export::canonical::{SCHEMA_VERSION, hex};
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
+use kernel::graph::SCHEMA_VERSION;
 use kernel::graph::turn::{Turn, TurnId};
+use kernel::hex::hex;
 use kernel::policy::{SlicePolicy, v1};
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::{Circumstances, TokenFields};
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
-use kernel::trust::verify::verify;
+use kernel::verification::verify::verify;
 use serde::Deserialize;
 
 use crate::data;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use graph_kernel_tests::shared::skip;
+use kernel::drawing::export::dot;
 use kernel::export::parse::ParsedExport;
-use kernel::insight::draw::dot;
 
 const HOSTILE: [&str; 12] = [
     r#""]; x -> y; ""#,

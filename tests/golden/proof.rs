@@ -6,8 +6,8 @@ use graph_kernel_tests::key_ring::TestRing;
 use kernel::export::document::canonical_text;
 use kernel::export::parse::ParsedExport;
 use kernel::trust::keys::{ProofKey, PublicKey, Secret};
-use kernel::trust::proof::{KeySource, ProofRefusal, proof, verify_proof};
-use kernel::trust::verify::verify;
+use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
+use kernel::verification::verify::verify;
 use serde::Deserialize;
 use serde_json::Value;
 

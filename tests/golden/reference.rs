@@ -5,16 +5,17 @@ use std::sync::LazyLock;
 
 use graph_kernel_tests::data::{Graph, read_text};
 use graph_kernel_tests::memory_store::MemoryStore;
-use kernel::export::canonical::{SCHEMA_VERSION, json_text, xxh64_hex};
 use kernel::export::document::Export;
+use kernel::graph::SCHEMA_VERSION;
 use kernel::graph::content::{content_hash, normalize};
 use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::facts::TurnFacts;
 use kernel::graph::turn::{Phase, Role, StoredTurn, Turn, TurnId};
+use kernel::json::canonical::{json_text, xxh64_hex};
 use kernel::policy::SlicePolicy;
+use kernel::policy::position::Position;
 use kernel::policy::registry::{PolicyRef, registry_fingerprint};
-use kernel::slicing::score::Position;
 use kernel::slicing::slicer::slice;
-use kernel::slicing::store::TurnFacts;
 use serde::Deserialize;
 
 use crate::data;

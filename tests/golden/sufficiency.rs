@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use graph_kernel_tests::data::read_text;
 use kernel::evidence::diversity::Diversity;
 use kernel::evidence::sufficiency::SufficiencyPolicy;
-use kernel::export::canonical::json_text;
 use kernel::graph::turn::{StoredTurn, Turn, TurnId};
+use kernel::json::canonical::json_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

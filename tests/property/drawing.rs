@@ -2,12 +2,12 @@
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::drawing::export::{dot, mermaid};
+use kernel::drawing::slice::{Format, Picture, drawn_turns};
+use kernel::explain::explanation::explain;
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::{Edge, EdgeType};
-use kernel::insight::draw::{dot, mermaid};
-use kernel::insight::explain::explain;
-use kernel::insight::picture::{Format, Picture, drawn_turns};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, slice};

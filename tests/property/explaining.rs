@@ -5,9 +5,9 @@ use std::convert::Infallible;
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::explain::explanation::{Explanation, TurnOutcome, explain, stats};
+use kernel::explain::why::{Because, RADIUS_STEPS, Why, why};
 use kernel::graph::turn::TurnId;
-use kernel::insight::explain::{Explanation, TurnOutcome, explain, stats};
-use kernel::insight::why::{Because, RADIUS_STEPS, Why, why};
 use kernel::slicing::observer::Via;
 use kernel::slicing::slice::Slice;
 use kernel::slicing::slicer::{Limits, SliceError, slice};

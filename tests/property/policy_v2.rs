@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::explain::explanation::{TurnOutcome, explain, stats};
+use kernel::explain::why::{Because, why};
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::insight::explain::{TurnOutcome, explain, stats};
-use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::observer::Via;
 use kernel::slicing::slice::{SelectedTurn, Slice};

@@ -5,12 +5,13 @@ use std::convert::Infallible;
 use fastrand::Rng;
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::explain::why::{Because, why};
 use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::facts::TurnFacts;
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
-use kernel::insight::why::{Because, why};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slicer::{FetchedGraph, Limits, Slicer, slice};
-use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn, Sink, TurnFacts};
+use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn, Sink};
 
 struct Counting {
     store: MemoryStore,

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys};
-use kernel::trust::verify::KeyRing;
+use kernel::verification::verify::KeyRing;
 
 /// A [`KeyRing`] of epochs with known roots.
 pub struct TestRing {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use kernel::graph::edge::{Edge, EdgeType};
+use kernel::graph::facts::TurnFacts;
 use kernel::graph::turn::{Turn, TurnId};
-use kernel::slicing::store::{
-    ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
-};
+use kernel::policy::needs::Needs;
+use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use crate::data::Graph;
 
@@ -51,7 +51,7 @@ impl MemoryStore {
 
     fn facts(&self, turn: &Turn) -> TurnFacts {
         let needs = Needs { facts: true, tokens: true, sessions: true, anchor: false };
-        TurnFacts::of(turn, self.tokens.get(&turn.id).copied().unwrap_or(0), needs)
+        needs.facts_of(turn, self.tokens.get(&turn.id).copied().unwrap_or(0))
     }
 
     fn scored_turn(&self, turn: &Turn) -> ScoredTurn {

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::POLICY_VERSION;
 use super::event::{LogOffset, RecorderEvent};
-use crate::export::canonical::hex;
 use crate::graph::content::sha256_hex;
+use crate::hex::hex;
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::export::json::{JsonError, JsonLimits, JsonReader, JsonValue, quoted};
 use crate::graph::turn::bounded_name;
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
+use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, quoted};
 
 /// The only version of events there is.
 pub const EVENT_SCHEMA: &str = "ft.recorder.event.v1";

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::POLICY_VERSION;
 use super::chunk::CHUNK_MAX_BYTES;
-use crate::export::canonical::{json_hash, json_text};
-use crate::export::json::JsonValue;
-use crate::export::parse::{Object, ParseError};
+use crate::json::JsonValue;
+use crate::json::canonical::{json_hash, json_text};
+use crate::json::object::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 /// The largest number of milliseconds: that of an SQL integer.
@@ -177,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             default.hash(),
-            crate::export::canonical::xxh64_hex(default.canonical_text().as_bytes())
+            crate::json::canonical::xxh64_hex(default.canonical_text().as_bytes())
         );
         let policy = parse(r#"{"overlap_chars":0}"#).unwrap();
         assert_eq!(parse(&policy.canonical_text()).unwrap(), policy);

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::evidence::slice_sets::SliceSets;
-use crate::export::canonical::{ArrayHasher, Checked, json_hash, large_json_hash};
 use crate::graph::snapshot::GraphSnapshot;
 use crate::graph::turn::{Phase, TurnId};
 use crate::interrupts::Interrupts;
+use crate::json::canonical::{ArrayHasher, Checked, json_hash, large_json_hash};
 
 /// The version of the manifest's shape.
 pub const ATLAS_VERSION: &str = "atlas_v1";

@@ -10,10 +10,10 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use serde::{Serialize, Serializer};
 
-use crate::export::canonical::ArrayHasher;
 use crate::export::document::Export;
 use crate::graph::turn::{Phase, TurnId};
 use crate::interrupts::Interrupts;
+use crate::json::canonical::ArrayHasher;
 
 /// The most turns of all slices together, each counted in every slice it is in. With [`MAX_TURNS`] it keeps the memory
 /// below 256 MiB.

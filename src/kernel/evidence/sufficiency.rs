@@ -5,8 +5,8 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::evidence::diversity::Diversity;
-use crate::export::json::JsonValue;
-use crate::export::parse::{Object, ParseError};
+use crate::json::JsonValue;
+use crate::json::object::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 
 const MAX_COUNT: u32 = i32::MAX as u32;

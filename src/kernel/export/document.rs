@@ -4,12 +4,13 @@ use serde::Serialize;
 use uuid::fmt::Hyphenated;
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::export::canonical::{Checked, SCHEMA_VERSION, json_hash, json_text};
 use crate::export::parse::ParsedExport;
 use crate::export::writer::JsonWriter;
+use crate::graph::SCHEMA_VERSION;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::{CHECKED_BYTES, Interrupts};
+use crate::json::canonical::{Checked, json_hash, json_text};
 use crate::policy::SlicePolicy;
 use crate::policy::registry::PolicyRef;
 use crate::slicing::slice::Slice;

@@ -119,9 +119,9 @@ impl JsonWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::canonical::json_text;
     use crate::graph::edge::EdgeType;
     use crate::graph::turn::{Phase, Role};
+    use crate::json::canonical::json_text;
 
     #[test]
     fn the_bytes_are_those_of_the_serializer() {

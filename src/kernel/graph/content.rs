@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-use crate::export::canonical::{hex, is_lower_hex};
+use crate::hex::{hex, is_lower_hex};
 use crate::interrupts::Interrupts;
 
 /// The text with CRLF and CR turned into LF and Unicode white space trimmed at both ends. Checks for interrupts.

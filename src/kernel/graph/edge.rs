@@ -43,6 +43,41 @@ pub struct Edge {
     pub edge_type: EdgeType,
 }
 
+/// A set of types of edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeTypes(u8);
+
+impl EdgeTypes {
+    /// Whether the type is in the set.
+    #[must_use]
+    pub fn contains(self, edge_type: EdgeType) -> bool {
+        self.0 & 1 << edge_type as u8 != 0
+    }
+
+    /// The types in the set.
+    pub fn iter(self) -> impl Iterator<Item = EdgeType> {
+        EdgeType::ALL.iter().copied().filter(move |edge_type| self.contains(*edge_type))
+    }
+
+    /// The types in either set.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        EdgeTypes(self.0 | other.0)
+    }
+}
+
+impl From<EdgeType> for EdgeTypes {
+    fn from(edge_type: EdgeType) -> Self {
+        EdgeTypes(1 << edge_type as u8)
+    }
+}
+
+impl FromIterator<EdgeType> for EdgeTypes {
+    fn from_iter<I: IntoIterator<Item = EdgeType>>(types: I) -> Self {
+        types.into_iter().fold(EdgeTypes::default(), |set, edge_type| set.union(edge_type.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::export::canonical::{ArrayHasher, SCHEMA_VERSION, json_hash};
+use crate::graph::SCHEMA_VERSION;
 use crate::graph::turn::TurnId;
+use crate::json::canonical::{ArrayHasher, json_hash};
 
 /// Which turns and edges a graph has. It does not cover the contents of turns or the types of edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -9,8 +9,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::export::canonical::hex;
 use crate::graph::content::is_content_hash;
+use crate::hex::hex;
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 

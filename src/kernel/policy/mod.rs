@@ -3,6 +3,9 @@
 //! Each version has a module with its parameters, canonical form and priority. [`SlicePolicy`] is a policy of any
 //! version: its methods here match on the version.
 
+pub mod admission;
+pub mod needs;
+pub mod position;
 mod quantized;
 pub mod registry;
 pub mod text;
@@ -16,10 +19,12 @@ pub use self::text::{POLICY_TEXT_MAX_BYTES, PolicyError};
 pub use self::v1::MAX_NODES_LIMIT;
 use self::v1::V1Parameters;
 use self::v2::V2Parameters;
-use crate::export::canonical::{json_hash, json_text};
-use crate::slicing::admission::Admission;
-use crate::slicing::score::Position;
-use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
+use crate::graph::edge::EdgeTypes;
+use crate::graph::facts::TurnFacts;
+use crate::json::canonical::{json_hash, json_text};
+use crate::policy::admission::Admission;
+use crate::policy::needs::Needs;
+use crate::policy::position::Position;
 
 /// A valid policy.
 ///
@@ -84,6 +89,12 @@ impl SlicePolicy {
     pub fn sibling_limit(&self) -> usize {
         let parameters = self.common();
         if parameters.include_siblings { parameters.max_siblings_per_node as usize } else { 0 }
+    }
+
+    /// Whether a slice can have more than its anchor.
+    #[must_use]
+    pub fn expands(&self) -> bool {
+        self.max_radius() > 0 && self.max_nodes() > 1
     }
 
     /// What a turn counts for at its position: the higher, the earlier it is selected.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::SlicePolicy;
 use super::v1::V1Parameters;
 use super::v2::V2Parameters;
-use crate::export::canonical::json_hash;
+use crate::json::canonical::json_hash;
 
 impl SlicePolicy {
     /// The names of the presets, which text may give in place of a JSON object.

@@ -8,8 +8,8 @@ use super::SlicePolicy;
 use super::quantized::Quantized;
 use super::v1::V1Parameters;
 use super::v2::{self, V2Parameters};
-use crate::export::json::{JsonError, JsonLimits, JsonValue, quoted};
-use crate::export::parse::{Object, ParseError};
+use crate::json::object::{Object, ParseError};
+use crate::json::{JsonError, JsonLimits, JsonValue, quoted};
 
 /// The longest policy text that is read, in bytes.
 pub const POLICY_TEXT_MAX_BYTES: usize = 64 * 1024;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::export::parse::ParseError;
+use crate::graph::facts::TurnFacts;
 use crate::graph::turn::Phase;
+use crate::json::object::ParseError;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
-use crate::slicing::store::TurnFacts;
 
 /// The identifier of the version (§2).
 pub const ID: &str = "slice_policy_v1";

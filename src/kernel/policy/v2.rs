@@ -4,14 +4,16 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use crate::export::parse::ParseError;
 use crate::graph::edge::EdgeType;
+use crate::graph::edge::EdgeTypes;
+use crate::graph::facts::TurnFacts;
+use crate::json::object::ParseError;
+use crate::policy::admission::Admission;
+use crate::policy::needs::Needs;
+use crate::policy::position::Position;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
 use crate::policy::v1::{PhaseWeights, V1Parameters};
-use crate::slicing::admission::Admission;
-use crate::slicing::score::Position;
-use crate::slicing::store::{EdgeTypes, Needs, TurnFacts};
 
 /// The identifier of the version.
 pub const ID: &str = "slice_policy_v2";

@@ -4,17 +4,20 @@
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use crate::export::canonical::{from_lower_hex, hex, json_text};
 use crate::export::document::Export;
-use crate::export::json::{JsonLimits, JsonValue};
-use crate::export::parse::{Object, ParseError, attestation, canonical_uuid, string};
+use crate::export::parse::attestation;
 use crate::graph::turn::TurnId;
+use crate::hex::{from_lower_hex, hex};
+use crate::json::canonical::json_text;
+use crate::json::object::{Object, ParseError};
+use crate::json::object::{canonical_uuid, string};
+use crate::json::{JsonLimits, JsonValue};
 use crate::named_enum::named_enum;
 use crate::policy::registry::PolicyRef;
 use crate::retrieval::ranking::Filters;
 use crate::trust::attestation::{Attestation, Status, TokenFields, encode};
 use crate::trust::keys::SigningKeys;
-use crate::trust::verify::{KeyRing, has_published_token};
+use crate::verification::verify::{KeyRing, has_published_token};
 
 /// The longest provenance that is read, in bytes.
 pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::export::canonical::hex;
 use crate::graph::turn::TurnId;
+use crate::hex::hex;
 
 /// The most turns a search returns.
 pub const MAX_LIMIT: u32 = 1000;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::export::canonical::hex;
+use crate::hex::hex;
 use crate::named_enum::named_enum;
 
 /// The most dimensions an embedding has: what pgvector stores.

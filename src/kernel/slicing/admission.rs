@@ -2,70 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use sha2::{Digest, Sha256};
-
 use crate::graph::edge::EdgeType;
-use crate::graph::turn::{Turn, TurnId, session_id};
-use crate::slicing::store::{
-    ChildEdge, EdgeTypes, GraphStore, Neighbour, ScoredTurn, Sink, TurnFacts,
-};
-
-/// The turns and edges that exist. The default is all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admission {
-    /// Turns created earlier do not exist. Unix seconds.
-    pub earliest: i64,
-    /// Turns created later do not exist. Unix seconds.
-    pub latest: i64,
-    /// Where given, turns of other sessions do not exist.
-    pub session: Option<SessionKey>,
-    /// Edges of other types do not exist.
-    pub edge_types: EdgeTypes,
-}
-
-impl Default for Admission {
-    fn default() -> Self {
-        Admission {
-            earliest: i64::MIN,
-            latest: i64::MAX,
-            session: None,
-            edge_types: EdgeType::ALL.iter().copied().collect(),
-        }
-    }
-}
-
-impl Admission {
-    /// Whether a turn of these facts exists.
-    #[must_use]
-    pub fn admits(&self, turn: &TurnFacts) -> bool {
-        (self.earliest..=self.latest).contains(&turn.created_at)
-            && self.session.is_none_or(|session| session == turn.session)
-    }
-
-    /// Whether every turn exists.
-    fn admits_all_turns(&self) -> bool {
-        let Admission { earliest, latest, session, .. } = self;
-        (*earliest, *latest, *session) == (i64::MIN, i64::MAX, None)
-    }
-
-    fn has_type(&self, edge_type: EdgeType) -> bool {
-        self.edge_types.contains(edge_type)
-    }
-}
-
-/// The hash of a session's name: two names with one hash cannot be found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionKey(u128);
-
-impl SessionKey {
-    /// The key of a name, as it is stored or as it counts.
-    #[must_use]
-    pub fn of(name: &str) -> Self {
-        let digest = Sha256::digest(session_id(name).as_bytes());
-        let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
-        SessionKey(u128::from_le_bytes(*first))
-    }
-}
+use crate::graph::facts::TurnFacts;
+use crate::graph::turn::{Turn, TurnId};
+use crate::policy::admission::Admission;
+use crate::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn, Sink};
 
 /// A store without what is not admitted: as if those rows were missing.
 pub(crate) struct AdmittingStore<'a, S> {

@@ -5,10 +5,13 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 
+use crate::graph::edge::EdgeTypes;
+use crate::graph::facts::TurnFacts;
 use crate::graph::turn::{Phase, Turn, TurnId};
 use crate::policy::SlicePolicy;
-use crate::slicing::admission::Admission;
-use crate::slicing::store::{EdgeTypes, Needs, ParentEdge, ScoredTurn, TurnFacts};
+use crate::policy::admission::Admission;
+use crate::policy::needs::Needs;
+use crate::slicing::store::{ParentEdge, ScoredTurn};
 use crate::slicing::window::Window;
 
 /// The part of a graph that was fetched. It holds for one snapshot and one reader.
@@ -241,6 +244,16 @@ pub(crate) struct Reach {
     pub(crate) children: bool,
     /// How many siblings.
     pub(crate) siblings: usize,
+}
+
+impl Reach {
+    /// How far a policy looks from a turn that is expanded.
+    pub(crate) fn of(policy: &SlicePolicy) -> Self {
+        Reach {
+            children: policy.include_children() || policy.keeps_tool_results(),
+            siblings: policy.sibling_limit(),
+        }
+    }
 }
 
 /// A child, and the types of the edges that lead to it.

@@ -1,10 +1,9 @@
 //! From an anchor and a policy to a slice: the expansion, the store it asks, and what it holds.
 
 pub mod admission;
-mod expansion;
+pub(crate) mod expansion;
 mod fetched;
 mod frontier;
-pub(crate) mod groups;
 mod neighbourhood;
 pub mod observer;
 pub mod score;

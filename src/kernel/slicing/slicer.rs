@@ -3,8 +3,9 @@
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
 use crate::slicing::admission::AdmittingStore;
-use crate::slicing::expansion::{Expansion, reach};
+use crate::slicing::expansion::Expansion;
 pub use crate::slicing::fetched::FetchedGraph;
+use crate::slicing::fetched::Reach;
 pub use crate::slicing::neighbourhood::Limits;
 use crate::slicing::neighbourhood::Neighbourhood;
 use crate::slicing::observer::Observer;
@@ -87,10 +88,10 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
     }
 
     fn read_around(&mut self, anchors: impl Iterator<Item = TurnId>) {
-        if !expands(self.policy) || self.policy.needs().anchor {
+        if !self.policy.expands() || self.policy.needs().anchor {
             return;
         }
-        let (reach, steps) = (reach(self.policy), self.policy.max_radius());
+        let (reach, steps) = (Reach::of(self.policy), self.policy.max_radius());
         let unread = anchors.filter(|id| !self.around.fetched.is_loaded(*id, reach));
         let unread: Vec<TurnId> = unread.collect();
         let around = unread.len() * self.limits.nearby.min(self.policy.max_nodes());
@@ -146,9 +147,4 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.around.fetched.begin_slice();
         Expansion::new(&mut self.around, observer, self.policy, self.limits)
     }
-}
-
-/// Whether a slice can have more than its anchor.
-pub(crate) fn expands(policy: &SlicePolicy) -> bool {
-    policy.max_radius() > 0 && policy.max_nodes() > 1
 }

@@ -3,70 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::graph::edge::EdgeType;
-use crate::graph::turn::{Phase, Role, Turn, TurnId};
-use crate::slicing::admission::SessionKey;
-
-/// What a policy reads of turns and edges besides phase and salience. A store need not read what is not needed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Needs {
-    /// Time, session and role of turns, and the types of edges.
-    pub facts: bool,
-    /// The tokens of turns.
-    pub tokens: bool,
-    /// The keys of sessions, which are computed.
-    pub sessions: bool,
-    /// The anchor's own facts before anything else is read: which turns exist depends on them.
-    pub anchor: bool,
-}
-
-/// What a policy reads of a turn to score it and to decide whether it exists, with defaults applied.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TurnFacts {
-    /// What the turn was for.
-    pub phase: Phase,
-    /// In [0, 1].
-    pub salience: f32,
-    /// Whether it has the role `tool`; false where that is not needed.
-    pub is_tool: bool,
-    /// What it takes of a token budget; 0 where that is not needed.
-    pub tokens: u32,
-    /// Unix seconds; 0 where that is not needed.
-    pub created_at: i64,
-    /// The default where that is not needed.
-    pub session: SessionKey,
-}
-
-impl TurnFacts {
-    /// What v1 reads, all else being what is not needed.
-    #[must_use]
-    pub fn scoring(phase: Phase, salience: f32) -> Self {
-        TurnFacts {
-            phase,
-            salience,
-            is_tool: false,
-            tokens: 0,
-            created_at: 0,
-            session: SessionKey::default(),
-        }
-    }
-
-    /// Of a whole row, what is needed.
-    #[must_use]
-    pub fn of(turn: &Turn, tokens: u32, needs: Needs) -> Self {
-        let scoring = TurnFacts::scoring(turn.phase, turn.salience);
-        if !needs.facts {
-            return TurnFacts { tokens, ..scoring };
-        }
-        let session = needs.sessions.then(|| SessionKey::of(&turn.session_id));
-        TurnFacts {
-            is_tool: turn.role == Role::Tool,
-            tokens,
-            created_at: turn.created_at,
-            session: session.unwrap_or_default(),
-            ..scoring
-        }
-    }
-}
+use crate::graph::facts::TurnFacts;
+use crate::graph::turn::{Turn, TurnId};
 
 /// A turn with what scores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,41 +13,6 @@ pub struct ScoredTurn {
     pub id: TurnId,
     /// What scores it.
     pub facts: TurnFacts,
-}
-
-/// A set of types of edges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EdgeTypes(u8);
-
-impl EdgeTypes {
-    /// Whether the type is in the set.
-    #[must_use]
-    pub fn contains(self, edge_type: EdgeType) -> bool {
-        self.0 & 1 << edge_type as u8 != 0
-    }
-
-    /// The types in the set.
-    pub fn iter(self) -> impl Iterator<Item = EdgeType> {
-        EdgeType::ALL.iter().copied().filter(move |edge_type| self.contains(*edge_type))
-    }
-
-    /// The types in either set.
-    #[must_use]
-    pub fn union(self, other: Self) -> Self {
-        EdgeTypes(self.0 | other.0)
-    }
-}
-
-impl From<EdgeType> for EdgeTypes {
-    fn from(edge_type: EdgeType) -> Self {
-        EdgeTypes(1 << edge_type as u8)
-    }
-}
-
-impl FromIterator<EdgeType> for EdgeTypes {
-    fn from_iter<I: IntoIterator<Item = EdgeType>>(types: I) -> Self {
-        types.into_iter().fold(EdgeTypes::default(), |set, edge_type| set.union(edge_type.into()))
-    }
 }
 
 /// An edge into a turn. The parent may not exist.

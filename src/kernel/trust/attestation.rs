@@ -4,9 +4,10 @@ use hmac::digest::Digest;
 use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
-use crate::export::canonical::{SCHEMA_VERSION, from_lower_hex, hex, is_lower_hex};
+use crate::graph::SCHEMA_VERSION;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
+use crate::hex::{from_lower_hex, hex, is_lower_hex};
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;

@@ -12,7 +12,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::export::canonical::{hex, is_lower_hex};
+use crate::hex::{hex, is_lower_hex};
 use crate::named_enum::named_enum;
 
 /// The shortest root or shared secret, in bytes.

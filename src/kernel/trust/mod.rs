@@ -1,6 +1,4 @@
-//! Keys, what is signed with them, and verification.
+//! Keys, and what is signed with them.
 
 pub mod attestation;
 pub mod keys;
-pub mod proof;
-pub mod verify;

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
-use kernel::export::json::quoted;
 use kernel::graph::turn::bounded_name;
+use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, with_hints};

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kernel::graph::edge::EdgeType;
+use kernel::graph::facts::SessionKey;
+use kernel::graph::facts::TurnFacts;
 use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{
     Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_seconds,
 };
-use kernel::slicing::admission::SessionKey;
-use kernel::slicing::store::{
-    ChildEdge, GraphStore, Needs, Neighbour, ParentEdge, ScoredTurn, Sink, TurnFacts,
-};
+use kernel::policy::needs::Needs;
+use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
@@ -182,7 +182,7 @@ impl GraphStore for PgStore<'_> {
         self.turns.ask([ids, &[]], |row| {
             *read += 1;
             turn(&row).map_or(ControlFlow::Continue(()), |turn| {
-                let facts = TurnFacts::of(&turn, tokens(&row, 12), needs);
+                let facts = needs.facts_of(&turn, tokens(&row, 12));
                 sink((turn, facts))
             })
         });

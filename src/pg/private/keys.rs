@@ -12,8 +12,8 @@ use kernel::trust::keys::{
     ProofKey, SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys,
     epoch_of_kid,
 };
-use kernel::trust::proof::KeySource;
-use kernel::trust::verify::KeyRing;
+use kernel::verification::proof::KeySource;
+use kernel::verification::verify::KeyRing;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use zeroize::Zeroizing;

@@ -4,10 +4,10 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use kernel::export::json::quoted;
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::Role;
-use kernel::slicing::store::Needs;
+use kernel::json::quoted;
+use kernel::policy::needs::Needs;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 

@@ -2,16 +2,17 @@
 //! rewrites it; what verifies says what was signed, and nothing else; what is signed verifies.
 
 use kernel::export::document::{Export, canonical_text};
-use kernel::export::json::{JsonError, JsonLimits, JsonValue};
+use kernel::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
-use kernel::insight::{diff, draw};
+use kernel::drawing::export::{dot, mermaid};
+use kernel::explain::diff;
 use kernel::policy::SlicePolicy;
 use kernel::retrieval::provenance::Provenance;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::PublicKey;
-use kernel::trust::proof::{KeySource, proof as proof_of, verify_proof};
-use kernel::trust::verify::verify;
+use kernel::verification::proof::{KeySource, proof as proof_of, verify_proof};
+use kernel::verification::verify::verify;
 use serde_json::Value;
 
 use crate::genuine::{Genuine, same_json, with};
@@ -98,8 +99,8 @@ pub fn export(text: &str) {
         let turns = export.turn_refs();
         let whole = (&turns[..], &export.edges[..]);
         if let Ok(export) = ParsedExport::parse_whole(text, &|| ()) {
-            assert!(!draw::dot(&export, &|| ()).is_empty());
-            assert!(!draw::mermaid(&export, &|| ()).is_empty());
+            assert!(!dot(&export, &|| ()).is_empty());
+            assert!(!mermaid(&export, &|| ()).is_empty());
             diff::differences(whole, whole, &|| (), &mut |_| panic!("it differs from itself"));
         }
         signed_anew(genuine, text, export);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::evidence::sufficiency::SufficiencyPolicy;
-use kernel::export::json::JsonValue;
+use kernel::json::JsonValue;
 use kernel::policy::{MAX_NODES_LIMIT, PolicyError, SlicePolicy};
 use serde_json::Value;
 

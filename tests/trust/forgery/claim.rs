@@ -10,7 +10,7 @@ use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{Secret, SigningKeys};
-use kernel::trust::verify::verify;
+use kernel::verification::verify::verify;
 
 use crate::document::{Document, Json};
 

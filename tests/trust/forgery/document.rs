@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kernel::export::json::{self, JsonLimits};
+use kernel::json::{self, JsonLimits};
 
 /// An editable JSON value.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::trust::keys::{VerifyingKey, VerifyingKeys};
-use kernel::trust::verify::{KeyRing, verify};
+use kernel::verification::verify::{KeyRing, verify};
 
 use crate::claim::{Claim, ring, string};
 

@@ -1,8 +1,8 @@
 //! Texts with random changes: reading them never panics, and what still verifies has the values of the genuine export.
 
 use fastrand::Rng;
-use kernel::export::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
+use kernel::json::{JsonError, JsonLimits, JsonValue};
 use kernel::policy::SlicePolicy;
 use serde_json::Value;
 

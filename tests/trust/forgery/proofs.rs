@@ -6,8 +6,8 @@ use kernel::export::document::canonical_text;
 use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use kernel::trust::keys::{ProofKey, Secret};
-use kernel::trust::proof::{KeySource, ProofRefusal, proof, verify_proof};
-use kernel::trust::verify::verify;
+use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
+use kernel::verification::verify::verify;
 use serde_json::{Value, json};
 
 use crate::claim::{Claim, ring};

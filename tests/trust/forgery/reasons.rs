@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::trust::verify::{Check, verify};
+use kernel::verification::verify::{Check, verify};
 
 use crate::claim::{Claim, ring};
 use crate::document::{Document, Json};

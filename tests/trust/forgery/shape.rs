@@ -5,7 +5,7 @@ use std::cell::Cell;
 use kernel::export::parse::{EXPORT_MAX_BYTES, ParsedExport};
 use kernel::graph::edge::{Edge, EdgeType};
 
-use kernel::trust::verify::verify;
+use kernel::verification::verify::verify;
 
 use crate::claim::{Claim, id, reason, reason_of, ring, selected, turn};
 use crate::document::{Document, Json};

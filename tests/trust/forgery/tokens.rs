@@ -1,10 +1,11 @@
 //! Tokens of other exports, in other spellings, shortened and missing.
 
-use kernel::export::canonical::{SCHEMA_VERSION, hex};
+use kernel::graph::SCHEMA_VERSION;
+use kernel::hex::hex;
 use kernel::policy::{SlicePolicy, v1};
 use kernel::trust::attestation::TokenFields;
 use kernel::trust::keys::{Secret, SigningKey};
-use kernel::trust::verify::verify;
+use kernel::verification::verify::verify;
 
 use crate::claim::{Claim, id, reason, ring, string};
 use crate::document::{Document, Json};

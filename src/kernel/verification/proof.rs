@@ -6,16 +6,18 @@ use base64ct::{Base64, Encoding};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::export::canonical::{hex, json_text};
 use crate::export::document::canonical_text;
-use crate::export::json::{JsonLimits, JsonValue};
-use crate::export::parse::{Object, ParseError, ParsedExport};
+use crate::export::parse::ParsedExport;
 use crate::graph::turn::TurnId;
+use crate::hex::hex;
 use crate::interrupts::Interrupts;
+use crate::json::canonical::json_text;
+use crate::json::object::{Object, ParseError};
+use crate::json::{JsonLimits, JsonValue};
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::trust::keys::{ProofKey, PublicKey};
-use crate::trust::verify::{Verdict, consistency};
+use crate::verification::verify::{Verdict, consistency};
 
 /// The longest proof that is read, in bytes.
 pub const PROOF_MAX_BYTES: usize = 64 * 1024;

@@ -3,30 +3,25 @@
 //! The neighbours of a turn do not depend on the state of the expansion, so [`crate::slicing::neighbourhood`] fetches
 //! them ahead, in batches. Turns are selected one by one, or with their calls and results, in the order of §5.2.
 
+pub(crate) mod groups;
+
 use std::ops::ControlFlow;
 
 use foldhash::{HashMap, HashSet};
 
 use crate::graph::edge::Edge;
+use crate::graph::edge::EdgeTypes;
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
+use crate::policy::position::Position;
+use crate::slicing::expansion::groups::Groups;
 use crate::slicing::fetched::{Child, Children, Reach, sibling_order};
 use crate::slicing::frontier::{BestRanks, Budget, Frontier};
-use crate::slicing::groups::Groups;
 use crate::slicing::neighbourhood::{Limits, Neighbourhood};
 use crate::slicing::observer::{Observer, PassedOver, Via};
-use crate::slicing::score::{Position, Rank};
+use crate::slicing::score::Rank;
 use crate::slicing::slice::{SelectedTurn, Slice, SliceError};
-use crate::slicing::slicer::expands;
-use crate::slicing::store::{ChildEdge, EdgeTypes, GraphStore, Neighbour, ScoredTurn};
-
-/// How far a policy looks from a turn that is expanded.
-pub(crate) fn reach(policy: &SlicePolicy) -> Reach {
-    Reach {
-        children: policy.include_children() || policy.keeps_tool_results(),
-        siblings: policy.sibling_limit(),
-    }
-}
+use crate::slicing::store::{ChildEdge, GraphStore, Neighbour, ScoredTurn};
 
 /// The expansion at one anchor.
 pub(crate) struct Expansion<'a, 's, S, O> {
@@ -114,7 +109,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             self.around.fetched.forget();
             self.around.store.admission = self.policy.admission_at(&turn.facts);
         }
-        if expands(self.policy) && !self.around.fetched.is_loaded(anchor, reach(self.policy)) {
+        if self.policy.expands() && !self.around.fetched.is_loaded(anchor, Reach::of(self.policy)) {
             self.load(vec![anchor], self.policy.max_radius())?;
         }
         let Some(turn) = self.around.turn(anchor)? else { return Err(not_found) };
@@ -456,7 +451,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         turn: TurnId,
         distance: u32,
     ) -> Result<(), SliceError<S::Error>> {
-        let reach = reach(self.policy);
+        let reach = Reach::of(self.policy);
         if self.around.fetched.is_loaded(turn, reach) {
             return Ok(());
         }
@@ -472,7 +467,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
 
     fn load(&mut self, turns: Vec<TurnId>, steps: u32) -> Result<(), SliceError<S::Error>> {
         let around = self.limits.nearby.min(self.budget.nodes);
-        self.around.load(turns, reach(self.policy), steps, around)
+        self.around.load(turns, Reach::of(self.policy), steps, around)
     }
 
     /// Every edge between selected turns.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
-use crate::slicing::groups::MOST_TURNS;
+use crate::slicing::expansion::groups::MOST_TURNS;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};

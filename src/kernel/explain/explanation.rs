@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
-use crate::slicing::admission::{Admission, AdmittingStore};
+use crate::policy::admission::Admission;
+use crate::slicing::admission::AdmittingStore;
 use crate::slicing::observer::{Observer, PassedOver, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slice::Slice;
 use crate::slicing::slicer::{Limits, SliceError, Slicer};
-use crate::slicing::store::{ChildEdge, GraphStore, ScoredTurn, TurnFacts};
+use crate::slicing::store::{ChildEdge, GraphStore, ScoredTurn};
 
 named_enum! {
     /// The outcome of a turn; the declaration order is the order of an explanation.
@@ -159,7 +160,7 @@ pub fn explain<S: GraphStore>(
     };
     let slice = Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut observer)?;
     let anchor = slice.turns.iter().find(|selected| selected.turn.id == anchor);
-    let facts = anchor.map(|a| TurnFacts::of(&a.turn, a.tokens, policy.needs()));
+    let facts = anchor.map(|a| policy.needs().facts_of(&a.turn, a.tokens));
     let admission = facts.map_or_else(|| policy.admission(), |facts| policy.admission_at(&facts));
     if policy.include_children() {
         let mut store = AdmittingStore::new(store, admission.clone());

@@ -7,9 +7,6 @@ use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 use crate::interrupts::Interrupts;
 
-/// The version of the export's shape (SlicePolicy v1 §10.1); part of every fingerprint.
-pub const SCHEMA_VERSION: &str = "1.0.0";
-
 /// The 16 lower-case hex digits of xxHash64 (seed 0).
 #[must_use]
 pub fn xxh64_hex(bytes: &[u8]) -> String {
@@ -103,28 +100,6 @@ impl ArrayHasher {
         self.hasher.update(if self.len == 0 { b"[]" } else { b"]" });
         format!("{:016x}", self.hasher.digest())
     }
-}
-
-/// Lower-case hex digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// Whether a text is this many lower-case hex digits.
-#[must_use]
-pub fn is_lower_hex(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// The bytes of lower-case hex digits.
-#[must_use]
-pub fn from_lower_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !is_lower_hex(text, text.len()) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Verification of an export: everything in it that can be computed is computed again.
 
-use crate::export::canonical::{SCHEMA_VERSION, hex};
 use crate::export::document::{graph_snapshot_hash, slice_id};
 use crate::export::parse::ParsedExport;
+use crate::graph::SCHEMA_VERSION;
 use crate::graph::turn::TurnId;
+use crate::hex::hex;
 use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;

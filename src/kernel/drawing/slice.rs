@@ -1,14 +1,17 @@
-//! Drawings of a slice with contents and captions, as text for Graphviz and for Mermaid.
+//! Drawings of a slice with contents and captions.
 //!
 //! Contents come from anyone. They are shortened and escaped as in drawings of exports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use super::style::{
+    LINE, colours, dot_beginning, dot_edge, dot_lines, mermaid_arrow, mermaid_beginning,
+    mermaid_class, mermaid_lines,
+};
+use crate::explain::explanation::{Explanation, TurnOutcome};
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Role, TurnId};
-use crate::insight::draw::{INK, LINE, colours, dot_lines, mermaid_lines};
-use crate::insight::explain::{Explanation, TurnOutcome};
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::slicing::observer::Via;
@@ -139,8 +142,7 @@ impl<'a> Picture<'a> {
     }
 
     fn mermaid(&self, anchor: TurnId) -> String {
-        let mut text = String::from("flowchart TB\n");
-        let _ = writeln!(text, "  subgraph slice[{}]", mermaid_lines(&self.caption));
+        let mut text = mermaid_beginning(&self.caption);
         let framed: Vec<usize> = self.frames.concat();
         let node = |text: &mut String, place: usize| {
             let (label, class, is_anchor) = match &self.boxes[place] {
@@ -166,19 +168,13 @@ impl<'a> Picture<'a> {
         text.push_str("  end\n");
         for (from, to, arrow) in &self.arrows {
             let arrow = match arrow {
-                Arrow::Edge(EdgeType::Reply) => "-->",
-                Arrow::Edge(EdgeType::Branch) => "==>",
-                Arrow::Edge(EdgeType::Reference) => "-.->",
-                Arrow::Edge(EdgeType::Default) => "--o",
+                Arrow::Edge(edge_type) => mermaid_arrow(*edge_type),
                 Arrow::Discovery => "-.-",
             };
             let _ = writeln!(text, "  n{from} {arrow} n{to}");
         }
-        let phases: BTreeMap<_, _> =
-            self.phases().map(|phase| (phase.name(), colours(phase))).collect();
-        for (phase, (fill, line)) in phases {
-            let _ = writeln!(text, "  classDef {phase} fill:{fill},stroke:{line},color:{INK}");
-        }
+        let phases: BTreeMap<_, _> = self.phases().map(|phase| (phase.name(), phase)).collect();
+        text.extend(phases.into_values().map(mermaid_class));
         let _ = writeln!(text, "  classDef next fill:#ffffff,stroke:#c3cad2,color:{LINE}");
         for number in 0..self.frames.len() {
             let _ = writeln!(text, "  style calls{number} fill:#f7f8fa,stroke:#c3cad2");
@@ -195,16 +191,7 @@ impl<'a> Picture<'a> {
     }
 
     fn dot(&self, anchor: TurnId) -> String {
-        let mut text = String::from("digraph slice {\n");
-        let caption = dot_lines(&self.caption);
-        let _ = writeln!(
-            text,
-            "  graph [label={caption}, labelloc=t, fontname=\"Helvetica\", fontsize=12, \
-             fontcolor=\"{INK}\", nodesep=0.25, ranksep=0.4];\n  \
-             node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=11, \
-             fontcolor=\"{INK}\", margin=\"0.12,0.06\"];\n  \
-             edge [color=\"{LINE}\", arrowsize=0.7];"
-        );
+        let mut text = dot_beginning(&self.caption, "fontsize=11, ");
         let pale = format!(
             "class=\"next\", fillcolor=\"#ffffff\", color=\"#c3cad2\", fontcolor=\"{LINE}\""
         );
@@ -238,10 +225,7 @@ impl<'a> Picture<'a> {
         }
         for (from, to, arrow) in &self.arrows {
             let style = match arrow {
-                Arrow::Edge(EdgeType::Reply) => "",
-                Arrow::Edge(EdgeType::Branch) => " [style=bold, arrowhead=empty]",
-                Arrow::Edge(EdgeType::Reference) => " [style=dashed]",
-                Arrow::Edge(EdgeType::Default) => " [style=dotted]",
+                Arrow::Edge(edge_type) => dot_edge(*edge_type),
                 Arrow::Discovery => " [style=dashed, color=\"#c3cad2\", arrowhead=none]",
             };
             let _ = writeln!(text, "  n{from} -> n{to}{style};");

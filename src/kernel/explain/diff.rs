@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::export::canonical::json_text;
-use crate::export::json::JsonValue;
 use crate::export::parse::ParsedExport;
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
 use crate::interrupts::Interrupts;
+use crate::json::JsonValue;
+use crate::json::canonical::json_text;
 use crate::policy::{POLICY_LIMITS, SlicePolicy};
 
 /// One difference, from the first slice to the second.

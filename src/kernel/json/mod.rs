@@ -1,0 +1,11 @@
+//! JSON from outside, read within limits, and the canonical form of our own.
+
+pub mod canonical;
+mod number;
+pub(crate) mod object;
+mod reader;
+mod value;
+
+pub use number::Number;
+pub use reader::{JsonError, JsonLimits, JsonReader, MAX_DEPTH};
+pub use value::{JsonValue, quoted};

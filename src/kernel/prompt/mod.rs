@@ -1,0 +1,3 @@
+//! A slice as a prompt.
+
+pub mod order;

@@ -1,0 +1,4 @@
+//! Checks of what the kernel has signed: exports and their proofs.
+
+pub mod proof;
+pub mod verify;
