@@ -72,8 +72,8 @@ memcheck: tools ## run the tests on a server that checks assertions, and some un
 pgvector: tools ## build pgvector from its Debian source package into the private server
 	@$(harness)/pgvector.sh
 
-lint: tools ## check format, lints and that all files state one version
-	@$(with_server) check_versions && check_format && check_clippy
+lint: tools ## check format, lints, layers and that all files state one version
+	@$(with_server) check_versions && check_layers && check_format && check_clippy
 
 build: tools ## build the extension
 	@$(with_server) cargo build --release "$${features[@]}"

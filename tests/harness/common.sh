@@ -211,6 +211,7 @@ upgrade_tests() {
 
 version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
+check_layers() { "$root/tests/harness/layers.sh"; }
 check_format() { cargo fmt --all --check; }
 check_clippy() {
   cargo clippy --all-targets "${features[@]}" -- -D warnings

@@ -152,6 +152,7 @@ find_base
 
 built_once() {
   step count_status 'versions' check_versions
+  step count_status 'layers' check_layers
   step count_status 'cargo fmt' check_format
   step count_status 'cargo clippy' check_clippy
   step count_cargo 'kernel tests' kernel_tests
