@@ -11,6 +11,7 @@ pub mod registry;
 pub mod text;
 pub mod v1;
 pub mod v2;
+mod weights;
 
 use serde::{Serialize, Serializer};
 

@@ -7,6 +7,7 @@ use crate::graph::turn::Phase;
 use crate::json::object::ParseError;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
+use crate::policy::weights::PhaseWeights;
 
 /// The identifier of the version (§2).
 pub const ID: &str = "slice_policy_v1";
@@ -26,51 +27,6 @@ pub struct V1Parameters {
     pub(super) distance_decay: Quantized,
     pub(super) include_siblings: bool,
     pub(super) max_siblings_per_node: u32,
-}
-
-/// One value for each phase, in the specification's key order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub(super) struct PhaseWeights<T> {
-    synthesis: T,
-    planning: T,
-    consolidation: T,
-    debugging: T,
-    exploration: T,
-}
-
-impl<T> PhaseWeights<T> {
-    /// The value of each phase, by `f`.
-    fn try_from_fn<E>(mut f: impl FnMut(Phase) -> Result<T, E>) -> Result<Self, E> {
-        Ok(PhaseWeights {
-            synthesis: f(Phase::Synthesis)?,
-            planning: f(Phase::Planning)?,
-            consolidation: f(Phase::Consolidation)?,
-            debugging: f(Phase::Debugging)?,
-            exploration: f(Phase::Exploration)?,
-        })
-    }
-}
-
-impl<T: Copy> PhaseWeights<T> {
-    fn of(&self, phase: Phase) -> T {
-        match phase {
-            Phase::Synthesis => self.synthesis,
-            Phase::Planning => self.planning,
-            Phase::Consolidation => self.consolidation,
-            Phase::Debugging => self.debugging,
-            Phase::Exploration => self.exploration,
-        }
-    }
-
-    pub(super) fn map<U>(&self, f: impl Fn(T) -> U) -> PhaseWeights<U> {
-        PhaseWeights {
-            synthesis: f(self.synthesis),
-            planning: f(self.planning),
-            consolidation: f(self.consolidation),
-            debugging: f(self.debugging),
-            exploration: f(self.exploration),
-        }
-    }
 }
 
 /// The JSON of the parameters, keys in the specification's order; `T` is how a number is written.
@@ -141,10 +97,10 @@ impl V1Parameters {
         let mut weights = keys.nested("phase_weights", "an object of numbers")?;
         let phase_weights = PhaseWeights::try_from_fn(|phase| match &mut weights {
             Some(weights) => {
-                let default = default.phase_weights.of(phase);
+                let default = default.phase_weights.get(phase);
                 weights.float(phase.name(), -MAX_WEIGHT..=MAX_WEIGHT, default)
             }
-            None => Ok(default.phase_weights.of(phase)),
+            None => Ok(default.phase_weights.get(phase)),
         })?;
         weights.map_or(Ok(()), PolicyKeys::finish)?;
         Ok(V1Parameters {
@@ -187,13 +143,13 @@ impl V1Parameters {
 
     /// Whether a turn may have a priority below 0.
     pub(super) fn has_negative_phase_weights(&self) -> bool {
-        Phase::ALL.iter().any(|phase| self.phase_weights.of(*phase).value() < 0.0)
+        Phase::ALL.iter().any(|phase| self.phase_weights.get(*phase).value() < 0.0)
     }
 
     /// `(phase_weight + salience × salience_weight) × decay^distance`, each operation in binary32 in that order, so
     /// that a priority is the same bits on every machine.
     pub(super) fn priority(&self, turn: &TurnFacts, distance: u32) -> f32 {
-        let base = self.phase_weights.of(turn.phase).value()
+        let base = self.phase_weights.get(turn.phase).value()
             + turn.salience * self.salience_weight.value();
         // Adding +0.0 turns −0.0 into 0.0: the two compare equal and must rank equal.
         base * power(self.distance_decay.value(), distance) + 0.0

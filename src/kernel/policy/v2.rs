@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use crate::graph::edge::EdgeType;
-use crate::graph::edge::EdgeTypes;
+use crate::graph::edge::{EdgeType, EdgeTypes};
 use crate::graph::facts::TurnFacts;
 use crate::json::object::ParseError;
 use crate::policy::admission::Admission;
@@ -13,7 +12,8 @@ use crate::policy::needs::Needs;
 use crate::policy::position::Position;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
-use crate::policy::v1::{PhaseWeights, V1Parameters};
+use crate::policy::v1::V1Parameters;
+use crate::policy::weights::{EdgeWeights, PhaseWeights};
 
 /// The identifier of the version.
 pub const ID: &str = "slice_policy_v2";
@@ -53,47 +53,6 @@ pub struct V2Parameters {
     max_seconds_after: Option<i64>,
     as_of: Option<i64>,
     keep_tool_results: bool,
-}
-
-/// One value for each type of edge, in the canonical order of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-struct EdgeWeights<T> {
-    reply: T,
-    branch: T,
-    reference: T,
-    default: T,
-}
-
-impl<T> EdgeWeights<T> {
-    /// The value of each type, by `f`.
-    fn try_from_fn<E>(mut f: impl FnMut(EdgeType) -> Result<T, E>) -> Result<Self, E> {
-        Ok(EdgeWeights {
-            reply: f(EdgeType::Reply)?,
-            branch: f(EdgeType::Branch)?,
-            reference: f(EdgeType::Reference)?,
-            default: f(EdgeType::Default)?,
-        })
-    }
-}
-
-impl<T: Copy> EdgeWeights<T> {
-    fn of(&self, edge_type: EdgeType) -> T {
-        match edge_type {
-            EdgeType::Reply => self.reply,
-            EdgeType::Branch => self.branch,
-            EdgeType::Reference => self.reference,
-            EdgeType::Default => self.default,
-        }
-    }
-
-    fn map<U>(&self, f: impl Fn(T) -> U) -> EdgeWeights<U> {
-        EdgeWeights {
-            reply: f(self.reply),
-            branch: f(self.branch),
-            reference: f(self.reference),
-            default: f(self.default),
-        }
-    }
 }
 
 /// The JSON of the parameters, keys in canonical order; `T` is how a number is written.
@@ -181,7 +140,7 @@ impl V2Parameters {
         let common = V1Parameters::take(keys, &default.common)?;
         let mut weights = keys.nested("edge_weights", "an object of numbers")?;
         let edge_weights = EdgeWeights::try_from_fn(|edge_type| {
-            let default = default.edge_weights.of(edge_type);
+            let default = default.edge_weights.get(edge_type);
             match &mut weights {
                 Some(weights) => weights.float(edge_type.name(), 0.0..=1.0, default),
                 None => Ok(default),
@@ -270,7 +229,7 @@ impl V2Parameters {
 
     /// Whether all edges weigh 1.
     pub(super) fn weighs_alike(&self) -> bool {
-        EdgeType::ALL.iter().all(|edge_type| self.edge_weights.of(*edge_type).value() == 1.0)
+        EdgeType::ALL.iter().all(|edge_type| self.edge_weights.get(*edge_type).value() == 1.0)
     }
 
     /// Whether other turns exist at other anchors.
@@ -296,7 +255,7 @@ impl V2Parameters {
         let edge_types = EdgeType::ALL.iter().copied();
         Admission {
             edge_types: edge_types
-                .filter(|edge_type| self.edge_weights.of(*edge_type).millionths() != 0)
+                .filter(|edge_type| self.edge_weights.get(*edge_type).millionths() != 0)
                 .collect(),
             latest: self.as_of.unwrap_or(i64::MAX),
             ..Admission::default()
@@ -316,7 +275,7 @@ impl V2Parameters {
     }
 
     pub(super) fn weight(&self, types: EdgeTypes) -> f32 {
-        let weights = types.iter().map(|edge_type| self.edge_weights.of(edge_type).value());
+        let weights = types.iter().map(|edge_type| self.edge_weights.get(edge_type).value());
         weights.fold(0.0, f32::max)
     }
 
@@ -364,7 +323,7 @@ impl V2Parameters {
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for edge_type in EdgeType::ALL {
-            match self.edge_weights.of(*edge_type) {
+            match self.edge_weights.get(*edge_type) {
                 weight if weight.value() == 1.0 => {}
                 weight if weight.millionths() == 0 => {
                     words.push(format!("no {} edges", edge_type.name()))
