@@ -1,4 +1,4 @@
-//! Directs calls of some of the server's functions through `src/pg/reporting.rs`, and lists the functions that the
+//! Directs calls of some of the server's functions through `src/pg/shortage/reporting.rs`, and lists the functions that the
 //! scripts in `sql` make.
 
 use std::path::Path;

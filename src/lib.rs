@@ -47,13 +47,13 @@ extension_sql_file!(
 #[allow(non_snake_case)]
 pub extern "C-unwind" fn _PG_init() {
     // First: what fails later could not be registered again by the next call, which runs this again.
-    pg::memory::expect_reserve();
+    pg::shortage::memory::expect_reserve();
     pg::environment::hide_backtraces();
     pg::guc::register();
-    pg::tables::relation::watch_catalog();
+    pg::catalog::relation::watch_catalog();
     pg::query::watch_savepoints();
     pg::statistics::register();
-    pg::memory::take_reserve();
+    pg::shortage::memory::take_reserve();
 }
 
 /// What `cargo pgrx test` asks of the crate root.

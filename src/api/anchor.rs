@@ -3,8 +3,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{from_sql_uuid, to_sql_uuid};
+use crate::pg::text::TextArg;
 use crate::service::anchor::{find_anchor, latest_turns};
 use crate::service::search::checked_limit;
 

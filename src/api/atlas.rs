@@ -4,8 +4,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonbText, Policy, Text, to_sql_uuid, turn_ids};
+use crate::pg::text::TextArg;
 use crate::service::atlas::{AnchoredSlices, checked_centroids, checked_jaccard, snapshot};
 
 #[pg_extern(stable, parallel_restricted)]

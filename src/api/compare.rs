@@ -5,8 +5,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::JsonArg;
 use crate::pg::sql::types::{Text, to_sql_uuid};
+use crate::pg::text::JsonArg;
 use crate::service::compare;
 
 type DiffRow = (

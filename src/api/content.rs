@@ -3,8 +3,8 @@ use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::text::{StoredText, TextArg, checked, replaced};
 use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::text::{StoredText, TextArg, checked, replaced};
 use crate::service::content::{Backfilled, audit, hash, normalised, page, rehash, rehash_free};
 
 #[pg_extern(immutable, parallel_safe)]

@@ -3,8 +3,8 @@ use kernel::json::canonical::json_text;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::{JsonArg, text};
 use crate::pg::sql::types::JsonbText;
+use crate::pg::text::{JsonArg, text};
 use crate::service::evidence::{diversity, insufficiencies};
 
 #[pg_extern(stable, parallel_safe)]

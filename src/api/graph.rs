@@ -3,8 +3,8 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::private::for_caller::call_for_caller;
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonbText, Text};
+use crate::pg::text::TextArg;
 use crate::service::{check, tables};
 
 // Declared in sql/binding.sql, in the private schema.

@@ -2,8 +2,8 @@ use kernel::trust::keys::epoch_of_kid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::Text;
+use crate::pg::text::TextArg;
 use crate::service::keys;
 
 // Declared in sql/keys.sql, in the private schema.

@@ -7,9 +7,9 @@ use pgrx::Internal;
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::session::check_interrupts;
-use crate::pg::sql::text::{CStringArg, TextArg};
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
+use crate::pg::text::{CStringArg, TextArg};
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
 #[pg_extern(immutable, parallel_safe, sql = false)]

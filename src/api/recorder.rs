@@ -7,8 +7,8 @@ use pgrx::{Internal, pg_sys};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::private::for_caller::call_for_caller;
 use crate::pg::query::CallingQuery;
-use crate::pg::sql::text::CStringArg;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
+use crate::pg::text::CStringArg;
 use crate::service::chunks::{ChunkCursor, ChunkFilter, LogPosition, SpanCursor, chunks_of_json};
 use crate::service::tables;
 

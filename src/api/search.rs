@@ -6,8 +6,8 @@ use pgrx::prelude::*;
 
 use super::anchor::elements;
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
+use crate::pg::text::TextArg;
 use crate::service::search::Question;
 
 /// Declares functions whose rows are the turns found. `pg_extern` needs the columns in each signature; the macro

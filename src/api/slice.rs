@@ -10,8 +10,8 @@ use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, to_sql_uuid};
+use crate::pg::text::TextArg;
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;
 

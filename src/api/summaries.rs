@@ -1,11 +1,11 @@
 use pgrx::prelude::*;
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::memory;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::text::TextArg;
 use crate::pg::sql::types::{JsonText, Policy, Text, expect_few_ids};
+use crate::pg::text::TextArg;
 use crate::service::summaries::summarise_each;
 
 type SummaryRow = (Option<Text>, Option<JsonText>, Option<&'static str>, Option<Text>);

@@ -2,9 +2,9 @@ use kernel::graph::turn_id::{turn_id, turn_id_of_parts};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::session::check_interrupts;
-use crate::pg::sql::text::TextArg;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::types::to_sql_uuid;
+use crate::pg::text::TextArg;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_turn_id(id: TextArg) -> Uuid {

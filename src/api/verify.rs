@@ -6,8 +6,8 @@ use pgrx::Uuid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::{JsonArg, TextArg, text};
 use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::text::{JsonArg, TextArg, text};
 use crate::service::verify::{self, Drift, Replayed, Unreplayable};
 
 #[pg_extern(stable, parallel_safe)]

@@ -7,8 +7,8 @@ use kernel::policy::{MAX_NODES_LIMIT, SlicePolicy};
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
-use super::error::{OrRaise, SqlError};
-use super::sql::text::{checked, replaced};
+use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::text::{checked, replaced};
 
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static V2_SECRET_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
@@ -96,7 +96,7 @@ pub fn register() {
         }
     });
     #[cfg(feature = "failing_allocations")]
-    super::memory::faults::register();
+    super::shortage::memory::faults::register();
     reserve_prefix();
 }
 

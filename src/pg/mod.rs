@@ -2,20 +2,20 @@
 #![allow(unsafe_code)]
 
 pub mod access;
+pub mod catalog;
 pub mod environment;
 pub mod error;
+pub mod fixed_settings;
 pub mod guc;
-pub mod memory;
+pub mod interrupts;
 pub mod private;
 pub mod query;
-// The server's own functions: the program of the unit tests has none.
-#[cfg(all(target_os = "linux", not(test)))]
-mod reporting;
 pub mod session;
-pub mod settings;
+pub mod shortage;
 pub mod sql;
 pub mod statistics;
 pub mod tables;
+pub mod text;
 pub mod trigger;
 
 #[cfg(any(test, feature = "pg_test"))]

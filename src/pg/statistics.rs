@@ -15,7 +15,7 @@ use std::time::Instant;
 use pgrx::prelude::*;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, pg_sys};
 
-use crate::pg::sql::text::{replaced, with_bytes};
+use crate::pg::text::{replaced, with_bytes};
 
 /// How many functions have statistics, over all databases of the server. Calls of further ones are not counted.
 const FUNCTIONS_MAX: usize = 512;

@@ -9,10 +9,10 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
-use super::error::SqlError;
-use super::memory;
-use super::sql::text::{checked, checked_owned, replaced};
-use super::sql::types::{from_sql_uuid, turn_ids};
+use crate::pg::error::SqlError;
+use crate::pg::shortage::memory;
+use crate::pg::sql::types::{from_sql_uuid, turn_ids};
+use crate::pg::text::{checked, checked_owned, replaced};
 
 /// What a trigger function is called with.
 pub struct TriggerCall(pg_sys::FunctionCallInfo);

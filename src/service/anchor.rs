@@ -14,7 +14,7 @@ use pgrx::PgSqlErrorCode;
 use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
 use crate::pg::error::SqlError;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
 
 /// An anchor and the strategy that chose it.
 pub type ChosenAnchor = (TurnId, AnchorStrategy);

@@ -12,8 +12,8 @@ use pgrx::PgSqlErrorCode;
 use super::limits::limits;
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
-use crate::pg::memory;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 
 /// The slices at some anchors, all of one snapshot.
 pub struct AnchoredSlices {

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use crate::pg::access::store::all_edges;
 use crate::pg::error::SqlError;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{Argument, query};
-use crate::pg::session::check_interrupts;
 use crate::pg::tables::graph::Graph;
 
 /// How many rows a finding has in the graph that is bound under this name; `None` for a name that is none.

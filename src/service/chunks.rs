@@ -10,8 +10,8 @@ use pgrx::PgSqlErrorCode;
 pub use crate::pg::access::events::LogPosition;
 use crate::pg::access::events::{END_OF_LOG, EventCursor, Extent, resume_point};
 use crate::pg::error::SqlError;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::CallingQuery;
-use crate::pg::session::check_interrupts;
 use crate::pg::tables::recorder::RecorderTable;
 
 /// Which chunks to give.

@@ -1,12 +1,12 @@
 //! Exports without a graph: compared and drawn.
 
-use kernel::drawing::export::{dot, mermaid};
+use kernel::drawing::export;
 use kernel::explain::diff::{Difference, HeadDifference, differences, head_differences};
 use kernel::export::parse::ParsedExport;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::SqlError;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
 
 /// What differs between two exports: their heads, then their turns and edges.
 ///
@@ -29,7 +29,7 @@ pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Diffe
 /// # Errors
 /// 22023 when it is no export.
 pub fn dot(export: &str) -> Result<String, SqlError> {
-    Ok(dot(&read("given", export)?, &check_interrupts))
+    Ok(export::dot(&read("given", export)?, &check_interrupts))
 }
 
 /// An export drawn in Mermaid's language.
@@ -37,7 +37,7 @@ pub fn dot(export: &str) -> Result<String, SqlError> {
 /// # Errors
 /// 22023 when it is no export.
 pub fn mermaid(export: &str) -> Result<String, SqlError> {
-    Ok(mermaid(&read("given", export)?, &check_interrupts))
+    Ok(export::mermaid(&read("given", export)?, &check_interrupts))
 }
 
 fn read(which: &str, export: &str) -> Result<ParsedExport, SqlError> {

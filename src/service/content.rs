@@ -9,8 +9,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
-use crate::pg::memory;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 
 /// A text normalised as contents are before they are hashed.
 pub fn normalised(content: &str) -> Cow<'_, str> {

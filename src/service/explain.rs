@@ -11,7 +11,7 @@ use super::limits::limits;
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
 
 /// Every turn that slicing at an anchor read, with its outcome.
 ///

@@ -12,9 +12,10 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use crate::pg::error::SqlError;
-use crate::pg::memory;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::{check_interrupts, notice_uncommitted};
+use crate::pg::session::notice_uncommitted;
+use crate::pg::shortage::memory;
 
 /// Signs slices of a graph, taken for a caller by a policy.
 pub struct Signer<'a> {

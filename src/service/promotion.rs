@@ -13,7 +13,8 @@ use pgrx::PgSqlErrorCode;
 use super::refusals;
 use super::verify::keys_of;
 use crate::pg::error::SqlError;
-use crate::pg::session::{COMMIT_FIRST, check_interrupts};
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::session::COMMIT_FIRST;
 use crate::pg::trigger::{Guard, TriggerCall, invalid};
 
 /// What the arguments of a trigger say: the columns, whose slices are trusted, and which graph. The writer's setting

@@ -9,7 +9,7 @@ use super::search::Question;
 use super::verify::keys;
 use crate::pg::access::trace::{self, Trace};
 use crate::pg::error::SqlError;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
 
 /// Whether what was retrieved may be promoted: `ok`, or the word that says why not.
 ///

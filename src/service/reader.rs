@@ -7,14 +7,14 @@ use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
 use kernel::trust::attestation::Circumstances;
 
+use crate::pg::access::caller::Caller;
 use crate::pg::access::search::Searcher;
 use crate::pg::access::store::PgStore;
+use crate::pg::catalog::relation;
 use crate::pg::error::{SqlError, with_hints};
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::Caller;
 use crate::pg::tables::graph::Graph;
-use crate::pg::tables::relation;
 
 /// The graph of now and whose rights it is read with. Slices and searches read through one of these.
 #[derive(Clone)]

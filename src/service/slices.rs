@@ -23,8 +23,8 @@ use crate::pg::access::store::PgStore;
 use crate::pg::access::store::TurnText;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::partitions_changed;
-use crate::pg::session::check_interrupts;
 use crate::pg::statistics;
 
 /// A slice of the bound graph, and how it was read.

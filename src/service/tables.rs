@@ -7,12 +7,13 @@ use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use crate::pg::access::trace;
+use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::SqlError;
+use crate::pg::fixed_settings;
 use crate::pg::guc;
 use crate::pg::private::binding::mapping;
 use crate::pg::query::query;
-use crate::pg::session::{row_security_applies_to, with_rights_of};
-use crate::pg::settings;
+use crate::pg::session::with_rights_of;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
 use crate::pg::tables::recorder::RecorderTable;
@@ -72,7 +73,7 @@ pub fn advice_on_roles(
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_binder()?;
     let Some(statement) = graph.role_names() else { return Ok(None) };
-    settings::fix(&settings::COMPUTING);
+    fixed_settings::fix(&fixed_settings::COMPUTING);
     let mut names = BTreeSet::new();
     with_rights_of(binder, || {
         if row_security_applies_to(turns) {

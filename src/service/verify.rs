@@ -13,8 +13,9 @@ use super::refusals;
 use super::slices::ReadSlice;
 use crate::pg::error::SqlError;
 use crate::pg::guc;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::{COMMIT_FIRST, check_interrupts};
+use crate::pg::session::COMMIT_FIRST;
 use crate::pg::tables::graph::Graph;
 
 /// The keys that verify what this database signed for the graph that the session has chosen.

@@ -1,11 +1,11 @@
 //! What the sources must not say. A value of type text can hold any bytes, and pgrx makes a `&str` of it unchecked: so
-//! what comes from the server as text is read in src/pg/sql/text.rs alone, which checks or replaces.
+//! what comes from the server as text is read in src/pg/text.rs alone, which checks or replaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where texts are read and made.
-const TEXTS: &str = "src/pg/sql/text.rs";
+const TEXTS: &str = "src/pg/text.rs";
 
 /// The types that the signature of a SQL function is made of.
 const IN_SIGNATURES: &[&str] = &[
@@ -39,11 +39,11 @@ const IN_SIGNATURES: &[&str] = &[
 
 /// What text of the server must not be read or made with, and why.
 const FORBIDDEN: &[(&str, &str)] = &[
-    ("from_utf8", "use checked or replaced of pg::sql::text"),
-    (".to_str(", "use checked or replaced of pg::sql::text"),
-    (".into_string(", "use checked or replaced of pg::sql::text"),
-    ("to_string_lossy", "use checked or replaced of pg::sql::text"),
-    ("name_data_to_str", "use checked or replaced of pg::sql::text"),
+    ("from_utf8", "use checked or replaced of pg::text"),
+    (".to_str(", "use checked or replaced of pg::text"),
+    (".into_string(", "use checked or replaced of pg::text"),
+    ("to_string_lossy", "use checked or replaced of pg::text"),
+    ("name_data_to_str", "use checked or replaced of pg::text"),
     ("text_to_rust_str", "use TextArg or StoredText"),
     ("varlena_to_byte_slice", "use TextArg or StoredText"),
     ("vardata_any", "use TextArg or StoredText"),

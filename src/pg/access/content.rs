@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::pg::catalog::relation::quote;
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;
-use crate::pg::tables::relation::quote;
 
 /// Turns whose hash is missing or not that of their content. `{stale}` in the statements.
 const STALE: &str = include_str!("../../../sql/queries/stale.sql");

@@ -10,10 +10,10 @@ use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, with_hints};
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{
     Argument, CallingQuery, ColumnType, Cursor, Planning, Row, Template, query,
 };
-use crate::pg::session::check_interrupts;
 use crate::pg::tables::recorder::RecorderTable;
 
 /// The columns of each statement sql/queries/recorder_*.sql.

@@ -9,9 +9,9 @@ use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
+use crate::pg::access::caller::Caller;
 use crate::pg::error::{SqlError, with_hints};
 use crate::pg::query::{Argument, ColumnType, Planning, Row, Statement, Template, query};
-use crate::pg::session::Caller;
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
 

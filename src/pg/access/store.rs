@@ -13,10 +13,11 @@ use kernel::graph::turn::{
 use kernel::policy::needs::Needs;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
+use crate::pg::access::caller::Caller;
 use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
-use crate::pg::session::{self, Caller};
 use crate::pg::statistics;
 use crate::pg::tables::graph::{Graph, SliceStatements};
 
@@ -190,7 +191,7 @@ impl GraphStore for PgStore<'_> {
     }
 
     fn check_interrupts(&mut self) {
-        session::check_interrupts();
+        check_interrupts();
     }
 }
 
@@ -251,7 +252,7 @@ fn tokens(row: &Row, column: usize) -> u32 {
 fn turn(row: &Row) -> Option<Turn> {
     let id = row.id(0)?;
     row.text(1, |session_id| {
-        let session_id = session_id.map(|name| bounded_name(name, &session::check_interrupts));
+        let session_id = session_id.map(|name| bounded_name(name, &check_interrupts));
         let session_id = session_id.as_deref();
         row.text(2, |role| {
             row.text(3, |phase| {

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::SqlError;
 use crate::pg::private::binding::bound_traces;
 use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
-use crate::pg::tables::privileges::{Use, check_binder};
-use crate::pg::tables::relation::{self, Table};
 
 const TRACE: Template = Template::new(
     include_str!("../../../sql/queries/trace.sql"),

@@ -16,7 +16,7 @@ pub fn call_for_caller(
 ) -> pgrx::Internal {
     // DROP EXTENSION waits.
     let binding = BINDING.oid();
-    crate::pg::tables::relation::lock_shared(binding);
+    crate::pg::catalog::relation::lock_shared(binding);
     // SAFETY: the server's call information holds as many arguments as it says. The function that is called takes
     // one more, an oid: its script is that of this library, as the table of the extension that it is a member of was
     // found. The call information has room for all of them, and outlives the call.

@@ -20,12 +20,12 @@ use zeroize::Zeroizing;
 
 use crate::pg::error::SqlError;
 use crate::pg::guc::{self, ConfiguredPath, PathSetting};
-use crate::pg::memory;
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::private_table::{
     REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers,
 };
 use crate::pg::private::session_cache::SessionCache;
-use crate::pg::session::check_interrupts;
+use crate::pg::shortage::memory;
 
 /// The longest secret that is read from a file, in bytes.
 const SECRET_MAX_BYTES: u64 = 4096;

@@ -8,11 +8,11 @@ use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
+use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
 use crate::pg::private::version;
-use crate::pg::sql::text::{TextArg, replaced};
 use crate::pg::sql::types::JsonbText;
-use crate::pg::tables::relation;
+use crate::pg::text::{TextArg, replaced};
 
 /// A table in the private schema, as the extension's script makes it.
 pub struct PrivateTable {

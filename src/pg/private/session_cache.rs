@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::pg::catalog::relation::{accept_invalidations, catalog_generation};
 use crate::pg::private::private_table;
-use crate::pg::tables::relation::{accept_invalidations, catalog_generation};
 
 /// A cached value, and the generation of the catalog that it was computed in.
 pub struct SessionCache<T>(Cell<Option<(u64, Rc<T>)>>);

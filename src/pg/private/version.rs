@@ -7,9 +7,9 @@ use std::num::NonZeroUsize;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
 
+use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
-use crate::pg::sql::text::TextArg;
-use crate::pg::tables::relation;
+use crate::pg::text::TextArg;
 
 /// One string in the library's file, whose version the tests of upgrades replace, by a shorter one with spaces.
 const NAME_AND_VERSION: &str = concat!("graph_kernel ", env!("CARGO_PKG_VERSION"));

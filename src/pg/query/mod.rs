@@ -12,9 +12,7 @@ mod plan;
 mod row;
 mod statement;
 
-pub use check::{
-    FIRST_NORMAL_OID, expression_tree_walker, foreign_function, is_foreign, partitions_changed,
-};
+pub use check::partitions_changed;
 pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
 pub use row::{ColumnType, Row};
 pub use statement::{Argument, NamedTable, Planning, Statement, Template};

@@ -10,9 +10,9 @@ use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
 use super::statement::{Argument, Planning, Statement};
+use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
-use crate::pg::settings::{self, Level};
-use crate::pg::tables::relation;
+use crate::pg::fixed_settings::{self, Level};
 
 /// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -83,7 +83,7 @@ impl PreparedPlan {
         };
         let _connection = Connection::open();
         let level = Level::begin();
-        settings::fix(&settings::PARSING);
+        fixed_settings::fix(&fixed_settings::PARSING);
         // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
         let plan = unsafe {
             let plan = pg_sys::SPI_prepare_cursor(
@@ -138,9 +138,9 @@ impl PreparedPlan {
                     self.is_planning.set(true);
                     let level = Level::begin();
                     for setting in switched_off(statement.planning) {
-                        settings::set(setting, c"off");
+                        fixed_settings::set(setting, c"off");
                     }
-                    settings::fix(&settings::PARSING);
+                    fixed_settings::fix(&fixed_settings::PARSING);
                     let cached = cached();
                     level.end();
                     self.is_planning.set(false);

@@ -7,10 +7,10 @@ use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
+use crate::pg::catalog::relation::type_name;
 use crate::pg::error::SqlError;
-use crate::pg::memory;
-use crate::pg::sql::text::{checked, replaced, with_bytes};
-use crate::pg::tables::relation::type_name;
+use crate::pg::shortage::memory;
+use crate::pg::text::{checked, replaced, with_bytes};
 
 /// Bytes before the elements of an array with one dimension and no NULLs (ARR_OVERHEAD_NONULLS).
 pub(super) const ARRAY_HEADER: usize =

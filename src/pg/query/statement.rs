@@ -7,10 +7,10 @@ use kernel::graph::turn::TurnId;
 use pgrx::{IntoDatum, pg_sys};
 
 use super::row::{ARRAY_HEADER, ColumnType};
+use crate::pg::catalog::relation;
 use crate::pg::error::OrRaise;
-use crate::pg::sql::text::text_datum;
 use crate::pg::sql::types::to_sql_uuid;
-use crate::pg::tables::relation;
+use crate::pg::text::text_datum;
 
 /// A statement of sql/queries before names are filled in.
 pub struct Template {

@@ -2,5 +2,4 @@
 
 pub mod rows;
 pub mod support;
-pub mod text;
 pub mod types;

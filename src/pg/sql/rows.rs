@@ -8,10 +8,10 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::memory;
-use crate::pg::session::check_interrupts;
-use crate::pg::sql::text::{expect_length, without_nul};
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 use crate::pg::sql::types::{JsonText, Text};
+use crate::pg::text::{expect_length, without_nul};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
 /// each row: the function's SET clauses are then applied and reset for each, and no statement can stay open from one

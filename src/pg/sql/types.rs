@@ -10,8 +10,8 @@ use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
-use crate::pg::memory;
-use crate::pg::sql::text::{checked, checked_datum, expect_length, text_datum};
+use crate::pg::shortage::memory;
+use crate::pg::text::{checked, checked_datum, expect_length, text_datum};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
+use crate::pg::catalog::relation::{self, Table, quote};
 use crate::pg::error::SqlError;
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
-use crate::pg::tables::relation::{self, Table, quote};
 
 /// The type of value that a column holds.
 #[derive(Clone, Copy)]

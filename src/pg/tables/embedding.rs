@@ -6,9 +6,9 @@ use kernel::retrieval::similarity::{Distance, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
+use crate::pg::catalog::relation::{self, Table, quote};
 use crate::pg::error::SqlError;
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
-use crate::pg::tables::relation::{self, Table, quote};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
 pub const KEY: &str = "embedding";

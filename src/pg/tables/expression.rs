@@ -10,11 +10,12 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTryBuilder, pg_sys};
 
+use super::refusal::{ExpressionRefusal, foreign_type};
 use super::unanalysed;
+use crate::pg::catalog::functions::{expression_tree_walker, is_own_function, is_server_own};
+use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::SqlError;
-use crate::pg::query::{FIRST_NORMAL_OID, expression_tree_walker, is_foreign};
-use crate::pg::settings::{self, Level};
-use crate::pg::tables::relation::{self, Table};
+use crate::pg::fixed_settings::{self, Level};
 
 /// An expression over the columns of one row, checked.
 #[derive(Debug)]
@@ -117,31 +118,15 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
         ))
 }
 
-/// Why an expression is not taken.
-pub(super) struct ExpressionRefusal {
-    pub(super) code: PgSqlErrorCode,
-    pub(super) what: String,
-}
-
-impl ExpressionRefusal {
-    pub(super) fn not_supported(what: impl Into<String>) -> Self {
-        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
-    }
-
-    pub(super) fn invalid(what: String) -> Self {
-        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
-    }
-}
-
 fn parse(table: &Table, text: &str, schema: Option<&str>) -> Result<Expression, ExpressionRefusal> {
     // SAFETY: the table is locked, hence its relation can be opened, and it stays open while the expression is
     // analysed. After an error the (sub)transaction's abort closes it and resets the settings. What is analysed lives
     // in the current memory context.
     unsafe {
         let level = Level::begin();
-        settings::set(c"search_path", KEPT_PATH);
-        settings::fix(&settings::COMPUTING);
-        settings::fix(&settings::PARSING);
+        fixed_settings::set(c"search_path", KEPT_PATH);
+        fixed_settings::fix(&fixed_settings::COMPUTING);
+        fixed_settings::fix(&fixed_settings::PARSING);
         let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
         let analysed = analyse(relation, text, schema);
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
@@ -443,27 +428,6 @@ fn names_objects(type_oid: pg_sys::Oid) -> bool {
 
 fn naming() -> ExpressionRefusal {
     ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
-}
-
-/// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a function
-/// of its own to it, but none in C.
-pub(super) fn is_own_function(function: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
-    is_server_own(function) || {
-        // SAFETY: a look-up in pg_depend.
-        let holder = unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) };
-        holder != pg_sys::InvalidOid && holder == extension && !is_foreign(function)
-    }
-}
-
-fn is_server_own(object: pg_sys::Oid) -> bool {
-    object.to_u32() < FIRST_NORMAL_OID
-}
-
-pub(super) fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
-    (!is_server_own(type_oid)).then(|| {
-        let name = relation::type_name(type_oid);
-        ExpressionRefusal::invalid(format!("it uses type {name}, which is not the server's own"))
-    })
 }
 
 /// Called for each function that a node calls, those of operators and casts among them; true ends the walk.

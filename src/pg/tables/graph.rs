@@ -11,23 +11,23 @@ use kernel::policy::needs::Needs;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
+use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::relation;
+use crate::pg::catalog::writers::{CatalogWriters, writers_of_enum};
 use crate::pg::error::SqlError;
+use crate::pg::fixed_settings;
 use crate::pg::guc::DEFAULT_GRAPH;
-use crate::pg::memory;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::private_table::BINDING;
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::query::{ColumnType, Planning, Statement, Template, partitions_changed};
-use crate::pg::settings;
-use crate::pg::sql::text::replaced;
+use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
     fill, literal, literal_of, optional, rule, with_value,
 };
-use crate::pg::tables::catalog_writers::{CatalogWriters, writers_of_enum};
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
-use crate::pg::tables::privileges::{Use, check_binder};
-use crate::pg::tables::relation;
+use crate::pg::text::replaced;
 
 const TURN_COLUMNS: &[ColumnRule] = &[
     rule("id", &["id"], ValueKind::Id),
@@ -410,7 +410,7 @@ impl Graph {
         match &graph {
             // Roles gain and lose rights without an invalidation of the tables.
             Ok(graph) if let Err(error) = graph.check_binder() => return Err(error),
-            Ok(graph) if graph.has_expressions() => settings::fix(&settings::COMPUTING),
+            Ok(graph) if graph.has_expressions() => fixed_settings::fix(&fixed_settings::COMPUTING),
             Ok(_) => {}
             Err(_) => {
                 CURRENT.with_borrow_mut(|graphs| graphs.remove(binding));

@@ -3,17 +3,17 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
+use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::relation;
+use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::SqlError;
-use crate::pg::memory;
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
-use crate::pg::session::row_security_applies_to;
+use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, literal_of,
     optional, required, with_value,
 };
-use crate::pg::tables::privileges::{Use, check_binder};
-use crate::pg::tables::relation;
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
     required("segment_id", &["segment_id"], ValueKind::Integer),

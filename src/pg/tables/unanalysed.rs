@@ -8,9 +8,10 @@ use std::ptr::null_mut;
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-use super::expression::{ExpressionRefusal, foreign_type, is_own_function};
+use super::refusal::{ExpressionRefusal, foreign_type};
+use crate::pg::catalog::functions::is_own_function;
+use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
-use crate::pg::tables::relation;
 
 /// Restricts an expression that is not yet analysed, and qualifies the names of its functions: those of the extension by
 /// `schema`, if that is given, all others by pg_catalog.

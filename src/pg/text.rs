@@ -16,8 +16,8 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::memory;
-use crate::pg::session::check_interrupts;
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 
 /// The most bytes of a text: those of an allocation (MaxAllocSize) without the header.
 pub const TEXT_MAX_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
@@ -230,7 +230,7 @@ macro_rules! text_argument {
 
         // SAFETY: the type is the server's own.
         unsafe impl SqlTranslatable for $rust<'_> {
-            const TYPE_IDENT: &'static str = concat!("graph_kernel::pg::sql::text::", stringify!($rust));
+            const TYPE_IDENT: &'static str = concat!("graph_kernel::pg::text::", stringify!($rust));
             const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
             const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal($sql));
             const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
@@ -306,7 +306,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for StoredText {
 
 // SAFETY: text is the server's own type.
 unsafe impl SqlTranslatable for StoredText {
-    const TYPE_IDENT: &'static str = "graph_kernel::pg::sql::text::StoredText";
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::text::StoredText";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
     const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> =

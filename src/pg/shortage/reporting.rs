@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::{PgLogLevel, pg_sys};
 
-use super::error::end_session;
 use super::memory::{IS_REPORTING, release_reserve};
+use crate::pg::error::end_session;
 
 unsafe extern "C-unwind" {
     fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;

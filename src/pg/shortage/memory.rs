@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-use super::error::{end_session, out_of_memory};
+use crate::pg::error::{end_session, out_of_memory};
 use faults::{has_no_reserve, is_short, must_fail};
 
 /// The size of the reserve. It suffices for the error, and for what is allocated between two checks by a call that holds

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
+use crate::pg::catalog::functions::{FIRST_NORMAL_OID, foreign_function};
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::query::{FIRST_NORMAL_OID, foreign_function};
-use crate::pg::sql::text::{checked, replaced, with_bytes};
+use crate::pg::text::{checked, replaced, with_bytes};
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -580,7 +580,14 @@ fn name(text: *const c_char) -> String {
 }
 
 /// A name or an expression for statements, as the server has it. Raises 22021 where it is not text.
-pub(super) fn text_of(text: *const c_char) -> String {
+pub fn text_of(text: *const c_char) -> String {
     // SAFETY: every caller passes a NUL-terminated string of the server.
     checked(unsafe { CStr::from_ptr(text) }.to_bytes()).or_raise().to_owned()
+}
+
+/// Whether row security applies to this table for the current role.
+pub fn row_security_applies_to(table: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up; InvalidOid means the current role, and no error is raised.
+    let status = unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) };
+    status == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }

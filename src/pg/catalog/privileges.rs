@@ -3,8 +3,8 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
-use crate::pg::tables::relation;
 
 /// What is done with a bound table.
 #[derive(Clone, Copy, PartialEq, Eq)]

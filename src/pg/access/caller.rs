@@ -1,0 +1,88 @@
+//! Who calls, and what an attestation states about the call.
+
+use kernel::trust::attestation::Circumstances;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::catalog::relation::{self, row_security_applies_to};
+use crate::pg::error::SqlError;
+use crate::pg::session::{current_role, role_name};
+use crate::pg::tables::graph::Graph;
+
+/// The role and the rights that a slice is begun with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    role: pg_sys::Oid,
+    /// Whether row security applies to the graph's tables.
+    pub rls: bool,
+}
+
+impl Caller {
+    /// The current role's rights on the graph.
+    pub fn current(graph: &Graph) -> Self {
+        Caller { role: current_role(), rls: row_security_applies(graph) }
+    }
+
+    /// The circumstances of a slice that this caller began.
+    ///
+    /// # Errors
+    /// 55000 when the rights are no longer those the slice was begun with: a function of a row
+    /// security policy can switch roles.
+    pub fn circumstances(&self, graph: &Graph) -> Result<Circumstances, SqlError> {
+        self.check_role()?;
+        if self.rls != row_security_applies(graph) {
+            return Err(rights_changed());
+        }
+        Ok(Circumstances {
+            graph: graph.name.clone(),
+            role: role_name(self.role),
+            rls: self.rls,
+            uncommitted: may_have_changed(graph) || graph.catalog_is_newer(),
+        })
+    }
+
+    /// Checks that the role is still the same.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check_role(&self) -> Result<(), SqlError> {
+        if current_role() == self.role { Ok(()) } else { Err(rights_changed()) }
+    }
+}
+
+fn rights_changed() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the role or its rights changed while a slice was taken",
+    )
+    .detail("RIGHTS_CHANGED")
+    .hint("A function of a row security policy must not set the role.")
+}
+
+fn row_security_applies(graph: &Graph) -> bool {
+    graph.tables().any(row_security_applies_to)
+}
+
+/// pg_authid, pg_auth_members and pg_database: an attestation contains the role's name, and its attributes and
+/// memberships decide whether row security applies to it. A database's owner is a member of pg_database_owner.
+const ROLES: [pg_sys::Oid; 3] = [
+    pg_sys::AuthIdRelationId,
+    pg_sys::Oid::from_u32(1261), // AuthMemRelationId
+    pg_sys::Oid::from_u32(1262), // DatabaseRelationId
+];
+
+/// Whether this transaction may have changed what is signed: the graph, or roles. Writers and DDL hold their locks
+/// to its end; rolling back a savepoint releases them together with the changes.
+fn may_have_changed(graph: &Graph) -> bool {
+    // SAFETY: reads the transaction's state. Without an XID nothing was written.
+    let (xid, worker) =
+        unsafe { (pg_sys::GetTopTransactionIdIfAny(), pg_sys::ParallelWorkerNumber >= 0) };
+    if xid == pg_sys::InvalidTransactionId {
+        return false;
+    }
+    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the
+    // tables.
+    worker
+        || graph.has_enum()
+        || ROLES.into_iter().any(relation::is_locked_for_writing)
+        || graph.relations().into_iter().any(relation::is_locked_for_writing)
+}

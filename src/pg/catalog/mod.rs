@@ -1,0 +1,6 @@
+//! The server's catalog: relations, their names, rights and storage, and functions.
+
+pub mod functions;
+pub mod privileges;
+pub mod relation;
+pub mod writers;
