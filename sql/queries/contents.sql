@@ -1,5 +1,5 @@
--- $1 uuid[]: the contents of these turns.
-SELECT t.id, t.content
+-- $1 uuid[]: the contents of these turns, with their bytes, which are known before a stored value is read.
+SELECT t.id, t.content, pg_catalog.octet_length(t.content)::pg_catalog.int8
 FROM pg_catalog.unnest($1) AS k(id)
 CROSS JOIN LATERAL (
     SELECT {t.id} AS id, {t.content_text} AS content

@@ -108,6 +108,71 @@ fn no_call_holds_more_than_is_said() {
 }
 
 #[test]
+fn lengths_are_asked_for_before_values_are_read() {
+    let database = Database::with_tables("memory_lengths");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "ALTER TABLE memory_turns ADD COLUMN embedding real[];
+             INSERT INTO memory_turns (id, embedding, content_text)
+             VALUES ('00000000-0000-4000-8000-000000000001', '{1}', repeat('0123456789abcdef', 9000000))",
+        )
+        .unwrap();
+    let anchor = "'00000000-0000-4000-8000-000000000001'";
+    for (statement, expected) in [
+        (
+            format!("SELECT count(*)::text FROM graph_prompt({anchor})"),
+            Err("54000 SEARCH_TOO_LARGE"),
+        ),
+        (
+            format!("SELECT count(*)::text FROM graph_search_slice('{{1}}', {anchor})"),
+            Err("54000 SEARCH_TOO_LARGE"),
+        ),
+        (
+            "SELECT count(*)::text FROM graph_search_global('{1}')".to_owned(),
+            Err("54000 SEARCH_TOO_LARGE"),
+        ),
+    ] {
+        let mut client = database.connect();
+        let (answer, held) = measured(&mut client, &statement);
+        assert_eq!(answer.as_deref().map_err(String::as_str), expected, "{statement}");
+        tell(&format!("{} MiB: {statement} of 144 MB", held / 1024));
+        assert!(held <= 64 * 1024, "{statement} holds {held} KiB");
+    }
+}
+
+/// Whoever may not read the graph is told so before anything is made of what he gives.
+#[test]
+fn rights_are_asked_for_before_arguments_are_copied() {
+    let database = Database::with_tables("memory_rights");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "DO $$ BEGIN CREATE ROLE memory_nobody; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
+             CREATE TABLE given AS SELECT repeat('0123456789abcdef', 10000000) AS t;
+             GRANT SELECT ON given TO memory_nobody;",
+        )
+        .unwrap();
+    for (role, session, expected) in
+        [("memory_nobody", "t", "42501 "), ("postgres", "t", "02000 SESSION_NOT_FOUND")]
+    {
+        for call in ["graph_anchor(NULL, {})", "graph_anchors_recent(1, {})"] {
+            let mut client = database.connect();
+            client.batch_execute(&format!("SET ROLE {role}")).unwrap();
+            let call = call.replace("{}", session);
+            let statement = format!("SELECT (SELECT count(*) FROM {call})::text FROM given");
+            let (answer, held) = measured(&mut client, &statement);
+            tell(&format!("{} MiB: {call} of 160 MB by {role}", held / 1024));
+            if call.starts_with("graph_anchor(") || role != "postgres" {
+                assert_eq!(answer.unwrap_err().trim_end(), expected.trim_end(), "{call}");
+            }
+            // The value as it is read from the table, once.
+            assert!(held <= 200 * 1024, "{call} holds {held} KiB");
+        }
+    }
+}
+
+#[test]
 fn a_long_request_is_refused_before_it_is_read() {
     let database = Database::with_tables("memory_request");
     let mut client = database.connect();

@@ -38,7 +38,7 @@ const NEAREST: Template = Template::new(
 
 const CONTENTS: Template = Template::new(
     include_str!("../../../sql/queries/contents.sql"),
-    &[ColumnType::Id, ColumnType::Text],
+    &[ColumnType::Id, ColumnType::Text, ColumnType::Integer],
     Planning::Probing,
 );
 
@@ -187,10 +187,9 @@ impl<'a> Searcher<'a> {
         let mut contents = HashMap::with_capacity(ids.len());
         let mut left = Some(CONTENTS_MAX_BYTES);
         self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
-            let text = row.text(1, |text| {
-                left = left?.checked_sub(text.map_or(0, str::len));
-                left.and(text).map(str::to_owned)
-            });
+            let bytes = row.i64(2).unwrap_or(0) as usize;
+            left = left.and_then(|left| left.checked_sub(bytes));
+            let text = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
             contents.extend(row.id(0).zip(text));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

@@ -70,10 +70,13 @@ impl<'a> PgStore<'a> {
         let mut left = Some(CONTENTS_MAX_BYTES);
         let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
         self.ask(&self.graph.prompt(), &arguments, |row| {
-            let content = row.text(1, |text| {
-                left = left?.checked_sub(text.map_or(0, str::len));
-                left.and(text).map(str::to_owned)
-            });
+            let bytes = row.i64(4).map(|bytes| bytes as usize);
+            left = left.and_then(|left| left.checked_sub(bytes.unwrap_or(0)));
+            let content = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
+            if bytes.is_none() {
+                let read = content.as_ref().map_or(0, String::len);
+                left = left.and_then(|left| left.checked_sub(read));
+            }
             let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
             texts.extend(row.id(0).map(|id| (id, TurnText { content, time, tokens })));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -149,7 +149,7 @@ const CONTENT_CHARS_QUERY: Template = Template::new(
 
 const PROMPT_QUERY: Template = Template::new(
     include_str!("../../../sql/queries/prompt.sql"),
-    &[ColumnType::Id, ColumnType::Text, ColumnType::Time, ColumnType::Integer],
+    &[ColumnType::Id, ColumnType::Text, ColumnType::Time, ColumnType::Integer, ColumnType::Integer],
     Planning::Probing,
 );
 
