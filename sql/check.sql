@@ -138,14 +138,19 @@ BEGIN
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
 
-    -- With plain ENABLE TRIGGER the rows that a subscription writes would not be announced.
+    -- With plain ENABLE TRIGGER, as --disable-triggers of pg_restore leaves them, they do nothing for a subscription nor
+    -- for a role that has set session_replication_role.
     RETURN QUERY
-    SELECT 'announced_changes', count(*) = 0, count(*),
-           'private tables whose changes are not always announced',
-           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER announce;', p.rel), ' ' ORDER BY p.rel::text)
-    FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys}'::regclass[]) AS p (rel)
-    WHERE NOT EXISTS (SELECT FROM pg_trigger AS g
-                      WHERE g.tgrelid = p.rel AND g.tgname = 'announce' AND g.tgenabled = 'A');
+    SELECT 'private_triggers', count(*) = 0, count(*),
+           'triggers of private tables that are not ENABLE ALWAYS',
+           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text, t.name)
+    FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys,graph_kernel.policies,
+                  graph_kernel.recorder_binding,graph_kernel.trace_binding}'::regclass[]) WITH ORDINALITY AS p (rel, position)
+    CROSS JOIN unnest('{guard,guard_truncate,announce,guard_binder}'::text[]) AS t (name)
+    WHERE (t.name <> 'announce' OR p.position <= 3)
+      AND (t.name <> 'guard_binder' OR p.position IN (1, 5, 6))
+      AND NOT EXISTS (SELECT FROM pg_trigger AS g
+                      WHERE g.tgrelid = p.rel AND g.tgname = t.name AND g.tgenabled = 'A');
 
     -- Planning a query on a table already runs these functions on constants: in an index expression, an index predicate,
     -- expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.

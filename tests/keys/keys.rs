@@ -10,6 +10,7 @@ mod secret_file;
 mod crash;
 mod dump;
 mod extension;
+mod guards;
 mod kept;
 mod key_files;
 mod moves;

@@ -130,10 +130,10 @@ DROP TABLE promoted, promoted_parts CASCADE;
 -- As a restore with --disable-triggers leaves it.
 ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER ALL;
 ALTER TABLE graph_kernel.revoked_keys ENABLE TRIGGER ALL;
-SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes';
-SELECT hint AS command FROM graph_check() WHERE check_name = 'announced_changes' \gset
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'private_triggers';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'private_triggers' \gset
 :command
-SELECT ok, count, hint FROM graph_check() WHERE check_name = 'announced_changes';
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'private_triggers';
 
 -- A chat stores neither phase nor salience: all checks are ok, and those of both say how many turns take the default.
 CREATE SCHEMA chat;
