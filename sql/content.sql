@@ -35,9 +35,15 @@ CREATE FUNCTION graph_kernel.rehash_turn(graph text, turns_table oid, turn uuid)
     LANGUAGE c VOLATILE STRICT SET search_path = pg_catalog, pg_temp;
 
 -- Arguments: the content column and the hash column; without, those of the bound table, where the content may be an
--- expression, or content_text and content_hash. It runs with the writer's rights. The content is read through its type's
--- output function: a type's owner could give it a cast, which to_jsonb would call.
+-- expression, or content_text and content_hash. The library writes the hash where both columns are named and of type text
+-- or varchar, as it does so many times faster; else the function below does.
 CREATE FUNCTION graph_kernel.content_hash_trigger() RETURNS trigger
+    AS 'MODULE_PATHNAME', 'content_hash_trigger_wrapper'
+    LANGUAGE c;
+
+-- It runs with the writer's rights. The content is read through its type's output function: a type's owner could give it a
+-- cast, which to_jsonb would call.
+CREATE FUNCTION graph_kernel.content_hash_trigger_internal() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$

@@ -162,6 +162,8 @@ COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
     'fingerprints of the slices at these anchors and of how they relate';
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
     'trigger: keeps the content hash of a row that of its content';
+COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
+    'what content_hash_trigger does for columns that the library does not write';
 COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
     'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name, jsonb) IS
@@ -404,6 +406,7 @@ DECLARE
         'FUNCTION graph_kernel.bind_traces_for(regclass, oid)',
         'FUNCTION graph_kernel.guard_table()',
         'FUNCTION graph_kernel.set_binder()',
+        'FUNCTION graph_kernel.content_hash_trigger_internal()',
         'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
         'TABLE graph_kernel.root_keys',

@@ -5,7 +5,10 @@ use crate::pg::error::OrRaise;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::pg::text::{StoredText, TextArg, checked, replaced};
-use crate::service::content::{Backfilled, audit, hash, normalised, page, rehash, rehash_free};
+use crate::pg::trigger::TriggerCall;
+use crate::service::content::{
+    Backfilled, audit, hash, hash_written, normalised, page, rehash, rehash_free,
+};
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_normalize_text(content: TextArg) -> Text {
@@ -15,6 +18,12 @@ fn graph_normalize_text(content: TextArg) -> Text {
 #[pg_extern(immutable, parallel_safe)]
 fn graph_content_hash(content: TextArg) -> Text {
     Text(hash(&content))
+}
+
+// Declared in sql/content.sql, as a trigger function.
+#[pg_extern(sql = false)]
+fn content_hash_trigger(call: TriggerCall) -> pgrx::Internal {
+    hash_written(&call).or_raise()
 }
 
 #[pg_extern(stable, parallel_restricted)]

@@ -2,7 +2,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::private::for_caller::call_for_caller;
+use crate::pg::private::members::call_for_caller;
 use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};

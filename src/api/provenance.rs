@@ -3,7 +3,7 @@ use pgrx::{Uuid, pg_sys};
 
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
-use crate::pg::private::for_caller::call_for_caller;
+use crate::pg::private::members::call_for_caller;
 use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
 use crate::service::tables::check_traces;

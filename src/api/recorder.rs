@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::private::for_caller::call_for_caller;
+use crate::pg::private::members::call_for_caller;
 use crate::pg::query::CallingQuery;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
 use crate::pg::text::CStringArg;

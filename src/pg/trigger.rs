@@ -1,6 +1,7 @@
-//! Triggers that guard a table: their form, their arguments, and the row that they were fired for.
+//! Triggers: those that guard a table, with their form, their arguments and the row that they were fired for; and those
+//! that write a hash into a row.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 
 use kernel::graph::turn::TurnId;
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -12,10 +13,10 @@ use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::error::SqlError;
 use crate::pg::shortage::memory;
 use crate::pg::sql::types::{from_sql_uuid, turn_ids};
-use crate::pg::text::{checked, checked_owned, replaced};
+use crate::pg::text::{checked, checked_owned, replaced, text_datum, with_bytes};
 
 /// What a trigger function is called with.
-pub struct TriggerCall(pg_sys::FunctionCallInfo);
+pub struct TriggerCall(pub(super) pg_sys::FunctionCallInfo);
 
 // SAFETY: it takes no argument of the SQL function.
 unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for TriggerCall {
@@ -40,6 +41,97 @@ unsafe impl SqlTranslatable for TriggerCall {
 /// The result of an AFTER trigger, which is ignored: a null pointer that is not SQL NULL.
 pub fn no_row() -> pgrx::Internal {
     pgrx::Internal::from(Some(pg_sys::Datum::null()))
+}
+
+/// A row that is about to be written, with a content and its hash.
+pub struct HashedRow {
+    tuple: pg_sys::HeapTuple,
+    columns: pg_sys::TupleDesc,
+    /// The places of both, from 0.
+    content: usize,
+    hash: usize,
+}
+
+/// The modifier of the shortest varchar that takes a hash: 64 characters and the header.
+const HASH_MODIFIER: i32 = 64 + pg_sys::VARHDRSZ as i32;
+
+impl HashedRow {
+    /// The row that a trigger BEFORE INSERT OR UPDATE, FOR EACH ROW, is fired for, where its two arguments name two stored
+    /// columns of type text or varchar, of which the second takes a hash; `None` for every other call.
+    pub fn of(call: &TriggerCall) -> Option<Self> {
+        // SAFETY: as in `Guard::of`. Of an update the new row is the second one.
+        unsafe {
+            if !called_as_trigger(call.0) {
+                return None;
+            }
+            let data = &*(*call.0).context.cast::<pg_sys::TriggerData>();
+            let before_row = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
+            let tuple = match data.tg_event & !before_row {
+                _ if data.tg_event & before_row != before_row => return None,
+                pg_sys::TRIGGER_EVENT_INSERT => data.tg_trigtuple,
+                pg_sys::TRIGGER_EVENT_UPDATE => data.tg_newtuple,
+                _ => return None,
+            };
+            let trigger = &*data.tg_trigger;
+            if trigger.tgnargs != 2 {
+                return None;
+            }
+            let columns = (*data.tg_relation).rd_att;
+            let named = |argument: usize| {
+                let name = CStr::from_ptr(*trigger.tgargs.add(argument));
+                PgTupleDesc::from_pg_unchecked(columns).iter().position(|column| {
+                    !column.attisdropped
+                        && column.attgenerated == 0
+                        && matches!(column.atttypid, pg_sys::TEXTOID | pg_sys::VARCHAROID)
+                        && (argument == 0
+                            || column.atttypmod < 0
+                            || column.atttypmod >= HASH_MODIFIER)
+                        && CStr::from_ptr(column.attname.data.as_ptr()) == name
+                })
+            };
+            let (content, hash) = (named(0)?, named(1)?);
+            (content != hash).then_some(HashedRow { tuple, columns, content, hash })
+        }
+    }
+
+    /// The row with the hash that `hash` makes of its content, as the trigger's result: NULL where there is no content.
+    ///
+    /// # Errors
+    /// 22021 where the content is not UTF-8.
+    pub fn with_hash(self, hash: impl FnOnce(&str) -> String) -> Result<pgrx::Internal, SqlError> {
+        // SAFETY: the tuple is of this description. Its values are there as long as it is, and are read and copied before.
+        unsafe {
+            let row = Row::deform(self.tuple, self.columns);
+            let hash = match row.nulls[self.content] {
+                true => None,
+                false => Some(with_bytes(row.datums[self.content], |content| {
+                    checked(content).map(hash)
+                })?),
+            };
+            let is_same = match &hash {
+                None => row.nulls[self.hash],
+                Some(hash) => {
+                    !row.nulls[self.hash]
+                        && with_bytes(row.datums[self.hash], |stored| stored == hash.as_bytes())
+                }
+            };
+            if is_same {
+                return Ok(pgrx::Internal::from(Some(pg_sys::Datum::from(self.tuple))));
+            }
+            let mut is_null = hash.is_none();
+            let mut value = hash.map_or(Ok(pg_sys::Datum::null()), |hash| text_datum(&hash))?;
+            let mut place = self.hash as c_int + 1;
+            let changed = pg_sys::heap_modify_tuple_by_cols(
+                self.tuple,
+                self.columns,
+                1,
+                &raw mut place,
+                &raw mut value,
+                &raw mut is_null,
+            );
+            Ok(pgrx::Internal::from(Some(pg_sys::Datum::from(changed))))
+        }
+    }
 }
 
 /// A row's values, deformed: by column, its datum and whether it is NULL.

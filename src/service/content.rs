@@ -10,7 +10,9 @@ use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
 use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::private::members::call_trigger;
 use crate::pg::shortage::memory;
+use crate::pg::trigger::{HashedRow, TriggerCall};
 
 /// A text normalised as contents are before they are hashed.
 pub fn normalised(content: &str) -> Cow<'_, str> {
@@ -22,6 +24,17 @@ pub fn normalised(content: &str) -> Cow<'_, str> {
 pub fn hash(content: &str) -> String {
     memory::assure(content.len());
     content::content_hash(content, &check_interrupts)
+}
+
+/// Keeps the hash of a row that is about to be written that of its content; the trigger's result.
+///
+/// # Errors
+/// 22021 where the content is not UTF-8. Raises what `content_hash_trigger_internal` does.
+pub fn hash_written(call: &TriggerCall) -> Result<pgrx::Internal, SqlError> {
+    match HashedRow::of(call) {
+        Some(row) => row.with_hash(hash),
+        None => Ok(call_trigger(call, c"content_hash_trigger_internal")),
+    }
 }
 
 /// As [`Contents::audit`].

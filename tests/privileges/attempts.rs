@@ -190,6 +190,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.content_hash_or_null('x')"),
     ),
     ("graph_kernel.content_hash_trigger()", None),
+    ("graph_kernel.content_hash_trigger_internal()", None),
     (
         "graph_kernel.content_page(text,oid,uuid,integer)",
         Some("SELECT graph_kernel.content_page('default', 'memory_turns'::regclass, NULL, 10)"),

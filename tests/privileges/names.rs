@@ -43,6 +43,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     ),
     (
         "graph_kernel.content_hash_trigger()",
+        "a trigger in C of the writer's rights: looks no name up but that of the next one, a member of the extension",
+    ),
+    (
+        "graph_kernel.content_hash_trigger_internal()",
         "a trigger of the writer's rights: DROP EXTENSION waits for the table it is on; names pg_catalog and the \
          private schema, and reads the content through its type's output function",
     ),
@@ -89,7 +93,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.bind_traces_internal(regclass,oid)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
-    ("graph_kernel.content_hash_trigger()", "its table's lock"),
+    ("graph_kernel.content_hash_trigger_internal()", "content_hash_trigger"),
     ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
     ("graph_kernel.requested_anchors(json)", "graph_api_slice_batch"),

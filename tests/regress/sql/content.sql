@@ -41,6 +41,30 @@ SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
 CREATE OR REPLACE TRIGGER content_hash AFTER INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
 
+-- The library writes columns of type text and varchar, the function in SQL all others: both as the types demand.
+CREATE DOMAIN hash_domain AS text CHECK (length(value) = 64);
+CREATE TABLE kinds (
+    n integer, gone integer, a varchar(40), a_hash varchar(64), b json, b_hash hash_domain, c text, c_hash varchar(10),
+    d text, d_hash text
+);
+ALTER TABLE kinds DROP COLUMN gone;
+CREATE TRIGGER a BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('a', 'a_hash');
+CREATE TRIGGER b BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('b', 'b_hash');
+CREATE TRIGGER c BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('c', 'c_hash');
+CREATE TRIGGER d BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('d', 'd_hash');
+INSERT INTO kinds (n, a, b, d, a_hash, d_hash) VALUES
+    (1, 'x', '{"b": 1}', repeat('long ', 10000), 'given', NULL), (2, NULL, NULL, '', 'given', 'given');
+SELECT n, a_hash = graph_content_hash(a) AS a, b_hash = graph_content_hash(b::text) AS b, d_hash = graph_content_hash(d) AS d,
+       a_hash IS NULL AS a_null, shown
+  FROM (SELECT *, left(d, 4) AS shown FROM kinds) AS k
+ ORDER BY n;
+UPDATE kinds SET a = 'y', d = NULL WHERE n = 1 RETURNING a_hash = graph_content_hash('y') AS a, d_hash;
+SELECT code, message FROM test_error($$INSERT INTO kinds (n, c) VALUES (3, 'too long a hash')$$);
+COPY kinds (n, a, d) FROM stdin;
+4	copied	copied
+\.
+SELECT a_hash = graph_content_hash(a) AS a, d_hash = graph_content_hash(d) AS d FROM kinds WHERE n = 4;
+
 -- The audit lists what is missing or false, by id; a turn without content has no hash to be wrong.
 UPDATE parts SET content_hash = upper(content_hash) WHERE id = turn(2);
 UPDATE parts SET body = body || ' edited' WHERE id = turn(3);
