@@ -52,6 +52,8 @@ DECLARE
     bound record;
     lacking text;
     content text;
+    old_content text;
+    read_content text;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
         RAISE EXCEPTION 'content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
@@ -109,12 +111,20 @@ BEGIN
     END IF;
     IF bound.computes_content THEN
         -- Describing the graph checks the expression.
-        EXECUTE format('SELECT %s FROM (SELECT ($1).*) AS t',
-                       graph_kernel.describe_graph(bound.graph) #>> '{turns,expressions,content_text}')
-            INTO content USING NEW;
+        read_content := format('SELECT %s FROM (SELECT ($1).*) AS t',
+                               graph_kernel.describe_graph(bound.graph) #>> '{turns,expressions,content_text}');
     ELSE
-        EXECUTE format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1])
-            INTO content USING NEW;
+        read_content := format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1]);
+    END IF;
+    EXECUTE read_content INTO content USING NEW;
+    -- A row without content keeps the hash that it is written with, unless the update takes the content away.
+    IF content IS NULL THEN
+        IF TG_OP = 'UPDATE' THEN
+            EXECUTE read_content INTO old_content USING OLD;
+        END IF;
+        IF old_content IS NULL THEN
+            RETURN NEW;
+        END IF;
     END IF;
     NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], graph_kernel.content_hash(content)));
     RETURN NEW;

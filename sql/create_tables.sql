@@ -58,17 +58,10 @@ BEGIN
             (child_turn_id, parent_turn_id, edge_type)', schema);
     EXECUTE pg_catalog.format(
         'CREATE INDEX ON %1$I.memory_turns (session_id, created_at)', schema);
-    -- A hash that comes with a content is computed anew. Where there is no content, a hash that comes from elsewhere
-    -- stays; where a content is taken away, its hash goes.
     IF coalesce((options -> 'content_hash')::boolean, true) THEN
         EXECUTE pg_catalog.format(
-            'CREATE TRIGGER content_hash_insert BEFORE INSERT ON %1$I.memory_turns
-                FOR EACH ROW WHEN (NEW.content_text IS NOT NULL)
-                EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
-        EXECUTE pg_catalog.format(
-            'CREATE TRIGGER content_hash_update BEFORE UPDATE ON %1$I.memory_turns
-                FOR EACH ROW WHEN (OLD.content_text IS NOT NULL OR NEW.content_text IS NOT NULL)
-                EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
+            'CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON %1$I.memory_turns
+                FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
     END IF;
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);

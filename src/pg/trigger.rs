@@ -46,6 +46,8 @@ pub fn no_row() -> pgrx::Internal {
 /// A row that is about to be written, with a content and its hash.
 pub struct HashedRow {
     tuple: pg_sys::HeapTuple,
+    /// The row before, where it is updated.
+    old: Option<pg_sys::HeapTuple>,
     columns: pg_sys::TupleDesc,
     /// The places of both, from 0.
     content: usize,
@@ -66,10 +68,10 @@ impl HashedRow {
             }
             let data = &*(*call.0).context.cast::<pg_sys::TriggerData>();
             let before_row = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
-            let tuple = match data.tg_event & !before_row {
+            let (tuple, old) = match data.tg_event & !before_row {
                 _ if data.tg_event & before_row != before_row => return None,
-                pg_sys::TRIGGER_EVENT_INSERT => data.tg_trigtuple,
-                pg_sys::TRIGGER_EVENT_UPDATE => data.tg_newtuple,
+                pg_sys::TRIGGER_EVENT_INSERT => (data.tg_trigtuple, None),
+                pg_sys::TRIGGER_EVENT_UPDATE => (data.tg_newtuple, Some(data.tg_trigtuple)),
                 _ => return None,
             };
             let trigger = &*data.tg_trigger;
@@ -90,19 +92,26 @@ impl HashedRow {
                 })
             };
             let (content, hash) = (named(0)?, named(1)?);
-            (content != hash).then_some(HashedRow { tuple, columns, content, hash })
+            (content != hash).then_some(HashedRow { tuple, old, columns, content, hash })
         }
     }
 
-    /// The row with the hash that `hash` makes of its content, as the trigger's result: NULL where there is no content.
+    /// The row with the hash that `hash` makes of its content, as the trigger's result. A row without content keeps the
+    /// hash that it is written with; where the update takes the content away, it gets NULL.
     ///
     /// # Errors
     /// 22021 where the content is not UTF-8.
     pub fn with_hash(self, hash: impl FnOnce(&str) -> String) -> Result<pgrx::Internal, SqlError> {
-        // SAFETY: the tuple is of this description. Its values are there as long as it is, and are read and copied before.
+        // SAFETY: both tuples are of this description. Their values are there as long as they are, and are read and copied
+        // before.
         unsafe {
             let row = Row::deform(self.tuple, self.columns);
+            let had_content =
+                || self.old.is_some_and(|old| !Row::deform(old, self.columns).nulls[self.content]);
             let hash = match row.nulls[self.content] {
+                true if !had_content() => {
+                    return Ok(pgrx::Internal::from(Some(pg_sys::Datum::from(self.tuple))));
+                }
                 true => None,
                 false => Some(with_bytes(row.datums[self.content], |content| {
                     checked(content).map(hash)

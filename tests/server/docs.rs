@@ -38,6 +38,7 @@ const INTERNAL: &[&str] = &[
     "chosen_graph",
     "chunking_policy_",
     "content_hash_or_null",
+    "content_hash_trigger_internal",
     "content_page",
     "count_found",
     "create_tables_internal",
