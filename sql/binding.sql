@@ -4,7 +4,7 @@ CREATE FUNCTION graph_kernel.describe_tables(
 ) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
--- What to say of names of roles that these tables have and the kernel does not know. It reads them with the rights of the
+-- What the mapping leaves out, names of roles that the kernel does not know among it. It reads them with the rights of the
 -- binder, not with those of the function that calls it.
 CREATE FUNCTION graph_kernel.advice_on_roles(
     turns oid, edges oid, columns jsonb, schema text, name text, binder oid
@@ -110,8 +110,7 @@ DECLARE
     missing record;
     extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
                               WHERE x.extname = 'graph_kernel');
-    on_roles jsonb;
-    advice record;
+    advice jsonb;
 BEGIN
     IF turns IS NULL OR name IS NULL THEN
         RAISE EXCEPTION 'turns and name must not be null'
@@ -137,16 +136,14 @@ BEGIN
     END LOOP;
     -- What only advises never fails the call: the role may lack the right to read, an expression may raise on a row.
     BEGIN
-        on_roles := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name, binder);
+        advice := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name, binder);
     EXCEPTION WHEN OTHERS THEN
-        on_roles := NULL;
+        advice := NULL;
     END;
-    FOR advice IN
-        SELECT a.message, a.hint FROM jsonb_to_recordset(described -> 'advice') AS a (message text, hint text)
-        UNION ALL SELECT on_roles ->> 'message', on_roles ->> 'hint' WHERE on_roles IS NOT NULL
-    LOOP
-        RAISE NOTICE '%', advice.message USING HINT = advice.hint;
-    END LOOP;
+    advice := coalesce(advice, described -> 'advice');
+    IF advice ->> 'message' IS NOT NULL THEN
+        RAISE NOTICE '%', advice ->> 'message' USING HINT = advice ->> 'hint';
+    END IF;
     LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
     -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b

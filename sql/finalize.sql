@@ -181,7 +181,7 @@ COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 COMMENT ON FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text, oid) IS
-    'what to say of names of roles that these tables have and the kernel does not know';
+    'what a mapping leaves out, names of roles that the kernel does not know among it';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS
     'checks tables for use as a graph and says what holds what';
 COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';

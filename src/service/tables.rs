@@ -51,12 +51,12 @@ pub fn graph_of(
     graph.check_binder()?;
     graph.check_embedding()?;
     let mut description = graph.description();
-    description["advice"] = graph.advice(&tables).into_iter().map(advice_json).collect();
+    description["advice"] = graph.advice(&BTreeSet::new(), &tables).map(advice_json).into();
     Ok(description)
 }
 
-/// What to say of the names of roles that these tables have, as far as the binder may read them: nothing where
-/// row security hides rows from it.
+/// What the mapping leaves out without saying so, with the names of roles that these tables have, as far as the binder may
+/// read them: without them where row security hides rows from it.
 ///
 /// # Errors
 /// As [`Graph::resolve`]; 42501 where the role may not read them, and what an expression raises on a row.
@@ -84,7 +84,7 @@ pub fn advice_on_roles(
             ControlFlow::Continue(())
         });
     });
-    Ok(graph.advice_on_roles(&names, &tables).map(advice_json))
+    Ok(graph.advice(&names, &tables).map(advice_json))
 }
 
 fn advice_json(advice: Advice) -> Value {

@@ -580,41 +580,45 @@ impl Graph {
         })
     }
 
-    /// What the mapping leaves out without saying so, as graph of these tables.
-    pub fn advice(&self, tables: &GraphTables<'_>) -> Vec<Advice> {
+    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles; the
+    /// hint is one command that says all of it. `None` where nothing is left out.
+    pub fn advice(&self, names: &BTreeSet<String>, tables: &GraphTables<'_>) -> Option<Advice> {
         let given = tables.columns.get("turns");
         let is_absent = |key: &str| {
             let says = given.is_some_and(|given| given.get(key).is_some());
             self.turns.columns[key].stored.is_none() && !says
         };
-        let mut advice = Vec::new();
+        let (mut messages, mut tasks, mut changes) = (Vec::new(), Vec::new(), Vec::new());
         let absent: Vec<_> = ABSENT.into_iter().filter(|(key, _)| is_absent(key)).collect();
         if !absent.is_empty() {
-            let keys: Vec<&str> = absent.iter().map(|(key, _)| *key).collect();
-            let read: Vec<&str> = absent.iter().map(|(_, read)| *read).collect();
-            let nulls = keys.iter().map(|key| (*key, Value::Null));
-            advice.push(Advice {
-                message: format!(
-                    "no column was found for {}: every turn reads as {}",
-                    keys.join(", "),
-                    read.join(", ")
-                ),
-                hint: format!(
-                    "Name a column or an expression for each, or null where there is none: {};",
-                    tables.command_with("turns", nulls)
-                ),
-            });
+            let (keys, read): (Vec<&str>, Vec<&str>) = absent.into_iter().unzip();
+            messages.push(format!(
+                "no column was found for {}: every turn reads as {}",
+                keys.join(", "),
+                read.join(", ")
+            ));
+            tasks.push("Name a column or an expression for each, or null where there is none");
+            changes.extend(keys.into_iter().map(|key| (key, Value::Null)));
         }
         let content = &self.turns.columns["content_text"];
         if let (true, Some(content)) = (is_absent("content_hash"), content.index_key()) {
-            let expression = json!({ "expression": format!("graph_content_hash({content})") });
-            advice.push(Advice {
-                message: "no content hash is stored: an edit of a content is not noticed"
-                    .to_owned(),
-                hint: format!("{};", tables.command("turns", Some(("content_hash", expression)))),
-            });
+            messages.push("no content hash is stored: an edit of a content is not noticed".into());
+            let expression = format!("graph_content_hash({content})");
+            changes.push(("content_hash", json!({ "expression": expression })));
         }
-        advice
+        if let Some((message, roles)) = self.unknown_roles(names) {
+            messages.push(message);
+            tasks.push("Say what the names of roles mean");
+            changes.push((ROLES, Value::Object(roles)));
+        }
+        let command = tables.command_with("turns", changes);
+        (!messages.is_empty()).then(|| Advice {
+            message: messages.join("; "),
+            hint: match tasks.is_empty() {
+                true => format!("{command};"),
+                false => format!("{}: {command};", tasks.join(". ")),
+            },
+        })
     }
 
     /// The statement that reads names of roles; `None` where none are stored.
@@ -623,12 +627,9 @@ impl Graph {
         stored.then(|| self.statement(&ROLE_NAMES_QUERY, &[]))
     }
 
-    /// What to say where the turns have these names of roles; `None` where all are known.
-    pub fn advice_on_roles(
-        &self,
-        names: &BTreeSet<String>,
-        tables: &GraphTables<'_>,
-    ) -> Option<Advice> {
+    /// What to say of those of these names of roles that are not known, and a mapping that says what they mean; `None`
+    /// where all are known.
+    fn unknown_roles(&self, names: &BTreeSet<String>) -> Option<(String, Map<String, Value>)> {
         let is_known =
             |name: &str| Role::ALL.iter().any(|role| role.name().eq_ignore_ascii_case(name));
         let unknown: Vec<&String> = names.iter().filter(|name| !is_known(name)).collect();
@@ -651,16 +652,8 @@ impl Graph {
         if roles.len() == before {
             roles.insert("my_name".to_owned(), Role::User.name().into());
         }
-        Some(Advice {
-            message: format!(
-                "names of roles that are not known are read as user: {}",
-                listed.join(", ")
-            ),
-            hint: format!(
-                "Say what they mean: {};",
-                tables.command("turns", Some((ROLES, Value::Object(roles))))
-            ),
-        })
+        let listed = listed.join(", ");
+        Some((format!("names of roles that are not known are read as user: {listed}"), roles))
     }
 
     /// Whether the binding, or what the catalog says of the tables, was written by a transaction that is not over for
