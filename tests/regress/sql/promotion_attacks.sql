@@ -87,7 +87,13 @@ SELECT statement, e.code, e.detail FROM unnest(ARRAY[
     'UPDATE atoms SET turns = ''{}'' WHERE id = 22', 'UPDATE atoms SET turns = ''{}'' WHERE id = 21', 'UPDATE atoms SET slice = ''{}'' WHERE id = 22',
     'UPDATE atoms SET id = 23 WHERE id = 22']) AS statement, test_error(statement) AS e;
 -- Both are compared byte by byte, whatever a collation takes for equal.
+-- Not every server is built with ICU.
+SELECT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i') AS icu \gset
+\if :icu
 CREATE COLLATION regress_blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+\else
+CREATE COLLATION regress_blind FROM "C";
+\endif
 CREATE DOMAIN document AS text COLLATE regress_blind;
 CREATE DOMAIN turn_id AS uuid;
 CREATE TABLE blind (slice document, turn turn_id, turns turn_id[]);

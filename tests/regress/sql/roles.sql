@@ -30,7 +30,13 @@ SELECT jsonb_pretty(resolved #> '{turns,roles}') FROM graph_kernel.binding WHERE
 
 -- The same slices as of a table whose column holds these names, whatever the column is.
 CREATE TYPE named.kind AS ENUM ('human', 'AI', 'function', 'supervisor', 'Model', 'user', 'Bot', 'developer');
+-- Not every server is built with ICU.
+SELECT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i') AS icu \gset
+\if :icu
 CREATE COLLATION named.odd (provider = icu, locale = 'tr', deterministic = false);
+\else
+CREATE COLLATION named.odd FROM "C";
+\endif
 CREATE TABLE exports (shape text, export jsonb);
 CREATE FUNCTION pg_temp.exports() RETURNS jsonb LANGUAGE sql AS $$
     SELECT jsonb_agg(graph_slice(turn(n), policy::slice_policy)::jsonb - '{attestation,admissibility_token}'::text[] ORDER BY n, policy)
