@@ -65,5 +65,5 @@ pub fn notice_uncommitted() {
     .report(PgLogLevel::NOTICE);
 }
 
-/// What to do about an export that has no token because of its transaction.
-pub const COMMIT_FIRST: &str = "Run COMMIT first, and take the slice in the next transaction: only committed state is attested.";
+/// What to do about an export or a search that has no token because of its transaction.
+pub const COMMIT_FIRST: &str = "Run COMMIT first, and slice or search in the next transaction: only committed state is attested.";

@@ -10,6 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
+use crate::pg::catalog::relation::{literal_of, quote_as_needed, typed_name};
 use crate::pg::error::SqlError;
 use crate::pg::shortage::memory;
 use crate::pg::sql::types::{from_sql_uuid, turn_ids};
@@ -201,7 +202,7 @@ impl Guard {
                 || trigger.tgnattr != 0
                 || !trigger.tgqual.is_null()
             {
-                return Err(wrong_form(function));
+                return Err(wrong_form(function).hint(right_form(data, function)));
             }
             let relation = &*data.tg_relation;
             let columns = relation.rd_att;
@@ -213,10 +214,6 @@ impl Guard {
                 (Some(before), Row::deform(data.tg_newtuple, columns))
             } else {
                 (None, before)
-            };
-            let printable = |text: *const c_char| match text.is_null() {
-                true => String::new(),
-                false => replaced(CStr::from_ptr(text).to_bytes()).into_owned(),
             };
             let arguments = (0..trigger.tgnargs as usize)
                 .map(|n| {
@@ -266,6 +263,16 @@ impl Guard {
         self.column(name, "uuid or uuid[]", |kind| !matches!(kind, Kind::Text(_)))
     }
 
+    /// The columns that have a value here: a virtual generated one has none.
+    fn columns(&self) -> impl Iterator<Item = &pg_sys::FormData_pg_attribute> {
+        // SAFETY: the descriptor is that of the open relation, which is there as long as the guard is used.
+        let columns = unsafe {
+            let columns = &*self.columns;
+            columns.attrs.as_slice(columns.natts as usize)
+        };
+        columns.iter().filter(|column| !column.attisdropped && column.attgenerated as u8 != b'v')
+    }
+
     fn column(
         &self,
         name: &str,
@@ -273,28 +280,30 @@ impl Guard {
         fits: impl Fn(Kind) -> bool,
     ) -> Result<Column, SqlError> {
         let no_such = || {
+            let fitting =
+                self.columns().filter(|column| Kind::of(column.atttypid).is_some_and(&fits));
+            // SAFETY: a name in the descriptor ends with a NUL.
+            let names = fitting
+                .map(|column| unsafe { literal_of(&printable(column.attname.data.as_ptr())) });
+            let names: Vec<String> = names.collect();
             invalid(format!(
                 "trigger {} names no stored column of {} of type {types}: {name}",
                 self.name, self.table
             ))
+            .hint(match names.is_empty() {
+                true => {
+                    format!("Add a column of type {types}, and create the trigger with its name.")
+                }
+                false => format!("Create the trigger with one of {}.", names.join(", ")),
+            })
         };
-        // SAFETY: the descriptor is that of the open relation; a name in it ends with a NUL.
-        let found = unsafe {
-            PgTupleDesc::from_pg_unchecked(self.columns)
-                .iter()
-                .enumerate()
-                .find(|(_, column)| {
-                    // A virtual generated column has no value here.
-                    !column.attisdropped
-                        && column.attgenerated as u8 != b'v'
-                        && CStr::from_ptr(column.attname.data.as_ptr()).to_bytes()
-                            == name.as_bytes()
-                })
-                .map(|(index, column)| (index, column.atttypid))
+        // SAFETY: a name in the descriptor ends with a NUL.
+        let has_name = |column: &&pg_sys::FormData_pg_attribute| unsafe {
+            CStr::from_ptr(column.attname.data.as_ptr()).to_bytes() == name.as_bytes()
         };
-        let (index, of_type) = found.ok_or_else(no_such)?;
-        let kind = Kind::of(of_type).filter(|kind| fits(*kind)).ok_or_else(no_such)?;
-        Ok(Column { index, kind })
+        let column = self.columns().find(has_name).ok_or_else(no_such)?;
+        let kind = Kind::of(column.atttypid).filter(|kind| fits(*kind)).ok_or_else(no_such)?;
+        Ok(Column { index: column.attnum as usize - 1, kind })
     }
 
     /// The document in a column, as the type's output function of the server writes it; "" for NULL.
@@ -407,16 +416,56 @@ impl Kind {
     }
 }
 
+/// Text of the server's for a message; "" for NULL.
+///
+/// # Safety
+/// It is NULL or a C string.
+unsafe fn printable(text: *const c_char) -> String {
+    match text.is_null() {
+        true => String::new(),
+        // SAFETY: as the caller says.
+        false => replaced(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned(),
+    }
+}
+
 fn wrong_form(function: &str) -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        format!("{function}() runs as a constraint trigger only, without OF and WHEN, not deferrable"),
+        format!(
+            "{function}() runs as a constraint trigger only, without OF and WHEN, not deferrable"
+        ),
     )
     .detail("INVALID_TRIGGER")
-    .hint(format!(
-        "CREATE CONSTRAINT TRIGGER … AFTER INSERT OR UPDATE ON … NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION \
-         {function}(…);"
-    ))
+}
+
+/// The commands that put a trigger of the right form in the place of the one that fired; no row is written in between.
+///
+/// # Safety
+/// The server fires this trigger now.
+unsafe fn right_form(data: &pg_sys::TriggerData, function: &str) -> String {
+    // SAFETY: the relation is open; a trigger has as many arguments as it says, which are C strings, as its name is.
+    let (trigger, relation, name, arguments) = unsafe {
+        let trigger = &*data.tg_trigger;
+        let relation = &*data.tg_relation;
+        let argument = |n| literal_of(&printable(*trigger.tgargs.add(n)));
+        let arguments: Vec<String> = (0..trigger.tgnargs as usize).map(argument).collect();
+        (trigger, relation, quote_as_needed(&printable(trigger.tgname)), arguments.join(", "))
+    };
+    if trigger.tgisclone {
+        return "SELECT hint FROM graph_check() WHERE check_name = 'promotion_triggers';"
+            .to_owned();
+    }
+    let table = typed_name(relation.rd_id).unwrap_or_default();
+    let drop = format!("DROP TRIGGER {name} ON {table};");
+    // SAFETY: the relation is open.
+    let kind = unsafe { (*relation.rd_rel).relkind } as u8;
+    if !matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE) {
+        return drop;
+    }
+    format!(
+        "BEGIN; {drop} CREATE CONSTRAINT TRIGGER {name} AFTER INSERT OR UPDATE ON {table} NOT DEFERRABLE FOR EACH ROW \
+         EXECUTE FUNCTION {function}({arguments}); ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}; COMMIT;"
+    )
 }
 
 /// The error of a trigger whose arguments do not fit.

@@ -41,7 +41,8 @@ pub fn find_anchor(
             None => Err(no_turn(
                 format!("session {} has no turn", quoted(&session)),
                 "SESSION_NOT_FOUND",
-                "session_id",
+                "The latest sessions: SELECT DISTINCT s.session_id FROM graph_anchors_recent(100) AS a, \
+                 graph_slice_turns(a.anchor_turn_id, '{\"max_nodes\": 1}') AS s;",
             )),
         };
     }
@@ -50,7 +51,7 @@ pub fn find_anchor(
             None => Err(no_turn(
                 "no turn with an embedding was found".to_owned(),
                 "EMBEDDING_NOT_FOUND",
-                "query_embedding",
+                "Leave query_embedding out for the latest turn of all: SELECT * FROM graph_anchor();",
             )),
             found => Ok(found),
         };
@@ -59,10 +60,8 @@ pub fn find_anchor(
 }
 
 /// What is hidden by row security reads as what is missing.
-fn no_turn(message: String, word: &'static str, argument: &str) -> SqlError {
-    SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).detail(word).hint(format!(
-        "Leave {argument} out for the latest turn of all: SELECT * FROM graph_anchor();"
-    ))
+fn no_turn(message: String, word: &'static str, hint: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).detail(word).hint(hint)
 }
 
 /// The latest turns, of a session where one is named: by time downwards, then by id.

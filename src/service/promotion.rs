@@ -1,6 +1,7 @@
 //! Rows that promote: each must carry a slice, or the signed record of a search, that verifies, and name only turns that
 //! are in it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use kernel::export::parse::EXPORT_MAX_BYTES;
@@ -11,9 +12,11 @@ use kernel::verification::verify::verify;
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
-use super::verify::keys_of;
+use super::verify::{keys_of, way_out};
+use crate::pg::catalog::relation::literal_of;
 use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::private::keys::Keys;
 use crate::pg::session::COMMIT_FIRST;
 use crate::pg::trigger::{Guard, TriggerCall, invalid};
 
@@ -47,29 +50,54 @@ impl<'a> Requirement<'a> {
         Ok(Requirement { document, turns, roles, graph })
     }
 
+    /// The keys that verify what was signed for its graph.
+    ///
+    /// # Errors
+    /// As [`keys_of`].
+    fn keys(&self) -> Result<Keys, SqlError> {
+        keys_of(self.graph).map_err(|error| match error.word() {
+            "GRAPH_NOT_FOUND" => error.hint(format!(
+                "Create the trigger with another argument than {}: SELECT name FROM graph_kernel.bindings WHERE is_current;",
+                literal_of(&format!("graph={}", self.graph))
+            )),
+            _ => error,
+        })
+    }
+
     /// Why what this role took must not be promoted on.
     fn distrust(&self, claim: &Attestation, what: &str) -> Option<Refusal> {
         let role = &claim.role;
-        let (reason, message) = match self.roles {
-            None if claim.rls => {
-                ("row_security", format!("{what} was taken under row security by role {role}"))
-            }
-            Some(roles) if !roles.split(',').any(|trusted| trusted == role) => {
-                ("untrusted_role", format!("{what} was taken by role {role}"))
-            }
+        let (reason, message, trusted) = match self.roles {
+            None if claim.rls => (
+                "row_security",
+                format!("{what} was taken under row security by role {role}"),
+                role.clone(),
+            ),
+            Some(roles) if !roles.split(',').any(|trusted| trusted == role) => (
+                "untrusted_role",
+                format!("{what} was taken by role {role}"),
+                format!("{roles},{role}"),
+            ),
             _ => return None,
         };
-        let hint = "The arguments of the trigger say whose slices are trusted.";
-        Some(Refusal { reason, message, hint })
+        let argument = literal_of(&format!("roles={trusted}"));
+        let hint = format!(
+            "Have it taken by a role that the trigger trusts; one that trusts this role has the third argument {argument}."
+        );
+        Some(Refusal { reason, message, hint: hint.into() })
     }
 }
+
+/// What to do about a row of another graph than the trigger says.
+const OTHER_GRAPH: &str = "If another binding is meant, create the trigger with it as its last argument, 'graph=NAME': \
+                           SELECT name, graph FROM graph_kernel.bindings WHERE is_current;";
 
 /// Why a row must not be written.
 struct Refusal {
     /// A stable word.
     reason: &'static str,
     message: String,
-    hint: &'static str,
+    hint: Cow<'static, str>,
 }
 
 /// What is wrong with the turns that a row names, if something is.
@@ -87,7 +115,7 @@ fn outside(
         return None;
     };
     let hint = "Name the turns that the row was made from, no others.";
-    Some(Refusal { reason, message: message.to_owned(), hint })
+    Some(Refusal { reason, message: message.to_owned(), hint: hint.into() })
 }
 
 /// The trigger function that holds rows to slices.
@@ -98,7 +126,7 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible")?;
     let usage = "graph_require_admissible('slice_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
     check(&guard, usage, |required, export, turns| {
-        let verdict = verify(export, &keys_of(required.graph)?);
+        let verdict = verify(export, &required.keys()?);
         let refusal = match (verdict.valid(), verdict.attestation()) {
             (Some(export), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
                 let message = "a source turn is not in its slice";
@@ -109,8 +137,10 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
                 message: format!("its slice does not verify: {}", verdict.reason()),
                 hint: match verdict.reason() {
                     "unattested" => COMMIT_FIRST,
-                    _ => "SELECT * FROM graph_verify_slice(slice);",
-                },
+                    "other_graph" => OTHER_GRAPH,
+                    reason => way_out(reason),
+                }
+                .into(),
             }),
         };
         Ok((refusal, verdict.slice_id().map(str::to_owned)))
@@ -125,7 +155,7 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible_result")?;
     let usage = "graph_require_admissible_result('provenance_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
     check(&guard, usage, |required, record, turns| {
-        let keys = keys_of(required.graph)?;
+        let keys = required.keys()?;
         let record = Provenance::parse(record, &check_interrupts).ok();
         let slice = record.as_ref().and_then(|record| record.slice.as_ref());
         let slice_id = slice.map(|slice| slice.slice_id.clone());
@@ -144,14 +174,17 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
                 message: format!("its search is not admissible: {reason}"),
                 hint: match reason {
                     "global" => "Search within a slice: graph_search_slice.",
-                    "unsigned" => {
-                        "Run COMMIT first, and search in the next transaction: only committed state is attested."
+                    "unsigned" => COMMIT_FIRST,
+                    "other_graph" => OTHER_GRAPH,
+                    "unknown_key" | "revoked_key" => {
+                        "Search again, and give the column provenance of graph_search_slice."
                     }
                     "shortfall" => {
                         "Embed the turns of the slice that have no embedding, or ask for fewer results."
                     }
                     _ => "Give the column provenance of graph_search_slice as it is.",
-                },
+                }
+                .into(),
             }),
         };
         Ok((refusal, slice_id))

@@ -90,8 +90,23 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
     .reason(verdict.reason())
     .hint(match verdict.attestation() {
         Some(claim) if claim.status == Status::Uncommitted => COMMIT_FIRST,
-        _ => "SELECT * FROM graph_verify_slice(slice);",
+        _ if verdict.reason() == "other_graph" => {
+            "SET graph_kernel.graph to the binding that it is of: SELECT name, graph FROM graph_kernel.bindings;"
+        }
+        _ => way_out(verdict.reason()),
     })
+}
+
+/// What to do about an export that does not verify for this reason, which is not that of its graph or its transaction.
+pub fn way_out(reason: &str) -> &'static str {
+    match reason {
+        "unknown_key" | "revoked_key" | "unknown_version" => {
+            "Take the slice again, and give what graph_slice returns."
+        }
+        _ => {
+            "Give the export as graph_slice returned it. What does not fit is listed by graph_verify_slice."
+        }
+    }
 }
 
 /// Whether a published token was made for these fields with a key of this database that is not revoked.

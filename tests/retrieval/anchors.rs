@@ -45,6 +45,18 @@ fn no_anchor(client: &mut Client, arguments: &str) -> String {
 }
 
 #[test]
+fn the_hint_for_a_session_that_is_not_there_lists_those_that_are() {
+    let (_database, mut client) = graph("sessions");
+    let error = client.execute("SELECT graph_anchor(session_id => 'nobody')", &[]).unwrap_err();
+    let hint = error.as_db_error().unwrap().hint().unwrap().to_owned();
+    let query = hint.strip_prefix("The latest sessions: ").unwrap().trim_end_matches(';');
+    let mut listed: Vec<String> =
+        client.query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    listed.sort();
+    assert_eq!(listed, ["a", "b", "c"]);
+}
+
+#[test]
 fn the_first_argument_given_decides() {
     let (_database, mut client) = graph("strategies");
     for (arguments, expected) in [

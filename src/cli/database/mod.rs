@@ -152,7 +152,13 @@ pub(crate) fn in_words(error: &postgres::Error) -> Failure {
         return text;
     };
     let mut text = error.message().to_owned();
-    for (name, more) in [("detail", error.detail()), ("hint", error.hint())] {
+    let hint = match error.detail() {
+        Some("GRAPH_NOT_FOUND") => {
+            Some("give --graph a name of SELECT name FROM graph_kernel.bindings WHERE is_current;")
+        }
+        _ => error.hint(),
+    };
+    for (name, more) in [("detail", error.detail()), ("hint", hint)] {
         if let Some(more) = more {
             text = format!("{text}; {name}: {more}");
         }

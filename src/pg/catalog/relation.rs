@@ -555,6 +555,15 @@ pub fn quote_as_needed(identifier: &str) -> String {
     name(unsafe { pg_sys::quote_identifier(text.as_ptr()) })
 }
 
+/// A text as a literal in a statement, whatever `standard_conforming_strings` is.
+pub fn literal_of(text: &str) -> String {
+    let text = text.replace('\'', "''");
+    if text.contains('\\') {
+        return format!("E'{}'", text.replace('\\', "\\\\"));
+    }
+    format!("'{text}'")
+}
+
 /// Whether the type is an enum.
 pub fn is_enum(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: a syscache look-up.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use crate::pg::catalog::relation::{self, Table, quote};
+use crate::pg::catalog::relation::{self, Table, literal_of, quote};
 use crate::pg::error::SqlError;
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
@@ -427,15 +427,6 @@ pub fn with_value(mapping: &mut Map<String, Value>, place: &str, value: Value) {
 /// A value as a literal of type jsonb in a statement.
 pub fn literal(value: &Value) -> String {
     literal_of(&value.to_string())
-}
-
-/// A text as a literal in a statement, whatever `standard_conforming_strings` is.
-pub fn literal_of(text: &str) -> String {
-    let text = text.replace('\'', "''");
-    if text.contains('\\') {
-        return format!("E'{}'", text.replace('\\', "\\\\"));
-    }
-    format!("'{text}'")
 }
 
 impl ValueKind {

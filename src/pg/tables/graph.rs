@@ -12,7 +12,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
+use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::catalog::writers::{CatalogWriters, writers_of_enum};
 use crate::pg::error::SqlError;
 use crate::pg::fixed_settings;
@@ -24,7 +24,7 @@ use crate::pg::query::{ColumnType, Planning, Statement, Template, partitions_cha
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, ColumnSource, Mapping, TableRules, TableText, ValueKind,
-    fill, literal, literal_of, optional, rule, with_value,
+    fill, literal, optional, rule, with_value,
 };
 use crate::pg::tables::embedding::{self, EmbeddingColumn};
 use crate::pg::text::replaced;

@@ -4,15 +4,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
-use crate::pg::catalog::relation::row_security_applies_to;
+use crate::pg::catalog::relation::{self, literal_of, row_security_applies_to};
 use crate::pg::error::SqlError;
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, literal_of,
-    optional, required, with_value,
+    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, optional,
+    required, with_value,
 };
 
 const EVENT_COLUMNS: &[ColumnRule] = &[

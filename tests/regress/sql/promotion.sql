@@ -189,11 +189,11 @@ RESET ROLE;
 -- or WHEN, deferrable ones.
 CREATE TABLE misused (slice json, turns uuid[], other text, "Made" text GENERATED ALWAYS AS ('x') STORED);
 CREATE VIEW misused_view AS SELECT * FROM misused;
-CREATE FUNCTION misuse(definition text, arguments text DEFAULT '''slice'', ''turns''') RETURNS TABLE (code text, message text, detail text) LANGUAGE plpgsql
+CREATE FUNCTION misuse(definition text, arguments text DEFAULT '''slice'', ''turns''') RETURNS TABLE (code text, message text, detail text, hint text) LANGUAGE plpgsql
 AS $$
 BEGIN
     EXECUTE format('CREATE %s EXECUTE FUNCTION graph_require_admissible(%s)', definition, arguments);
-    RETURN QUERY SELECT e.code, e.message, e.detail FROM test_error('INSERT INTO misused SELECT h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = ''good''') AS e;
+    RETURN QUERY SELECT e.code, e.message, e.detail, e.hint FROM test_error('INSERT INTO misused SELECT h.export, ARRAY[turn(2)] FROM held AS h WHERE h.name = ''good''') AS e;
     DROP TRIGGER misuse ON misused;
 END
 $$;
@@ -206,19 +206,30 @@ SELECT definition, m.code, m.detail FROM unnest(ARRAY[
     'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused FOR EACH ROW WHEN (NEW.other IS NULL)',
     'CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused DEFERRABLE FOR EACH ROW']) AS definition, misuse(definition) AS m;
 -- So are arguments that make no sense, and columns that do not hold what they should.
-SELECT arguments, m.code, m.message, m.detail FROM unnest(ARRAY['', '''slice''', '''slice'', ''turns'', ''''', '''slice'', ''turns'', ''roles=''', '''slice'', ''turns'', ''anybody''',
+SELECT arguments, m.code, m.message, m.detail, m.hint FROM unnest(ARRAY['', '''slice''', '''slice'', ''turns'', ''graph=it''''s''', '''slice'', ''turns'', ''''', '''slice'', ''turns'', ''roles=''', '''slice'', ''turns'', ''anybody''',
     '''slice'', ''turns'', ''no_rls'', ''x''', '''slice'', ''turns'', ''graph=''', '''slice'', ''turns'', ''graph=default'', ''no_rls''', '''no_such'', ''turns''', '''slice'', ''slice''', '''turns'', ''turns''',
     '''SLICE'', ''turns''', '''to_json'', ''turns''', '''Made'', ''turns''']) AS arguments,
     misuse('CONSTRAINT TRIGGER misuse AFTER INSERT OR UPDATE ON misused FOR EACH ROW', arguments) AS m;
 CREATE TRIGGER misuse INSTEAD OF INSERT ON misused_view FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
-SELECT code, message FROM test_error($$ INSERT INTO misused_view SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good' $$);
+SELECT code, message, hint FROM test_error($$ INSERT INTO misused_view SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good' $$);
+-- The hint puts one of the right form in its place.
+CREATE TABLE "Mis used" ("the Slice" json, turns uuid[]);
+CREATE TRIGGER "mis use" BEFORE INSERT ON "Mis used" FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('the Slice', 'turns', 'roles=it''s\');
+SELECT hint AS command FROM test_error('INSERT INTO "Mis used" VALUES (NULL, NULL)') \gset
+\echo :command
+SET client_min_messages = warning;
+:command
+RESET client_min_messages;
+SELECT tgenabled, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = '"Mis used"'::regclass;
+SELECT code, message, hint FROM test_error($$ INSERT INTO "Mis used" SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good' $$);
+DROP TABLE "Mis used";
 SELECT code, message FROM test_error('SELECT graph_require_admissible()');
 SELECT code, message FROM test_error('SELECT graph_require_admissible_result()');
 SELECT count(*) FROM misused;
 
 -- A revoked key promotes nothing more.
 SELECT graph_kernel.rotate_key(revoke_old => true) IS NOT NULL AS rotated;
-SELECT code, message FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
+SELECT code, message, hint FROM test_error($$ INSERT INTO semantic_atoms SELECT * FROM atom(9, 'good', 2) $$);
 INSERT INTO semantic_atoms SELECT 11, '', graph_slice(turn(2)), ARRAY[turn(2)];
 
 DROP POLICY filtered ON memory_turns;
