@@ -307,6 +307,39 @@ fn settings_that_the_program_cannot_follow_are_refused_before_it_connects() {
     }
 }
 
+/// What libpq does for each `sslmode` and `sslrootcert` at a server that has no TLS.
+#[test]
+fn a_password_goes_over_no_encryption_only_where_the_settings_let_it() {
+    let (server, port) = Asking::on_port();
+    let folder = Folder::new("clear");
+    let file = folder.write("root.crt", "");
+    let modes = ["", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+    for (mode, root) in
+        modes.iter().flat_map(|mode| ["", "system", &file].map(|root| (*mode, root)))
+    {
+        let is_sent = root != "system" && ["", "disable", "allow", "prefer"].contains(&mode);
+        let database = format!("host=127.0.0.1 port={port} user=ann");
+        let parameters = format!("{database} sslmode='{mode}' sslrootcert='{root}'");
+        let variables = [("PGPASSWORD", "x"), ("PGSSLMODE", mode), ("PGSSLROOTCERT", root)];
+        for (database, variables) in [(&parameters, &variables[..1]), (&database, &variables)] {
+            let answer = sessions(database, variables);
+            assert_eq!(answer.status, 2, "{parameters}: {}", answer.err);
+            let is_weak = root == "system" && !["", "verify-full"].contains(&mode);
+            let refusal =
+                format!("weak sslmode \"{mode}\" may not be used with sslrootcert=system");
+            assert_eq!(answer.err.contains(&refusal), is_weak, "{parameters}: {}", answer.err);
+            let heard = server.heard();
+            let is_heard = heard == [Heard::Password(Some("x".to_owned()))];
+            assert!(is_heard == is_sent && heard.len() <= 1, "{parameters}: {heard:?}");
+        }
+    }
+    // The older variable is a mode, too.
+    let variables = [("PGREQUIRESSL", "1"), ("PGSSLROOTCERT", "system"), ("PGPASSWORD", "x")];
+    let answer = sessions(&format!("host=127.0.0.1 port={port} user=ann"), &variables);
+    assert!(answer.err.contains("weak sslmode \"require\""), "{}", answer.err);
+    assert_eq!(server.heard(), []);
+}
+
 #[test]
 fn what_a_server_must_be_is_asked_of_it() {
     let database = Database::with_tables("import_attributes");

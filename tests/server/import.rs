@@ -1154,6 +1154,7 @@ fn connections_are_encrypted_as_with_libpq() {
         (at("elsewhere.test", &format!("sslmode=verify-full&sslrootcert={right}")), "certificate"),
         (at("db.test", &format!("sslmode=verify-full&sslrootcert={other}")), "certificate"),
         (at("db.test", "sslmode=verify-full"), "certificate"),
+        (at("db.test", "sslrootcert=system"), "certificate"),
         (at("db.test", "sslmode=verify-full&sslrootcert=/nowhere.crt"), "/nowhere.crt"),
         (at("db.test", "sslmode=strict"), "verify-full"),
     ] {

@@ -35,7 +35,7 @@ const OF_THE_DRIVER: [&str; 12] = [
 
 /// One of the hosts.
 #[derive(Debug, PartialEq)]
-struct Host {
+pub(super) struct Host {
     /// Its name, or the folder of its socket. Of a host without a name it is the address.
     name: String,
     /// Where it is, whatever the name says.
@@ -116,7 +116,7 @@ fn password_host(name: &str) -> &str {
 }
 
 /// The hosts, in the order in which they are tried.
-fn hosts(settings: &Settings) -> Result<Vec<Host>, Failure> {
+pub(super) fn hosts(settings: &Settings) -> Result<Vec<Host>, Failure> {
     let list = |name| -> Vec<&str> {
         settings.get(name).map_or_else(Vec::new, |text| text.split(',').collect())
     };
@@ -143,7 +143,8 @@ fn hosts(settings: &Settings) -> Result<Vec<Host>, Failure> {
         let port = match ports.get(n).or(ports.first().filter(|_| ports.len() == 1)) {
             Some(port) if !port.is_empty() => {
                 let number = port.parse().ok().filter(|port| *port != 0);
-                number.ok_or_else(|| format!("{port} is not a port"))?
+                // It may be a password: in a URL that ends before @, it stands where a port does.
+                number.ok_or("a port is a number from 1 to 65535")?
             }
             _ => 5432,
         };

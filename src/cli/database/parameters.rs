@@ -122,15 +122,19 @@ fn with_variables(
 ) -> Result<Settings, Failure> {
     let wrong = |why: String| format!("--database: {why}");
     let mut settings = Settings::default();
-    for (name, value) in parsed(database.unwrap_or_default()).map_err(wrong)? {
+    let pairs = parsed(database.unwrap_or_default()).map_err(wrong)?;
+    if pairs.iter().any(|(name, _)| name == "password") {
+        return Err("a password on the command line can be seen by others: use a password file (PGPASSFILE, \
+                    ~/.pgpass) or PGPASSWORD"
+            .to_owned());
+    }
+    for (name, value) in pairs {
         let Some((_, _, usage)) = PARAMETERS.iter().find(|(known, ..)| *known == name) else {
+            // What is not a word may be part of a password.
+            let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let name = if is_word { &name } else { "of that name" };
             return Err(wrong(format!("graph-kernel knows no parameter {name}")));
         };
-        if name == "password" {
-            return Err("a password on the command line can be seen by others: use a password file (PGPASSFILE, \
-                        ~/.pgpass) or PGPASSWORD"
-                .to_owned());
-        }
         check(&format!("--database: {name}"), &value, *usage)?;
         settings.set(&name, &value);
     }
@@ -142,9 +146,11 @@ fn with_variables(
             settings.set(name, &value);
         }
     }
-    if settings.get("sslmode").is_none() {
-        let is_required = variable("PGREQUIRESSL")?.starts_with('1');
-        settings.set("sslmode", if is_required { "require" } else { "prefer" });
+    if settings.get("dbname").is_some_and(|name| name.contains("://")) {
+        return Err("the name of a database is a URL: only --database takes one".to_owned());
+    }
+    if settings.get("sslmode").is_none() && variable("PGREQUIRESSL")?.starts_with('1') {
+        settings.set("sslmode", "require");
     }
     Ok(settings)
 }
@@ -165,11 +171,18 @@ fn check(source: &str, value: &str, usage: Use) -> Result<(), Failure> {
     }
 }
 
-/// The pairs in a URL, in `key=value` pairs or in the name of a database.
+/// The pairs in a URL, in `key=value` pairs or in the name of a database. A URL that is mistyped, or of something else, is
+/// not taken for a name, and not repeated in an error: there may be a password in it.
 fn parsed(text: &str) -> Result<Vec<(String, String)>, String> {
     let url = ["postgresql://", "postgres://"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    let before_value = text.split_once('=').map_or(text, |(name, _)| name);
     match url {
         Some(rest) => in_url(rest),
+        None if before_value.contains([':', '/', '@']) => Err(
+            "neither a URL postgresql://..., nor key=value pairs, nor the name of a database; a name with :, / or @ \
+             is given as dbname=..."
+                .to_owned(),
+        ),
         None if text.contains('=') => in_pairs(text),
         None => Ok(vec![("dbname".to_owned(), text.to_owned())]),
     }
@@ -181,7 +194,7 @@ fn in_url(rest: &str) -> Result<Vec<(String, String)>, String> {
     let mut add = |name: &str, value: &str| -> Result<(), String> {
         let decoded = |text: &str| {
             let text = percent_decode_str(text).decode_utf8();
-            text.map(|text| text.into_owned()).map_err(|_| format!("{name} is not UTF-8"))
+            text.map(|text| text.into_owned()).map_err(|_| "not UTF-8".to_owned())
         };
         pairs.push((decoded(name)?, decoded(value)?));
         Ok(())
@@ -189,6 +202,14 @@ fn in_url(rest: &str) -> Result<Vec<(String, String)>, String> {
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = address.split_once('/').unwrap_or((address, ""));
     let (who, hosts) = authority.split_once('@').unwrap_or(("", authority));
+    // Then the authority ended within a password.
+    let is_cut = database.contains('@')
+        || (query.contains('@') && !address.contains('/') && authority.contains(':'));
+    if who.is_empty() && is_cut {
+        return Err("in a URL, @ is written %40 but before the hosts, and in a user or password / is written %2F and \
+                    ? is written %3F"
+            .to_owned());
+    }
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
     add("user", user)?;
     add("password", password)?;
@@ -239,7 +260,7 @@ fn in_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
         let mut value = String::new();
         loop {
             match characters.next() {
-                None if is_quoted => return Err(format!("the value of {name} does not end")),
+                None if is_quoted => return Err("a value in quotes does not end".to_owned()),
                 None => break,
                 Some('\'') if is_quoted => break,
                 Some(c) if c.is_whitespace() && !is_quoted => break,
@@ -367,6 +388,54 @@ mod tests {
             }
         }
         assert!(with_variables(Some("sslmodes=x"), &none).unwrap_err().contains("sslmodes"));
+    }
+
+    #[test]
+    fn what_looks_like_a_mistyped_url_is_refused_and_not_repeated() {
+        let none = |_: &str| Ok(String::new());
+        for text in [
+            "Postgresql://u:s3cret@h/notes",
+            "POSTGRES://u:s3cret@h/notes?sslmode=require",
+            "mysql://u:s3cret@h/notes",
+            "jdbc:postgresql://h/notes?user=u&password=s3cret",
+            "postgresql:/u:s3cret@h/notes",
+            "postgresql:u:s3cret@h/notes",
+            "postgresql//u:s3cret@h/notes",
+            " postgresql://u:s3cret@h/notes",
+            "u:s3cret@h/notes",
+            "u:s3cret=@h/notes",
+            "postgresql://u:x/s3cret@h/notes",
+            "postgresql://u:s3cret/x@h/notes",
+            "postgresql://u:1/s3cret@h/notes",
+            "postgresql://u:1?s3cret=@h/notes",
+            "postgresql://u:s3cret?x=y@h/notes",
+            "postgresql://u:x#s3cret@h/notes",
+            "postgresql://u:x@s3cret@h/notes",
+            "postgresql://u:s3cret/notes",
+            "dbname=postgresql://u:s3cret@h/notes",
+            "host=h password=a s3cret=b",
+            "host=h s3cret@x=b",
+            "host=h s3cret@x='b",
+        ] {
+            let error = with_variables(Some(text), &none)
+                .and_then(|settings| super::super::hosts::hosts(&settings).map(|_| ()))
+                .expect_err(text);
+            assert!(!error.contains("s3cret"), "{text}: {error}");
+        }
+        let variable = |name: &str| {
+            let url = "postgresql://u:s3cret@h/notes".to_owned();
+            Ok(if name == "PGDATABASE" { url } else { String::new() })
+        };
+        let error = with_variables(None, &variable).unwrap_err();
+        assert!(!error.contains("s3cret"), "{error}");
+        for good in [
+            "notes.2025-03",
+            "dbname='a:/@b'",
+            "postgresql:///notes?user=a@b",
+            "postgresql://h?application_name=a:b@c",
+        ] {
+            with_variables(Some(good), &none).unwrap();
+        }
     }
 
     #[test]

@@ -29,12 +29,7 @@ impl Tls {
     /// certificates; `verify-ca` checks as much as `verify-full`.
     pub(super) fn of(settings: &Settings) -> Result<Self, Failure> {
         let roots = settings.get("sslrootcert");
-        let (mode, verifies) = match settings.get("sslmode") {
-            Some("disable" | "allow") => (SslMode::Disable, false),
-            Some("require") => (SslMode::Require, roots.is_some()),
-            Some("verify-ca" | "verify-full") => (SslMode::Require, true),
-            _ => (SslMode::Prefer, false),
-        };
+        let (mode, verifies) = mode_of(settings)?;
         let is_direct = settings.get("sslnegotiation") == Some("direct");
         if is_direct && mode != SslMode::Require {
             return Err(
@@ -66,6 +61,25 @@ impl Tls {
             _ => config.connect(self.connector.clone()),
         }
     }
+}
+
+/// Whether connections are encrypted, and whether the certificate is verified. The certificates of the system are many,
+/// so that with them nothing less than `verify-full` is taken.
+fn mode_of(settings: &Settings) -> Result<(SslMode, bool), Failure> {
+    let roots = settings.get("sslrootcert");
+    let default = if roots == Some("system") { "verify-full" } else { "prefer" };
+    let mode = settings.get("sslmode").unwrap_or(default);
+    if roots == Some("system") && mode != "verify-full" {
+        return Err(format!(
+            "weak sslmode \"{mode}\" may not be used with sslrootcert=system (use \"verify-full\")"
+        ));
+    }
+    Ok(match mode {
+        "disable" | "allow" => (SslMode::Disable, false),
+        "require" => (SslMode::Require, roots.is_some()),
+        "verify-ca" | "verify-full" => (SslMode::Require, true),
+        _ => (SslMode::Prefer, false),
+    })
 }
 
 /// The root certificates of the file, or those of the system.
@@ -122,5 +136,33 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_root_certificates_mean_what_they_mean_to_libpq() {
+        let (disable, prefer, require) = (SslMode::Disable, SslMode::Prefer, SslMode::Require);
+        let full = Some((require, true));
+        // Without root certificates, with those of a file, and with those of the system.
+        for (mode, expected) in [
+            ("", [Some((prefer, false)), Some((prefer, false)), full]),
+            ("disable", [Some((disable, false)), Some((disable, false)), None]),
+            ("allow", [Some((disable, false)), Some((disable, false)), None]),
+            ("prefer", [Some((prefer, false)), Some((prefer, false)), None]),
+            ("require", [Some((require, false)), full, None]),
+            ("verify-ca", [full, full, None]),
+            ("verify-full", [full, full, full]),
+        ] {
+            for (roots, expected) in ["", "/root.crt", "system"].into_iter().zip(expected) {
+                let mut settings = Settings::default();
+                settings.set("sslmode", mode);
+                settings.set("sslrootcert", roots);
+                assert_eq!(mode_of(&settings).ok(), expected, "{mode} {roots}");
+            }
+        }
     }
 }
