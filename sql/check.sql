@@ -3,21 +3,21 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 -- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how
 -- they can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as
 -- well; a BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen
--- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS.
+-- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS. With bad arguments a
+-- trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
-    guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[]
+    guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[]
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT g.oid, g.tgrelid::regclass, g.tgname,
+           -- As an escape string it may be any bytes.
            format('%s(%s)', g.tgfoid::regproc,
-                  -- As an escape string it may be any bytes.
                   (SELECT string_agg(CASE WHEN strpos(a.text, '\') = 0 THEN quote_literal(a.text)
                                           ELSE 'E''' || replace(a.text, '''', '''''') || '''' END, ', '
                                      ORDER BY a.position)
-                   FROM string_to_table(encode(g.tgargs, 'escape'), '\000') WITH ORDINALITY AS a (text, position)
-                   WHERE a.position <= g.tgnargs)),
+                   FROM unnest(given.arguments) WITH ORDINALITY AS a (text, position))),
            g.tgparentid <> 0,
            array_remove(ARRAY[
                CASE WHEN g.tgconstraint = 0 THEN 'not a constraint trigger' END,
@@ -25,8 +25,36 @@ BEGIN ATOMIC
                CASE WHEN g.tgattr::text <> '' THEN 'OF' END,
                CASE WHEN g.tgqual IS NOT NULL THEN 'WHEN' END,
                CASE WHEN g.tgdeferrable THEN 'DEFERRABLE' END,
-               CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL)
+               CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
+           array_remove(ARRAY[
+               CASE WHEN g.tgnargs < 2 OR cardinality(rest.trust) > 1 OR rest.graph = ''
+                         OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%']) THEN 'bad arguments' END,
+               (SELECT format('no column %s of type json, jsonb or text', given.arguments[1])
+                WHERE g.tgnargs >= 2 AND NOT EXISTS (
+                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+                      AND encode(replace(a.attname::text, '\', '\\')::bytea, 'escape') = given.arguments[1]
+                      AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype, 'varchar'::regtype)))),
+               (SELECT format('no column %s of type uuid or uuid[]', given.arguments[2])
+                WHERE g.tgnargs >= 2 AND NOT EXISTS (
+                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+                      AND encode(replace(a.attname::text, '\', '\\')::bytea, 'escape') = given.arguments[2]
+                      AND (t.typtype = 'd' OR t.typcategory = 'A' OR t.oid = 'uuid'::regtype))),
+               (SELECT format('no graph %s', rest.graph)
+                WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
+                    SELECT FROM graph_kernel.binding AS b
+                    WHERE b.is_current AND encode(replace(b.name, '\', '\\')::bytea, 'escape') = rest.graph))
+               ], NULL)
     FROM pg_trigger AS g
+    CROSS JOIN LATERAL (
+        SELECT (string_to_array(encode(g.tgargs, 'escape'), '\000'))[:g.tgnargs] AS arguments
+    ) AS given
+    CROSS JOIN LATERAL (
+        SELECT given.arguments[3:g.tgnargs - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
+        FROM (SELECT CASE WHEN g.tgnargs > 2 AND starts_with(given.arguments[g.tgnargs], 'graph=')
+                          THEN substr(given.arguments[g.tgnargs], 7) END AS graph) AS last
+    ) AS rest
     WHERE g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
                        '@extschema@.graph_require_admissible_result()'::regprocedure);
 END;
@@ -52,6 +80,7 @@ DECLARE
     edge text;      -- a condition: the row has two ends; without, it is no edge
     dangling text;  -- a condition: an end is no turn
     advice text;    -- what to do with edges that are wrong, after looking at them
+    says_roles text; -- how to say what names of roles mean
     computes_hashes text; -- how to store content hashes where only contents are stored
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
     hidden text;    -- what to add where this role may not see all rows
@@ -68,6 +97,22 @@ BEGIN
         check_name := 'bound_tables';
         ok := false;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+        hint := nullif(hint, '');
+        IF SQLSTATE = '42501' AND hint IS NULL THEN
+            -- What this role lacks, for the owner to grant.
+            SELECT string_agg(DISTINCT g.command, ' ' ORDER BY g.command) INTO hint
+            FROM pg_class AS r
+            JOIN pg_namespace AS n ON n.oid = r.relnamespace
+            CROSS JOIN LATERAL (VALUES
+                (CASE WHEN NOT has_schema_privilege(n.oid, 'USAGE') THEN
+                     format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, current_user) END),
+                (CASE WHEN NOT has_table_privilege(r.oid, 'SELECT') THEN
+                     format('GRANT SELECT ON %I.%I TO %I;', n.nspname, r.relname, current_user) END)) AS g (command)
+            WHERE r.oid IN (SELECT unnest(ARRAY[b.turns, b.edges]) FROM graph_kernel.binding AS b
+                            WHERE b.is_current AND b.name = check_graph.name)
+               OR n.nspname = 'public' AND r.relname IN ('memory_turns', 'memory_turn_edges') AND name = 'default'
+                  AND NOT EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = 'default');
+        END IF;
         RETURN NEXT;
         RETURN;
     END;
@@ -87,6 +132,14 @@ BEGIN
     -- A mapping that says null asks for nothing.
     SELECT b.turns, b.edges, coalesce(b.columns, '{}') AS columns, b.name INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
+    says_roles := format(
+        'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s); Another mapping is another graph: exports that were taken'
+        ' before say other_graph.',
+        coalesce(bound.turns, turns),
+        ', ' || quote_literal(CASE WHEN bound.turns IS NULL THEN tables[2] ELSE bound.edges END),
+        coalesce(bound.columns, '{}') || jsonb_build_object('turns', coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
+            'roles', coalesce(bound.columns #> '{turns,roles}', '{}') || '{"my_name": "user"}')),
+        ', name => ' || quote_literal(nullif(bound.name, 'default')));
     IF c ->> 'content_hash' = '' AND c ->> 'content_text' <> ''
        AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN
         computes_hashes := format(
@@ -210,11 +263,14 @@ BEGIN
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced.
     RETURN QUERY
     SELECT 'promotion_triggers', count(*) = 0, count(*),
-           'triggers that promote and can be got round'
+           'triggers that promote and can be got round, or have bad arguments'
            || coalesce(': ' || graph_kernel.text_prefix(
-                  string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults, ', ')), '; '
+                  string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults || g.bad_arguments, ', ')), '; '
                              ORDER BY g.place::text, g.name), 100000), ''),
            graph_kernel.text_prefix(string_agg(CASE
+               WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
+                   format('SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = %L::regclass AND tgname = %L;'
+                          ' /* Create it with other arguments. */', g.place, g.name)
                WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
@@ -226,7 +282,8 @@ BEGIN
     FROM graph_kernel.promoting_triggers() AS g
     JOIN pg_class AS r ON r.oid = g.place
     -- The form of a partition's trigger is that of its table's.
-    WHERE g.faults <> '{}' AND (NOT g.is_of_parent OR g.faults && '{disabled,not ENABLE ALWAYS}');
+    WHERE CASE WHEN g.is_of_parent THEN g.faults && '{disabled,not ENABLE ALWAYS}'
+               ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END;
 
     -- A trigger of another role runs with the rights of whoever writes.
     RETURN QUERY
@@ -251,6 +308,7 @@ BEGIN
     WITH RECURSIVE descendant (guard, name, call, child) AS (
         SELECT g.guard, g.name, g.call, h.inhrelid
         FROM graph_kernel.promoting_triggers() AS g JOIN pg_inherits AS h ON h.inhparent = g.place
+        WHERE g.bad_arguments = '{}'
         UNION
         SELECT d.guard, d.name, d.call, h.inhrelid FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
     )
@@ -320,8 +378,8 @@ BEGIN
             ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
              format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: unknown role',
-             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;'
-                    ' -- "roles" in the mapping of bind_tables says what other names mean.', x ->> 'role', t)),
+             format('SELECT %1$s, count(*) FROM %2$s AS t WHERE lower((%1$s) COLLATE "C") <> ALL (''{user,assistant,system,tool}'')'
+                    ' GROUP BY 1; -- Say what they mean: %3$s', x ->> 'role', t, says_roles)),
             ('odd_saliences', 'salience', 'turns whose salience is NaN or outside 0 to 1',
              format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS FALSE;'
                     ' -- Read as 0.5, 0 or 1; correct those that mean something else.',

@@ -150,3 +150,9 @@ SELECT check_name, count, detail FROM graph_check() WHERE NOT ok;
 SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('turns_without_phase', 'turns_without_salience') ORDER BY check_name;
 SELECT graph_kernel.unbind_tables();
 DROP SCHEMA chat CASCADE;
+-- Without rights, what has to be granted.
+CREATE ROLE regress_nobody;
+SET ROLE regress_nobody;
+SELECT check_name, ok, detail, hint FROM graph_check();
+RESET ROLE;
+DROP ROLE regress_nobody;

@@ -135,6 +135,7 @@ SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_triggers
 :command
 SELECT check_name, ok FROM graph_check() WHERE check_name LIKE 'promotion%';
 -- Through PUBLIC, by a role that others are members of, on a partition; not for superusers.
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'x\y') IS NOT NULL AS bound;
 CREATE ROLE regress_group;
 CREATE ROLE regress_super SUPERUSER;
 GRANT regress_group TO regress_attacker;
@@ -170,6 +171,20 @@ SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_triggers
 SELECT ok FROM graph_check() WHERE check_name = 'promotion_triggers';
 SELECT tgrelid::regclass, tgenabled, tgconstraint <> 0 AS is_constraint FROM pg_trigger WHERE tgname = 'admissible' AND tgrelid::regclass::text ~ 'plain' ORDER BY 1;
 DROP TABLE plain_parts;
+-- A trigger with bad arguments refuses every row: it is named, and no command repeats them. Those that are right are not.
+CREATE TABLE argued (slice json, turns uuid[], "é" uuid, other int);
+CREATE TABLE argued_child () INHERITS (argued);
+SELECT format('CREATE CONSTRAINT TRIGGER %s AFTER INSERT OR UPDATE ON argued NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(%s);'
+              ' ALTER TABLE argued ENABLE ALWAYS TRIGGER %1$s;', name, arguments)
+FROM (VALUES ('right_1', '''slice'', ''turns'''), ('right_2', '''slice'', ''é'', ''roles=a,b'', ''graph=default'''),
+             ('right_3', '''slice'', ''turns'', ''no_rls'''), ('right_4', '''slice'', ''turns'', ''graph=default'''),
+             ('bad_1', '''slice'', ''turn'''), ('bad_2', '''nix'', ''turns'', ''role=a'''), ('bad_3', '''slice'', ''turns'', ''graph=nix'''),
+             ('bad_4', '''slice'', ''other'', ''roles=''')) AS v (name, arguments) \gexec
+SELECT count, regexp_split_to_table(detail, '; ') AS detail FROM graph_check() WHERE check_name = 'promotion_triggers';
+SELECT regexp_split_to_table(hint, '(?<=/) ') AS hint FROM graph_check() WHERE check_name = 'promotion_triggers';
+SELECT hint FROM graph_check() WHERE check_name = 'promotion_children' AND hint ~ 'bad_';
+DROP TABLE argued CASCADE;
+SELECT graph_kernel.unbind_tables('x\y');
 
 SET client_min_messages = warning;
 DROP TABLE atoms, exports, blind, parts CASCADE;
