@@ -163,6 +163,28 @@ fn no_code_of_the_owner_runs_through_an_expression() {
 }
 
 #[test]
+fn no_expression_opens_a_table_by_its_oid() {
+    let mut setup = setup("mapping_oids");
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE TABLE planted.parted (id text) PARTITION BY HASH ((planted.note('x') || id))",
+        )
+        .unwrap();
+    let oid = text(&mut owner, "SELECT 'planted.parted'::regclass::oid::text");
+    let mut all = Vec::new();
+    for table in [format!("{oid}::oid"), format!("(number * 0 + {oid})::oid")] {
+        let expression =
+            format!("CASE WHEN satisfies_hash_partition({table}, 1, 0, words) THEN words END");
+        let bound = bind(&mut setup.admin(), &expression).answer("binding");
+        all.extend(bound.map(|_| format!("{expression} is bound")));
+        all.extend(faults(&setup, &expression, None));
+    }
+    assert_none(&all);
+    setup.assert_sound();
+}
+
+#[test]
 fn objects_in_the_extensions_schema_capture_no_name_of_a_mapping() {
     let mut setup = setup("mapping_overloads");
     let expression = "CASE WHEN lower(key) = lower(words) THEN key::text ELSE lower(words) END";

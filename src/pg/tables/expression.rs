@@ -430,6 +430,21 @@ fn naming() -> ExpressionRefusal {
     ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
 }
 
+/// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
+/// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them, and
+/// input functions are told the type that they read.
+fn takes_object(function: pg_sys::Oid) -> bool {
+    let mut types = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: a look-up of a function that an analysed expression calls; the types are copied for us, as many as said.
+    let types = unsafe {
+        pg_sys::get_func_signature(function, &raw mut types, &raw mut count);
+        std::slice::from_raw_parts(types, count as usize)
+    };
+    let is_input = types.first() == Some(&pg_sys::CSTRINGOID);
+    types.contains(&pg_sys::OIDOID) && !is_input && types.iter().any(|of| *of != pg_sys::OIDOID)
+}
+
 /// Called for each function that a node calls, those of operators and casts among them; true ends the walk.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
@@ -442,6 +457,9 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
             let what = format!("it calls function {}, which is not immutable", name());
+            found.refusal = Some(ExpressionRefusal::invalid(what));
+        } else if takes_object(function) {
+            let what = format!("it calls function {}, which takes the OID of an object", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
         }
         found.refusal.is_some()

@@ -29,13 +29,14 @@ SET client_min_messages = warning;
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'body', 'messages.body', 'app.messages.body', 'body -- comment', '''user''', 'null', 'body || key', 'n::text', 'lower(body)', 'coalesce(body, key)',
     'greatest(body, key)', 'nullif(body, '''')', 'CASE WHEN body LIKE ''a%'' THEN ''user'' ELSE ''tool'' END', 'CASE key WHEN ''ai'' THEN ''assistant'' END',
-    'j ->> ''a''', 'j #>> ''{}''', 'j::text', 'list[1]', 'checked', 'checked || body', 'label', 'graph_turn_id(body, ''-'', key)::text', 'graph_content_hash(body)'
+    'j ->> ''a''', 'j #>> ''{}''', 'j::text', 'list[1]', 'checked', 'checked || body', 'label', 'graph_turn_id(body, ''-'', key)::text', 'graph_content_hash(body)',
+    'body::numeric::text', 'body::varchar(4)'
 ]) AS expression;
 SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['at', 'to_timestamp(n)', 'to_timestamp(n / 1000.0)']) AS expression;
 -- What is not the server's own or this extension's.
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'foreign_parts.f(body)', 'body OPERATOR(foreign_parts.===) body', 'CASE WHEN body OPERATOR(foreign_parts.===) key THEN key END',
-    'body::foreign_parts.checked', '(pair).a', 'foreign_parts.text_range(body, key)::text', 'CASE WHEN label = ''a'' THEN body END'
+    'CASE WHEN satisfies_hash_partition(n::oid, 1, 0, body) THEN body END', 'body::foreign_parts.checked', '(pair).a', 'foreign_parts.text_range(body, key)::text', 'CASE WHEN label = ''a'' THEN body END'
 ]) AS expression;
 -- What is not immutable.
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
