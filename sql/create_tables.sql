@@ -4,11 +4,17 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    taken name;
     fault text := CASE WHEN jsonb_typeof(options) <> 'object' THEN 'options must be a JSON object' END;
 BEGIN
     IF schema IS NULL THEN
         RAISE EXCEPTION 'schema must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
+    IF schema = '' THEN
+        RAISE EXCEPTION 'schema must not be empty'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
+                  HINT = 'SELECT graph_kernel.create_tables(''public'');';
     END IF;
     IF options IS NULL THEN
         RAISE EXCEPTION 'options must not be null'
@@ -26,6 +32,16 @@ BEGIN
         RAISE EXCEPTION '%', fault
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_OPTIONS',
                   HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true}'');', schema);
+    END IF;
+    SELECT r.relname INTO taken
+    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
+    WHERE n.nspname = schema AND r.relname IN ('memory_turns', 'memory_turn_edges') ORDER BY 1 DESC LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % already exists', format('%I.%I', schema, taken)
+            USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
+                  HINT = CASE WHEN schema = 'public' THEN 'SELECT * FROM graph_check();'
+                         ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
+                                     format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;
     END IF;
     -- The primary key includes the columns that score a turn, so that scoring reads the index alone.
     EXECUTE pg_catalog.format(

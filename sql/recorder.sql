@@ -274,10 +274,25 @@ CREATE FUNCTION graph_kernel.create_recorder_tables(schema name DEFAULT 'public'
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    taken name;
 BEGIN
     IF schema IS NULL THEN
         RAISE EXCEPTION 'schema must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_SCHEMA';
+    END IF;
+    IF schema = '' THEN
+        RAISE EXCEPTION 'schema must not be empty'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
+                  HINT = 'SELECT graph_kernel.create_recorder_tables(''public'');';
+    END IF;
+    SELECT r.relname INTO taken
+    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
+    WHERE n.nspname = schema AND r.relname = 'recorder_events';
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % already exists', format('%I.%I', schema, taken)
+            USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
+                  HINT = format('SELECT graph_kernel.bind_recorder_table(%L);', format('%I.recorder_events', schema));
     END IF;
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.recorder_events (

@@ -35,6 +35,10 @@ SELECT row, e.code, e.message, e.detail FROM unnest(ARRAY['provenance, turn(5)',
     test_error(format('INSERT INTO found_atoms (provenance, turn) SELECT %s FROM searches WHERE name = ''good''', row)) AS e;
 SELECT row, e.code, e.detail FROM unnest(ARRAY['ARRAY[turn_id, turn(5)]', 'ARRAY[turn_id, NULL]', '''{}''', 'NULL', 'ARRAY[turn_id, turn_id]']) AS row,
     test_error(format('INSERT INTO found_many SELECT provenance, %s FROM searches WHERE name = ''good''', row)) AS e;
+-- What is malformed, what is unsigned, and what has a wrong signature.
+SELECT change, graph_kernel.provenance_reason(CASE WHEN jsonb_typeof(change) = 'string' THEN provenance - (change #>> '{}') ELSE provenance || change END) AS reason
+FROM (SELECT provenance FROM searches WHERE name = 'good' LIMIT 1) AS s,
+    jsonb_array_elements('[{"limit_returned": 77}, {"is_admissible": false}, {"x": 1}, "mac", {"mac": null}, {"mac": "x"}, {"query_text": "x"}]') AS change;
 -- A good row does not turn bad; its other columns can be changed.
 SELECT statement, e.code, e.detail FROM unnest(ARRAY['UPDATE found_atoms SET turn = turn(5)', 'UPDATE found_atoms SET provenance = NULL', 'UPDATE found_atoms SET note = ''x''',
     'UPDATE found_atoms SET provenance = provenance || ''{"elapsed_ms": 0}''', 'UPDATE found_atoms SET provenance = provenance || ''{"query_text": "x"}''']) AS statement, test_error(statement) AS e;

@@ -5,6 +5,16 @@ SELECT code, message, detail, hint
 FROM unnest(ARRAY['NULL', '''[]''', '''1''', '''{"content_hash": 1}''', '''{"content_hash": null}''', '''{"words": "english"}''',
                   '''{"Content_Hash": true}''']) AS given,
      test_error(format('SELECT graph_kernel.create_tables(%L, %s)', 'Of "them"', given));
+-- An empty name is not a schema, and tables that are there are left as they are.
+BEGIN;
+CREATE SCHEMA "Of them";
+SELECT graph_kernel.create_tables('Of them');
+SELECT graph_kernel.create_recorder_tables('Of them');
+SELECT graph_kernel.create_trace_table('Of them');
+SELECT function, schema, e.* FROM unnest(ARRAY['create_tables', 'create_recorder_tables', 'create_trace_table']) AS function,
+    unnest(ARRAY['', 'Of them']) AS schema, test_error(format('SELECT graph_kernel.%I(%L)', function, schema)) AS e;
+SELECT * FROM test_error('SELECT graph_kernel.create_tables()');
+ROLLBACK;
 CREATE SCHEMA bare;
 SELECT graph_kernel.create_tables('bare', '{"content_hash": false}');
 SELECT count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'bare.memory_turns'::regclass AND NOT tgisinternal;
