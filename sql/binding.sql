@@ -162,7 +162,7 @@ BEGIN
             bound_at = now()
         WHERE b.graph = bound;
     END IF;
-    RETURN bound;
+    RETURN (SELECT graph_kernel.attested_graph(b.graph, b.database) FROM graph_kernel.binding AS b WHERE b.graph = bound);
 END
 $$;
 

@@ -41,12 +41,14 @@ CREATE TABLE graph_kernel.binding (
     resolved jsonb NOT NULL,
     bound_by text NOT NULL,
     bound_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
-    binder oid NOT NULL
+    binder oid NOT NULL,
+    database oid NOT NULL
 );
 CREATE UNIQUE INDEX binding_name_idx ON graph_kernel.binding (name) WHERE is_current;
 COMMENT ON TABLE graph_kernel.binding IS
     'the tables that hold graphs; none current is named default: public.memory_turns and public.memory_turn_edges';
-COMMENT ON COLUMN graph_kernel.binding.graph IS 'name of the graph in attestations';
+COMMENT ON COLUMN graph_kernel.binding.graph IS
+    'name of the graph in attestations; in a copy of the database another one is made of it';
 COMMENT ON COLUMN graph_kernel.binding.name IS 'name of the binding, for graph_kernel.graph';
 COMMENT ON COLUMN graph_kernel.binding.is_current IS 'whether the name stands for this binding now';
 COMMENT ON COLUMN graph_kernel.binding.turns IS 'table of the turns';
@@ -57,6 +59,7 @@ COMMENT ON COLUMN graph_kernel.binding.resolved IS
 COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
 COMMENT ON COLUMN graph_kernel.binding.binder IS 'the role that bound the tables, which must be allowed to read them';
+COMMENT ON COLUMN graph_kernel.binding.database IS 'the database that the row was written in; a copy of it has another';
 
 -- For the conditions of dumps. What a restore could not read is in none: one such row would lose all others.
 -- A temporary table, an index or a row type is not there yet when rows are restored. A dropped table is a number, which
@@ -72,8 +75,10 @@ SET LOCAL search_path TO @extschema@, pg_temp;
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
     'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)');
 
+CREATE FUNCTION graph_kernel.attested_graph(bound uuid, database oid) RETURNS uuid
+    AS 'MODULE_PATHNAME', 'attested_graph_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
 CREATE VIEW graph_kernel.bindings AS
-SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current,
+SELECT b.name, graph_kernel.attested_graph(b.graph, b.database) AS graph, b.turns, b.edges, b.columns, b.is_current,
        coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
 FROM graph_kernel.binding AS b
 LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
@@ -93,7 +98,8 @@ COMMENT ON COLUMN graph_kernel.bindings.bound_at IS 'when they were bound last';
 CREATE TABLE graph_kernel.root_keys (
     epoch integer NOT NULL,
     root bytea,
-    created_at timestamptz NOT NULL
+    created_at timestamptz NOT NULL,
+    database oid NOT NULL
 );
 -- ANALYZE would copy roots into pg_statistic.
 ALTER TABLE graph_kernel.root_keys ALTER COLUMN root SET STATISTICS 0;
@@ -103,6 +109,7 @@ COMMENT ON COLUMN graph_kernel.root_keys.epoch IS 'counts from 1; the newest epo
 COMMENT ON COLUMN graph_kernel.root_keys.root IS
     '32 random bytes; NULL when the epoch began with a key file';
 COMMENT ON COLUMN graph_kernel.root_keys.created_at IS 'when the epoch began';
+COMMENT ON COLUMN graph_kernel.root_keys.database IS 'the database that the row was written in; a copy of it has another';
 
 -- In dumps: a revocation can only deny.
 CREATE TABLE graph_kernel.revoked_keys (
@@ -200,6 +207,8 @@ BEGIN
         END IF;
     END IF;
     IF TG_TABLE_NAME = 'binding' THEN
+        -- Also in a restore: what a dump has is of the database that was dumped.
+        NEW.database := (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database());
         tables := ARRAY[NEW.turns, NEW.edges];
         IF EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph) THEN
             RAISE WARNING 'graph % is there already: its row is left as it is', NEW.graph;

@@ -3,7 +3,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::private::members::call_for_caller;
-use crate::pg::sql::types::{JsonbText, Text};
+use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
 
@@ -38,6 +38,12 @@ fn advice_on_roles(
     let advice =
         tables::advice_on_roles(turns?, edges, columns.as_ref(), &schema?, &name?, binder?);
     advice.or_raise().map(JsonbText::from)
+}
+
+// Declared in sql/bootstrap.sql.
+#[pg_extern(sql = false)]
+fn attested_graph(bound: pgrx::Uuid, database: pg_sys::Oid) -> pgrx::Uuid {
+    to_sql_uuid(tables::attested_graph(from_sql_uuid(bound), database))
 }
 
 #[pg_extern(sql = false)]

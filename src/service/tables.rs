@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 
 use pgrx::pg_sys;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::pg::access::trace;
 use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::SqlError;
 use crate::pg::fixed_settings;
 use crate::pg::guc;
-use crate::pg::private::binding::mapping;
+use crate::pg::private::binding::{self, mapping};
 use crate::pg::query::query;
 use crate::pg::session::with_rights_of;
 use crate::pg::sql::types::JsonbText;
@@ -21,6 +22,11 @@ use crate::pg::tables::recorder::RecorderTable;
 /// The name of the binding that the session has chosen.
 pub fn chosen_graph() -> String {
     guc::graph()
+}
+
+/// The name in attestations of a graph that was bound in this database, or in one that it is a copy of.
+pub fn attested_graph(graph: Uuid, database: pg_sys::Oid) -> Uuid {
+    binding::attested_graph(graph, database)
 }
 
 /// The graph that is bound under this name.

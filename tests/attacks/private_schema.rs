@@ -30,22 +30,22 @@ const SETUP: &str = "
 
 /// The extension's private tables as the library reads them.
 const TABLES: [(&str, &str); 4] = [
-    ("root_keys", "(epoch integer, root bytea, created_at timestamptz)"),
+    ("root_keys", "(epoch integer, root bytea, created_at timestamptz, database oid)"),
     ("revoked_keys", "(kid text, revoked_at timestamptz)"),
     (
         "binding",
-        "(graph uuid, name text, is_current boolean, turns regclass, edges regclass, columns jsonb, resolved jsonb, bound_by text, bound_at timestamptz)",
+        "(graph uuid, name text, is_current boolean, turns regclass, edges regclass, columns jsonb, resolved jsonb, bound_by text, bound_at timestamptz, binder oid, database oid)",
     ),
     ("recorder_binding", "(single boolean, events regclass, columns jsonb)"),
 ];
 
 /// Some of them in another shape, with a row.
 const SHAPES: [&str; 12] = [
-    "root_keys AS SELECT 1 AS epoch, 8::bigint AS root, now() AS created_at",
-    "root_keys AS SELECT 8::bigint AS epoch, 8::bigint AS root, 8::bigint AS created_at",
+    "root_keys AS SELECT 1 AS epoch, 8::bigint AS root, now() AS created_at, 5::oid AS database",
+    "root_keys AS SELECT 8::bigint AS epoch, 8::bigint AS root, 8::bigint AS created_at, 5::oid AS database",
     "root_keys AS SELECT 1 AS epoch",
-    "root_keys AS SELECT 'x'::text AS epoch, '\\x00'::bytea AS root, now() AS created_at",
-    "root_keys AS SELECT 1 AS epoch, ROW(1, 2) AS root, now() AS created_at",
+    "root_keys AS SELECT 'x'::text AS epoch, '\\x00'::bytea AS root, now() AS created_at, 5::oid AS database",
+    "root_keys AS SELECT 1 AS epoch, ROW(1, 2) AS root, now() AS created_at, 5::oid AS database",
     "revoked_keys AS SELECT 8::bigint AS kid",
     "binding AS SELECT 8::bigint AS graph, 'default' AS name, true AS is_current, 8::bigint AS turns,
          8::bigint AS edges, 8::bigint AS columns, 8::bigint AS resolved, 'x' AS bound_by, now() AS bound_at",
@@ -174,7 +174,7 @@ fn a_policy_that_drops_the_extension() {
 #[test]
 fn the_extension_of_another_session_is_dropped() {
     let mut faults = Vec::new();
-    let known_key = "root_keys AS SELECT 1 AS epoch, decode(repeat('ab', 32), 'hex') AS root, now() AS created_at";
+    let known_key = "root_keys AS SELECT 1 AS epoch, decode(repeat('ab', 32), 'hex') AS root, now() AS created_at, 5::oid AS database";
     let bound = "binding AS SELECT true AS single, '00000000-0000-4000-8000-000000000000'::uuid AS graph,
          'own.memory_turns'::regclass AS turns, 'own.memory_turn_edges'::regclass AS edges, NULL::jsonb AS columns";
     let with_known_key = format!(

@@ -38,8 +38,9 @@ fn fill(client: &mut Client) {
 
 /// What a publisher sends that a subscriber must not take.
 const PUBLISHED: [&str; 8] = [
-    "INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, resolved, bound_by, binder)
-     SELECT 'e2b2b0a4-0000-4000-8000-000000000000', 'brought', true, turns, edges, resolved, 'postgres', 10
+    "INSERT INTO graph_kernel.binding
+         (graph, name, is_current, turns, edges, resolved, bound_by, binder, database)
+     SELECT 'e2b2b0a4-0000-4000-8000-000000000000', 'brought', true, turns, edges, resolved, 'postgres', 10, 5
      FROM graph_kernel.binding LIMIT 1",
     "UPDATE graph_kernel.binding SET is_current = false",
     "DELETE FROM graph_kernel.revoked_keys",

@@ -1,10 +1,11 @@
 //! The rows of `graph_kernel.binding`, `graph_kernel.recorder_binding` and `graph_kernel.trace_binding`.
 
+use kernel::graph::turn_id::graph_in_copy;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::SqlError;
-use crate::pg::private::private_table::{BINDING, RECORDER_BINDING, TRACE_BINDING};
+use crate::pg::private::private_table::{BINDING, RECORDER_BINDING, TRACE_BINDING, this_database};
 use crate::pg::sql::types::JsonbText;
 
 /// The tables that are bound under a name.
@@ -39,7 +40,7 @@ impl Binding {
             let is_named = row.boolean(3)? && row.text(2)? == name;
             is_named.then_some(())?;
             Some(Binding {
-                graph: row.uuid(1)?,
+                graph: attested_graph(row.uuid(1)?, row.oid(11)?),
                 turns: row.relation(4)?,
                 edges: row.relation(5),
                 columns: row.json(6),
@@ -50,6 +51,12 @@ impl Binding {
         });
         row.into_iter().next()
     }
+}
+
+/// The name in attestations of a graph that was bound in a database: its own, or another in a copy of that database.
+pub fn attested_graph(graph: uuid::Uuid, database: pg_sys::Oid) -> uuid::Uuid {
+    let here = this_database();
+    if database == here { graph } else { graph_in_copy(graph, here.to_u32()) }
 }
 
 /// The event table an admin has pinned.

@@ -22,7 +22,7 @@ use crate::pg::error::SqlError;
 use crate::pg::guc::{self, ConfiguredPath, PathSetting};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::private_table::{
-    REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers,
+    REVOKED_KEYS, ROOT_KEYS, insert_root, lock_against_writers, this_database,
 };
 use crate::pg::private::session_cache::SessionCache;
 use crate::pg::shortage::memory;
@@ -54,16 +54,34 @@ thread_local! {
 
 impl KeyRows {
     fn read() -> Self {
-        let mut epochs = ROOT_KEYS.scan(|row| {
+        let mut rows = ROOT_KEYS.scan(|row| {
             let epoch = u32::try_from(row.integer(1)?).ok()?;
-            Some((epoch, row.bytes(2).map(Secret::new)))
+            Some((epoch, row.bytes(2).map(Secret::new), row.oid(4)?))
         });
-        epochs.sort_unstable_by_key(|(epoch, _)| *epoch);
+        rows.sort_unstable_by_key(|(epoch, ..)| *epoch);
+        let mut revoked = REVOKED_KEYS.scan(|row| row.text(1));
+        let mut epochs = Vec::with_capacity(rows.len());
+        for (epoch, root, writer) in &rows {
+            let in_database = |database: &pg_sys::Oid| {
+                let root = root.as_ref()?;
+                Some(root.in_database(writer.to_u32(), database.to_u32()))
+            };
+            let own = in_database(&this_database());
+            if *writer != this_database()
+                && let Some(own) = &own
+                // What was revoked in a database that this one is a copy of: who revoked the newest key began one there.
+                && rows.iter().filter_map(|(.., database)| in_database(database)).any(|root| {
+                    revoked.contains(&SigningKeys::derive(&root, *epoch).kid)
+                })
+            {
+                revoked.push(SigningKeys::derive(own, *epoch).kid);
+            }
+            epochs.push((*epoch, own));
+        }
         let newest = epochs.last().and_then(|(epoch, root)| {
             let root = root.as_ref()?;
             Some(Rc::new(SigningKeys::derive(root, *epoch)))
         });
-        let revoked = REVOKED_KEYS.scan(|row| row.text(1));
         KeyRows { epochs, newest, revoked }
     }
 }

@@ -36,6 +36,7 @@ pub const BINDING: PrivateTable = PrivateTable {
         pg_sys::TEXTOID,
         pg_sys::TIMESTAMPTZOID,
         pg_sys::OIDOID,
+        pg_sys::OIDOID,
     ],
 };
 
@@ -60,7 +61,7 @@ pub const TRACE_BINDING: PrivateTable = PrivateTable {
 /// The roots of the keys.
 pub const ROOT_KEYS: PrivateTable = PrivateTable {
     name: c"root_keys",
-    columns: &[pg_sys::INT4OID, pg_sys::BYTEAOID, pg_sys::TIMESTAMPTZOID],
+    columns: &[pg_sys::INT4OID, pg_sys::BYTEAOID, pg_sys::TIMESTAMPTZOID, pg_sys::OIDOID],
 };
 
 /// The keys that were revoked.
@@ -236,6 +237,12 @@ impl PrivateRow {
     }
 }
 
+/// The database of this session. A row keeps that of its writer when the database is copied as a template.
+pub fn this_database() -> pg_sys::Oid {
+    // SAFETY: reads a variable of the server.
+    unsafe { pg_sys::MyDatabaseId }
+}
+
 /// Whether this transaction may have written to a table whose changes are announced. It sees its own rows at once,
 /// but the invalidation is sent at the end of the statement.
 pub fn may_be_changing() -> bool {
@@ -252,8 +259,12 @@ pub fn lock_against_writers(table: &PrivateTable) {
 
 /// Adds an epoch's root so that logical decoding never sees it. The table has no index.
 pub fn insert_root(epoch: i32, root: Option<&[u8]>, created_at: pg_sys::TimestampTz) {
-    let values =
-        [epoch.into_datum(), root.and_then(|root| root.into_datum()), created_at.into_datum()];
+    let values = [
+        epoch.into_datum(),
+        root.and_then(|root| root.into_datum()),
+        created_at.into_datum(),
+        this_database().into_datum(),
+    ];
     let mut nulls = values.map(|value| value.is_none());
     let mut values = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
     // SAFETY: `open` has found the columns that these are the values of; the relation is open while the tuple
