@@ -150,6 +150,20 @@ BEGIN
             USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE',
                   HINT = 'Publish the tables that are needed, in place of FOR ALL TABLES.';
     END IF;
+    -- What is there already would end a restore, which loses the other rows.
+    IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'revoked_keys' THEN
+        IF EXISTS (SELECT FROM graph_kernel.revoked_keys AS k WHERE k.kid = NEW.kid) THEN
+            RETURN NULL;
+        END IF;
+    ELSIF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'policies' AND pg_has_role(current_user, extension_owner, 'USAGE') THEN
+        IF EXISTS (SELECT FROM graph_kernel.policies AS p
+                   WHERE p.name IS NOT DISTINCT FROM NEW.name AND p.policy::text = NEW.policy::text) THEN
+            RETURN NULL;
+        ELSIF EXISTS (SELECT FROM graph_kernel.policies AS p WHERE p.name = NEW.name) THEN
+            RAISE WARNING 'the name % is another policy''s: the row is left out', NEW.name;
+            RETURN NULL;
+        END IF;
+    END IF;
     -- No statement writes roots: the library inserts without triggers.
     IF TG_TABLE_NAME <> 'root_keys' AND (TG_TABLE_NAME <> 'policies' OR TG_OP = 'INSERT')
        AND pg_has_role(current_user, table_owner, 'USAGE') THEN

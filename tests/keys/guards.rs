@@ -282,6 +282,54 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     assert_eq!(text(&mut client, count), before);
 }
 
+/// Rows that are there already end no restore, which would lose the others.
+#[test]
+fn a_restore_over_rows_that_are_there_loses_none() {
+    let cluster = Cluster::start("");
+    let mut admin = cluster.client();
+    admin.batch_execute("CREATE DATABASE a").unwrap();
+    admin.batch_execute("CREATE DATABASE b").unwrap();
+    let fill = |database: &str, statements: &str| {
+        let mut client = cluster.client_of("postgres", database);
+        client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+        client.batch_execute(statements).unwrap();
+        client
+    };
+    fill(
+        "a",
+        r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa'), ('1-bbbbbbbbbbbbbbbb');
+           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'), graph_policy_register('{"max_nodes": 8}', 'taken'),
+                  graph_policy_register('{"max_nodes": 9}', 'nine')"#,
+    );
+    let mut client = fill(
+        "b",
+        r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa');
+           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'), graph_policy_register('{"max_nodes": 5}', 'taken')"#,
+    );
+    let path = cluster.folder.join("data.sql");
+    crate::common::process::run(
+        cluster
+            .program("pg_dump", "postgres")
+            .args(["--data-only", "--dbname=a", "--file"])
+            .arg(&path),
+    );
+    let restored = cluster
+        .program("psql", "postgres")
+        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=b", "--file"])
+        .arg(&path)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
+    assert!(restored.status.success(), "{said}");
+    assert!(said.contains("the name taken is another policy's: the row is left out"), "{said}");
+    let kids = "SELECT string_agg(kid, ' ' ORDER BY kid) FROM graph_kernel.revoked_keys";
+    assert_eq!(text(&mut client, kids), "1-aaaaaaaaaaaaaaaa 1-bbbbbbbbbbbbbbbb");
+    let policies = "SELECT string_agg(concat_ws(' ', name, policy::json ->> 'max_nodes'), ', ' \
+                    ORDER BY name, policy::json ->> 'max_nodes') FROM graph_kernel.policies";
+    assert_eq!(text(&mut client, policies), "nine 9, seven 7, taken 5, 5, 7, 8, 9");
+}
+
 /// A restore that disables triggers leaves the guards plain; graph_check says how to put them right.
 #[test]
 fn a_restore_without_triggers_is_put_right() {
