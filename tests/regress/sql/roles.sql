@@ -31,7 +31,7 @@ SELECT jsonb_pretty(resolved #> '{turns,roles}') FROM graph_kernel.binding WHERE
 -- The same slices as of a table whose column holds these names, whatever the column is.
 CREATE TYPE named.kind AS ENUM ('human', 'AI', 'function', 'supervisor', 'Model', 'user', 'Bot', 'developer');
 -- Not every server is built with ICU.
-SELECT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i') AS icu \gset
+SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') AS icu \gset
 \if :icu
 CREATE COLLATION named.odd (provider = icu, locale = 'tr', deterministic = false);
 \else
