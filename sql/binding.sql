@@ -4,13 +4,6 @@ CREATE FUNCTION graph_kernel.describe_tables(
 ) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
--- What the mapping leaves out, names of roles that the kernel does not know among it. It reads them with the rights of the
--- binder, not with those of the function that calls it.
-CREATE FUNCTION graph_kernel.advice_on_roles(
-    turns oid, edges oid, columns jsonb, schema text, name text, binder oid
-) RETURNS jsonb
-    AS 'MODULE_PATHNAME', 'advice_on_roles_wrapper'
-    LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 -- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
 CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text
     AS 'MODULE_PATHNAME', 'chosen_graph_wrapper'
@@ -96,7 +89,8 @@ BEGIN ATOMIC
 END;
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
--- DROP EXTENSION has to wait.
+-- DROP EXTENSION has to wait. Nothing here plans or reads the tables, which runs code of their owner: that could change the
+-- search_path that the statements below are parsed by.
 CREATE FUNCTION graph_kernel.bind_tables_internal(
     turns regclass, edges regclass, columns jsonb, name text, binder oid
 ) RETURNS uuid
@@ -110,7 +104,6 @@ DECLARE
     missing record;
     extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
                               WHERE x.extname = 'graph_kernel');
-    advice jsonb;
 BEGIN
     IF turns IS NULL OR name IS NULL THEN
         RAISE EXCEPTION 'turns and name must not be null'
@@ -134,16 +127,6 @@ BEGIN
         END IF;
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
     END LOOP;
-    -- What only advises never fails the call: the role may lack the right to read, an expression may raise on a row.
-    BEGIN
-        advice := graph_kernel.advice_on_roles(turns::oid, edges::oid, columns, extension_schema, name, binder);
-    EXCEPTION WHEN OTHERS THEN
-        advice := NULL;
-    END;
-    advice := coalesce(advice, described -> 'advice');
-    IF advice ->> 'message' IS NOT NULL THEN
-        RAISE NOTICE '%', advice ->> 'message' USING HINT = advice ->> 'hint';
-    END IF;
     LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
     -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
@@ -177,7 +160,8 @@ BEGIN ATOMIC
 END;
 
 -- With its caller's rights: a function with definer's rights does not know its caller. The library calls bind_tables_for,
--- which no role may execute, with the caller as the last argument.
+-- which no role may execute, with the caller as the last argument. What the mapping leaves out is said after that, with the
+-- caller's rights.
 CREATE FUNCTION graph_kernel.bind_tables(
     turns regclass,
     edges regclass DEFAULT NULL,

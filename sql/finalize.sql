@@ -180,8 +180,6 @@ COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
     'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
-COMMENT ON FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text, oid) IS
-    'what a mapping leaves out, names of roles that the kernel does not know among it';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS
     'checks tables for use as a graph and says what holds what';
 COMMENT ON FUNCTION graph_kernel.attested_graph(uuid, oid) IS
@@ -392,7 +390,6 @@ DECLARE
         'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
         'FUNCTION graph_kernel.require_library()',
-        'FUNCTION graph_kernel.advice_on_roles(oid, oid, jsonb, text, text, oid)',
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb, oid)',
         'FUNCTION graph_kernel.check_trace_table(oid, oid)',

@@ -39,7 +39,7 @@ fn check_trace_table(traces: Option<pg_sys::Oid>, binder: Option<pg_sys::Oid>) {
 
 #[pg_extern(sql = false)]
 fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    call_for_caller(fcinfo, c"bind_traces_for")
+    call_for_caller(fcinfo, c"bind_traces_for", &[pg_sys::REGCLASSOID])
 }
 
 #[pg_extern(stable, parallel_restricted)]

@@ -138,7 +138,7 @@ fn describe_recorder_table(
 
 #[pg_extern(sql = false)]
 fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    call_for_caller(fcinfo, c"bind_recorder_table_for")
+    call_for_caller(fcinfo, c"bind_recorder_table_for", &[pg_sys::REGCLASSOID, pg_sys::JSONBOID])
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.

@@ -27,8 +27,8 @@ pub const PARSING: [Fixed; 4] = [
     (c"array_nulls", c"on"),
 ];
 
-/// The level of settings that a caller began; what was changed since is undone when it ends. After an error the
-/// (sub)transaction's abort does that.
+/// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After an
+/// error the (sub)transaction's abort does that.
 pub struct Level(i32);
 
 impl Level {
@@ -38,10 +38,10 @@ impl Level {
         Level(unsafe { pg_sys::NewGUCNestLevel() })
     }
 
-    /// Ends the level.
+    /// Ends the level, as the abort of a subtransaction does: committed, a plain SET of users' code within would stay.
     pub fn end(self) {
         // SAFETY: pairs with `begin`.
-        unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
+        unsafe { pg_sys::AtEOXact_GUC(false, self.0) };
     }
 }
 

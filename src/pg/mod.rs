@@ -14,6 +14,7 @@ pub mod session;
 pub mod shortage;
 pub mod sql;
 pub mod statistics;
+pub mod subtransaction;
 pub mod tables;
 pub mod text;
 pub mod trigger;

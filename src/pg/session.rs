@@ -15,24 +15,6 @@ pub fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Runs `read` with the rights of this role, whatever the rights of the function that calls: user code that planning or
-/// reading may run has no more than these.
-pub fn with_rights_of<T>(role: pg_sys::Oid, read: impl FnOnce() -> T) -> T {
-    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-    // SAFETY: as the server does where it runs code of a table's owner. The end of a (sub)transaction by an error sets
-    // both back.
-    unsafe {
-        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
-        let restricted =
-            pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
-    }
-    let result = read();
-    // SAFETY: pairs with the above.
-    unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
-    result
-}
-
 /// The name of the current role.
 pub fn current_role_name() -> String {
     role_name(current_role())

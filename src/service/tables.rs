@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use pgrx::pg_sys;
-use serde_json::{Value, json};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::pg::access::trace;
 use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::SqlError;
-use crate::pg::fixed_settings;
+use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
-use crate::pg::private::binding::{self, mapping};
+use crate::pg::private::binding::{self, Binding, mapping};
 use crate::pg::query::query;
-use crate::pg::session::with_rights_of;
 use crate::pg::sql::types::JsonbText;
+use crate::pg::subtransaction::guarded;
 use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
 use crate::pg::tables::recorder::RecorderTable;
 
@@ -56,45 +56,48 @@ pub fn graph_of(
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_binder()?;
     graph.check_embedding()?;
-    let mut description = graph.description();
-    description["advice"] = graph.advice(&BTreeSet::new(), &tables).map(advice_json).into();
-    Ok(description)
+    Ok(graph.description())
 }
 
-/// What the mapping leaves out without saying so, with the names of roles that these tables have, as far as the binder may
-/// read them: without them where row security hides rows from it.
-///
-/// # Errors
-/// As [`Graph::resolve`]; 42501 where the role may not read them, and what an expression raises on a row.
-pub fn advice_on_roles(
-    turns: pg_sys::Oid,
-    edges: Option<pg_sys::Oid>,
-    columns: Option<&JsonbText>,
-    schema: &str,
-    binding: &str,
-    binder: pg_sys::Oid,
-) -> Result<Option<Value>, SqlError> {
-    let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
-    let tables = GraphTables { binding, turns, edges, columns, reading, binder: Some(binder) };
-    let graph = Graph::resolve(String::new(), &tables)?;
-    graph.check_binder()?;
-    let Some(statement) = graph.role_names() else { return Ok(None) };
-    fixed_settings::fix(&fixed_settings::COMPUTING);
+/// Says what the mapping of the binding of this name, which was just made, leaves out, with the names of roles that its
+/// tables have, as far as the current role may read them: without them where row security hides rows. What only advises
+/// raises nothing: the role may lack the right to read, an expression may raise on a row.
+pub fn advise(binding: &str) {
+    let told = guarded(|| {
+        let level = Level::begin();
+        let advice = advice(binding);
+        level.end();
+        advice
+    });
+    if let Some(Ok(Some(advice))) = told {
+        SqlError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, advice.message)
+            .hint(advice.hint)
+            .report(PgLogLevel::NOTICE);
+    }
+}
+
+fn advice(binding: &str) -> Result<Option<Advice>, SqlError> {
+    let Some(bound) = Binding::named(binding) else { return Ok(None) };
+    let graph = Graph::named(binding)?;
+    let names = guarded(|| role_names(&graph, bound.turns)).unwrap_or_default();
+    let columns = &mapping(bound.columns.as_ref())?;
+    let (turns, edges, binder) = (bound.turns, bound.edges, Some(bound.binder));
+    let reading = MappingReading::Default;
+    let tables = GraphTables { binding, turns, edges, columns, reading, binder };
+    Ok(graph.advice(&names, &tables))
+}
+
+fn role_names(graph: &Graph, turns: pg_sys::Oid) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    with_rights_of(binder, || {
-        if row_security_applies_to(turns) {
-            return;
-        }
+    if let Some(statement) = graph.role_names()
+        && !row_security_applies_to(turns)
+    {
         query(&statement, &[], |row| {
             names.extend(row.text(0, |name| name.map(str::to_owned)));
             ControlFlow::Continue(())
         });
-    });
-    Ok(graph.advice(&names, &tables).map(advice_json))
-}
-
-fn advice_json(advice: Advice) -> Value {
-    json!({ "message": advice.message, "hint": advice.hint })
+    }
+    names
 }
 
 /// A table that is to be the event table, as `binder` binds it, checked.

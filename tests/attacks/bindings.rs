@@ -363,3 +363,43 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     answer(admin, trace).unwrap();
     attack.setup.assert_sound();
 }
+
+/// Functions of the owner's that run while a table is planned, and what they leave behind: a search_path under which an
+/// operator of his is found.
+const PLANTED: &str = "
+    CREATE SCHEMA evil;
+    CREATE FUNCTION evil.plant(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+        IF current_setting('my.go', true) = 'on' THEN
+            PERFORM set_config('search_path', 'evil, pg_catalog', false);
+        END IF;
+        RETURN $1;
+    END $$;
+    CREATE FUNCTION evil.eq(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user) THEN
+            ALTER ROLE attack_owner SUPERUSER;
+        END IF;
+        RETURN $1 OPERATOR(pg_catalog.=) $2;
+    END $$;
+    CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq);
+    CREATE TABLE own.graph (id uuid PRIMARY KEY, role text, parent uuid, secret text);
+    CREATE INDEX ON own.graph (parent);
+    INSERT INTO own.graph VALUES ('00000000-0000-4000-8000-000000000001', 'robot');
+    CREATE INDEX planted ON own.graph ((evil.plant('x') || role))";
+
+/// What planning runs has the binder's rights alone, and its settings do not reach what has more.
+#[test]
+fn binding_does_not_run_its_tables_code_with_more_rights() {
+    let Attack { mut setup, mut owner, .. } = Attack::new("bindings_planning");
+    owner.batch_execute(PLANTED).unwrap();
+    owner.batch_execute("SET search_path = own").unwrap();
+    let bind = r#"SELECT graph_kernel.bind_tables('own.graph', columns =>
+        '{"turns": {"parents": [{"parent": "parent", "edge_type": "reply"}]}}')"#;
+    owner.batch_execute(bind).unwrap();
+    // A new session plans anew, and finds the row of the first.
+    let mut owner = setup.owner();
+    owner.batch_execute("SET search_path = own; SET my.go = on").unwrap();
+    owner.batch_execute(bind).unwrap();
+    setup.assert_sound();
+    let path: String = owner.query_one("SHOW search_path", &[]).unwrap().get(0);
+    assert_eq!(path, "own", "what was set while the tables were looked at");
+}

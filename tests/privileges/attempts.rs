@@ -110,13 +110,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.add_policy(slice_policy,text)",
         Some("SELECT graph_kernel.add_policy('{\"max_nodes\": 1}', 'one')"),
     ),
-    (
-        "graph_kernel.advice_on_roles(oid,oid,jsonb,text,text,oid)",
-        Some(
-            "SELECT graph_kernel.advice_on_roles('memory_turns'::regclass::oid,
-                 'memory_turn_edges'::regclass::oid, NULL, 'public', 'default', 10)",
-        ),
-    ),
     ("graph_kernel.announce_change()", None),
     (
         "graph_kernel.api_search(json,boolean)",

@@ -19,7 +19,6 @@ use page::{Example, Page};
 /// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
     "add_epoch",
-    "advice_on_roles",
     "require_library",
     "add_policy",
     "announce_change",

@@ -94,6 +94,33 @@ enum Rows {
     WithDead,
 }
 
+/// The transaction that wrote a row; `None` where the row is frozen, which keeps its number: numbers wrap.
+///
+/// # Safety
+/// The tuple is valid.
+pub unsafe fn writer(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
+    // SAFETY: guaranteed by the caller.
+    let header = unsafe { &*(*tuple).t_data };
+    let info = u32::from(header.t_infomask);
+    let is_frozen = info & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
+    // SAFETY: a stored tuple's header holds transactions.
+    (!is_frozen).then_some(unsafe { header.t_choice.t_heap }.t_xmin)
+}
+
+/// The transaction that deleted a row, where one did or tried to.
+///
+/// # Safety
+/// The tuple is valid.
+unsafe fn deleter(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
+    // SAFETY: guaranteed by the caller.
+    let header = unsafe { &*(*tuple).t_data };
+    let unset =
+        pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY | pg_sys::HEAP_XMAX_IS_MULTI;
+    let is_deleted = u32::from(header.t_infomask) & unset == 0;
+    // SAFETY: a stored tuple's header holds transactions.
+    is_deleted.then_some(unsafe { header.t_choice.t_heap }.t_xmax)
+}
+
 /// Adds the transactions that wrote the rows of a catalog whose column has this value, and those that deleted them. The
 /// catalog comes with an index whose first column that is, and the column's number.
 fn rows(
@@ -124,15 +151,9 @@ fn rows(
             if tuple.is_null() {
                 break;
             }
-            let header = &*(*tuple).t_data;
-            let (info, transactions) = (u32::from(header.t_infomask), header.t_choice.t_heap);
-            let is_frozen = info & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
-            if !is_frozen {
-                writers.push(transactions.t_xmin);
-            }
-            let is_deleted = info & (pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY) == 0;
-            if which == Rows::WithDead && is_deleted && info & pg_sys::HEAP_XMAX_IS_MULTI == 0 {
-                writers.push(transactions.t_xmax);
+            writers.extend(writer(tuple));
+            if which == Rows::WithDead {
+                writers.extend(deleter(tuple));
             }
         }
         pg_sys::systable_endscan(scan);

@@ -22,8 +22,8 @@ pub struct Binding {
     pub resolved: JsonbText,
     /// The role that bound them.
     pub binder: pg_sys::Oid,
-    /// The transaction that wrote the row.
-    pub writer: pg_sys::TransactionId,
+    /// The transaction that wrote the row; `None` where it is frozen.
+    pub writer: Option<pg_sys::TransactionId>,
 }
 
 impl Binding {

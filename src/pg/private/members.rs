@@ -1,24 +1,32 @@
 //! Functions of the private schema that functions of the library call, whatever the caller may execute: those that have
 //! to know who calls, which a function with definer's rights does not, and one that finishes a trigger's work.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 
+use pgrx::fcinfo::pg_getarg;
 use pgrx::pg_sys;
 
+use crate::pg::catalog::relation;
 use crate::pg::private::private_table::BINDING;
+use crate::pg::text::TextArg;
 use crate::pg::trigger::TriggerCall;
 
-/// Calls the function of the private schema that has this name, with the arguments of this call and the calling role
-/// after them, and returns its result, which must not be NULL. Whether the role may execute it is not looked at: that it
-/// may execute the calling one decides.
+/// Calls the function of the private schema that has this name, with the arguments of this call, which are of these types,
+/// and the calling role after them, and returns its result, which must not be NULL. Whether the role may execute it is not
+/// looked at: that it may execute the calling one decides.
 ///
-/// Raises 42P01 or 42883 where the extension has no such function.
-pub fn call_for_caller(fcinfo: pg_sys::FunctionCallInfo, name: &'static CStr) -> pgrx::Internal {
+/// Raises 42P01, 42883 or 55000 where the extension has no such function or another version.
+pub fn call_for_caller(
+    fcinfo: pg_sys::FunctionCallInfo,
+    name: &'static CStr,
+    types: &[pg_sys::Oid],
+) -> pgrx::Internal {
     // SAFETY: the server's call information holds as many arguments as it says. The function that is called takes one
     // more, an oid. The call information has room for all of them, and outlives the call.
     unsafe {
         let given = (*fcinfo).nargs as usize;
-        let flinfo = member(name, given + 1);
+        assert_eq!(given, types.len(), "a call has the arguments that it is declared with");
+        let flinfo = member(name, &[types, &[pg_sys::OIDOID]].concat());
         let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
             + (given + 1) * size_of::<pg_sys::NullableDatum>();
         let call: pg_sys::FunctionCallInfo = pg_sys::palloc0(size).cast();
@@ -35,13 +43,26 @@ pub fn call_for_caller(fcinfo: pg_sys::FunctionCallInfo, name: &'static CStr) ->
     }
 }
 
+/// The text that is the argument of this number, from 0, of a call with arguments of these types; `None` for NULL.
+///
+/// Raises 22021 where it is not text.
+pub fn text_argument(
+    fcinfo: pg_sys::FunctionCallInfo,
+    types: &[pg_sys::Oid],
+    number: usize,
+) -> Option<String> {
+    assert_eq!(types[number], pg_sys::TEXTOID, "the argument is a text");
+    // SAFETY: the server's call information; the function is declared with a text there.
+    unsafe { pg_getarg::<TextArg<'_>>(fcinfo, number) }.map(|text| text.0.to_owned())
+}
+
 /// Calls the trigger function of the private schema that has this name, as if the trigger had fired it.
 ///
 /// Raises as [`call_for_caller`], and what the function raises.
 pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal {
     // SAFETY: a trigger function takes no arguments; what it is fired for is the context.
     unsafe {
-        let flinfo = member(name, 0);
+        let flinfo = member(name, &[]);
         let call: pg_sys::FunctionCallInfo =
             pg_sys::palloc0(size_of::<pg_sys::FunctionCallInfoBaseData>()).cast();
         (*call).flinfo = flinfo;
@@ -50,10 +71,12 @@ pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal 
     }
 }
 
-/// What is needed to call the extension's function of this name, which takes so many arguments. DROP EXTENSION waits.
-fn member(name: &'static CStr, arguments: usize) -> *mut pg_sys::FmgrInfo {
+/// What is needed to call the extension's function of this name with arguments of these types: its owner may have given it
+/// others of the name. DROP EXTENSION waits.
+fn member(name: &'static CStr, types: &[pg_sys::Oid]) -> *mut pg_sys::FmgrInfo {
     let binding = BINDING.oid();
-    crate::pg::catalog::relation::lock_shared(binding);
+    relation::lock_shared(binding);
+    BINDING.check_version();
     // SAFETY: look-ups in the catalog; lists and strings live in the current memory context. That the function is a member
     // of the extension whose table was found makes its script that of this library.
     unsafe {
@@ -63,7 +86,8 @@ fn member(name: &'static CStr, arguments: usize) -> *mut pg_sys::FmgrInfo {
         for part in parts {
             names = pg_sys::lappend(names, part.cast());
         }
-        let function = pg_sys::LookupFuncName(names, -1, std::ptr::null(), false);
+        let count = types.len() as c_int;
+        let function = pg_sys::LookupFuncName(names, count, types.as_ptr(), false);
         let extension = pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function);
         if extension == pg_sys::InvalidOid
             || extension != pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, binding)
@@ -72,21 +96,25 @@ fn member(name: &'static CStr, arguments: usize) -> *mut pg_sys::FmgrInfo {
         }
         let flinfo: *mut pg_sys::FmgrInfo = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
         pg_sys::fmgr_info(function, flinfo);
-        if (*flinfo).fn_nargs as usize != arguments {
-            BINDING.missing("has no function for").raise();
-        }
         flinfo
     }
 }
 
+/// The result of a call; NULL is one of a function that returns nothing.
+///
+/// Raises 42P01 where another one returns NULL: it is not that of the extension's script.
+///
 /// # Safety
 /// The call information is that of the function in its `flinfo`.
 unsafe fn result_of(call: pg_sys::FunctionCallInfo) -> pgrx::Internal {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let address =
-            (*(*call).flinfo).fn_addr.expect("a function that was looked up has an address");
+        let flinfo = (*call).flinfo;
+        let address = (*flinfo).fn_addr.expect("a function that was looked up has an address");
         let result = pg_sys::ffi::pg_guard_ffi_boundary(|| address(call));
+        if (*call).isnull && pg_sys::get_func_rettype((*flinfo).fn_oid) != pg_sys::VOIDOID {
+            BINDING.missing("has another function for").raise();
+        }
         pgrx::Internal::from(Some(result))
     }
 }

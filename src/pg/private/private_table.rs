@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
-use crate::pg::catalog::relation;
+use crate::pg::catalog::{relation, writers};
 use crate::pg::error::SqlError;
 use crate::pg::private::version;
 use crate::pg::sql::types::JsonbText;
@@ -92,6 +92,13 @@ impl PrivateTable {
             self.missing("has no table").raise();
         }
         (oid, extension)
+    }
+
+    /// Checks that the extension has the version of the library.
+    ///
+    /// Raises 55000.
+    pub fn check_version(&self) {
+        version::check(self.with_extension().1);
     }
 
     /// Opens it. The caller closes it.
@@ -189,10 +196,10 @@ impl PrivateRow {
         }
     }
 
-    /// The transaction that wrote it.
-    pub fn writer(&self) -> pg_sys::TransactionId {
+    /// The transaction that wrote it; `None` where the row is frozen.
+    pub fn writer(&self) -> Option<pg_sys::TransactionId> {
         // SAFETY: the scan that made this row is still open.
-        unsafe { (*(*self.tuple).t_data).t_choice.t_heap.t_xmin }
+        unsafe { writers::writer(self.tuple) }
     }
 
     /// An `integer`.

@@ -440,7 +440,7 @@ impl Graph {
                 let binder = Some(binder);
                 let tables = GraphTables { binding, turns, edges, columns, reading, binder };
                 let graph = Self::resolve(graph.to_string(), &tables)?;
-                Ok(Graph { writer: Some(writer), ..graph })
+                Ok(Graph { writer, ..graph })
             }
             None => {
                 let turns = default_table(DEFAULT_TABLES[0])?;
