@@ -3,7 +3,9 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::error::SqlError;
 
 /// A setting and the value that it is fixed to.
 type Fixed = (&'static CStr, &'static CStr);
@@ -64,14 +66,31 @@ pub fn set(name: &CStr, value: &CStr) {
 
 /// Sets those that have another value, until the current level ends: in a function with a SET clause, until it returns.
 pub fn fix(settings: &[Fixed]) {
-    for (name, value) in settings {
-        // SAFETY: looks a setting up by name; the text is valid until the next call.
-        let is_set = unsafe {
-            let current = pg_sys::GetConfigOption(name.as_ptr(), false, false);
-            !current.is_null() && CStr::from_ptr(current) == *value
-        };
-        if !is_set {
-            set(name, value);
-        }
+    for (name, value) in settings.iter().filter(|setting| !is_set(setting)) {
+        set(name, value);
+    }
+}
+
+/// Checks that all still have these values: code of users that runs while rows are read, such as a function of a row
+/// security policy, may set them.
+///
+/// # Errors
+/// 55000.
+pub fn check(settings: &[Fixed]) -> Result<(), SqlError> {
+    let Some((name, _)) = settings.iter().find(|setting| !is_set(setting)) else { return Ok(()) };
+    let name = name.to_string_lossy();
+    Err(SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("setting {name}, which computed values depend on, changed while rows were read"),
+    )
+    .detail("SETTINGS_CHANGED")
+    .hint("A function of a row security policy must not set it; its SET clause may."))
+}
+
+fn is_set((name, value): &Fixed) -> bool {
+    // SAFETY: looks a setting up by name; the text is valid until the next call.
+    unsafe {
+        let current = pg_sys::GetConfigOption(name.as_ptr(), false, false);
+        !current.is_null() && CStr::from_ptr(current) == *value
     }
 }

@@ -195,3 +195,67 @@ fn other_changes_are_attested() {
     reader.batch_execute("ROLLBACK TO before").unwrap();
     assert_eq!(status(&text(&mut reader, SLICE)), "attested");
 }
+
+/// A graph whose sessions are an expression that follows `extra_float_digits`, and functions that set that.
+const COMPUTED: &str = r#"
+    CREATE TABLE b2.computed (id uuid PRIMARY KEY, n float8, parent uuid);
+    CREATE INDEX ON b2.computed (parent);
+    INSERT INTO b2.computed VALUES (turn(1), 0.123456789012345, NULL), (turn(2), 0.5, turn(1));
+    GRANT SELECT ON b2.computed TO PUBLIC;
+    CREATE FUNCTION planted.digits(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+        IF current_setting('planted.go', true) = 'on' THEN
+            PERFORM set_config('extra_float_digits', '-10', false);
+        END IF;
+        RETURN $1;
+    END $$;
+    SET client_min_messages = error;
+    SELECT graph_kernel.bind_tables('b2.computed', name => 'computed', columns => '{"turns":
+        {"session_id": {"expression": "n::text"}, "parents": [{"parent": "parent", "edge_type": "reply"}]}}');
+    GRANT USAGE ON SCHEMA planted TO PUBLIC;"#;
+
+/// The session of the first turn, as a new session of the reader's slices it, or the error's DETAIL.
+fn computed_session(setup: &Setup) -> Result<String, String> {
+    let mut reader = setup.reader();
+    reader.batch_execute("SET planted.go = on; SET graph_kernel.graph = computed").unwrap();
+    let export = "SELECT s #>> '{attestation,status}' || ' ' || (s #>> '{turns,0,session_id}')
+                  FROM graph_slice(turn(1)) AS s";
+    let row = reader.query_one(export, &[]);
+    let error = |error: postgres::Error| {
+        error.as_db_error().and_then(|error| error.detail()).unwrap_or_default().to_owned()
+    };
+    row.map(|row| row.get(0)).map_err(error)
+}
+
+/// An index expression runs when a statement is planned.
+#[test]
+fn what_planning_sets_changes_no_value() {
+    let setup = Setup::new("states_planning");
+    let mut admin = setup.admin();
+    admin.batch_execute(COMPUTED).unwrap();
+    let before = computed_session(&setup);
+    assert!(before.as_ref().is_ok_and(|text| text.starts_with("attested ")), "{before:?}");
+    admin.batch_execute("CREATE INDEX ON b2.computed ((planted.digits('x') || n::text))").unwrap();
+    assert_eq!(computed_session(&setup), before);
+}
+
+/// A policy runs while rows are read.
+#[test]
+fn what_a_policy_sets_changes_no_value() {
+    let setup = Setup::new("states_policy");
+    let mut admin = setup.admin();
+    admin.batch_execute(COMPUTED).unwrap();
+    let before = computed_session(&setup);
+    admin
+        .batch_execute(
+            "CREATE POLICY digits ON b2.computed USING (true);
+             ALTER TABLE b2.computed ENABLE ROW LEVEL SECURITY",
+        )
+        .unwrap();
+    assert_eq!(computed_session(&setup), before);
+    admin
+        .batch_execute(
+            "ALTER POLICY digits ON b2.computed USING (planted.digits(n::text) IS NOT NULL)",
+        )
+        .unwrap();
+    assert_eq!(computed_session(&setup), Err("SETTINGS_CHANGED".to_owned()));
+}

@@ -249,6 +249,8 @@ struct Execution {
     cached: *mut pg_sys::CachedPlan,
     owner: pg_sys::ResourceOwner,
     columns: &'static [ColumnType],
+    /// Whether it computes values while policies of row security run functions of users.
+    guards_settings: bool,
 }
 
 impl Execution {
@@ -262,8 +264,10 @@ impl Execution {
         // the cache meanwhile; the server's plan is not freed before it is released.
         unsafe {
             let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
+            let planned = planned.expect("a plan has a statement");
+            let guards_settings = statement.computes && plan.has_row_security();
             let desc = pg_sys::CreateQueryDesc(
-                planned.expect("a plan has a statement"),
+                planned,
                 pg_sys::pstrdup(plan.text.as_ptr()),
                 pg_sys::GetActiveSnapshot(),
                 null_mut(),
@@ -275,7 +279,7 @@ impl Execution {
             // Not with EXEC_FLAG_REWIND: it asks nodes to keep the rows they gave.
             pg_sys::ExecutorStart(desc, 0);
             let (owner, columns) = (pg_sys::CurrentResourceOwner, statement.columns);
-            Execution { desc, cached, owner, columns }
+            Execution { desc, cached, owner, columns, guards_settings }
         }
     }
 
@@ -297,7 +301,7 @@ impl Execution {
 
     /// Runs until `most` rows were returned, or the sink breaks.
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
-        let mut receiver = RowReceiver::new(self.columns, sink);
+        let mut receiver = RowReceiver::new(self.columns, self.guards_settings, sink);
         // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
         unsafe {
             (*self.desc).dest = (&raw mut receiver).cast();

@@ -83,6 +83,7 @@ impl PreparedPlan {
         };
         let _connection = Connection::open();
         let level = Level::begin();
+        fixed_settings::fix(&fixed_settings::COMPUTING);
         fixed_settings::fix(&fixed_settings::PARSING);
         // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
         let plan = unsafe {
@@ -140,6 +141,7 @@ impl PreparedPlan {
                     for setting in switched_off(statement.planning) {
                         fixed_settings::set(setting, c"off");
                     }
+                    fixed_settings::fix(&fixed_settings::COMPUTING);
                     fixed_settings::fix(&fixed_settings::PARSING);
                     let cached = cached();
                     level.end();
@@ -203,6 +205,12 @@ impl PreparedPlan {
                 && !plan.is_null()
                 && (*plan).is_valid
         }
+    }
+
+    /// Whether row security applies to a table that it was planned over.
+    pub(super) fn has_row_security(&self) -> bool {
+        // SAFETY: the source lives as long as the plan.
+        unsafe { (*self.source()).dependsOnRLS }
     }
 
     /// How the statement writes, where it does.

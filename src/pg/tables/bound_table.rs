@@ -220,15 +220,17 @@ impl BoundTable {
     /// The table as it stands in statements that call it by this placeholder and alias.
     pub fn in_statements(&self, name: &'static str, alias: &'static str) -> TableText {
         let columns = self.columns.iter().map(|(key, column)| (*key, column.expression(alias)));
-        self.in_statements_with(name, alias, columns.collect())
+        let computes = self.columns.values().any(BoundColumn::is_expression);
+        self.in_statements_with(name, alias, columns.collect(), computes)
     }
 
-    /// As [`BoundTable::in_statements`], with these texts for the placeholders of columns.
+    /// As [`BoundTable::in_statements`], with these texts for the placeholders of columns, which expressions compute or not.
     pub fn in_statements_with(
         &self,
         name: &'static str,
         alias: &'static str,
         columns: BTreeMap<&'static str, String>,
+        computes: bool,
     ) -> TableText {
         let Table { oid, columns: table_columns, .. } = &self.table;
         TableText {
@@ -238,6 +240,7 @@ impl BoundTable {
             oid: *oid,
             table_columns: Rc::clone(table_columns),
             columns,
+            computes,
         }
     }
 
@@ -607,6 +610,8 @@ pub struct TableText {
     table_columns: Rc<[relation::TableColumn]>,
     /// The columns as expressions over the alias, by key.
     columns: BTreeMap<&'static str, String>,
+    /// Whether one of them is computed.
+    computes: bool,
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
@@ -633,7 +638,8 @@ pub fn fill(
         }
         filling.fill(rest, tables);
     }
-    Statement::new(template, filling.text, filling.named)
+    let computes = tables.iter().copied().chain(sources).any(|table| table.computes);
+    Statement::new(template, filling.text, filling.named).computing(computes)
 }
 
 /// A statement that is being filled in.

@@ -1079,7 +1079,8 @@ impl ParentColumn {
             ("child", turns.columns["id"].expression("e")),
             ("edge_type", format!("'{}'::pg_catalog.text", self.edge_type.name())),
         ];
-        turns.in_statements_with("edges", "e", BTreeMap::from(columns))
+        let computes = self.parent.is_expression() || turns.columns["id"].is_expression();
+        turns.in_statements_with("edges", "e", BTreeMap::from(columns), computes)
     }
 
     fn mapped(&self) -> Value {
