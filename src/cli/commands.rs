@@ -12,7 +12,7 @@ use kernel::verification::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
 use crate::input::{at_most_one_input, read_slice, read_text};
-use crate::output::{escaped, line};
+use crate::output::{line, write_verdict};
 use crate::{Failure, Outcome, svg};
 
 const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
@@ -28,12 +28,13 @@ pub(crate) fn verify(
     let (slice, proof, key) = (read_text(slice)?, read_text(proof)?, read_text(key)?);
     match verify_proof(&slice, &proof, &key, &|| {}) {
         Ok(()) => {
-            line!(out, "{GOOD}valid{GOOD:#}");
+            write_verdict(out, "", (GOOD, "valid"), "")?;
             Ok(Outcome::Success)
         }
         Err(ProofRefusal::MalformedKey) => Err(explained(ProofRefusal::MalformedKey).to_owned()),
         Err(refusal) => {
-            line!(out, "{BAD}not valid{BAD:#}: {}: {}", refusal.name(), explained(refusal));
+            let why = format!(": {}: {}", refusal.name(), explained(refusal));
+            write_verdict(out, "", (BAD, "not valid"), &why)?;
             Ok(Outcome::Negative)
         }
     }
@@ -57,19 +58,20 @@ pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Fai
     line!(out, "edges        {}", export.edges.len());
     line!(out, "slice_id     {}", export.slice_id);
     line!(out, "snapshot     {}", export.graph_snapshot_hash);
-    line!(out, "policy       {} {}", escaped(&export.policy_id), export.params_hash);
+    line!(out, "policy       {} {}", export.policy_id, export.params_hash);
     if let Some(attestation) = &export.attestation {
         let row_security = if attestation.rls { "with" } else { "without" };
         line!(out, "             {}", attestation.policy.in_words());
-        line!(out, "graph        {}", escaped(&attestation.graph));
-        line!(out, "taken for    {}, {row_security} row security", escaped(&attestation.role));
-        line!(out, "key          {}", escaped(&attestation.kid));
+        line!(out, "graph        {}", attestation.graph);
+        line!(out, "taken for    {}, {row_security} row security", attestation.role);
+        line!(out, "key          {}", attestation.kid);
         line!(out, "status       {}", attestation.status.name());
     }
     let checks = consistency(&export, &|| {});
     for check in &checks {
-        let (style, word) = if check.ok { (GOOD, "ok") } else { (BAD, "wrong") };
-        line!(out, "{:<20} {style}{word}{style:#}  {}", check.check.name(), escaped(&check.detail));
+        let word = if check.ok { (GOOD, "ok") } else { (BAD, "wrong") };
+        let name = format!("{:<20} ", check.check.name());
+        write_verdict(out, &name, word, &format!("  {}", check.detail))?;
     }
     Ok(if checks.iter().all(|check| check.ok) { Outcome::Success } else { Outcome::Negative })
 }
@@ -85,7 +87,7 @@ pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<
     let (was, now) = ((&was_turns[..], &was.edges[..]), (&now_turns[..], &now.edges[..]));
     differences(was, now, &|| {}, &mut |found| lines.push(in_words(found)));
     for text in &lines {
-        line!(out, "{}", escaped(text));
+        line!(out, "{text}");
     }
     Ok(if lines.is_empty() { Outcome::Success } else { Outcome::Negative })
 }
@@ -117,7 +119,9 @@ pub(crate) fn draw(
         DrawingFormat::Mermaid => mermaid(&export, &|| {}),
         DrawingFormat::Svg => svg::picture(&export)?,
     };
-    line!(out, "{}", text.trim_end_matches('\n'));
+    for text in text.lines() {
+        line!(out, "{text}");
+    }
     Ok(Outcome::Success)
 }
 

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Negative) => ExitCode::from(1),
         Err(message) => {
             let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-            let message = output::escaped(&message);
+            let message = output::message(&message);
             // A stream that cannot be written to is no reason to panic.
             _ = writeln!(anstream::stderr(), "{red}error:{red:#} {message}");
             ExitCode::from(2)

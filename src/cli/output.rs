@@ -1,12 +1,47 @@
 //! Writing lines, and making text from files safe to print.
 
-/// Writes a line; an error becomes a message.
+use std::io::Write;
+
+use anstyle::Style;
+
+use crate::Failure;
+
+/// The longest message of an error, in bytes.
+const MESSAGE_MAX_BYTES: usize = 8 << 10;
+
+/// Writes a line, escaped: whatever a file or a server says may be in it. An error becomes a message.
 macro_rules! line {
     ($out:expr, $($part:tt)*) => {
-        writeln!($out, $($part)*).map_err(|error| error.to_string())?
+        $crate::output::write_line($out, &format!($($part)*))?
     };
 }
 pub(crate) use line;
+
+pub(crate) fn write_line(out: &mut impl Write, text: &str) -> Result<(), Failure> {
+    writeln!(out, "{}", escaped(text)).map_err(|error| error.to_string())
+}
+
+/// Writes a line with a word in a colour.
+pub(crate) fn write_verdict(
+    out: &mut impl Write,
+    before: &str,
+    (style, word): (Style, &str),
+    after: &str,
+) -> Result<(), Failure> {
+    let (before, word, after) = (escaped(before), escaped(word), escaped(after));
+    writeln!(out, "{before}{style}{word}{style:#}{after}").map_err(|error| error.to_string())
+}
+
+/// The message of an error as it is printed: escaped, and of a long one the beginning.
+pub(crate) fn message(text: &str) -> String {
+    escaped(&shortened(text, MESSAGE_MAX_BYTES))
+}
+
+/// The text, or its beginning where it is longer than so many bytes.
+pub(crate) fn shortened(text: &str, max_bytes: usize) -> String {
+    let end = text.floor_char_boundary(max_bytes);
+    if end == text.len() { text.to_owned() } else { format!("{}...", &text[..end]) }
+}
 
 /// Whether a terminal prints the character and does nothing else.
 fn is_safe(c: char) -> bool {

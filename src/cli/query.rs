@@ -7,18 +7,21 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
-use crate::database::{connect, in_words};
-use crate::output::{escaped, escaped_json, line};
+use crate::database::{Parameters, connect, in_words, value};
+use crate::output::{escaped_json, line, message};
 use crate::{Failure, Outcome};
 
 /// Prints the JSON of `graph_slice`.
 pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(arguments, |call| format!("SELECT {call}::text"), "graph_slice")?;
     for row in &rows {
-        let text: &str = row.get(0);
-        // Elsewhere than on a terminal it is kept, to the byte.
-        let text = if stdout().is_terminal() { escaped_json(text) } else { text.to_owned() };
-        line!(out, "{text}");
+        let text: &str = value(row, 0)?;
+        if stdout().is_terminal() {
+            line!(out, "{}", escaped_json(text));
+        } else {
+            // It is kept, to the byte.
+            writeln!(out, "{text}").map_err(|error| error.to_string())?;
+        }
     }
     Ok(Outcome::Success)
 }
@@ -30,17 +33,16 @@ pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result
         |call| format!("SELECT p.role, p.content FROM {call} AS p ORDER BY p.n"),
         "graph_prompt",
     )?;
-    let texts = rows.iter().filter_map(|row| {
-        let text: Option<&str> = row.get(1);
-        Some((row.get(0), text.filter(|text| !text.is_empty())?))
-    });
-    for (n, (role, text)) in texts.enumerate() {
-        if n > 0 {
+    let mut is_first = true;
+    for row in &rows {
+        let (role, text): (&str, Option<&str>) = (value(row, 0)?, value(row, 1)?);
+        let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
+        if !std::mem::take(&mut is_first) {
             line!(out, "");
         }
-        line!(out, "{}:", escaped(role));
+        line!(out, "{role}:");
         for text in text.lines() {
-            line!(out, "{}", escaped(text));
+            line!(out, "{text}");
         }
     }
     Ok(Outcome::Success)
@@ -61,15 +63,14 @@ fn query(
     let mut database = connect(&arguments.connection)?;
     database.begin("").map_err(|error| in_words(&error))?;
     let schema = database.schema()?;
-    let rows = match &arguments.policy {
+    match &arguments.policy {
         None => database
             .last_query(&statement(format!("{schema}.{function}($1)")), &[(&anchor, Type::UUID)]),
         Some(policy) => {
             let call = format!("{schema}.{function}($1, $2::text::{schema}.slice_policy)");
             database.last_query(&statement(call), &[(&anchor, Type::UUID), (policy, Type::TEXT)])
         }
-    };
-    rows.map_err(|error| in_words(&error))
+    }
 }
 
 /// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn. Of one
@@ -102,10 +103,11 @@ pub(crate) fn sessions(
              SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id DESC))[1] AS id, max(at) AS at \
              FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session) AS s ORDER BY at DESC NULLS LAST, session"
         );
-        for row in database.last_query(&statement, &[]).map_err(|error| in_words(&error))? {
-            let session = row.get::<_, Option<&str>>(3).unwrap_or("-");
-            let (time, turns, latest): (&str, i64, &str) = (row.get(0), row.get(1), row.get(2));
-            line!(out, "{time:<20}  {turns:>8}  {latest}  {}", escaped(session));
+        for row in database.last_query(&statement, &[])? {
+            let session = value::<Option<&str>>(&row, 3)?.unwrap_or("-");
+            let (time, turns, latest): (&str, i64, &str) =
+                (value(&row, 0)?, value(&row, 1)?, value(&row, 2)?);
+            line!(out, "{time:<20}  {turns:>8}  {latest}  {session}");
         }
         return Ok(Outcome::Success);
     };
@@ -115,11 +117,25 @@ pub(crate) fn sessions(
         part("edges", "from"),
         expression("edges", "parent"),
     );
-    let ends = database.last_query(&statement, &[(session, Type::TEXT)]);
-    for row in ends.map_err(|error| in_words(&error))? {
-        let (time, turn): (&str, &str) = (row.get(0), row.get(1));
-        let text = row.get::<_, Option<&str>>(2).unwrap_or_default().replace('\n', " ");
-        line!(out, "{time:<20}  {turn}  {}", escaped(&text).trim_end());
+    let parameters: Parameters = &[(session, Type::TEXT)];
+    let ends = database.query(&statement, parameters)?;
+    if ends.is_empty() {
+        // A circle has no end.
+        let statement = format!(
+            "SELECT count(*) FROM (SELECT FROM ({turns}) AS t WHERE session = $1 AND id IS NOT NULL LIMIT 1) AS t"
+        );
+        let found = database.query_one(&statement, parameters).map_err(|error| in_words(&error))?;
+        if value::<i64>(&found, 0)? == 0 {
+            let text = message(&format!("there is no session {session}"));
+            _ = writeln!(anstream::stderr(), "{text}");
+            return Ok(Outcome::Negative);
+        }
+    }
+    database.commit().map_err(|error| in_words(&error))?;
+    for row in &ends {
+        let (time, turn): (&str, &str) = (value(row, 0)?, value(row, 1)?);
+        let text = value::<Option<&str>>(row, 2)?.unwrap_or_default().replace('\n', " ");
+        line!(out, "{time:<20}  {turn}  {}", text.trim_end());
     }
     Ok(Outcome::Success)
 }

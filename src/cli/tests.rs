@@ -1,9 +1,11 @@
 //! The program, run as people run it.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -284,4 +286,158 @@ fn help_completions_and_manual_come_from_one_source() {
             assert_eq!((status, text.contains(command)), (0, true), "{shell}");
         }
     }
+}
+
+/// What a server answers to every query.
+#[derive(Clone, Copy)]
+enum Row {
+    /// A row of these columns: type and value.
+    Of(&'static [(i32, Option<&'static [u8]>)]),
+    /// Rows without end.
+    Endless,
+    /// An error, with a message of so many megabytes.
+    Error(usize),
+    /// An error whose SQLSTATE is one character.
+    ShortCode,
+    /// The list of sessions, with control characters in each column.
+    Sessions,
+}
+
+const TEXT: i32 = 25;
+
+/// A message of the protocol.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind], &(body.len() as i32 + 4).to_be_bytes()[..], body].concat()
+}
+
+/// A result with one row, without its end.
+fn result(columns: &[(i32, Option<&[u8]>)]) -> (Vec<u8>, Vec<u8>) {
+    let mut description = (columns.len() as i16).to_be_bytes().to_vec();
+    let mut row = description.clone();
+    for (oid, value) in columns {
+        description.extend(b"c\0\0\0\0\0\0\0");
+        description.extend(oid.to_be_bytes());
+        description.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1]);
+        row.extend(value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+        row.extend(value.unwrap_or_default());
+    }
+    (message(b'T', &description), message(b'D', &row))
+}
+
+/// Serves one client, until it goes.
+fn serve(client: &mut (impl Read + Write), answer: Row) -> std::io::Result<()> {
+    const GRAPH: &[u8] =
+        b"\x01{\"turns\": {\"from\": \"x\", \"oid\": 1}, \"edges\": {\"from\": \"y\"}}";
+    const HOSTILE: &[u8] = b"\x1b]0;x\x07\x1b[31mX\xe2\x80\xae";
+    let text = |value: &'static [u8]| (TEXT, Some(value));
+    let mut head = [0; 4];
+    let body = |client: &mut dyn Read, length: [u8; 4]| {
+        let mut body = vec![0; u32::from_be_bytes(length) as usize - 4];
+        client.read_exact(&mut body).map(|()| body)
+    };
+    for _ in 0..2 {
+        client.read_exact(&mut head)?;
+        let request = body(client, head)?;
+        if request.len() > 4 {
+            break;
+        }
+        client.write_all(b"N")?;
+    }
+    let start =
+        [message(b'R', &[0; 4]), message(b'S', b"client_encoding\0UTF8\0"), message(b'Z', b"I")];
+    client.write_all(&start.concat())?;
+    let mut query = Vec::new();
+    loop {
+        let mut kind = [0];
+        client.read_exact(&mut kind)?;
+        client.read_exact(&mut head)?;
+        let body = body(client, head)?;
+        let said = |part: &str| String::from_utf8_lossy(&body).contains(part);
+        match kind[0] {
+            b'X' => return Ok(()),
+            b'P' => query = body,
+            b'Q' => {
+                let state = if said("BEGIN") { b"T" } else { b"I" };
+                let done = message(b'C', b"SET\0").repeat(5);
+                client.write_all(&[done, message(b'Z', state)].concat())?;
+            }
+            b'S' => {
+                let is_about = |part: &str| String::from_utf8_lossy(&query).contains(part);
+                client.write_all(&[message(b'1', b""), message(b'2', b"")].concat())?;
+                let error = |code: &[u8], text: &[u8]| {
+                    let start = [b"SERROR\0VERROR\0C", code, b"\0M"].concat();
+                    let body = [&start[..], text, b"\0\0"].concat();
+                    [message(b'E', &body), message(b'Z', b"T")].concat()
+                };
+                let end = [message(b'C', b"SELECT 1\0"), message(b'Z', b"T")].concat();
+                let columns = match answer {
+                    Row::Error(size) => {
+                        client.write_all(&error(b"42P01", &vec![b'a'; size << 20]))?;
+                        continue;
+                    }
+                    Row::ShortCode => {
+                        client.write_all(&error(b"4", b"short"))?;
+                        continue;
+                    }
+                    Row::Endless => {
+                        let (description, row) = result(&[(TEXT, Some(&[b'x'; 100_000]))]);
+                        client.write_all(&description)?;
+                        loop {
+                            client.write_all(&row)?;
+                        }
+                    }
+                    Row::Of(columns) => columns.to_vec(),
+                    Row::Sessions if is_about("pg_extension") => vec![text(b"public")],
+                    Row::Sessions if is_about("describe_graph") => {
+                        vec![text(b"default"), (3802, Some(GRAPH))]
+                    }
+                    Row::Sessions => {
+                        let one = (20, Some(&[0, 0, 0, 0, 0, 0, 0, 1][..]));
+                        vec![text(HOSTILE), one, text(HOSTILE), text(HOSTILE)]
+                    }
+                };
+                let (description, row) = result(&columns);
+                client.write_all(&[description, row, end].concat())?;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What `sessions` says of a server with this answer.
+fn asked(files: &Files, answer: Row) -> (i32, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || serve(&mut listener.accept().unwrap().0, answer));
+    let mut command = files.command("sessions --database");
+    command.arg(format!("host=127.0.0.1 port={port} user=u dbname=d"));
+    said(&command.output().unwrap())
+}
+
+#[test]
+fn a_server_that_answers_something_else_is_an_error() {
+    let files = Files::new("answers");
+    for answer in [
+        Row::Of(&[]),
+        Row::Of(&[(TEXT, None)]),
+        Row::Of(&[(23, Some(&[0, 0, 0, 1]))]),
+        Row::Of(&[(TEXT, Some(b"\xff\xfe"))]),
+        Row::Of(&[(TEXT, Some(b"a")), (TEXT, Some(b"b"))]),
+        Row::ShortCode,
+        Row::Endless,
+        Row::Error(50),
+    ] {
+        let (status, text) = asked(&files, answer);
+        let start = text.get(..200).unwrap_or(&text);
+        assert!(status == 2 && text.starts_with("error: "), "{status}: {start}");
+        assert!(text.lines().count() == 1 && text.len() < 20_000, "{}: {start}", text.len());
+    }
+}
+
+#[test]
+fn nothing_that_a_server_says_reaches_a_terminal_raw() {
+    let files = Files::new("raw");
+    let (status, text) = asked(&files, Row::Sessions);
+    assert_eq!((status, text.matches("\\u{1b}]0;x\\u{7}").count()), (0, 3), "{text}");
+    assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text}");
 }

@@ -397,6 +397,44 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
 }
 
 #[test]
+fn edges_that_a_restore_cannot_store_are_counted_or_reported() {
+    let database = Database::with_tables("import_lost_edges");
+    let folder = Folder::new("lost_edges");
+    let id = |n: u8| format!("00000000-0000-4000-8000-00000000000{n}");
+    let edge = |parent, child| json!({"parent_turn_id": id(parent), "child_turn_id": id(child)});
+    let lines = [json!({"id": id(1)}), edge(1, 2), edge(1, 3), edge(4, 1), edge(4, 5), edge(1, 1)];
+    let lines = lines.map(|line| line.to_string());
+    let file = folder.write("rows.jsonl", lines[..5].join("\n"));
+    let answer = import(&database, &["jsonl", &file]).expect_success();
+    assert_eq!(answer.count("turns whose parent is missing: "), 1, "{}", answer.out);
+    assert_eq!(answer.count("edges whose child is missing: "), 3, "{}", answer.out);
+    let file = folder.write("rows.jsonl", lines.join("\n"));
+    let answer = import(&database, &["jsonl", &file]);
+    let place = format!("{file}:6: an edge from a turn to itself");
+    assert!(answer.status == 1 && answer.err.contains(&place), "{}", answer.err);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_in_words_and_not_a_million_times() {
+    let database = Database::with_tables("import_words");
+    let folder = Folder::new("words");
+    let file = folder.write("rows.jsonl", "{} x\n{\"id\"\n{\"id\": tru}\n".repeat(2_000));
+    let answer = import(&database, &["jsonl", &file]);
+    assert_eq!((answer.status, answer.count("broken records: ")), (1, 6_000), "{}", answer.out);
+    let lines: Vec<&str> = answer.err.lines().collect();
+    assert!(
+        lines[0].ends_with("rows.jsonl:1: not JSON: more follows after the value"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].ends_with("rows.jsonl:2: not JSON: a colon is missing"), "{}", lines[1]);
+    let is_name = |word: &str| word.chars().filter(char::is_ascii_uppercase).count() == 2;
+    assert!(!lines[2].split(' ').skip(3).any(is_name), "{}", lines[2]);
+    assert_eq!(lines.len(), 101);
+    assert_eq!(lines[100], "and 5900 more broken records");
+}
+
+#[test]
 fn what_a_file_says_is_neither_executed_nor_printed_raw() {
     let database = Database::with_tables("import_hostile");
     let folder = Folder::new("hostile");
@@ -969,6 +1007,9 @@ fn the_ends_of_branches_are_listed() {
         assert_eq!(texts.len(), 2, "{}", ends.out);
         assert!(texts[0].contains("invoice 1057 is overdue"), "{}", ends.out);
         assert!(texts[1].contains("I would need to see the ledger."), "{}", ends.out);
+        let none = ask(&database, &["sessions", "nosuch"]);
+        let said = (none.status, none.out.as_str(), none.err.as_str());
+        assert_eq!(said, (1, "", "there is no session nosuch\n"));
     }
 }
 

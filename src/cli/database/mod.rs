@@ -8,7 +8,8 @@ mod parameters;
 mod password_file;
 mod tls;
 
-use postgres::types::{ToSql, Type};
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, CopyInWriter, Row};
 use serde_json::Value;
 
@@ -23,9 +24,13 @@ const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
 
+/// The longest answer to a query, in bytes.
+const ANSWER_MAX_BYTES: usize = 1 << 28;
+
 /// A connection.
 pub(crate) struct Database {
-    client: Client,
+    /// None after an answer that is too long.
+    client: Option<Client>,
     /// The name under which the tables are bound, if one was given.
     graph: Option<String>,
     is_in_transaction: bool,
@@ -34,23 +39,27 @@ pub(crate) struct Database {
 /// Connects to the database that the arguments name; what they do not say is taken from the environment.
 pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure> {
     let client = hosts::connect(&parameters::of(arguments.database.as_deref())?)?;
-    Ok(Database { client, graph: arguments.graph.clone(), is_in_transaction: false })
+    Ok(Database { client: Some(client), graph: arguments.graph.clone(), is_in_transaction: false })
 }
 
 impl Database {
+    fn client(&mut self) -> &mut Client {
+        self.client.as_mut().expect("after an answer that is too long the command ends")
+    }
+
     /// Begins a transaction with these commands.
     pub(crate) fn begin(&mut self, commands: &str) -> Result<(), postgres::Error> {
         self.is_in_transaction = true;
-        self.client.batch_execute(&format!("{BEGIN}{commands}"))?;
-        if let Some(graph) = &self.graph {
+        self.client().batch_execute(&format!("{BEGIN}{commands}"))?;
+        if let Some(graph) = self.graph.clone() {
             let set = "SELECT set_config('graph_kernel.graph', $1, true)";
-            self.client.execute_typed(set, &[(graph, Type::TEXT)])?;
+            self.client().execute_typed(set, &[(&graph, Type::TEXT)])?;
         }
         Ok(())
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {
-        self.client.batch_execute("COMMIT")?;
+        self.client().batch_execute("COMMIT")?;
         self.is_in_transaction = false;
         Ok(())
     }
@@ -58,13 +67,13 @@ impl Database {
     /// Ends the transaction, if there is one, with nothing done.
     pub(crate) fn roll_back(&mut self) -> Result<(), postgres::Error> {
         if std::mem::take(&mut self.is_in_transaction) {
-            self.client.batch_execute("ROLLBACK")?;
+            self.client().batch_execute("ROLLBACK")?;
         }
         Ok(())
     }
 
     pub(crate) fn run(&mut self, commands: &str) -> Result<(), postgres::Error> {
-        self.client.batch_execute(commands)
+        self.client().batch_execute(commands)
     }
 
     /// The number of rows that a statement has written.
@@ -73,16 +82,32 @@ impl Database {
         statement: &str,
         parameters: Parameters,
     ) -> Result<u64, postgres::Error> {
-        self.client.execute_typed(statement, parameters)
+        self.client().execute_typed(statement, parameters)
     }
 
-    /// The rows of a query, whose columns are of the server's own types: others would have to be looked up.
+    /// The rows of a query, whose columns are of the server's own types: others would have to be looked up. More than
+    /// [`ANSWER_MAX_BYTES`] are not held in memory.
     pub(crate) fn query(
         &mut self,
         query: &str,
         parameters: Parameters,
-    ) -> Result<Vec<Row>, postgres::Error> {
-        self.client.query_typed(query, parameters)
+    ) -> Result<Vec<Row>, Failure> {
+        let parameters = parameters.iter().map(|(value, its_type)| (*value, its_type.clone()));
+        let mut rows =
+            self.client().query_typed_raw(query, parameters).map_err(|error| in_words(&error))?;
+        let (mut list, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.next().map_err(|error| in_words(&error))? {
+            bytes += size_of::<Row>() + row.raw_size_bytes();
+            if bytes > ANSWER_MAX_BYTES {
+                // To roll back or to close would read on to the end of the answer, which may have none.
+                drop(rows);
+                self.is_in_transaction = false;
+                std::mem::forget(self.client.take());
+                return Err(format!("the server's answer is longer than {ANSWER_MAX_BYTES} bytes"));
+            }
+            list.push(row);
+        }
+        Ok(list)
     }
 
     /// The rows of a query that ends the transaction.
@@ -90,9 +115,9 @@ impl Database {
         &mut self,
         query: &str,
         parameters: Parameters,
-    ) -> Result<Vec<Row>, postgres::Error> {
+    ) -> Result<Vec<Row>, Failure> {
         let rows = self.query(query, parameters)?;
-        self.commit()?;
+        self.commit().map_err(|error| in_words(&error))?;
         Ok(rows)
     }
 
@@ -102,34 +127,38 @@ impl Database {
         query: &str,
         parameters: Parameters,
     ) -> Result<Row, postgres::Error> {
-        self.client.query_typed_one(query, parameters)
+        self.client().query_typed_one(query, parameters)
     }
 
     /// Begins a COPY within the transaction. The driver prepares it under a name, which it drops before what comes
     /// next.
     pub(crate) fn copy_in(&mut self, copy: &str) -> Result<CopyInWriter<'_>, postgres::Error> {
         debug_assert!(self.is_in_transaction, "outside, the name would be a session's");
-        self.client.copy_in(copy)
+        self.client().copy_in(copy)
     }
 
     /// The schema of the extension's functions, quoted.
     pub(crate) fn schema(&mut self) -> Result<String, Failure> {
         let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \
                      JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'graph_kernel'";
-        let rows = self.query(query, &[]).map_err(|error| in_words(&error))?;
-        rows.first().map(|row| row.get(0)).ok_or_else(|| {
-            "the extension is not in this database: CREATE EXTENSION graph_kernel".to_owned()
-        })
+        match self.query(query, &[])?.first() {
+            Some(row) => value(row, 0),
+            None => {
+                Err("the extension is not in this database: CREATE EXTENSION graph_kernel"
+                    .to_owned())
+            }
+        }
     }
 
     /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it.
     pub(crate) fn graph(&mut self) -> Result<(String, Value), Failure> {
-        self.query_one(
-            "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
-            &[],
-        )
-        .map(|row| (row.get(0), row.get(1)))
-        .map_err(|error| in_words(&error))
+        let row = self
+            .query_one(
+                "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
+                &[],
+            )
+            .map_err(|error| in_words(&error))?;
+        Ok((value(&row, 0)?, value(&row, 1)?))
     }
 }
 
@@ -138,6 +167,19 @@ impl Drop for Database {
     fn drop(&mut self) {
         _ = self.roll_back();
     }
+}
+
+/// A value of a row. A server may give another answer than what it was asked for.
+pub(crate) fn value<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Failure> {
+    row.try_get(column).map_err(|error| {
+        format!("the server's answer is not what it was asked for: {}", in_words(&error))
+    })
+}
+
+/// A number of rows.
+pub(crate) fn count(row: &Row, column: usize) -> Result<u64, Failure> {
+    let count: i64 = value(row, column)?;
+    u64::try_from(count).map_err(|_| format!("the server says that there are {count} rows"))
 }
 
 /// The error of a server with its detail and hint; another error with its cause.

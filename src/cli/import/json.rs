@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use super::formats::LineColumn;
 use serde_json::{Map, Number, Value};
-use struson::reader::{JsonReader, JsonStreamReader, ReaderError, ReaderSettings, ValueType};
+use struson::reader::{
+    JsonReader, JsonStreamReader, ReaderError, ReaderSettings, SyntaxErrorKind, ValueType,
+};
 
 /// The longest value that is read, in bytes of its strings and keys, and [`ELEMENT_BYTES`] for each value in it.
 pub(super) const VALUE_MAX_BYTES: usize = 16 << 20;
@@ -39,7 +41,9 @@ pub(super) fn value_in(line: &[u8]) -> Taken {
 /// What is wrong with a document, and where.
 pub(super) fn explained(error: ReaderError) -> (String, LineColumn) {
     let (why, location) = match error {
-        ReaderError::SyntaxError(error) => (format!("no JSON: {}", error.kind), error.location),
+        ReaderError::SyntaxError(error) => {
+            (format!("not JSON: {}", syntax_in_words(&error.kind)), error.location)
+        }
         ReaderError::IoError { error, location } => (error.to_string(), location),
         ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location } => {
             (format!("deeper than {max_nesting_depth} levels"), location)
@@ -54,6 +58,27 @@ pub(super) fn explained(error: ReaderError) -> (String, LineColumn) {
         error => return (error.to_string(), (0, 0)),
     };
     (why, location.line_pos.map_or((0, 0), |at| (at.line + 1, at.column + 1)))
+}
+
+fn syntax_in_words(kind: &SyntaxErrorKind) -> &'static str {
+    use SyntaxErrorKind::*;
+    match kind {
+        CommentsNotEnabled | IncompleteComment | BlockCommentNotClosed => "a comment",
+        InvalidLiteral | TrailingDataAfterLiteral => "a word that is not true, false or null",
+        UnexpectedClosingBracket => "a closing bracket without an opening one",
+        UnexpectedComma | TrailingCommaNotEnabled => "a comma too many",
+        MissingComma => "a comma is missing",
+        UnexpectedColon => "a colon too many",
+        MissingColon => "a colon is missing",
+        MalformedNumber | TrailingDataAfterNumber => "a malformed number",
+        ExpectingMemberNameOrObjectEnd => "in an object, a key in quotes is missing",
+        NotEscapedControlCharacter => "a control character in a string",
+        UnknownEscapeSequence | MalformedEscapeSequence => "a malformed escape in a string",
+        UnpairedSurrogatePairEscapeSequence => "half a surrogate pair in a string",
+        IncompleteDocument => "it ends before it is complete",
+        TrailingData => "more follows after the value",
+        _ => "a character that no value begins with",
+    }
 }
 
 /// A JSON document that is read from its beginning to its end.

@@ -40,8 +40,14 @@ use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unp
 use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
-use crate::output::escaped;
+use crate::output::{escaped, line, shortened};
 use crate::{Failure, Outcome};
+
+/// How much of what is wrong with a record is printed, in bytes: it may have a text of the file in it.
+const WHY_MAX_BYTES: usize = 500;
+
+/// How many broken records are printed; the others are counted.
+const BROKEN_MAX_PRINTED: u64 = 100;
 
 /// The place of a record that is not known.
 const LINE_UNKNOWN: LineColumn = (0, 0);
@@ -100,6 +106,10 @@ pub(crate) fn import(
     }
     import.progress.bar.finish_and_clear();
     let report = &import.report;
+    let more = report.broken.saturating_sub(BROKEN_MAX_PRINTED);
+    if more > 0 {
+        _ = writeln!(stderr(), "and {more} more broken records");
+    }
     let tense = if arguments.dry_run { "would be stored" } else { "stored" };
     let lines = [
         format!(
@@ -109,14 +119,15 @@ pub(crate) fn import(
         format!(
             "turns: {} new, {} there already",
             report.counts.new_turns,
-            report.counts.turns - report.counts.new_turns
+            report.counts.turns.saturating_sub(report.counts.new_turns)
         ),
         format!("edges: {} new", report.counts.new_edges),
         format!("turns whose parent is missing: {}", report.counts.without_parent),
+        format!("edges whose child is missing: {}", report.counts.without_child),
         format!("broken records: {}", report.broken),
     ];
     for line in lines {
-        writeln!(out, "{line}").map_err(|error| error.to_string())?;
+        line!(out, "{line}");
     }
     Ok(if report.broken == 0 { Outcome::Success } else { Outcome::Negative })
 }
@@ -285,6 +296,11 @@ impl Import<'_> {
 
     /// Says on the error stream what is wrong where.
     fn report_error(&mut self, (line, column): LineColumn, why: &str) {
+        self.in_file.records += 1;
+        self.report.broken += 1;
+        if self.report.broken > BROKEN_MAX_PRINTED {
+            return;
+        }
         let mut place = self.path.display().to_string();
         if let Some(member) = &self.member {
             place = format!("{place}:{member}");
@@ -294,9 +310,7 @@ impl Import<'_> {
                 place = format!("{place}:{number}");
             }
         }
-        self.in_file.records += 1;
-        self.report.broken += 1;
-        let message = escaped(&format!("{place}: {}", shortened(why)));
+        let message = escaped(&format!("{place}: {}", shortened(why, WHY_MAX_BYTES)));
         // A stream that cannot be written to is no reason to stop.
         self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
     }
@@ -384,10 +398,12 @@ impl MessageSink for Import<'_> {
         match self.store.finish(conversation, !self.arguments.dry_run) {
             Ok(counts) => {
                 let sum = &mut self.report.counts;
-                sum.turns += counts.turns;
-                sum.new_turns += counts.new_turns;
-                sum.new_edges += counts.new_edges;
-                sum.without_parent += counts.without_parent;
+                let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+                add(&mut sum.turns, counts.turns);
+                add(&mut sum.new_turns, counts.new_turns);
+                add(&mut sum.new_edges, counts.new_edges);
+                add(&mut sum.without_parent, counts.without_parent);
+                add(&mut sum.without_child, counts.without_child);
                 if counts.new_turns == 0 && counts.new_edges == 0 {
                     self.report.unchanged += 1;
                 } else {
@@ -403,13 +419,6 @@ impl MessageSink for Import<'_> {
             Err(StoreError::Failed(failure)) => Err(failure),
         }
     }
-}
-
-/// The beginning of a message, which may have a text of the file in it.
-fn shortened(text: &str) -> String {
-    const MESSAGE_MAX_BYTES: usize = 500;
-    let end = text.floor_char_boundary(MESSAGE_MAX_BYTES);
-    if end == text.len() { text.to_owned() } else { format!("{}...", &text[..end]) }
 }
 
 #[cfg(test)]

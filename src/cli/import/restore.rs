@@ -34,6 +34,9 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
     if record.contains_key("parent_turn_id") {
         let mut end = |key| id(record.remove(key), key);
         let (parent, message) = (end("parent_turn_id")?, end("child_turn_id")?);
+        if parent == message {
+            return Err("an edge from a turn to itself".to_owned());
+        }
         let edge_type = match record.remove("edge_type") {
             None | Some(Value::Null) => "default".to_owned(),
             Some(Value::String(name)) => plain_text(name),

@@ -1,31 +1,55 @@
 //! The statements that insert a conversation from the temporary tables into those of a graph.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::process;
+
 use postgres::types::Type;
 use serde_json::Value;
 
 use super::columns::COLUMNS;
 use super::store::Ids;
 use crate::Failure;
-use crate::database::{Database, in_words};
+use crate::database::{Database, in_words, value};
+
+/// The names of the temporary tables. They are an import's own: another client of a pooler may have left tables behind.
+pub(super) struct Stages {
+    rows: String,
+    links: String,
+}
+
+impl Stages {
+    pub(super) fn new() -> Self {
+        let suffix = RandomState::new().hash_one(process::id());
+        Stages {
+            rows: format!("graph_kernel_import_{suffix:016x}"),
+            links: format!("graph_kernel_links_{suffix:016x}"),
+        }
+    }
+
+    /// The text with `{rows}` and `{links}` replaced by the names.
+    pub(super) fn named(&self, text: &str) -> String {
+        text.replace("{rows}", &self.rows).replace("{links}", &self.links)
+    }
+}
 
 /// The temporary tables of a transaction: the rows of a conversation, and its edges by turn ids. Of the kinds of rows `t`
 /// is a turn with the edge from its parent, `s` a message that is skipped, `e` an edge alone.
 pub(super) const STAGES: &str = "\
-    CREATE TEMPORARY TABLE graph_kernel_import (n bigint, kind \"char\", message text, parent text, edge_type text, \
+    CREATE TEMPORARY TABLE {rows} (n bigint, kind \"char\", message text, parent text, edge_type text, \
         turn jsonb) ON COMMIT DROP; \
-    CREATE TEMPORARY TABLE graph_kernel_links (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
+    CREATE TEMPORARY TABLE {links} (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
         ON COMMIT DROP";
 
 /// Of messages with one id the first counts.
 pub(super) const DEDUPLICATE: &str = "\
-    DELETE FROM pg_temp.graph_kernel_import AS s \
-     USING (SELECT message, min(n) AS n FROM pg_temp.graph_kernel_import WHERE kind <> 'e' GROUP BY message \
+    DELETE FROM pg_temp.{rows} AS s \
+     USING (SELECT message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' GROUP BY message \
             HAVING count(*) > 1) AS f \
      WHERE s.kind <> 'e' AND s.message = f.message AND s.n > f.n";
 
 /// Returns how many turns are staged.
-pub(super) const COUNT_TURNS: &str =
-    "SELECT count(*) FROM pg_temp.graph_kernel_import WHERE kind = 't'";
+pub(super) const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.{rows} WHERE kind = 't'";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const SKIPS_MAX: usize = 40;
@@ -33,21 +57,21 @@ pub(super) const SKIPS_MAX: usize = 40;
 /// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances double,
 /// so that the longest chain takes few of them. To be repeated until it changes nothing, or [`SKIPS_MAX`] times.
 pub(super) const SKIP: &str = "\
-    UPDATE pg_temp.graph_kernel_import AS s SET parent = p.parent FROM pg_temp.graph_kernel_import AS p \
+    UPDATE pg_temp.{rows} AS s SET parent = p.parent FROM pg_temp.{rows} AS p \
      WHERE s.kind = 's' AND p.kind = 's' AND p.message = s.parent";
 
 /// Fills in the edges; `{id:x}` is the turn id of the message x. What follows a skipped message follows its parent
 /// instead; skipped messages that follow each other in a circle have none. An edge alone counts where its child has no
 /// parent of its own.
 const LINK: &str = "\
-    INSERT INTO pg_temp.graph_kernel_links \
+    INSERT INTO pg_temp.{links} \
     SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.kind IS NOT DISTINCT FROM 't' \
       FROM (SELECT s.message AS child, s.edge_type, s.n, CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
-              FROM pg_temp.graph_kernel_import AS s \
-              LEFT JOIN pg_temp.graph_kernel_import AS k ON k.kind = 's' AND k.message = s.parent \
-              LEFT JOIN pg_temp.graph_kernel_import AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
+              FROM pg_temp.{rows} AS s \
+              LEFT JOIN pg_temp.{rows} AS k ON k.kind = 's' AND k.message = s.parent \
+              LEFT JOIN pg_temp.{rows} AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
              WHERE s.kind <> 's' AND c.parent IS NULL) AS f \
-      LEFT JOIN pg_temp.graph_kernel_import AS p ON p.kind <> 'e' AND p.message = f.parent \
+      LEFT JOIN pg_temp.{rows} AS p ON p.kind <> 'e' AND p.message = f.parent \
      WHERE f.parent <> f.child AND p.kind IS DISTINCT FROM 's'";
 
 /// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog, quoted by the server.
@@ -63,11 +87,13 @@ pub(super) struct InsertStatements {
     pub(super) edges: Option<String>,
     /// Returns how many turns follow one that is not stored.
     pub(super) without_parent: String,
+    /// Returns how many edges lead to a turn that is not stored.
+    pub(super) without_child: String,
 }
 
 impl InsertStatements {
     /// Those for the chosen graph, within a transaction.
-    pub(super) fn new(database: &mut Database, ids: Ids) -> Result<Self, Failure> {
+    pub(super) fn new(database: &mut Database, ids: Ids, stages: &Stages) -> Result<Self, Failure> {
         let schema = database.schema()?;
         let (name, graph) = database.graph()?;
         let with_ids = |text: &str| with_turn_ids(text, &schema, ids);
@@ -109,7 +135,7 @@ impl InsertStatements {
         let returned = if has_edges_table { "1" } else { "*" };
         let turns_statement = format!(
             "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM (SELECT {} AS id, s.n, s.turn \
-             FROM pg_temp.graph_kernel_import AS s WHERE s.kind = 't') AS s{joins} \
+             FROM pg_temp.{{rows}} AS s WHERE s.kind = 't') AS s{joins} \
              WHERE NOT {} ORDER BY s.n RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
             names.join(", "),
             values.join(", "),
@@ -119,14 +145,21 @@ impl InsertStatements {
         let edges_statement =
             if has_edges_table { Some(edges_statement(&mut target, exists)?) } else { None };
         let without_parent = format!(
-            "SELECT count(DISTINCT l.child) FROM pg_temp.graph_kernel_links AS l WHERE NOT {}",
-            exists("l.parent")
+            "SELECT count(DISTINCT l.child) FROM pg_temp.{{links}} AS l WHERE NOT {} AND {}",
+            exists("l.parent"),
+            exists("l.child")
+        );
+        let without_child = format!(
+            "SELECT count(*) FROM (SELECT DISTINCT l.parent, l.child, l.edge_type FROM pg_temp.{{links}} AS l \
+             WHERE NOT {}) AS l",
+            exists("l.child")
         );
         Ok(InsertStatements {
-            link: with_ids(LINK),
-            turns: turns_statement,
-            edges: edges_statement,
-            without_parent,
+            link: stages.named(&with_ids(LINK)),
+            turns: stages.named(&turns_statement),
+            edges: edges_statement.map(|edges| stages.named(&edges)),
+            without_parent: stages.named(&without_parent),
+            without_child: stages.named(&without_child),
             graph: name,
         })
     }
@@ -142,7 +175,7 @@ fn parent_join(n: usize, parents: &[(TargetColumn, String)], is_stored: &str) ->
         n => format!("l.edge_type = {}", types[n]),
     };
     format!(
-        " LEFT JOIN (SELECT DISTINCT ON (l.child) l.child, l.parent FROM pg_temp.graph_kernel_links AS l \
+        " LEFT JOIN (SELECT DISTINCT ON (l.child) l.child, l.parent FROM pg_temp.{{links}} AS l \
            WHERE {is_of_column} AND (l.is_staged OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = s.id"
     )
 }
@@ -163,7 +196,7 @@ fn edges_statement(
         names.push(edge_type.name);
     }
     Ok(format!(
-        "INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM pg_temp.graph_kernel_links AS l WHERE {} AND {} \
+        "INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM pg_temp.{{links}} AS l WHERE {} AND {} \
          AND NOT EXISTS (SELECT FROM {edges} AS e WHERE {same})",
         names.join(", "),
         values.join(", "),
@@ -239,21 +272,16 @@ impl TargetTables<'_> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
         self.database
             .query_one("SELECT $1::bigint::oid::regclass::text", &[(&oid, Type::INT8)])
-            .map(|row| row.get(0))
             .map_err(|error| in_words(&error))
+            .and_then(|row| value(&row, 0))
     }
 
     fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
-        let rows = self
-            .database
-            .query(COLUMN, &[(&oid, Type::INT8), (&name, Type::TEXT)])
-            .map_err(|error| in_words(&error))?;
-        Ok(rows.first().map(|row| TargetColumn {
-            name: row.get(0),
-            type_name: row.get(1),
-            base_type: row.get(2),
-        }))
+        let rows = self.database.query(COLUMN, &[(&oid, Type::INT8), (&name, Type::TEXT)])?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (name, type_name, base_type) = (value(row, 0)?, value(row, 1)?, value(row, 2)?);
+        Ok(Some(TargetColumn { name, type_name, base_type }))
     }
 
     /// The column of a key; None when it is not stored.

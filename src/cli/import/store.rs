@@ -5,9 +5,11 @@ use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::{ToSql, Type};
 use serde_json::Value;
 
-use super::statements::{COUNT_TURNS, DEDUPLICATE, InsertStatements, SKIP, SKIPS_MAX, STAGES};
+use super::statements::{
+    COUNT_TURNS, DEDUPLICATE, InsertStatements, SKIP, SKIPS_MAX, STAGES, Stages,
+};
 use crate::Failure;
-use crate::database::{Database, Parameters, in_words};
+use crate::database::{Database, Parameters, count, in_words};
 
 /// How many rows, and how many bytes of them, are held before they are sent.
 const BATCH_MAX_ROWS: usize = 5_000;
@@ -61,6 +63,8 @@ pub(super) struct Counts {
     pub(super) new_edges: u64,
     /// Turns whose parent is neither in the file nor in the tables.
     pub(super) without_parent: u64,
+    /// Edges whose child is neither in the file nor in the tables.
+    pub(super) without_child: u64,
 }
 
 /// Why a conversation was not stored.
@@ -75,7 +79,8 @@ impl From<postgres::Error> for StoreError {
     /// statement that is wrong.
     fn from(error: postgres::Error) -> Self {
         let is_about_all = error.code().is_none_or(|code| {
-            ["08", "25", "42", "53", "57", "58", "XX"].contains(&&code.code()[..2])
+            let class = code.code().get(..2).unwrap_or_default();
+            ["08", "25", "42", "53", "57", "58", "XX", ""].contains(&class)
         });
         if is_about_all {
             StoreError::Failed(in_words(&error))
@@ -87,6 +92,7 @@ impl From<postgres::Error> for StoreError {
 
 pub(super) struct Store {
     database: Database,
+    stages: Stages,
     statements: InsertStatements,
     ids: Ids,
     batch: Vec<StagedRow>,
@@ -99,10 +105,12 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn new(mut database: Database, ids: Ids) -> Result<Self, Failure> {
         database.begin("").map_err(|error| in_words(&error))?;
-        let statements = InsertStatements::new(&mut database, ids)?;
+        let stages = Stages::new();
+        let statements = InsertStatements::new(&mut database, ids, &stages)?;
         database.commit().map_err(|error| in_words(&error))?;
         Ok(Store {
             database,
+            stages,
             statements,
             ids,
             batch: Vec::new(),
@@ -125,11 +133,11 @@ impl Store {
 
     fn send(&mut self) -> Result<(), postgres::Error> {
         if !std::mem::replace(&mut self.is_open, true) {
-            self.database.begin(STAGES)?;
+            self.database.begin(&self.stages.named(STAGES))?;
         }
         let types = [Type::INT8, Type::CHAR, Type::TEXT, Type::TEXT, Type::TEXT, Type::JSONB];
-        let copy =
-            self.database.copy_in("COPY pg_temp.graph_kernel_import FROM STDIN (FORMAT binary)")?;
+        let copy = self.stages.named("COPY pg_temp.{rows} FROM STDIN (FORMAT binary)");
+        let copy = self.database.copy_in(&copy)?;
         let mut writer = BinaryCopyInWriter::new(copy, &types);
         for row in self.batch.drain(..) {
             self.rows += 1;
@@ -167,12 +175,19 @@ impl Store {
     fn insert(&mut self, conversation: Conversation) -> Result<Counts, StoreError> {
         self.send()?;
         if self.rows >= ANALYZE_MIN_ROWS {
-            self.database.run("ANALYZE pg_temp.graph_kernel_import")?;
+            self.database.run(&self.stages.named("ANALYZE pg_temp.{rows}"))?;
         }
         let Conversation { format, account, id } = conversation;
-        let InsertStatements { graph, link, turns: insert_turns, edges, without_parent } =
-            &self.statements;
+        let InsertStatements {
+            graph,
+            link,
+            turns: insert_turns,
+            edges,
+            without_parent,
+            without_child,
+        } = &self.statements;
         let database = &mut self.database;
+        let failed = StoreError::Failed;
         let key: Parameters = &[(&format, Type::TEXT), (&account, Type::TEXT), (&id, Type::TEXT)];
         let (key, lock) = match self.ids {
             Ids::Derived => (key, format!("{graph}:{format}:{account}:{id}")),
@@ -181,36 +196,37 @@ impl Store {
         // Two imports of one conversation wait for each other, so that each sees what the other has stored.
         let wait = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
         database.execute(wait, &[(&lock, Type::TEXT)])?;
-        database.execute(DEDUPLICATE, &[])?;
-        let turns: i64 = database.query_one(COUNT_TURNS, &[])?.get(0);
+        database.execute(&self.stages.named(DEDUPLICATE), &[])?;
+        let turns =
+            count(&database.query_one(&self.stages.named(COUNT_TURNS), &[])?, 0).map_err(failed)?;
         let is_large = self.rows >= ANALYZE_MIN_ROWS;
         if is_large {
             // The planner expects too few rows of conditions on several columns.
             database.run("SET LOCAL enable_nestloop = off")?;
         }
+        let skip = self.stages.named(SKIP);
         for _ in 0..SKIPS_MAX {
-            if database.execute(SKIP, &[])? == 0 {
+            if database.execute(&skip, &[])? == 0 {
                 break;
             }
         }
         database.execute(link, key)?;
         if is_large {
-            database
-                .run("SET LOCAL enable_nestloop TO DEFAULT; ANALYZE pg_temp.graph_kernel_links")?;
+            let analyze = "SET LOCAL enable_nestloop TO DEFAULT; ANALYZE pg_temp.{links}";
+            database.run(&self.stages.named(analyze))?;
         }
         let stored = database.query_one(insert_turns, key)?;
-        let (new_turns, new_parents): (i64, i64) = (stored.get(0), stored.get(1));
+        let new_turns = count(&stored, 0).map_err(failed)?;
+        let new_parents = count(&stored, 1).map_err(failed)?;
         let new_edges = match edges {
             Some(edges) => database.execute(edges, &[])?,
-            None => new_parents as u64,
+            None => new_parents,
         };
-        let without_parent: i64 = database.query_one(without_parent, &[])?.get(0);
-        Ok(Counts {
-            turns: turns as u64,
-            new_turns: new_turns as u64,
-            new_edges,
-            without_parent: without_parent as u64,
-        })
+        let without_parent = database.query_one(without_parent, &[])?;
+        let without_parent = count(&without_parent, 0).map_err(failed)?;
+        let without_child = database.query_one(without_child, &[])?;
+        let without_child = count(&without_child, 0).map_err(failed)?;
+        Ok(Counts { turns, new_turns, new_edges, without_parent, without_child })
     }
 
     /// Leaves the conversation out.
