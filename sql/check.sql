@@ -358,7 +358,7 @@ BEGIN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
              format('SELECT %2$s AS id, count(*), array_agg(t.ctid) AS rows FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
-            ('dangling_edges', 'id', 'edges with an end that is no turn',
+            ('dangling_edges', 'id', 'edges with an end that is not a turn',
              -- Where the turns table stores edges, with the row that does.
              CASE WHEN e LIKE '(%' THEN
                  format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s = e.child WHERE %s AND %s;%s',

@@ -42,10 +42,10 @@ pub(crate) fn verify(
 
 fn explained(refusal: ProofRefusal) -> &'static str {
     match refusal {
-        ProofRefusal::MalformedKey => "the key is no Ed25519 public key in PEM",
-        ProofRefusal::MalformedProof => "the proof is no signed statement about a slice",
+        ProofRefusal::MalformedKey => "the key is not an Ed25519 public key in PEM",
+        ProofRefusal::MalformedProof => "the proof is not a signed statement about a slice",
         ProofRefusal::BadSignature => "the signature is not that of this statement under this key",
-        ProofRefusal::MalformedExport => "the slice is no export",
+        ProofRefusal::MalformedExport => "the slice is not an export",
         ProofRefusal::OtherExport => "the proof is about another slice",
         ProofRefusal::Inconsistent => "slice and proof do not agree",
     }

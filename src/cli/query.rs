@@ -55,7 +55,7 @@ fn query(
 ) -> Result<Vec<Row>, Failure> {
     let anchor: Uuid = arguments.anchor.parse().map_err(|_| {
         format!(
-            "{} is no turn id, which is a uuid: `graph-kernel sessions` lists the latest of each session, and in \
+            "{} is not a turn id, which is a uuid: `graph-kernel sessions` lists the latest of each session, and in \
              SQL graph_turn_id('…') gives that of an id of another kind",
             arguments.anchor
         )

@@ -84,7 +84,7 @@ fn a_proof_is_valid_or_not_and_why() {
     files.write("key.pem", "");
     // A key that cannot be read says nothing of the proof.
     let (status, text) = files.run(VERIFY);
-    assert!(status == 2 && text.contains("no Ed25519 public key"), "{text}");
+    assert!(status == 2 && text.contains("not an Ed25519 public key"), "{text}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn read(which: &str, export: &str) -> Result<ParsedExport, SqlError> {
     ParsedExport::parse_whole(export, &check_interrupts).map_err(|why| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("the {which} document is no slice export: {why}"),
+            format!("the {which} document is not a slice export: {why}"),
         )
         .detail("INVALID_EXPORT")
         .hint("Give what graph_slice returned.")

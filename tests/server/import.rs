@@ -346,7 +346,7 @@ fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
     let column = text.lines().nth(1).unwrap().match_indices("{\"").nth(2).unwrap().0 + 1;
     let place = format!("{file}:2:{column}: ");
     assert!(strict.err.starts_with(&place), "{place}\n{}", strict.err);
-    assert!(strict.err.contains("\"sender\" is no text"), "{}", strict.err);
+    assert!(strict.err.contains("\"sender\" is not text"), "{}", strict.err);
     assert_eq!(strict.count("conversations: "), 1);
     assert_eq!(strict.count("broken records: "), 1);
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);

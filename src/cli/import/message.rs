@@ -66,7 +66,7 @@ pub(super) fn text_of(record: &Value, key: &str) -> Result<String, String> {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
         Value::Null => Err(format!("no \"{key}\"")),
         Value::String(_) => Err(format!("\"{key}\" is empty")),
-        _ => Err(format!("\"{key}\" is no text")),
+        _ => Err(format!("\"{key}\" is not text")),
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn timestamp(value: &Value) -> Result<Option<DateTime<Utc>>, String> 
     // A leap second is the first of the next minute.
     let parsed = parsed.and_then(|at| DateTime::from_timestamp_micros(at.timestamp_micros()));
     let known = parsed.filter(|timestamp| (0..=FAR_FUTURE).contains(&timestamp.timestamp()));
-    known.map(Some).ok_or_else(|| format!("{value} is no time between 1970 and 9999"))
+    known.map(Some).ok_or_else(|| format!("{value} is not a time between 1970 and 9999"))
 }
 
 /// The last second of the year 9999.

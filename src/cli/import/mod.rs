@@ -73,7 +73,7 @@ pub(crate) fn import(
     let since = match &arguments.since {
         None => None,
         Some(text) => Some(parse_timestamp(text).ok_or_else(|| {
-            format!("--since: {text} is no date such as 2025-03-01 or 2025-03-01T12:00:00Z")
+            format!("--since: {text} is not a date such as 2025-03-01 or 2025-03-01T12:00:00Z")
         })?),
     };
     let paths = in_reading_order(arguments)?;

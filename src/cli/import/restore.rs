@@ -22,7 +22,7 @@ pub(super) fn read(
             Line::TooLong(why) => Err(why),
             Line::Text(bytes) => match value_in(bytes) {
                 Ok(Value::Object(record)) => row(record),
-                Ok(_) => Err("the line is no object".to_owned()),
+                Ok(_) => Err("the line is not an object".to_owned()),
                 Err(why) => Err(why),
             },
         };
@@ -40,7 +40,7 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
         let edge_type = match record.remove("edge_type") {
             None | Some(Value::Null) => "default".to_owned(),
             Some(Value::String(name)) => plain_text(name),
-            Some(_) => return Err("\"edge_type\" is no text".to_owned()),
+            Some(_) => return Err("\"edge_type\" is not text".to_owned()),
         };
         no_other(&record)?;
         let turn = Value::Null;
@@ -89,13 +89,13 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
 
 fn id(value: Option<Value>, key: &str) -> Result<String, String> {
     let id = value.as_ref().and_then(Value::as_str).and_then(|text| Uuid::try_parse(text).ok());
-    id.map(|id| id.to_string()).ok_or_else(|| format!("\"{key}\" is no uuid"))
+    id.map(|id| id.to_string()).ok_or_else(|| format!("\"{key}\" is not a uuid"))
 }
 
 fn no_other(record: &Map<String, Value>) -> Result<(), String> {
     match record.iter().find(|(_, value)| !value.is_null()) {
         Some((key, _)) => {
-            Err(format!("\"{key}\" is no column of memory_turns or memory_turn_edges"))
+            Err(format!("\"{key}\" is not a column of memory_turns or memory_turn_edges"))
         }
         None => Ok(()),
     }

@@ -535,7 +535,7 @@ mod tests {
     fn errors_of_syntax_say_where() {
         for (text, line, column) in [("{", 1, 1), ("[1,\n 2 3]", 2, 4), ("\n\n[nul", 3, 4)] {
             let Err(JsonError::Syntax(_, at_line, at_column)) = read(text) else {
-                panic!("{text:?} is no JSON");
+                panic!("{text:?} is not JSON");
             };
             assert_eq!((at_line, at_column), (line, column), "{text:?}");
         }

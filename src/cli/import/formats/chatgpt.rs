@@ -34,7 +34,7 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
 /// The message of a node. A node without one, as the root, is skipped: its children follow its parent.
 fn message(id: String, node: &Value) -> Result<Message, String> {
     if !node.is_object() {
-        return Err("a node is no object".to_owned());
+        return Err("a node is not an object".to_owned());
     }
     let turn = match &node["message"] {
         Value::Null => None,

@@ -95,7 +95,7 @@ fn enter<R: Read>(
         }
         _ => {
             if kind != ValueType::Null {
-                sink.broken(json.place(), "a message is no object".to_owned())?;
+                sink.broken(json.place(), "a message is not an object".to_owned())?;
             }
             json.skip()?;
         }

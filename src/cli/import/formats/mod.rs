@@ -70,7 +70,7 @@ fn each_conversation<R: Read>(
                 if json.kind()? == ValueType::Object {
                     read(&mut json, sink)?;
                 } else {
-                    sink.broken(json.place(), "a conversation is no object".to_owned())?;
+                    sink.broken(json.place(), "a conversation is not an object".to_owned())?;
                     sink.end_of_conversation(json.place(), None)?;
                     json.skip()?;
                 }

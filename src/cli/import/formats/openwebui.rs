@@ -61,7 +61,7 @@ fn part_of_chat<R: Read>(
             "messages" => {
                 let mut children: Vec<(String, String)> = Vec::new();
                 each_message(json, sink, |id, message| {
-                    let id = id.ok_or("the messages are no object")?;
+                    let id = id.ok_or("the messages are not an object")?;
                     let ids = message["childrenIds"].as_array().into_iter().flatten();
                     let ids =
                         ids.filter_map(Value::as_str).map(|child| (id.clone(), child.to_owned()));
