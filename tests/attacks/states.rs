@@ -5,7 +5,7 @@ use crate::setup::{Setup, status, text};
 const SLICE: &str = "SELECT graph_slice(turn(5))::text";
 
 /// What a transaction of the tables' owner does: the rows and what the catalog says of them change together.
-const CHANGES: [(&str, &str); 9] = [
+const CHANGES: [(&str, &str); 10] = [
     (
         "two columns change their names and values",
         "UPDATE b2.turns SET session_id = words, words = session_id;
@@ -38,7 +38,62 @@ const CHANGES: [(&str, &str); 9] = [
     ("a column is added", "ALTER TABLE b2.turns ADD COLUMN more integer DEFAULT 1"),
     ("their rights change", "REVOKE SELECT ON b2.turns FROM attack_other"),
     ("those of a column do", "GRANT UPDATE (words) ON b2.edges TO attack_other"),
+    ("a policy comes", "CREATE POLICY more ON b2.turns USING (true)"),
 ];
+
+/// What happens to the role that slices, how, and what a slice of before is then.
+const RIGHTS: [(&str, &str, &str); 6] = [
+    ("may read past row security", "ALTER ROLE states_bob BYPASSRLS", "uncommitted"),
+    ("is given a role", "GRANT states_more TO states_bob", "uncommitted"),
+    ("loses a role", "REVOKE states_group FROM states_bob", "uncommitted"),
+    ("gets a role by another one", "GRANT states_more TO states_group", "uncommitted"),
+    (
+        "takes no part",
+        "ALTER ROLE states_more NOINHERIT; GRANT states_more TO states_other",
+        "attested",
+    ),
+    ("is as before", "BEGIN; GRANT states_more TO states_bob; ROLLBACK", "attested"),
+];
+
+/// Rights are those of now, whatever the snapshot.
+#[test]
+fn rights_that_are_newer_than_the_rows_are_not_attested() {
+    let setup = Setup::new("states_rights");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(
+            "DROP ROLE IF EXISTS states_bob, states_group, states_more, states_other;
+             CREATE ROLE states_bob; CREATE ROLE states_group; CREATE ROLE states_more; CREATE ROLE states_other;
+             GRANT SELECT ON b2.turns, b2.edges TO PUBLIC",
+        )
+        .unwrap();
+    for (what, change, expected) in RIGHTS {
+        for was_read in [false, true] {
+            admin
+                .batch_execute(
+                    "SET client_min_messages = error;
+                     ALTER ROLE states_bob NOBYPASSRLS; GRANT states_group TO states_bob;
+                     REVOKE states_more FROM states_bob, states_group, states_other",
+                )
+                .unwrap();
+            let mut reader = setup.admin();
+            reader
+                .batch_execute(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL ROLE states_bob; SELECT 1 FROM pg_class LIMIT 1",
+                )
+                .unwrap();
+            if was_read {
+                assert_eq!(status(&text(&mut reader, SLICE)), "attested", "{what}");
+            }
+            admin.batch_execute(change).unwrap();
+            assert_eq!(status(&text(&mut reader, SLICE)), expected, "{what}");
+            assert_eq!(status(&text(&mut reader, SLICE)), expected, "{what}");
+            reader.batch_execute("COMMIT; BEGIN; SET LOCAL ROLE states_bob").unwrap();
+            assert_eq!(status(&text(&mut reader, SLICE)), "attested", "{what}");
+        }
+    }
+    admin.batch_execute("DROP ROLE states_bob, states_group, states_more, states_other").unwrap();
+}
 
 #[test]
 fn old_rows_under_a_newer_catalog_are_not_attested() {

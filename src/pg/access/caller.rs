@@ -36,7 +36,7 @@ impl Caller {
             graph: graph.name.clone(),
             role: role_name(self.role),
             rls: self.rls,
-            uncommitted: may_have_changed(graph) || graph.catalog_is_newer(),
+            uncommitted: may_have_changed(graph) || graph.catalog_is_newer(self.role),
         })
     }
 

@@ -3,4 +3,5 @@
 pub mod functions;
 pub mod privileges;
 pub mod relation;
+pub mod role_writers;
 pub mod writers;

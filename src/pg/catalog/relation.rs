@@ -45,6 +45,7 @@ pub fn watch_catalog() {
             pg_sys::Datum::from(0),
         );
     }
+    super::role_writers::watch_roles();
 }
 
 #[pg_guard]

@@ -17,7 +17,7 @@ struct Known {
 }
 
 /// After so many transactions they are read again: most are frozen by then.
-const FRESH: u64 = 1 << 30;
+pub(super) const FRESH: u64 = 1 << 30;
 
 impl CatalogWriters {
     /// Whether one of these transactions, or of those of `also`, is not over for the active snapshot, or is this one.
@@ -35,17 +35,19 @@ impl CatalogWriters {
             *known = Some(Known { at: now, writers: writers_of(tables) });
         }
         let writers = known.iter().flat_map(|known| &known.writers).copied();
-        // SAFETY: a call of a function runs under an active snapshot.
-        let snapshot = unsafe { pg_sys::GetActiveSnapshot() };
-        writers.chain(also).any(|writer| {
-            // SAFETY: the snapshot is that of a query, hence an MVCC one; a frozen transaction is over for all.
-            writer >= FIRST_NORMAL
-                && unsafe {
-                    pg_sys::TransactionIdIsCurrentTransactionId(writer)
-                        || pg_sys::XidInMVCCSnapshot(writer, snapshot)
-                }
-        })
+        writers.chain(also).any(is_newer)
     }
+}
+
+/// Whether this transaction is not over for the active snapshot, or is the current one.
+pub(super) fn is_newer(transaction: pg_sys::TransactionId) -> bool {
+    // SAFETY: a call of a function runs under an active snapshot, which is that of a query, hence an MVCC one; a frozen
+    // transaction is over for all.
+    transaction >= FIRST_NORMAL
+        && unsafe {
+            pg_sys::TransactionIdIsCurrentTransactionId(transaction)
+                || pg_sys::XidInMVCCSnapshot(transaction, pg_sys::GetActiveSnapshot())
+        }
 }
 
 /// FirstNormalTransactionId, as a number: 0 is none, 1 the bootstrap's, 2 a frozen one.
@@ -54,6 +56,10 @@ const FIRST_NORMAL: pg_sys::TransactionId = pg_sys::TransactionId::from_inner(3)
 /// `InheritsRelationId` and `InheritsParentIndexId`, which the bindings do not have.
 const INHERITS: pg_sys::Oid = pg_sys::Oid::from_u32(2611);
 const INHERITS_PARENT_INDEX: pg_sys::Oid = pg_sys::Oid::from_u32(2187);
+
+/// `PolicyRelationId` and `PolicyPolrelidPolnameIndexId`, the same.
+const POLICIES: pg_sys::Oid = pg_sys::Oid::from_u32(3256);
+const POLICIES_INDEX: pg_sys::Oid = pg_sys::Oid::from_u32(3258);
 
 fn oid(index: u32) -> pg_sys::Oid {
     pg_sys::Oid::from_u32(index)
@@ -68,6 +74,7 @@ fn writers_of(tables: impl Iterator<Item = pg_sys::Oid>) -> Vec<pg_sys::Transact
         rows(attribute, table, Rows::Current, &mut writers);
         // A partition that was detached is not among the tables any more: its row is dead, and the snapshot may see it.
         rows((INHERITS, INHERITS_PARENT_INDEX, 2), table, Rows::WithDead, &mut writers);
+        rows((POLICIES, POLICIES_INDEX, 3), table, Rows::WithDead, &mut writers);
         // SAFETY: a syscache look-up of a relation that is locked.
         let schema = unsafe { pg_sys::get_rel_namespace(table) };
         let namespace = (pg_sys::NamespaceRelationId, oid(pg_sys::NamespaceOidIndexId), 1);
@@ -111,7 +118,7 @@ pub unsafe fn writer(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> 
 ///
 /// # Safety
 /// The tuple is valid.
-unsafe fn deleter(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
+pub(super) unsafe fn deleter(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
     // SAFETY: guaranteed by the caller.
     let header = unsafe { &*(*tuple).t_data };
     let unset =

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, literal_of};
+use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::{CatalogWriters, writers_of_enum};
 use crate::pg::error::SqlError;
 use crate::pg::fixed_settings;
@@ -656,15 +657,16 @@ impl Graph {
         Some((format!("names of roles that are not known are read as user: {listed}"), roles))
     }
 
-    /// Whether the binding, or what the catalog says of the tables, was written by a transaction that is not over for
-    /// the active snapshot, or by this one: then the rows that are read and the names and types that they are read by
-    /// may be of states that never were one.
-    pub fn catalog_is_newer(&self) -> bool {
+    /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were written by a
+    /// transaction that is not over for the active snapshot, or by this one: then the rows that are read, the names and
+    /// types that they are read by, and whoever may read them may be of states that never were one.
+    pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
         let tables = self
             .bound_tables()
             .flat_map(|bound| bound.partitions.iter().copied().chain([bound.table.oid]));
         let enums = self.enums().flat_map(writers_of_enum);
         self.catalog_writers.are_newer(tables, enums.chain(self.writer))
+            || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
     }
 
     /// Checks that the role that bound the tables may read all that is read of them.
