@@ -228,10 +228,12 @@ BEGIN
         LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
         LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
         WHERE coalesce(o.oprcode::oid, p.oid) >= 16384
+          -- The extension's owner may make any function of theirs a member: those of the script belong to a superuser.
           AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS y ON y.oid = m.refobjid
+                          JOIN pg_proc AS f ON f.oid = m.objid JOIN pg_roles AS w ON w.oid = f.proowner
                           WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
                             AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
-                            AND y.extname = 'graph_kernel')
+                            AND y.extname = 'graph_kernel' AND w.rolsuper)
     ) AS u;
 
     -- With these the caller's setting would decide which graph is read with the owner's rights.
@@ -244,8 +246,9 @@ BEGIN
         FROM pg_proc AS p
         WHERE p.prosecdef
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'graph\_kernel.graph=%')
-          AND NOT EXISTS (SELECT FROM pg_depend AS own WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid
-                                                         AND own.deptype = 'e')
+          AND NOT EXISTS (SELECT FROM pg_depend AS own JOIN pg_roles AS w ON w.oid = p.proowner
+                          WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid AND own.deptype = 'e'
+                            AND w.rolsuper)
           AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
           AND EXISTS (
               SELECT FROM pg_depend AS m

@@ -403,3 +403,33 @@ fn binding_does_not_run_its_tables_code_with_more_rights() {
     let path: String = owner.query_one("SHOW search_path", &[]).unwrap().get(0);
     assert_eq!(path, "own", "what was set while the tables were looked at");
 }
+
+/// The extension's owner makes functions of his members of the extension.
+#[test]
+fn graph_check_names_functions_that_were_made_members() {
+    let Attack { setup, mut owner, .. } = Attack::new("bindings_members");
+    owner
+        .batch_execute(&format!(
+            "{PLANTED};
+             CREATE FUNCTION evil.reads() RETURNS bigint LANGUAGE sql SECURITY DEFINER
+                 AS 'SELECT count(*) FROM own.graph_anchors_recent(1)';
+             SET search_path = own;
+             SELECT graph_kernel.bind_tables('own.graph', columns =>
+                 '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}')"
+        ))
+        .unwrap();
+    let counts = "SELECT string_agg(check_name || ' ' || count, ', ' ORDER BY check_name) FROM own.graph_check()
+                  WHERE check_name IN ('user_functions', 'definer_functions')";
+    let before: String = owner.query_one(counts, &[]).unwrap().get(0);
+    assert_eq!(before, "definer_functions 1, user_functions 1");
+    owner
+        .batch_execute(
+            "ALTER EXTENSION graph_kernel ADD FUNCTION evil.plant(text);
+             ALTER EXTENSION graph_kernel ADD FUNCTION evil.reads()",
+        )
+        .unwrap();
+    for client in [&mut owner, &mut setup.admin()] {
+        let after: String = client.query_one(counts, &[]).unwrap().get(0);
+        assert_eq!(after, before);
+    }
+}
