@@ -73,7 +73,7 @@ BEGIN
             FROM graph_kernel.binding AS b
             WHERE b.is_current
               AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a))
-              -- What is written is a column that the binder may write.
+              -- What is written is a column that the binder may write, as by the backfill.
               AND (jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object' OR EXISTS (
                   SELECT FROM pg_class AS c
                   JOIN pg_attribute AS a ON a.attrelid = c.oid
@@ -87,6 +87,16 @@ BEGIN
                         ELSE format('table %s is bound more than once, with other columns', TG_RELID::regclass) END
                     USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'INVALID_TRIGGER',
                           HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column''), or drop the trigger.';
+            END IF;
+            -- Where no binder may, nothing is written, and graph_check counts the hash as stale: another column is not it.
+            IF bound.mappings = 0 AND EXISTS (
+                SELECT FROM graph_kernel.binding AS b
+                JOIN pg_attribute AS a ON a.attrelid = b.turns AND a.attnum > 0 AND NOT a.attisdropped
+                                      AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
+                WHERE b.is_current
+                  AND (b.turns = TG_RELID OR b.turns IN (SELECT p.relid FROM pg_partition_ancestors(TG_RELID) AS p))
+            ) THEN
+                RETURN NEW;
             END IF;
             names := ARRAY[coalesce(bound.content, 'content_text'), coalesce(bound.hash, 'content_hash')];
         ELSE
