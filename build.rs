@@ -21,7 +21,7 @@ fn main() {
     }
 }
 
-/// Writes the names of the functions that the scripts make into `functions.txt`, one a line, in ascending order.
+/// Writes the names of the functions and procedures that the scripts make into `functions.txt`, one a line, in ascending order.
 fn list_functions() {
     println!("cargo:rerun-if-changed=sql");
     let mut names = Vec::new();
@@ -30,7 +30,9 @@ fn list_functions() {
         if path.extension().is_some_and(|extension| extension == "sql") {
             let script = fs::read_to_string(&path).expect("a script is text");
             names.extend(script.lines().filter_map(|line| {
-                let function = line.strip_prefix("CREATE FUNCTION ")?.split('(').next()?;
+                let kinds = ["CREATE FUNCTION ", "CREATE PROCEDURE "];
+                let function = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+                let function = function.split('(').next()?;
                 Some(function.rsplit('.').next()?.to_owned())
             }));
         }

@@ -101,6 +101,9 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF NOT graph_kernel.is_text(policy_ref::text) THEN
+        RAISE SQLSTATE 'PT400' USING MESSAGE = 'policy_ref is not UTF-8', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END IF;
     RAISE SQLSTATE 'PT404' USING DETAIL = 'POLICY_NOT_FOUND',
         MESSAGE = format('policy %s with params_hash %s is not registered',
                          left(policy_ref ->> 'policy_id', 64), left(policy_ref ->> 'params_hash', 64)),

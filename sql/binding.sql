@@ -181,6 +181,10 @@ BEGIN
         RAISE EXCEPTION 'name must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_BINDING';
     END IF;
+    IF NOT graph_kernel.is_text(name) THEN
+        RAISE EXCEPTION 'the name of a graph is not UTF-8'
+            USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END IF;
     UPDATE graph_kernel.binding AS b SET is_current = false WHERE b.name = name AND b.is_current;
     IF NOT FOUND AND name <> 'default' THEN
         RAISE EXCEPTION 'there is no graph "%"', name

@@ -20,6 +20,11 @@ BEGIN
         RAISE EXCEPTION 'options must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_OPTIONS';
     END IF;
+    -- A fault would send its key back.
+    IF NOT graph_kernel.is_text(options::text) THEN
+        RAISE EXCEPTION 'options are not UTF-8'
+            USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END IF;
     IF fault IS NULL THEN
         SELECT CASE WHEN o.key <> 'content_hash' THEN format('there is no option "%s"', o.key)
                     ELSE 'option "content_hash" must be true or false' END

@@ -177,6 +177,10 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF NOT graph_kernel.is_text(ref) THEN
+        RAISE EXCEPTION 'the reference to a policy is not UTF-8'
+            USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END IF;
     RAISE EXCEPTION 'no policy has the name or params_hash %', quote_literal(left(ref, 255))
         USING ERRCODE = 'undefined_object', DETAIL = 'POLICY_NOT_FOUND',
               HINT = 'SELECT name, params_hash FROM graph_policies;';

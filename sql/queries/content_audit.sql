@@ -8,6 +8,6 @@ FROM (
     ORDER BY 1
     OFFSET 0
 ) AS a
-WHERE a.computed IS NULL OR a.computed IS DISTINCT FROM a.stored
+WHERE a.computed IS NULL OR (a.computed OPERATOR(pg_catalog.=) a.stored) IS NOT TRUE
 ORDER BY 1
 LIMIT $1

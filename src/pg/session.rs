@@ -28,19 +28,50 @@ pub fn role_name(role: pg_sys::Oid) -> String {
 
 thread_local! {
     /// The transaction that was last given the notice about uncommitted state.
-    static NOTICED: Cell<u64> = const { Cell::new(0) };
+    static NOTICED: Cell<Option<pg_sys::LocalTransactionId>> = const { Cell::new(None) };
 }
 
-/// Says, once a transaction, that what was taken is not attested, as this transaction has changed what it is read from.
-pub fn notice_uncommitted() {
-    // SAFETY: reads the transaction's state.
-    let transaction = unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value;
+/// Why what is read is not attested.
+#[derive(Clone, Copy)]
+pub enum Uncommitted {
+    /// This transaction holds a lock that who changes it takes.
+    Changed,
+    /// This transaction has written something, and what may have changed takes no lock that lasts.
+    MayHaveChanged,
+    /// What the catalog says of the tables, or their binding, is newer than the snapshot.
+    NewerCatalog,
+}
+
+/// The number of this transaction in this session. Unlike an XID, each has one.
+fn transaction() -> pg_sys::LocalTransactionId {
+    // SAFETY: called within a transaction of a backend, which has an entry.
+    unsafe {
+        let process = &*pg_sys::MyProc;
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return process.lxid;
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        return process.vxid.lxid;
+    }
+}
+
+/// Says, once a transaction, that what was taken is not attested, and why.
+pub fn notice_uncommitted(why: Uncommitted) {
+    let transaction = Some(transaction());
     if !guc::notice_uncommitted() || NOTICED.replace(transaction) == transaction {
         return;
     }
+    let why = match why {
+        Uncommitted::Changed => "this transaction has changed what the slice is read from",
+        Uncommitted::MayHaveChanged => {
+            "this transaction may have changed what the slice is read from"
+        }
+        Uncommitted::NewerCatalog => {
+            "another transaction has changed the tables or their binding after the snapshot was taken"
+        }
+    };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        "no token is issued: this transaction has changed what the slice is read from",
+        format!("no token is issued: {why}"),
     )
     .detail("UNCOMMITTED")
     .hint(COMMIT_FIRST)

@@ -391,9 +391,10 @@ fn error_word() -> String {
             let before = pg_sys::MemoryContextSwitchTo(context);
             let error = pg_sys::CopyErrorData();
             let detail = (*error).detail;
-            // A reason may follow the word.
+            // A reason may follow the word. Cut, as interrupts must not be checked while reading a long one.
             let word = (!detail.is_null()).then(|| {
-                let detail = replaced(CStr::from_ptr(detail).to_bytes());
+                let detail = CStr::from_ptr(detail).to_bytes();
+                let detail = replaced(&detail[..detail.len().min(WORD_BYTES + 2)]);
                 detail.split(": ").next().unwrap_or_default().to_owned()
             });
             pg_sys::MemoryContextSwitchTo(before);

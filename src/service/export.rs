@@ -14,7 +14,6 @@ use super::reader::GraphReader;
 use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::notice_uncommitted;
 use crate::pg::shortage::memory;
 
 /// Signs slices of a graph, taken for a caller by a policy.
@@ -60,7 +59,7 @@ impl<'a> Signer<'a> {
     fn circumstances(&self) -> Result<Circumstances, SqlError> {
         let circumstances = self.reader.circumstances()?;
         if circumstances.uncommitted {
-            notice_uncommitted();
+            self.reader.notice_uncommitted();
         }
         Ok(circumstances)
     }

@@ -134,6 +134,11 @@ impl GraphReader {
         self.caller.circumstances(&self.graph)
     }
 
+    /// Says once a transaction why what was read is not attested, where it is not.
+    pub fn notice_uncommitted(&self) {
+        self.caller.notice_uncommitted(&self.graph);
+    }
+
     /// The keys as they are now, for this graph.
     ///
     /// # Errors

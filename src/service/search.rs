@@ -20,7 +20,6 @@ use super::reader::GraphReader;
 use super::slices::ReadSlice;
 use crate::pg::access::search::{random_uuid, statement_time};
 use crate::pg::error::SqlError;
-use crate::pg::session::notice_uncommitted;
 
 /// The longest question in words, in bytes.
 const QUERY_TEXT_MAX_BYTES: usize = 64 * 1024;
@@ -170,7 +169,7 @@ fn signing_keys(
     uncommitted: bool,
 ) -> Result<Option<Rc<SigningKeys>>, SqlError> {
     if uncommitted {
-        notice_uncommitted();
+        reader.notice_uncommitted();
         return Ok(None);
     }
     reader.keys()?.active().map(Some)

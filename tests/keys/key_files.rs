@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use postgres::{Client, NoTls};
 
@@ -201,6 +201,22 @@ fn an_epoch_begun_with_a_key_file_leaves_no_root_in_the_database() {
     let export = slice(&mut client);
     assert_eq!(reason(&mut client, &export), "ok");
     assert_eq!(text(&mut client, roots), "1, 2 none, 3");
+}
+
+#[test]
+fn a_key_file_of_a_time_to_come_is_read_without_waiting() {
+    let cluster = Cluster::start("");
+    let mut client = cluster.client();
+    install(&mut client);
+    let path = secret_file::use_root(&cluster, &random(32));
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    let mut client = cluster.client();
+    slice(&mut client);
+    let start = Instant::now();
+    (0..20).for_each(|_| drop(slice(&mut client)));
+    let time = start.elapsed();
+    assert!(time < Duration::from_secs(1), "20 slices take {time:?}");
 }
 
 /// What happens to a file in a thread of its own until it is dropped.

@@ -271,6 +271,25 @@ fn every_argument_of_every_function_takes_any_bytes() {
     );
 }
 
+/// What functions in SQL and PL/pgSQL say of an argument that is not text, without it.
+#[test]
+fn functions_in_sql_refuse_what_is_not_text() {
+    let database = database_of_bytes("bytes_sql");
+    let mut client = database.connect();
+    for call in [
+        "graph_kernel.unbind_tables(o.bytes)",
+        "graph_kernel.create_tables('other', jsonb_build_object(o.bytes, true))",
+        "graph_policy(o.bytes)",
+        "graph_policy_register('{\"max_nodes\": 1}', o.bytes)",
+    ] {
+        let statement = format!("SELECT {call} FROM odd AS o WHERE o.n % 4 <> 0 LIMIT 1");
+        let error = client.batch_execute(&statement).expect_err(call);
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{call}: {error}"));
+        let found = (error.code().code(), error.detail());
+        assert_eq!(found, ("22021", Some("INVALID_TEXT")), "{call}: {}", error.message());
+    }
+}
+
 /// The columns of turns that may hold any text.
 const TURN_COLUMNS: [&str; 5] =
     ["session_id", "role", "trajectory_phase", "content_text", "content_hash"];

@@ -416,6 +416,29 @@ fn functions_that_others_add_to_the_extension_are_not_counted() {
     }
 }
 
+#[test]
+fn an_error_with_a_long_detail_is_counted() {
+    let cluster = preloaded("");
+    let mut client = notes(&cluster);
+    // The detail is not a word: its SQLSTATE is counted.
+    client
+        .batch_execute(
+            "CREATE FUNCTION fails() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'no' USING ERRCODE = '22012', DETAIL = repeat('A', 1000000) || ': x';
+             END $$;
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY p ON memory_turns USING (fails());
+             CREATE ROLE reads; GRANT SELECT ON memory_turns, memory_turn_edges TO reads; SET ROLE reads",
+        )
+        .unwrap();
+    let slice = "SELECT graph_slice('00000000-0000-4000-8000-000000000001')";
+    client.batch_execute(slice).unwrap_err();
+    client.batch_execute("RESET ROLE").unwrap();
+    let words = "SELECT errors::text FROM graph_kernel.statistics WHERE function = 'graph_slice'";
+    let words: String = client.query_one(words, &[]).unwrap().get(0);
+    assert!(words.contains("22012"), "{words}");
+}
+
 /// Each function of the extension that the server announces has an entry once it was called.
 #[test]
 fn every_function_of_the_extension_may_be_counted() {

@@ -66,7 +66,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
 const FROM_DATUM: &[&str] = &["pg_sys::Oid", "Array::<Uuid>", "Policy", "T", "TextArg", "Uuid"];
 
 /// What becomes a datum: none of them is a text, whose length is checked by `text_datum` alone.
-const INTO_DATUM: &[&str] = &["to_sql_uuid(id)", "epoch", "created_at", "value", "self", "root"];
+const INTO_DATUM: &[&str] =
+    &["to_sql_uuid(id)", "epoch", "created_at", "value", "self", "root", "this_database()"];
 
 /// Functions of the server that raise where a value ends within a character.
 const RAISING: &[&str] = &[
@@ -299,6 +300,53 @@ fn statements_take_any_bytes() {
     let faults: Vec<String> =
         statements.iter().flat_map(|(path, statement)| statement_faults(path, statement)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Functions of the scripts that check what they look at otherwise than by `is_text`, or look at text that is ASCII.
+const CHECKED_OTHERWISE: &[&str] = &[
+    "graph_kernel.check_request(",       // an EXCEPTION block
+    "graph_kernel.promoting_triggers(",  // encoded
+    "graph_kernel.check_graph(",         // within a hint
+    "graph_kernel.revoke_key_internal(", // is_kid
+];
+
+/// Functions of a script that use what raises on bytes that are not text, and do not check.
+fn script_faults(path: &str, script: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for function in script.split("\nCREATE FUNCTION ").skip(1) {
+        let end = function.find("\n$$;").or(function.find("\nEND;")).unwrap_or(function.len());
+        let (body, name) = (&function[..end], &function[..=function.find('(').unwrap_or(0)]);
+        let raises = RAISING.iter().find(|word| {
+            body.match_indices(&format!("{word}(")).any(|(at, _)| {
+                !body[..at].ends_with(|c: char| c.is_alphanumeric() || "_.".contains(c))
+            })
+        });
+        if let Some(word) = raises
+            && !body.contains("graph_kernel.is_text(")
+            && !CHECKED_OTHERWISE.contains(&name)
+        {
+            faults.push(format!("{path}: {name} uses {word} without is_text"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn functions_of_scripts_check_text() {
+    let scripts = files("sql", "sql");
+    let faults: Vec<String> =
+        scripts.iter().flat_map(|(path, script)| script_faults(path, script)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let planted = "\nCREATE FUNCTION graph_kernel.f(x text) RETURNS text\nRETURN left(x, 3);\n$$;";
+    assert_eq!(script_faults("planted", planted).len(), 1);
+}
+
+/// Statements find `=` by the name of its schema: IS DISTINCT FROM looks along the search path.
+#[test]
+fn statements_compare_by_qualified_operators() {
+    for (path, statement) in files("sql/queries", "sql") {
+        assert!(!statement.contains("DISTINCT FROM"), "{path}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::SqlError;
-use crate::pg::session::{current_role, role_name};
+use crate::pg::session::{self, Uncommitted, current_role, role_name};
 use crate::pg::tables::graph::Graph;
 
 /// The role and the rights that a slice is begun with.
@@ -36,8 +36,15 @@ impl Caller {
             graph: graph.name.clone(),
             role: role_name(self.role),
             rls: self.rls,
-            uncommitted: may_have_changed(graph) || graph.catalog_is_newer(self.role),
+            uncommitted: uncommitted(graph, self.role).is_some(),
         })
+    }
+
+    /// Says once a transaction why the graph as it is read now is not attested, where it is not.
+    pub fn notice_uncommitted(&self, graph: &Graph) {
+        if let Some(why) = uncommitted(graph, self.role) {
+            session::notice_uncommitted(why);
+        }
     }
 
     /// Checks that the role is still the same.
@@ -70,19 +77,21 @@ const ROLES: [pg_sys::Oid; 3] = [
     pg_sys::Oid::from_u32(1262), // DatabaseRelationId
 ];
 
-/// Whether this transaction may have changed what is signed: the graph, or roles. Writers and DDL hold their locks
-/// to its end; rolling back a savepoint releases them together with the changes.
-fn may_have_changed(graph: &Graph) -> bool {
+/// Why the graph as it is read now is not attested, if so. Writers and DDL hold their locks to their transaction's end;
+/// rolling back a savepoint releases them together with the changes.
+fn uncommitted(graph: &Graph, role: pg_sys::Oid) -> Option<Uncommitted> {
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
     let (xid, worker) =
         unsafe { (pg_sys::GetTopTransactionIdIfAny(), pg_sys::ParallelWorkerNumber >= 0) };
     if xid == pg_sys::InvalidTransactionId {
-        return false;
+        return graph.catalog_is_newer(role).then_some(Uncommitted::NewerCatalog);
     }
-    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the
-    // tables.
-    worker
-        || graph.has_enum()
-        || ROLES.into_iter().any(relation::is_locked_for_writing)
+    if ROLES.into_iter().any(relation::is_locked_for_writing)
         || graph.relations().into_iter().any(relation::is_locked_for_writing)
+    {
+        return Some(Uncommitted::Changed);
+    }
+    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the tables, and
+    // GRANT takes one that does not last.
+    (worker || graph.has_enum() || graph.catalog_is_newer(role)).then_some(Uncommitted::MayHaveChanged)
 }

@@ -273,9 +273,13 @@ fn read_settled(path: &Path) -> Result<Option<Secret>, String> {
     if metadata.mode() & 0o077 != 0 && !lent {
         return Err("can be read by others".to_owned());
     }
-    let age = metadata.modified().map(|time| time.elapsed().unwrap_or_default());
-    if age.is_ok_and(|age| age < SETTLING) {
-        std::thread::sleep(SETTLING);
+    // A time in the future is another clock's, or was set: it says nothing of now.
+    let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
+    if age.is_some_and(|age| age < SETTLING) {
+        for _ in 0..10 {
+            check_interrupts();
+            std::thread::sleep(SETTLING / 10);
+        }
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX_BYTES as usize + 1));
     let read = file.by_ref().take(SECRET_MAX_BYTES + 1).read_to_end(&mut bytes);
