@@ -113,6 +113,38 @@ fn long_names_of_sessions() {
         assert_eq!(text(&mut client, &recent), n.to_string());
     }
     assert_eq!(no_anchor(&mut client, "NULL, repeat('x', 5000)"), "SESSION_NOT_FOUND");
+    // What a backslash in a literal means is a setting's matter.
+    client.batch_execute("SET standard_conforming_strings = off").unwrap();
+    for n in 2..=4 {
+        let shown = format!(
+            "NULL, (SELECT session_id FROM graph_slice_turns(turn({n})) WHERE turn_id = turn({n}))"
+        );
+        assert_eq!(anchor(&mut client, &shown), format!("{n} session"));
+    }
+}
+
+/// The condition on hashes of long names would read the whole table.
+#[test]
+fn sessions_that_look_like_hashes_are_found_by_the_index() {
+    let (_database, mut client) = graph("hashes");
+    client
+        .batch_execute(
+            "INSERT INTO memory_turns (id, session_id, created_at)
+             SELECT gen_random_uuid(), 'sha256:' || encode(sha256(n::text::bytea), 'hex'), '2026-01-01'
+             FROM generate_series(1, 5000) AS n;
+             ANALYZE memory_turns; SET track_counts = on",
+        )
+        .unwrap();
+    let scans = "SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()";
+    let read = "SELECT coalesce(sum(seq_scan), 0)::text FROM pg_stat_user_tables WHERE relname = 'memory_turns'";
+    client.batch_execute(scans).unwrap();
+    let before = text(&mut client, read);
+    let session = "SELECT count(*)::text FROM graph_anchors_recent(1,
+        'sha256:' || encode(sha256('7'::bytea), 'hex'))";
+    assert_eq!(text(&mut client, session), "1");
+    client.batch_execute(scans).unwrap();
+    client.batch_execute(scans).unwrap();
+    assert_eq!(text(&mut client, read), before);
 }
 
 #[test]

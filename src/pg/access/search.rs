@@ -55,10 +55,11 @@ const UNDATED: Template = Template::new(
 );
 
 /// Whether `$1` is the hash that stands for a session's name of more than 4 KiB. A cast of a text whose backslashes are
-/// doubled gives its bytes, and fails for none.
-const LONG_SESSION: &str = r"CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+/// doubled gives its bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
+const LONG_SESSION: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
     THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
-             pg_catalog.replace({session}, '\'::pg_catalog.text, '\\'::pg_catalog.text)::pg_catalog.bytea), 'hex'))
+             pg_catalog.replace({session}, pg_catalog.chr(92), pg_catalog.repeat(pg_catalog.chr(92), 2))
+                 ::pg_catalog.bytea), 'hex'))
          OPERATOR(pg_catalog.=) $1
     ELSE false END";
 
@@ -199,19 +200,32 @@ impl<'a> Searcher<'a> {
         Err(contents_too_long().hint("Use a smaller limit_count."))
     }
 
-    /// The latest turns, of a session where one is named: by time downwards, then by id.
+    /// The latest turns, of a session where one is named: by time downwards, then by id. A session of this very name
+    /// goes before one that the name is the hash of, for which no index serves.
     pub fn latest(&self, session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>, SqlError> {
-        let Some((in_session, session)) = self.session_condition(session) else {
-            return Ok(Vec::new());
-        };
+        for (in_session, session) in self.session_conditions(session) {
+            let turns = self.latest_where(&in_session, session.as_deref(), limit)?;
+            if !turns.is_empty() {
+                return Ok(turns);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn latest_where(
+        &self,
+        in_session: &str,
+        session: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DatedTurn>, SqlError> {
         let mut turns = Vec::new();
         for template in [LATEST, UNDATED] {
             let left = limit as usize - turns.len();
             if left == 0 {
                 break;
             }
-            let statement = self.graph.statement(&template, &[("in_session", &in_session)]);
-            let arguments = [Argument::Text(session.as_deref()), Argument::Number(left as i64)];
+            let statement = self.graph.statement(&template, &[("in_session", in_session)]);
+            let arguments = [Argument::Text(session), Argument::Number(left as i64)];
             self.ask(&statement, &arguments, |row| {
                 let created_at = row.time(1).map_or(0, unix_seconds);
                 turns.extend(row.id(0).map(|id| (id, created_at)));
@@ -221,22 +235,26 @@ impl<'a> Searcher<'a> {
         Ok(turns)
     }
 
-    /// A condition on `$1` that an index on the session can serve, and the value of `$1`; `None` where no turn can
-    /// have that session.
-    fn session_condition(&self, session: Option<&str>) -> Option<(String, Option<String>)> {
-        let Some(session) = session else { return Some(("$1 IS NULL".to_owned(), None)) };
-        let (own, base_type) = self.graph.session()?;
+    /// Conditions on `$1`, tried one after the other, with the value of `$1`; none where no turn can have that session.
+    fn session_conditions(&self, session: Option<&str>) -> Vec<(String, Option<String>)> {
+        let Some(session) = session else { return vec![("$1 IS NULL".to_owned(), None)] };
+        let Some((own, base_type)) = self.graph.session() else { return Vec::new() };
         if base_type != pg_sys::UUIDOID {
-            let mut condition = format!("{own} OPERATOR(pg_catalog.=) $1");
+            let mut conditions = vec![format!("{own} OPERATOR(pg_catalog.=) $1")];
             if may_be_hash_of_name(session) {
-                condition = format!("({condition} OR {})", LONG_SESSION.replace("{session}", &own));
+                conditions.push(LONG_SESSION.replace("{session}", &own));
             }
-            return Some((condition, Some(session.to_owned())));
+            let with_value = |condition| (condition, Some(session.to_owned()));
+            return conditions.into_iter().map(with_value).collect();
         }
         // Only a uuid's own spelling names a session, as in a slice.
-        let id = Uuid::try_parse(session).ok()?.hyphenated().to_string();
-        (id == session)
-            .then(|| (format!("{own} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
+        Uuid::try_parse(session)
+            .ok()
+            .map(|id| id.hyphenated().to_string())
+            .filter(|id| id == session)
+            .map(|id| (format!("{own} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
+            .into_iter()
+            .collect()
     }
 
     fn ask(
