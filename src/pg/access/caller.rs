@@ -93,5 +93,6 @@ fn uncommitted(graph: &Graph, role: pg_sys::Oid) -> Option<Uncommitted> {
     }
     // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the tables, and
     // GRANT takes one that does not last.
-    (worker || graph.has_enum() || graph.catalog_is_newer(role)).then_some(Uncommitted::MayHaveChanged)
+    (worker || graph.has_enum() || graph.catalog_is_newer(role))
+        .then_some(Uncommitted::MayHaveChanged)
 }
