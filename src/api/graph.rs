@@ -2,7 +2,6 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::private::members::{call_for_caller, text_argument};
 use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
@@ -21,16 +20,9 @@ fn describe_tables(
     Some(graph.or_raise().into())
 }
 
-// What reads the tables runs after the function with definer's rights, with those of the caller: code of the tables' owner
-// may run.
 #[pg_extern(sql = false)]
 fn bind_tables(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    let types = [pg_sys::REGCLASSOID, pg_sys::REGCLASSOID, pg_sys::JSONBOID, pg_sys::TEXTOID];
-    let bound = call_for_caller(fcinfo, c"bind_tables_for", &types);
-    if let Some(name) = text_argument(fcinfo, &types, 3) {
-        tables::advise(&name);
-    }
-    bound
+    tables::bind(fcinfo)
 }
 
 // Declared in sql/bootstrap.sql.

@@ -3,10 +3,9 @@ use pgrx::{Uuid, pg_sys};
 
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
-use crate::pg::private::members::call_for_caller;
 use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
-use crate::service::tables::check_traces;
+use crate::service::tables::{self, check_traces};
 
 #[pg_extern(stable, parallel_safe)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
@@ -39,7 +38,7 @@ fn check_trace_table(traces: Option<pg_sys::Oid>, binder: Option<pg_sys::Oid>) {
 
 #[pg_extern(sql = false)]
 fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    call_for_caller(fcinfo, c"bind_traces_for", &[pg_sys::REGCLASSOID])
+    tables::bind_traces(fcinfo)
 }
 
 #[pg_extern(stable, parallel_restricted)]

@@ -5,7 +5,6 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError};
-use crate::pg::private::members::call_for_caller;
 use crate::pg::query::CallingQuery;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
 use crate::pg::text::CStringArg;
@@ -138,7 +137,7 @@ fn describe_recorder_table(
 
 #[pg_extern(sql = false)]
 fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    call_for_caller(fcinfo, c"bind_recorder_table_for", &[pg_sys::REGCLASSOID, pg_sys::JSONBOID])
+    tables::bind_recorder_table(fcinfo)
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.

@@ -1,8 +1,7 @@
 use pgrx::prelude::*;
 
 use crate::pg::sql::types::{JsonbText, Text};
-use crate::pg::statistics;
-use crate::service::statistics::rows;
+use crate::service::statistics::{self, rows};
 
 // Declared in sql/statistics.sql, in the private schema.
 #[pg_extern(sql = false)]

@@ -1,8 +1,8 @@
 use pgrx::prelude::*;
 
-use crate::pg::private::version;
+use crate::service::statistics::version;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_kernel_version() -> &'static str {
-    version::of_library()
+    version()
 }

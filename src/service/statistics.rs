@@ -1,10 +1,11 @@
-//! The statistics of calls as rows.
+//! The statistics of calls as rows, and the version of the library.
 
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use serde_json::{Map, Value};
 
 use crate::pg::error::SqlError;
-use crate::pg::statistics::{BUCKET_BOUNDS, CallCounts, WordKind, counts};
+use crate::pg::private::version;
+use crate::pg::statistics::{self, BUCKET_BOUNDS, CallCounts, WordKind, counts};
 
 /// What was counted of one function.
 pub struct StatisticsRow {
@@ -24,6 +25,16 @@ pub struct StatisticsRow {
     pub errors: Value,
     /// Results of verifications with their counts.
     pub verifications: Value,
+}
+
+/// Sets the statistics of this database to zero.
+pub fn reset() {
+    statistics::reset();
+}
+
+/// The version of this library.
+pub fn version() -> &'static str {
+    version::of_library()
 }
 
 /// The statistics of this database, by name. None, with a NOTICE, where nothing is counted.

@@ -13,6 +13,7 @@ use crate::pg::error::SqlError;
 use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
 use crate::pg::private::binding::{self, Binding, mapping};
+use crate::pg::private::members::{call_for_caller, text_argument};
 use crate::pg::query::query;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
@@ -27,6 +28,34 @@ pub fn chosen_graph() -> String {
 /// The name in attestations of a graph that was bound in this database, or in one that it is a copy of.
 pub fn attested_graph(graph: Uuid, database: pg_sys::Oid) -> Uuid {
     binding::attested_graph(graph, database)
+}
+
+/// Binds tables as a graph, and says what could be better: with the arguments of a call of `bind_tables`. What reads the
+/// tables runs after the function with definer's rights, with those of the caller: code of the tables' owner may run.
+///
+/// Raises as [`call_for_caller`], and what the functions raise.
+pub fn bind(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    let types = [pg_sys::REGCLASSOID, pg_sys::REGCLASSOID, pg_sys::JSONBOID, pg_sys::TEXTOID];
+    let bound = call_for_caller(fcinfo, c"bind_tables_for", &types);
+    if let Some(name) = text_argument(fcinfo, &types, 3) {
+        advise(&name);
+    }
+    bound
+}
+
+/// Binds a table of recorder events, with the arguments of a call of `bind_recorder_table`.
+///
+/// Raises as [`call_for_caller`], and what the function raises.
+pub fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    let types = [pg_sys::REGCLASSOID, pg_sys::JSONBOID];
+    call_for_caller(fcinfo, c"bind_recorder_table_for", &types)
+}
+
+/// Binds a table of traces, with the arguments of a call of `bind_traces`.
+///
+/// Raises as [`call_for_caller`], and what the function raises.
+pub fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
+    call_for_caller(fcinfo, c"bind_traces_for", &[pg_sys::REGCLASSOID])
 }
 
 /// The graph that is bound under this name.

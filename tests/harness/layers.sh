@@ -22,7 +22,18 @@ check() {
 status=0
 check src/kernel crate 'named_enum interrupts hex json graph policy trust slicing export verification retrieval evidence
   explain drawing prompt chunking' || status=1
-check src/pg crate::pg 'environment error shortage interrupts text guc fixed_settings statistics session catalog sql trigger
+check src/pg crate::pg 'environment error shortage interrupts text guc fixed_settings statistics session subtransaction catalog sql trigger
   query private tables access' || status=1
-check src crate 'kernel cli pg service api' || status=1
+check src crate 'kernel pg service api cli' || status=1
+# Of the glue, the SQL functions use what arguments, rows and errors are made of.
+if grep -rnE 'crate::pg\b' src/api --include='*.rs' |
+  grep -vE 'crate::pg::((sql|text|trigger|error|interrupts)::|query::CallingQuery;|shortage::memory;)'; then
+  echo 'src/api may not use this of pg: src/service calls it'
+  status=1
+fi
+# The program is a crate of its own, which has the kernel alone.
+if grep -rnE 'crate::(pg|service|api)\b|graph_kernel::' src/cli --include='*.rs'; then
+  echo 'src/cli may use the kernel alone'
+  status=1
+fi
 exit "$status"

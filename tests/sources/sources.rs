@@ -1,6 +1,8 @@
 //! What the sources must not say. A value of type text can hold any bytes, and pgrx makes a `&str` of it unchecked: so
 //! what comes from the server as text is read in src/pg/text.rs alone, which checks or replaces.
 
+mod layers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
