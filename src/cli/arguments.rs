@@ -25,8 +25,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Check that a proof is that of a slice, under a public key.
     ///
-    /// Take the key from where its holder publishes it, not from whoever gave you the slice. The database that signed is
-    /// not needed.
+    /// Take the key from where its holder publishes it, not from whoever gave you the slice. The database that signed
+    /// is not needed.
     #[command(
         after_help = "Example:\n  graph-kernel verify slice.json --proof proof.json --key key.pem"
     )]
@@ -67,8 +67,8 @@ pub(crate) enum Command {
     },
     /// Import conversations from files of other applications into the tables of a graph.
     ///
-    /// What is there already stays as it is: importing a later export adds what is new. Each conversation is stored as a
-    /// whole or not at all.
+    /// What is there already stays as it is: importing a later export adds what is new. Each conversation is stored as
+    /// a whole or not at all.
     #[command(
         after_help = "Examples:\n  graph-kernel import chatgpt export.zip --database postgresql://ann@localhost/memory\n  \
                       graph-kernel import claude-code ~/.claude/projects --dry-run"
@@ -86,8 +86,9 @@ pub(crate) enum Command {
     Prompt(QueryArguments),
     /// List the sessions of a graph, or the ends of the branches of one.
     ///
-    /// Of each session: when its latest turn was created, how many turns it has, the latest turn, its name. Of one session:
-    /// each turn that no other follows, when it was created, and the beginning of its text. The latest comes first.
+    /// Of each session: when its latest turn was created, how many turns it has, the latest turn, its name. Of one
+    /// session: each turn that no other follows, when it was created, and the beginning of its text. The latest comes
+    /// first.
     Sessions(SessionsArguments),
     /// Print completions for a shell.
     #[command(
@@ -146,7 +147,8 @@ pub(crate) struct QueryArguments {
 pub(crate) struct ImportArguments {
     /// The format of the files.
     pub(crate) format: ImportFormat,
-    /// The files, or pipes; `-` is the standard input. Of claude-code also folders, with the transcripts in them and below.
+    /// The files, or pipes; `-` is the standard input. Of claude-code also folders, with the transcripts in them and
+    /// below.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

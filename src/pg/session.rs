@@ -79,4 +79,5 @@ pub fn notice_uncommitted(why: Uncommitted) {
 }
 
 /// What to do about an export or a search that has no token because of its transaction.
-pub const COMMIT_FIRST: &str = "Run COMMIT first, and slice or search in the next transaction: only committed state is attested.";
+pub const COMMIT_FIRST: &str = "Run COMMIT first, and slice or search in the next \
+    transaction: only committed state is attested.";

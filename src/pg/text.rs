@@ -1,6 +1,6 @@
-//! Texts of the server. A value of type text can hold any bytes: settings of the startup packet, names made in databases
-//! of other encodings and what they are stored in are not checked. What comes in is checked or replaced here, what goes
-//! out is not longer than a value may be.
+//! Texts of the server. A value of type text can hold any bytes: settings of the startup packet, names made in
+//! databases of other encodings and what they are stored in are not checked. What comes in is checked or replaced here,
+//! what goes out is not longer than a value may be.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -113,8 +113,8 @@ pub fn shared_name(name: &CStr) -> String {
 /// The datum is not NULL, and of a type that is laid out as text.
 pub unsafe fn with_bytes<T>(datum: pg_sys::Datum, read: impl FnOnce(&[u8]) -> T) -> T {
     let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
-    // SAFETY: a text is a varlena; one that is compressed or stored elsewhere is copied by the detoaster, and the copy is
-    // freed here. An error on the way leaves it to the memory context.
+    // SAFETY: a text is a varlena; one that is compressed or stored elsewhere is copied by the detoaster, and the copy
+    // is freed here. An error on the way leaves it to the memory context.
     unsafe {
         let text = detoasted(stored);
         let result = read(varlena_bytes(text));
@@ -263,8 +263,8 @@ impl StoredText {
         unsafe { with_bytes(self.0, read) }
     }
 
-    /// Its first characters, with U+FFFD for what is not UTF-8. Of a long text that is stored out of line only so much is
-    /// read.
+    /// Its first characters, with U+FFFD for what is not UTF-8. Of a long text that is stored out of line only so much
+    /// is read.
     pub fn prefix(self, chars: usize) -> String {
         let cut = |bytes: &[u8]| {
             let text = replaced(bytes);

@@ -1,5 +1,5 @@
-//! Rows that promote: each must carry a slice, or the signed record of a search, that verifies, and name only turns that
-//! are in it.
+//! Rows that promote: each must carry a slice, or the signed record of a search, that verifies, and name only turns
+//! that are in it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -153,7 +153,8 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
 /// As [`require_admissible`].
 pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible_result")?;
-    let usage = "graph_require_admissible_result('provenance_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
+    let usage = "graph_require_admissible_result('provenance_column', 'turns_column'\
+                 [, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
     check(&guard, usage, |required, record, turns| {
         let keys = required.keys()?;
         let record = Provenance::parse(record, &check_interrupts).ok();

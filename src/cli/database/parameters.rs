@@ -171,8 +171,8 @@ fn check(source: &str, value: &str, usage: Use) -> Result<(), Failure> {
     }
 }
 
-/// The pairs in a URL, in `key=value` pairs or in the name of a database. A URL that is mistyped, or of something else, is
-/// not taken for a name, and not repeated in an error: there may be a password in it.
+/// The pairs in a URL, in `key=value` pairs or in the name of a database. A URL that is mistyped, or of something else,
+/// is not taken for a name, and not repeated in an error: there may be a password in it.
 fn parsed(text: &str) -> Result<Vec<(String, String)>, String> {
     let url = ["postgresql://", "postgres://"].iter().find_map(|prefix| text.strip_prefix(prefix));
     let before_value = text.split_once('=').map_or(text, |(name, _)| name);

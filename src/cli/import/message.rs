@@ -115,8 +115,8 @@ struct Part {
 }
 
 /// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result;
-/// one with the text after these. The last has the id of the whole, so that answers follow it. Each is a microsecond later
-/// than the one before, so that their times tell their order.
+/// one with the text after these. The last has the id of the whole, so that answers follow it. Each is a microsecond
+/// later than the one before, so that their times tell their order.
 ///
 /// # Errors
 /// More than [`BLOCKS_MAX`] blocks.
@@ -242,7 +242,8 @@ const TEXT_KEYS: [&str; 11] = [
     "title",
 ];
 
-/// The text in a value: a text, the text of an object, or those of an array in lines. Other content is named by its type.
+/// The text in a value: a text, the text of an object, or those of an array in lines. Other content is named by its
+/// type.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -33,8 +33,8 @@ impl Stages {
     }
 }
 
-/// The temporary tables of a transaction: the rows of a conversation, and its edges by turn ids. Of the kinds of rows `t`
-/// is a turn with the edge from its parent, `s` a message that is skipped, `e` an edge alone.
+/// The temporary tables of a transaction: the rows of a conversation, and its edges by turn ids. Of the kinds of rows
+/// `t` is a turn with the edge from its parent, `s` a message that is skipped, `e` an edge alone.
 pub(super) const STAGES: &str = "\
     CREATE TEMPORARY TABLE {rows} (n bigint, kind \"char\", message text, parent text, edge_type text, \
         turn jsonb) ON COMMIT DROP; \
@@ -54,8 +54,9 @@ pub(super) const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.{rows} WHERE 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const SKIPS_MAX: usize = 40;
 
-/// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances double,
-/// so that the longest chain takes few of them. To be repeated until it changes nothing, or [`SKIPS_MAX`] times.
+/// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances
+/// double, so that the longest chain takes few of them. To be repeated until it changes nothing, or [`SKIPS_MAX`]
+/// times.
 pub(super) const SKIP: &str = "\
     UPDATE pg_temp.{rows} AS s SET parent = p.parent FROM pg_temp.{rows} AS p \
      WHERE s.kind = 's' AND p.kind = 's' AND p.message = s.parent";
@@ -66,7 +67,8 @@ pub(super) const SKIP: &str = "\
 const LINK: &str = "\
     INSERT INTO pg_temp.{links} \
     SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.kind IS NOT DISTINCT FROM 't' \
-      FROM (SELECT s.message AS child, s.edge_type, s.n, CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
+      FROM (SELECT s.message AS child, s.edge_type, s.n, \
+                   CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
               FROM pg_temp.{rows} AS s \
               LEFT JOIN pg_temp.{rows} AS k ON k.kind = 's' AND k.message = s.parent \
               LEFT JOIN pg_temp.{rows} AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
@@ -74,12 +76,13 @@ const LINK: &str = "\
       LEFT JOIN pg_temp.{rows} AS p ON p.kind <> 'e' AND p.message = f.parent \
      WHERE f.parent <> f.child AND p.kind IS DISTINCT FROM 's'";
 
-/// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog, quoted by the server.
+/// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog,
+/// quoted by the server.
 pub(super) struct InsertStatements {
     /// The name of the graph.
     pub(super) graph: String,
-    /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids are
-    /// derived from them.
+    /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids
+    /// are derived from them.
     pub(super) link: String,
     /// Returns how many turns were stored, and how many parents with them.
     pub(super) turns: String,
@@ -165,7 +168,8 @@ impl InsertStatements {
     }
 }
 
-/// Joins the parents that the n-th column takes: the first edge of its type. A type without a column takes the first one.
+/// Joins the parents that the n-th column takes: the first edge of its type. A type without a column takes the first
+/// one.
 fn parent_join(n: usize, parents: &[(TargetColumn, String)], is_stored: &str) -> String {
     let types: Vec<String> =
         parents.iter().map(|(_, edge_type)| format!("'{edge_type}'")).collect();
@@ -233,8 +237,8 @@ struct TargetColumn {
 }
 
 impl TargetColumn {
-    /// The expression that makes a value of the column's type of this one. Texts are assigned as they are: a cast would cut
-    /// one that is too long, where the assignment is an error.
+    /// The expression that makes a value of the column's type of this one. Texts are assigned as they are: a cast would
+    /// cut one that is too long, where the assignment is an error.
     fn assigned(&self, value: &str) -> String {
         match self.base_type.as_str() {
             "text" | "character varying" | "character" => value.to_owned(),

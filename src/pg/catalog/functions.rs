@@ -52,8 +52,8 @@ pub fn is_foreign(function: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a function
-/// of its own to it, but none in C.
+/// Whether a function is the server's or this extension's. A plain role that owns the extension may have added a
+/// function of its own to it, but none in C.
 pub fn is_own_function(function: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
     is_server_own(function) || {
         // SAFETY: a look-up in pg_depend.

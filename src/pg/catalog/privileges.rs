@@ -1,5 +1,5 @@
-//! What the role that bound a table may do with it. A bound table is read with the rights of whoever calls: without this
-//! its binder would see through others what he may not see himself.
+//! What the role that bound a table may do with it. A bound table is read with the rights of whoever calls: without
+//! this its binder would see through others what he may not see himself.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 

@@ -297,8 +297,8 @@ fn extension_of(oid: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// The OIDs below a partitioned table, locked AccessShare; none below another one. Read as the planner reads it, at the latest
-/// committed state: a partition made after the transaction's snapshot is part of the table too.
+/// The OIDs below a partitioned table, locked AccessShare; none below another one. Read as the planner reads it, at the
+/// latest committed state: a partition made after the transaction's snapshot is part of the table too.
 pub fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: a syscache look-up of a relation that is locked.
     if unsafe { pg_sys::get_rel_relkind(root) } as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
@@ -471,7 +471,8 @@ pub fn check_rights(oid: pg_sys::Oid) {
     if has_rights(oid) {
         return;
     }
-    // SAFETY: look-ups in the catalog; a NULL is a relation that was dropped meanwhile. The error leaves no lock behind.
+    // SAFETY: look-ups in the catalog; a NULL is a relation that was dropped meanwhile. The error leaves no lock
+    // behind.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
         if !name.is_null() {
