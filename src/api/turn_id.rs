@@ -8,7 +8,7 @@ use crate::pg::text::TextArg;
 
 #[pg_extern(immutable, parallel_safe)]
 fn graph_turn_id(id: TextArg) -> Uuid {
-    to_sql_uuid(turn_id(&id))
+    to_sql_uuid(turn_id_of_parts(|| std::iter::once(id.0), &check_interrupts))
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id")]
@@ -21,5 +21,7 @@ fn graph_turn_id_of_parts(parts: VariadicArray<TextArg>) -> Option<Uuid> {
     // Not collected: a list of the parts can take more memory than the array.
     let parts = || parts.iter().inspect(|_| check_interrupts());
     let has_null = parts().any(|part| part.is_none());
-    (!has_null).then(|| to_sql_uuid(turn_id_of_parts(|| parts().flatten().map(|part| part.0))))
+    (!has_null).then(|| {
+        to_sql_uuid(turn_id_of_parts(|| parts().flatten().map(|part| part.0), &check_interrupts))
+    })
 }

@@ -268,7 +268,12 @@ impl StoredText {
     pub fn prefix(self, chars: usize) -> String {
         let cut = |bytes: &[u8]| {
             let text = replaced(bytes);
-            let end = text.char_indices().nth(chars).map_or(text.len(), |(end, _)| end);
+            let mut places = text.char_indices().enumerate().inspect(|(count, _)| {
+                if count.is_multiple_of(PIECE) {
+                    check_interrupts();
+                }
+            });
+            let end = places.nth(chars).map_or(text.len(), |(_, (end, _))| end);
             memory::assure(end);
             text[..end].to_owned()
         };

@@ -13,7 +13,7 @@ use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::catalog::relation::{literal_of, quote_as_needed, typed_name};
 use crate::pg::error::SqlError;
 use crate::pg::shortage::memory;
-use crate::pg::sql::types::{from_sql_uuid, turn_ids};
+use crate::pg::sql::types::{expect_few_ids, from_sql_uuid, turn_ids};
 use crate::pg::text::{checked, checked_owned, replaced, text_datum, with_bytes};
 
 /// What a trigger function is called with.
@@ -385,6 +385,9 @@ impl Row {
         // SAFETY: the value is of this type, or of a domain over it.
         unsafe {
             if column.kind == Kind::Ids {
+                // Far too many are not copied to be counted.
+                let most = pg_sys::toast_raw_datum_size(datum) / size_of::<Uuid>();
+                expect_few_ids(most / 2)?;
                 let ids = Array::<Uuid>::from_datum(datum, false);
                 ids.map_or_else(|| Ok(Vec::new()), |ids| turn_ids(&ids))
             } else {

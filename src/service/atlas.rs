@@ -15,6 +15,9 @@ use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
 
+/// The longest text that says how the anchors were chosen.
+const MAX_SELECTION_POLICY_BYTES: usize = 64 * 1024;
+
 /// The slices at some anchors, all of one snapshot.
 pub struct AnchoredSlices {
     reader: GraphReader,
@@ -79,13 +82,24 @@ impl AnchoredSlices {
     /// The manifest of their atlas, as JSON.
     ///
     /// # Errors
-    /// As any reading.
+    /// As any reading; 54000 where `selection_policy` is longer than [`MAX_SELECTION_POLICY_BYTES`].
     pub fn manifest(
         &self,
         selection_policy: &str,
         min_jaccard: f32,
         centroids: usize,
     ) -> Result<String, SqlError> {
+        let bytes = selection_policy.len();
+        if bytes > MAX_SELECTION_POLICY_BYTES {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "selection_policy of {bytes} bytes is longer than {MAX_SELECTION_POLICY_BYTES}"
+                ),
+            )
+            .detail("INVALID_SELECTION_POLICY")
+            .hint("Give a name for how the anchors were chosen."));
+        }
         let input = AtlasInput {
             snapshot: &self.reader.snapshot()?,
             anchors: &self.anchors,

@@ -4,6 +4,7 @@ use sha1::{Digest, Sha1};
 use uuid::{Builder, Uuid, uuid};
 
 use crate::graph::turn::TurnId;
+use crate::interrupts::CHECKED_BYTES;
 
 /// The namespace of the UUIDv5 of texts.
 const NAMESPACE: Uuid = uuid!("25f9212d-5d2f-540a-b6a6-9d7f22a4f440");
@@ -14,18 +15,23 @@ const UUID_TEXT_BYTES: usize = 36;
 /// The turn id of a text: the UUID that it spells as 8-4-4-4-12 hex digits in any case, else its UUIDv5.
 #[must_use]
 pub fn turn_id(text: &str) -> TurnId {
-    turn_id_of_parts(|| std::iter::once(text))
+    turn_id_of_parts(|| std::iter::once(text), &|| {})
 }
 
-/// As [`turn_id`], of a text in parts, which `parts` gives anew each time. They are not joined in memory.
+/// As [`turn_id`], of a text in parts, which `parts` gives anew each time. They are not joined in memory, and may be long:
+/// `check_interrupts` is called often.
 #[must_use]
-pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a str>>(parts: impl Fn() -> I) -> TurnId {
+pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a str>>(
+    parts: impl Fn() -> I,
+    check_interrupts: &dyn Fn(),
+) -> TurnId {
     if parts().map(str::len).sum::<usize>() == UUID_TEXT_BYTES
         && let Ok(id) = Uuid::try_parse(&parts().collect::<String>())
     {
         return id;
     }
-    uuid_v5(NAMESPACE, parts().map(str::as_bytes))
+    let pieces = parts().flat_map(|part| part.as_bytes().chunks(CHECKED_BYTES));
+    uuid_v5(NAMESPACE, pieces.inspect(|_| check_interrupts()))
 }
 
 /// The name in attestations of a graph whose binding was copied with its database: the UUIDv5 of the copy's OID in the

@@ -28,7 +28,7 @@ SELECT f.name, e.* FROM (VALUES ('graph_overlap'), ('graph_influence'), ('graph_
     test_error(format('SELECT %I(ARRAY[turn(1), NULL])', f.name)) AS e;
 SELECT v.call, e.code, e.message, e.detail FROM (VALUES
     ('graph_overlap(%L, min_jaccard => -0.1)'), ('graph_overlap(%L, min_jaccard => ''NaN'')'), ('graph_atlas(%L, min_jaccard => 1.1)'),
-    ('graph_atlas(%L, centroids => -1)'), ('graph_influence(%L, ''{"max_nodes": 0}'')')
+    ('graph_atlas(%L, centroids => -1)'), ('graph_atlas(%L, selection_policy => repeat(''x'', 65537))'), ('graph_influence(%L, ''{"max_nodes": 0}'')')
 ) AS v (call), test_error('SELECT ' || format(v.call, :'anchors')) AS e;
 SET graph_kernel.max_nodes_limit = 100;
 SELECT code, message, detail FROM test_error('SELECT graph_atlas(''{}'')');
