@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::error::SqlError;
+use crate::pg::text::replaced;
 
 /// A setting and the value that it is fixed to.
 type Fixed = (&'static CStr, &'static CStr);
@@ -78,7 +79,7 @@ pub fn fix(settings: &[Fixed]) {
 /// 55000.
 pub fn check(settings: &[Fixed]) -> Result<(), SqlError> {
     let Some((name, _)) = settings.iter().find(|setting| !is_set(setting)) else { return Ok(()) };
-    let name = name.to_string_lossy();
+    let name = replaced(name.to_bytes());
     Err(SqlError::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("setting {name}, which computed values depend on, changed while rows were read"),
