@@ -324,7 +324,7 @@ BEGIN
     FROM descendant AS d
     JOIN pg_trigger AS g ON g.oid = d.guard
     WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
-                      WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid);
+                      WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid AND own.tgargs = g.tgargs);
 
     -- An expression that raises stops every call that reads the row.
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP

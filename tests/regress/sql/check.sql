@@ -121,6 +121,13 @@ CREATE TABLE promoted_part PARTITION OF promoted_parts DEFAULT;
 CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON promoted_parts NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
 ALTER TABLE promoted_parts ENABLE ALWAYS TRIGGER admissible;
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
+-- One of other arguments, which looks at other columns, is not the same.
+BEGIN;
+ALTER TABLE promoted_child ADD other json;
+CREATE CONSTRAINT TRIGGER other AFTER INSERT OR UPDATE ON promoted_child NOT DEFERRABLE
+    FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('other', 'turn ids');
+SELECT ok, count FROM graph_check() WHERE check_name = 'promotion_children';
+ROLLBACK;
 SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_children' \gset
 :command
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
