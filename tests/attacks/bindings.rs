@@ -303,10 +303,7 @@ fn a_binding_of_others_does_not_choose_what_a_trigger_writes() {
     attack.admin.batch_execute("UPDATE vault.secrets SET content_text = 'x'").unwrap();
     let row = attack
         .admin
-        .query_one(
-            "SELECT secret, content_hash IS NULL FROM vault.secrets",
-            &[],
-        )
+        .query_one("SELECT secret, content_hash IS NULL FROM vault.secrets", &[])
         .unwrap();
     assert_eq!((row.get::<_, &str>(0), row.get::<_, bool>(1)), ("the secret", true));
     let both = "CREATE TABLE own.both (content text);

@@ -96,9 +96,12 @@ mod tests {
     #[test]
     fn parts_have_the_id_of_the_joined_text() {
         for parts in [&["msg", "_", "123"][..], &["msg_123", ""], &[]] {
-            assert_eq!(turn_id_of_parts(|| parts.iter().copied()).to_string(), of(&parts.concat()));
+            assert_eq!(
+                turn_id_of_parts(|| parts.iter().copied(), &|| {}).to_string(),
+                of(&parts.concat())
+            );
         }
         let halves = ["00000000-0000-4000-", "8000-0000000000af"];
-        assert_eq!(turn_id_of_parts(|| halves.into_iter()).to_string(), halves.concat());
+        assert_eq!(turn_id_of_parts(|| halves.into_iter(), &|| {}).to_string(), halves.concat());
     }
 }
