@@ -9,6 +9,7 @@ mod tests {
     use kernel::graph::turn::TurnId;
     use pgrx::prelude::*;
 
+    use crate::pg::private::private_table::PrivateTable;
     use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
     fn statement(text: &'static str, columns: &'static [ColumnType]) -> Statement {
@@ -95,5 +96,24 @@ mod tests {
         .unwrap();
         let seven = statement("SELECT public.seven()", &[ColumnType::Integer]);
         query(&seven, &[], |_| ControlFlow::Continue(()));
+    }
+
+    /// A frozen row keeps the number of its transaction, which is another one's once numbers have wrapped.
+    #[pg_test]
+    fn a_frozen_row_has_no_writer() {
+        for sql in [
+            "CREATE TABLE graph_kernel.frozen (number integer)",
+            "ALTER EXTENSION graph_kernel ADD TABLE graph_kernel.frozen",
+            "COPY graph_kernel.frozen FROM PROGRAM 'echo 1' WITH (FREEZE)",
+            "INSERT INTO graph_kernel.frozen VALUES (2)",
+        ] {
+            Spi::run(sql).unwrap();
+        }
+        let table = PrivateTable { name: c"frozen", columns: &[pg_sys::INT4OID] };
+        let mut writers = table.scan(|row| Some((row.integer(1)?, row.writer())));
+        writers.sort_unstable_by_key(|(number, _)| *number);
+        // SAFETY: reads the transaction's state.
+        let own = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+        assert_eq!(writers, [(1, None), (2, Some(own))]);
     }
 }
