@@ -74,13 +74,14 @@ BEGIN
             WHERE b.is_current
               AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a))
               -- What is written is a column that the binder may write, as by the backfill.
-              AND (jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object' OR EXISTS (
+              AND EXISTS (
                   SELECT FROM pg_class AS c
-                  JOIN pg_attribute AS a ON a.attrelid = c.oid
-                  WHERE c.oid = b.turns AND a.attnum > 0 AND NOT a.attisdropped
-                    AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
-                    AND (pg_has_role(b.binder, c.relowner, 'USAGE')
-                         OR has_column_privilege(b.binder, c.oid, a.attnum, 'UPDATE'))));
+                  LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                                             AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
+                  WHERE c.oid = b.turns
+                    AND (jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object' OR a.attnum IS NOT NULL)
+                    AND (pg_has_role(b.binder, c.relowner, 'USAGE') OR has_table_privilege(b.binder, c.oid, 'UPDATE')
+                         OR has_column_privilege(b.binder, c.oid, a.attnum, 'UPDATE')));
             IF bound.mappings > 1 OR bound.computes_hash THEN
                 RAISE EXCEPTION '%', CASE WHEN bound.computes_hash THEN
                         format('content_hash of table %s is bound to an expression: there is nothing to write', TG_RELID::regclass)

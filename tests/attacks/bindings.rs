@@ -306,6 +306,12 @@ fn a_binding_of_others_does_not_choose_what_a_trigger_writes() {
         .query_one("SELECT secret, content_hash IS NULL FROM vault.secrets", &[])
         .unwrap();
     assert_eq!((row.get::<_, &str>(0), row.get::<_, bool>(1)), ("the secret", true));
+    // Nor is an expression of such a binder an error of the writer's.
+    attack.insert(
+        "vault.secrets",
+        r#"{"id": "id", "content_text": "content_text", "content_hash": {"expression": "lower(secret)"}}"#,
+    );
+    attack.admin.batch_execute("UPDATE vault.secrets SET content_text = 'y'").unwrap();
     let both = "CREATE TABLE own.both (content text);
                 CREATE TRIGGER hashes BEFORE INSERT ON own.both
                     FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content', 'content')";
