@@ -51,6 +51,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::environment::hide_backtraces();
     pg::guc::register();
     pg::catalog::relation::watch_catalog();
+    pg::catalog::role_writers::watch_roles();
     pg::query::watch_savepoints();
     pg::statistics::register();
     pg::shortage::memory::take_reserve();

@@ -7,6 +7,9 @@ use percent_encoding::percent_decode_str;
 
 use crate::Failure;
 
+/// The values of `sslmode`.
+const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
 /// What the program makes of a parameter.
 #[derive(Clone, Copy)]
 enum Use {
@@ -37,7 +40,7 @@ const PARAMETERS: [(&str, Option<&str>, Use); 49] = [
     ("keepalives_interval", None, Use::Any),
     ("keepalives_count", None, Use::Any),
     ("tcp_user_timeout", None, Use::Any),
-    ("sslmode", Some("PGSSLMODE"), Use::Of(&super::tls::MODES)),
+    ("sslmode", Some("PGSSLMODE"), Use::Of(&SSL_MODES)),
     ("sslrootcert", Some("PGSSLROOTCERT"), Use::Any),
     ("sslnegotiation", Some("PGSSLNEGOTIATION"), Use::Of(&["postgres", "direct"])),
     ("channel_binding", Some("PGCHANNELBINDING"), Use::Of(&["disable", "prefer", "require"])),

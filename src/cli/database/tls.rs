@@ -14,10 +14,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::parameters::Settings;
 use crate::Failure;
 
-/// The values of `sslmode`.
-pub(super) const MODES: [&str; 6] =
-    ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
-
 /// How connections are encrypted.
 pub(super) struct Tls {
     mode: SslMode,

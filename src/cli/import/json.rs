@@ -4,11 +4,16 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use super::formats::LineColumn;
 use serde_json::{Map, Number, Value};
 use struson::reader::{
     JsonReader, JsonStreamReader, ReaderError, ReaderSettings, SyntaxErrorKind, ValueType,
 };
+
+/// Line and column in a file, counted from 1; a column of 0 means the whole line.
+pub(super) type LineColumn = (u64, u64);
+
+/// The place of a record that is not known.
+pub(super) const UNKNOWN: LineColumn = (0, 0);
 
 /// The longest value that is read, in bytes of its strings and keys, and [`ELEMENT_BYTES`] for each value in it.
 pub(super) const VALUE_MAX_BYTES: usize = 16 << 20;

@@ -30,14 +30,14 @@ use walkdir::WalkDir;
 use zip::ZipArchive;
 
 use self::formats::claude_code::Subagents;
-use self::formats::{
-    LineColumn, MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui,
-};
+use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::json::LineColumn;
 use self::keywords::Keywords;
 use self::message::{ID_MAX_BYTES, Message, parse_timestamp, plain_text};
 use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
-use self::store::{Conversation, Counts, Ids, RowKind, StagedRow, Store, StoreError};
+use self::statements::Ids;
+use self::store::{Conversation, Counts, RowKind, StagedRow, Store, StoreError};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::{escaped, line, shortened};
@@ -48,9 +48,6 @@ const WHY_MAX_BYTES: usize = 500;
 
 /// How many broken records are printed; the others are counted.
 const BROKEN_MAX_PRINTED: u64 = 100;
-
-/// The place of a record that is not known.
-const LINE_UNKNOWN: LineColumn = (0, 0);
 
 pub(crate) fn import(
     out: &mut impl Write,
@@ -236,7 +233,7 @@ impl Import<'_> {
         bytes: u64,
         subagents: &mut Subagents,
     ) -> Result<(), Stop> {
-        let unreadable = |why: String| Stop::Unreadable(LINE_UNKNOWN, why);
+        let unreadable = |why: String| Stop::Unreadable(json::UNKNOWN, why);
         if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
             return Err(unreadable("a zip archive: unpack it first".to_owned()));
         }
@@ -271,7 +268,7 @@ impl Import<'_> {
                     }
                     Ok(())
                 })?;
-                Ok(self.end_of_conversation(LINE_UNKNOWN, Some(self.path.display().to_string()))?)
+                Ok(self.end_of_conversation(json::UNKNOWN, Some(self.path.display().to_string()))?)
             }
         }
     }
@@ -286,7 +283,7 @@ impl Import<'_> {
         match self.store.add(row) {
             Ok(()) => Ok(()),
             Err(StoreError::Values(why)) => {
-                self.report_error(LINE_UNKNOWN, &why);
+                self.report_error(json::UNKNOWN, &why);
                 self.current.is_broken = true;
                 self.store.abandon()
             }

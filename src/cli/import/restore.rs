@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::columns::{COLUMNS, ColumnKind};
-use super::formats::{LineColumn, Stop};
+use super::formats::Stop;
+use super::json::LineColumn;
 use super::json::value_in;
 use super::lines::{Line, each_line};
 use super::message::plain_text;

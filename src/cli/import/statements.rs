@@ -8,9 +8,17 @@ use postgres::types::Type;
 use serde_json::Value;
 
 use super::columns::COLUMNS;
-use super::store::Ids;
 use crate::Failure;
 use crate::database::{Database, in_words, value};
+
+/// How messages get their turn ids.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Ids {
+    /// `graph_turn_id` of format, account, conversation and message.
+    Derived,
+    /// The ids of the file.
+    Given,
+}
 
 /// The names of the temporary tables. They are an import's own: another client of a pooler may have left tables behind.
 pub(super) struct Stages {

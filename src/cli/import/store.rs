@@ -6,7 +6,7 @@ use postgres::types::{ToSql, Type};
 use serde_json::Value;
 
 use super::statements::{
-    COUNT_TURNS, DEDUPLICATE, InsertStatements, SKIP, SKIPS_MAX, STAGES, Stages,
+    COUNT_TURNS, DEDUPLICATE, Ids, InsertStatements, SKIP, SKIPS_MAX, STAGES, Stages,
 };
 use crate::Failure;
 use crate::database::{Database, Parameters, count, in_words};
@@ -36,15 +36,6 @@ pub(super) struct StagedRow {
     pub(super) edge_type: String,
     /// The columns of the turn, by the names of `graph_kernel.create_tables`.
     pub(super) turn: Value,
-}
-
-/// How messages get their turn ids.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Ids {
-    /// `graph_turn_id` of format, account, conversation and message.
-    Derived,
-    /// The ids of the file.
-    Given,
 }
 
 /// Whose messages these are.

@@ -45,7 +45,6 @@ pub fn watch_catalog() {
             pg_sys::Datum::from(0),
         );
     }
-    super::role_writers::watch_roles();
 }
 
 #[pg_guard]

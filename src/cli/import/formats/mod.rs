@@ -11,12 +11,9 @@ use std::io::Read;
 use serde_json::Value;
 use struson::reader::{ReaderError, ValueType};
 
-use super::json::{JsonStream, explained};
+use super::json::{JsonStream, LineColumn, explained};
 use super::message::{Message, short_id};
 use crate::Failure;
-
-/// Line and column in a file, counted from 1; a column of 0 means the whole line.
-pub(super) type LineColumn = (u64, u64);
 
 /// Receives what a format reads.
 pub(super) trait MessageSink {
