@@ -60,21 +60,24 @@ pub fn notice_uncommitted(why: Uncommitted) {
     if !guc::notice_uncommitted() || NOTICED.replace(transaction) == transaction {
         return;
     }
-    let why = match why {
-        Uncommitted::Changed => "this transaction has changed what the slice is read from",
+    let (why, hint) = match why {
+        Uncommitted::Changed => {
+            ("this transaction has changed what the slice is read from", COMMIT_FIRST)
+        }
         Uncommitted::MayHaveChanged => {
-            "this transaction may have changed what the slice is read from"
+            ("this transaction may have changed what the slice is read from", COMMIT_FIRST)
         }
-        Uncommitted::NewerCatalog => {
-            "another transaction has changed the tables or their binding after the snapshot was taken"
-        }
+        Uncommitted::NewerCatalog => (
+            "another transaction has changed the tables or their binding after the snapshot was taken",
+            "Call the function again; in REPEATABLE READ and SERIALIZABLE, in the next transaction.",
+        ),
     };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("no token is issued: {why}"),
     )
     .detail("UNCOMMITTED")
-    .hint(COMMIT_FIRST)
+    .hint(hint)
     .report(PgLogLevel::NOTICE);
 }
 

@@ -541,8 +541,10 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
             (
                 format!(
                     "ALTER TABLE graph_kernel.binding DISABLE TRIGGER USER;
-                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder)
-                     SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole"
+                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder,
+                                                       database)
+                     SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole,
+                            (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),
                 "22021",
@@ -550,8 +552,10 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
             (
                 format!(
                     "ALTER TABLE graph_kernel.binding DISABLE TRIGGER USER;
-                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder)
-                     SELECT gen_random_uuid(), 'default', true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now(), current_user::regrole"
+                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder,
+                                                       database)
+                     SELECT gen_random_uuid(), 'default', true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now(), current_user::regrole,
+                            (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),
                 "22021",
