@@ -22,12 +22,14 @@ pub const COMPUTING: [Fixed; 6] = [
     (c"transform_null_equals", c"off"),
 ];
 
-/// What constants follow besides, when they are read or written.
-pub const PARSING: [Fixed; 4] = [
+/// What constants follow besides, when they are read or written; and names, which a function of a row security policy may
+/// have set another path for.
+pub const PARSING: [Fixed; 5] = [
     (c"DateStyle", c"ISO, MDY"),
     (c"IntervalStyle", c"postgres"),
     (c"TimeZone", c"UTC"),
     (c"array_nulls", c"on"),
+    (c"search_path", c"pg_catalog, pg_temp"),
 ];
 
 /// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After an

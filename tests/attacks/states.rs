@@ -272,6 +272,10 @@ const COMPUTED: &str = r#"
 fn computed_session(setup: &Setup) -> Result<String, String> {
     let mut reader = setup.reader();
     reader.batch_execute("SET planted.go = on; SET graph_kernel.graph = computed").unwrap();
+    first_session(&mut reader)
+}
+
+fn first_session(reader: &mut postgres::Client) -> Result<String, String> {
     let export = "SELECT s #>> '{attestation,status}' || ' ' || (s #>> '{turns,0,session_id}')
                   FROM graph_slice(turn(1)) AS s";
     let row = reader.query_one(export, &[]);
@@ -313,4 +317,33 @@ fn what_a_policy_sets_changes_no_value() {
         )
         .unwrap();
     assert_eq!(computed_session(&setup), Err("SETTINGS_CHANGED".to_owned()));
+}
+
+/// A statement that is prepared after a policy has run means what the mapping does, whatever the policy has set.
+#[test]
+fn a_path_that_a_policy_sets_captures_no_operator() {
+    let setup = Setup::new("states_path");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(
+            r#"CREATE TABLE b2.paths (id uuid PRIMARY KEY, s text, parent uuid);
+               CREATE INDEX ON b2.paths (parent);
+               INSERT INTO b2.paths VALUES (turn(1), 'ss', NULL), (turn(2), 'ss', turn(1));
+               GRANT SELECT ON b2.paths TO PUBLIC;
+               GRANT USAGE ON SCHEMA planted TO PUBLIC;
+               CREATE FUNCTION planted.path(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                   PERFORM set_config('search_path', 'planted, pg_catalog', false);
+                   RETURN true;
+               END $$;
+               CREATE OPERATOR planted.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.btrim);
+               SET client_min_messages = error;
+               SELECT graph_kernel.bind_tables('b2.paths', name => 'paths', columns => '{"turns":
+                   {"session_id": {"expression": "s || lower(''X'')"}, "parents": [{"parent": "parent", "edge_type": "reply"}]}}');
+               CREATE POLICY path ON b2.paths USING (planted.path(s));
+               ALTER TABLE b2.paths ENABLE ROW LEVEL SECURITY"#,
+        )
+        .unwrap();
+    let mut reader = setup.reader();
+    reader.batch_execute("SET graph_kernel.graph = paths").unwrap();
+    assert_eq!(first_session(&mut reader), Ok("attested ssx".to_owned()));
 }

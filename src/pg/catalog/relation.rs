@@ -102,7 +102,8 @@ impl Table {
             let class = (*relation).rd_rel;
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att)
                 .iter()
-                .filter(|attribute| !attribute.attisdropped)
+                // A virtual generated column (from 18 on) is computed when it is read, by what a mapping may not hold.
+                .filter(|attribute| !attribute.attisdropped && attribute.attgenerated as u8 != b'v')
                 .filter_map(|attribute| {
                     let name = CStr::from_ptr(attribute.attname.data.as_ptr()).to_bytes();
                     let mut modifier = attribute.atttypmod;

@@ -430,6 +430,11 @@ fn naming() -> ExpressionRefusal {
     ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
 }
 
+/// Functions that the server calls immutable and that follow what a session or a server is set to: age of two times with
+/// time zone (TimeZone), the binary forms of json, tsvector, tsquery, jsonb and jsonpath (client_encoding), and names of
+/// WAL files (the timeline).
+const FOLLOWS_SETTINGS: [u32; 8] = [1199, 324, 3638, 3640, 3803, 4004, 2850, 2851];
+
 /// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
 /// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them, and
 /// input functions are told the type that they read.
@@ -457,6 +462,9 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
             let what = format!("it calls function {}, which is not immutable", name());
+            found.refusal = Some(ExpressionRefusal::invalid(what));
+        } else if FOLLOWS_SETTINGS.contains(&function.to_u32()) {
+            let what = format!("it calls function {}, which follows settings", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if takes_object(function) {
             let what = format!("it calls function {}, which takes the OID of an object", name());

@@ -21,7 +21,7 @@ fn chunk(texts: &[String], events: i64) {
             kind: if is_command { EventKind::Ingress } else { EventKind::Egress },
             text,
         });
-        while chunker.next_chunk().is_some() {}
+        while chunker.next_chunk().expect("no chunk is too large").is_some() {}
     }
     chunker.finish();
 }

@@ -47,9 +47,8 @@ use uuid::Uuid;
 use zip::ZipArchive;
 
 use self::formats::claude_code::Subagents;
-use self::formats::{
-    LineColumn, MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui,
-};
+use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::json::LineColumn;
 use self::message::{ID_MAX_BYTES, Message};
 use self::source::{WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::store::StagedRow;
