@@ -34,9 +34,8 @@ CREATE FUNCTION graph_kernel.rehash_turn(graph text, turns_table oid, turn uuid)
     AS 'MODULE_PATHNAME', 'rehash_turn_wrapper'
     LANGUAGE c VOLATILE STRICT SET search_path = pg_catalog, pg_temp;
 
--- Arguments: the content column and the hash column; without, those of the bound table, where the content may be an
--- expression, or content_text and content_hash. The library writes the hash where both columns are named and of type text
--- or varchar, as it does so many times faster; else the function below does.
+-- Two arguments: the content column and the hash column. The library writes the hash where both are of type text or
+-- varchar, as it does so many times faster; else the function below does, or says what is wrong.
 CREATE FUNCTION graph_kernel.content_hash_trigger() RETURNS trigger
     AS 'MODULE_PATHNAME', 'content_hash_trigger_wrapper'
     LANGUAGE c;
@@ -48,9 +47,9 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    names text[];
-    bound record;
-    lacking text;
+    fault text;
+    fault_code text := 'invalid_parameter_value';
+    place regclass;
     content text;
     old_content text;
     read_content text;
@@ -59,74 +58,34 @@ BEGIN
         RAISE EXCEPTION 'content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
             USING ERRCODE = 'trigger_protocol_violated', DETAIL = 'INVALID_TRIGGER';
     END IF;
-    CASE TG_NARGS
-        WHEN 2 THEN
-            names := ARRAY[TG_ARGV[0], TG_ARGV[1]];
-            SELECT false AS computes_content INTO bound;
-        WHEN 0 THEN
-            SELECT min(b.name) AS graph, count(DISTINCT coalesce(b.columns -> 'turns', 'null')) AS mappings,
-                   min(b.columns #>> '{turns,content_text}') AS content,
-                   min(b.columns #>> '{turns,content_hash}') AS hash,
-                   bool_or(jsonb_typeof(b.columns #> '{turns,content_text}') = 'object') AS computes_content,
-                   bool_or(jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object') AS computes_hash
-            INTO bound
-            FROM graph_kernel.binding AS b
-            WHERE b.is_current
-              AND (b.turns = TG_RELID OR b.turns IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) AS a))
-              -- What is written is a column that the binder may write, as by the backfill.
-              AND EXISTS (
-                  SELECT FROM pg_class AS c
-                  LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                                             AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
-                  WHERE c.oid = b.turns
-                    AND (jsonb_typeof(b.columns #> '{turns,content_hash}') = 'object' OR a.attnum IS NOT NULL)
-                    AND (pg_has_role(b.binder, c.relowner, 'USAGE') OR has_table_privilege(b.binder, c.oid, 'UPDATE')
-                         OR has_column_privilege(b.binder, c.oid, a.attnum, 'UPDATE')));
-            IF bound.mappings > 1 OR bound.computes_hash THEN
-                RAISE EXCEPTION '%', CASE WHEN bound.computes_hash THEN
-                        format('content_hash of table %s is bound to an expression: there is nothing to write', TG_RELID::regclass)
-                        ELSE format('table %s is bound more than once, with other columns', TG_RELID::regclass) END
-                    USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'INVALID_TRIGGER',
-                          HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column''), or drop the trigger.';
-            END IF;
-            -- Where no binder may, nothing is written, and graph_check counts the hash as stale: another column is not it.
-            IF bound.mappings = 0 AND EXISTS (
-                SELECT FROM graph_kernel.binding AS b
-                JOIN pg_attribute AS a ON a.attrelid = b.turns AND a.attnum > 0 AND NOT a.attisdropped
-                                      AND a.attname = coalesce(b.columns #>> '{turns,content_hash}', 'content_hash')
-                WHERE b.is_current
-                  AND (b.turns = TG_RELID OR b.turns IN (SELECT p.relid FROM pg_partition_ancestors(TG_RELID) AS p))
-            ) THEN
-                RETURN NEW;
-            END IF;
-            names := ARRAY[coalesce(bound.content, 'content_text'), coalesce(bound.hash, 'content_hash')];
-        ELSE
-            RAISE EXCEPTION 'trigger % has bad arguments', TG_NAME
-                USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
-                      HINT = 'graph_kernel.content_hash_trigger([''content_column'', ''hash_column''])';
-    END CASE;
-    IF names[1] = names[2] THEN
-        RAISE EXCEPTION 'column "%" of table % is both the content and its hash', names[1], TG_RELID::regclass
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_TRIGGER',
-                  HINT = 'Name two columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
-    END IF;
-    SELECT n.name INTO lacking FROM unnest(names) WITH ORDINALITY AS n (name, position)
-    WHERE NOT (n.position = 1 AND coalesce(bound.computes_content, false))
-      AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = TG_RELID AND a.attname = n.name
-                      AND a.attnum > 0 AND NOT a.attisdropped)
-    ORDER BY n.position LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'table % has no column "%"', TG_RELID::regclass, lacking
-            USING ERRCODE = 'undefined_column', DETAIL = 'INVALID_TRIGGER',
-                  HINT = 'Name the columns: graph_kernel.content_hash_trigger(''content_column'', ''hash_column'').';
-    END IF;
-    IF bound.computes_content THEN
-        -- Describing the graph checks the expression.
-        read_content := format('SELECT %s FROM (SELECT ($1).*) AS t',
-                               graph_kernel.describe_graph(bound.graph) #>> '{turns,expressions,content_text}');
+    IF TG_NARGS <> 2 THEN
+        fault := format('trigger %s takes two arguments, the names of the content column and of the hash column, not %s',
+                        TG_NAME, TG_NARGS);
+    ELSIF TG_ARGV[0] = TG_ARGV[1] THEN
+        fault := format('column "%s" of table %s is both the content and its hash', TG_ARGV[0], TG_RELID::regclass);
     ELSE
-        read_content := format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', names[1]);
+        -- The value of a generated column comes after the triggers.
+        SELECT CASE WHEN a.attname IS NULL THEN format('table %s has no column "%s"', TG_RELID::regclass, n.name)
+                    ELSE format('column "%s" of table %s is generated', n.name, TG_RELID::regclass) END,
+               CASE WHEN a.attname IS NULL THEN 'undefined_column' ELSE fault_code END
+        INTO fault, fault_code
+        FROM unnest(ARRAY[TG_ARGV[0], TG_ARGV[1]]) WITH ORDINALITY AS n (name, position)
+        LEFT JOIN pg_attribute AS a ON a.attrelid = TG_RELID AND a.attname = n.name AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE a.attname IS NULL OR a.attgenerated <> ''
+        ORDER BY n.position LIMIT 1;
     END IF;
+    IF fault IS NOT NULL THEN
+        -- That of a partition is changed on the table that it was created on.
+        SELECT g.tgrelid INTO place FROM pg_partition_ancestors(TG_RELID) WITH ORDINALITY AS a (relation, distance)
+        JOIN pg_trigger AS g ON g.tgrelid = a.relation AND g.tgname = TG_NAME AND g.tgparentid = 0
+        ORDER BY a.distance LIMIT 1;
+        RAISE EXCEPTION '%', fault
+            USING ERRCODE = fault_code, DETAIL = 'INVALID_TRIGGER',
+                  HINT = format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION'
+                                ' graph_kernel.content_hash_trigger(''content_column'', ''hash_column'');',
+                                TG_NAME, coalesce(place, TG_RELID));
+    END IF;
+    read_content := format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', TG_ARGV[0]);
     EXECUTE read_content INTO content USING NEW;
     -- A row without content keeps the hash that it is written with, unless the update takes the content away.
     IF content IS NULL THEN
@@ -137,7 +96,7 @@ BEGIN
             RETURN NEW;
         END IF;
     END IF;
-    NEW := jsonb_populate_record(NEW, jsonb_build_object(names[2], graph_kernel.content_hash(content)));
+    NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[1], graph_kernel.content_hash(content)));
     RETURN NEW;
 END
 $$;

@@ -161,7 +161,7 @@ COMMENT ON FUNCTION graph_influence(uuid[], slice_policy) IS
 COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
     'fingerprints of the slices at these anchors and of how they relate';
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
-    'trigger: keeps the content hash of a row that of its content';
+    'trigger: keeps the hash of a row, its second argument, that of the content, its first one';
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
     'what content_hash_trigger does for columns that the library does not write';
 COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS

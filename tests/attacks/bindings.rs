@@ -285,39 +285,47 @@ fn a_backfill_writes_what_the_binder_may_write() {
     assert!(attack.admin.query_one(hashed, &[]).unwrap().get::<_, bool>(0));
 }
 
-/// The trigger without arguments writes what is bound: nothing where the binder may not write it.
+/// The trigger writes what its arguments name, whatever is bound.
 #[test]
-fn a_binding_of_others_does_not_choose_what_a_trigger_writes() {
+fn no_binding_changes_what_a_trigger_writes() {
     let mut attack = Attack::new("bind_trigger");
+    let trigger = |arguments: &str| {
+        format!(
+            "CREATE OR REPLACE TRIGGER hashes BEFORE INSERT OR UPDATE ON vault.secrets
+                 FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger({arguments})"
+        )
+    };
     attack
         .admin
-        .batch_execute(
-            "ALTER TABLE vault.secrets ADD content_text text, ADD content_hash text;
-             GRANT SELECT ON vault.secrets TO attack_owner;
-             CREATE TRIGGER hashes BEFORE INSERT OR UPDATE ON vault.secrets
-                 FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger()",
-        )
+        .batch_execute(&format!(
+            "ALTER TABLE vault.secrets ADD content_text char(9), ADD content_hash text;
+             GRANT SELECT, UPDATE ON vault.secrets TO attack_owner; {}",
+            trigger("'content_text', 'content_hash'")
+        ))
         .unwrap();
-    let columns = r#"{"id": "id", "content_text": "content_text", "content_hash": "secret"}"#;
-    attack.insert("vault.secrets", columns);
-    attack.admin.batch_execute("UPDATE vault.secrets SET content_text = 'x'").unwrap();
-    let row = attack
-        .admin
-        .query_one("SELECT secret, content_hash IS NULL FROM vault.secrets", &[])
-        .unwrap();
-    assert_eq!((row.get::<_, &str>(0), row.get::<_, bool>(1)), ("the secret", true));
-    // Nor is an expression of such a binder an error of the writer's.
-    attack.insert(
-        "vault.secrets",
+    let written = "UPDATE vault.secrets SET content_text = coalesce(content_text, '') || 'x'
+                   RETURNING secret || (content_hash = own.graph_content_hash(content_text::text))";
+    for columns in [
+        r#"{"id": "id", "content_text": "content_text", "content_hash": "secret"}"#,
+        r#"{"id": "id", "content_text": "secret", "content_hash": "content_hash"}"#,
         r#"{"id": "id", "content_text": "content_text", "content_hash": {"expression": "lower(secret)"}}"#,
-    );
-    attack.admin.batch_execute("UPDATE vault.secrets SET content_text = 'y'").unwrap();
+        r#"{"id": "id", "content_text": {"expression": "own.none(secret)"}, "content_hash": "content_hash"}"#,
+    ] {
+        attack.insert("vault.secrets", columns);
+        let row = attack.admin.query_one(written, &[]).unwrap();
+        assert_eq!(row.get::<_, &str>(0), "the secrettrue", "{columns}");
+    }
+    let invalid = Err(("22023".to_owned(), "INVALID_TRIGGER".to_owned()));
+    for arguments in ["", "'content_text'", "'content_text', 'content_hash', 'x'"] {
+        attack.admin.batch_execute(&trigger(arguments)).unwrap();
+        assert_eq!(answer(&mut attack.admin, written), invalid, "{arguments}");
+    }
     let both = "CREATE TABLE own.both (content text);
                 CREATE TRIGGER hashes BEFORE INSERT ON own.both
                     FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content', 'content')";
     attack.admin.batch_execute(both).unwrap();
     let refusal = answer(&mut attack.admin, "INSERT INTO own.both VALUES ('x')");
-    assert_eq!(refusal, Err(("22023".to_owned(), "INVALID_TRIGGER".to_owned())));
+    assert_eq!(refusal, invalid);
 }
 
 /// The recorder's table and that of traces.

@@ -210,7 +210,7 @@ const TABLES: &str = "
         EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
     CREATE TABLE hashed (content_text text, content_hash text);
     CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
-        EXECUTE FUNCTION graph_kernel.content_hash_trigger()";
+        EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash')";
 
 /// The owner's own schema in the place of the extension's, full of planted functions of the same names.
 const PLANTED_FUNCTIONS: &str = r#"
@@ -396,7 +396,7 @@ fn who_owns_a_columns_type_gets_no_code_run() {
                  EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
              CREATE TABLE hashed (content_text open.kind, content_hash text, other open.kind);
              CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
-                 EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+                 EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash');
              CREATE TABLE chunks AS SELECT * FROM recorder_chunks();
              ALTER TABLE chunks ALTER COLUMN direction TYPE open.kind USING 'x'::open.kind",
         )

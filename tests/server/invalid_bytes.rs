@@ -458,7 +458,7 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
     assert_eq!(text_of(&mut client, stale), "1");
     client
         .batch_execute(
-            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger()",
+            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash')",
         )
         .unwrap();
     let refused = client
