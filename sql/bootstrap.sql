@@ -58,7 +58,8 @@ COMMENT ON COLUMN graph_kernel.binding.resolved IS
     'the mapping as resolved when bound: for each key a column, an expression, true for a recognised name, or null';
 COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
-COMMENT ON COLUMN graph_kernel.binding.binder IS 'the role that bound the tables, which must be allowed to read them';
+COMMENT ON COLUMN graph_kernel.binding.binder IS
+    'the role that bound the tables, which must be allowed to read them; 0: one that a restore did not find';
 COMMENT ON COLUMN graph_kernel.binding.database IS 'the database that the row was written in; a copy of it has another';
 
 -- For the conditions of dumps. What a restore could not read is in none: one such row would lose all others.
@@ -133,7 +134,7 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- has them all. So the guards are ENABLE ALWAYS, also against roles that may set session_replication_role.
 --
 -- A binding counts only while its binder may read what it names. He is who inserts the row; in a restore by a superuser
--- he is found by his name.
+-- he is found by his name, and where there is no such role the binding does not count until it is bound again.
 CREATE FUNCTION graph_kernel.is_applying() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_applying_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION graph_kernel.is_applying() IS 'whether this process applies what a publisher sends';
@@ -151,7 +152,7 @@ BEGIN
                   HINT = 'Publish the tables that are needed, in place of FOR ALL TABLES.';
     END IF;
     -- What is there already would end a restore, which loses the other rows.
-    IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'revoked_keys' THEN
+    IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'revoked_keys' AND pg_has_role(current_user, extension_owner, 'USAGE') THEN
         IF EXISTS (SELECT FROM graph_kernel.revoked_keys AS k WHERE k.kid = NEW.kid) THEN
             RETURN NULL;
         END IF;
@@ -189,6 +190,8 @@ BEGIN
     END IF;
     IF TG_TABLE_NAME = 'binding' THEN
         NEW.graph := gen_random_uuid();
+    ELSIF TG_TABLE_NAME = 'policies' THEN
+        NEW.registered_by := current_user;
     END IF;
     RETURN NEW;
 END
@@ -202,23 +205,16 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
+    command text; -- binds the tables of the row again
     tables regclass[];
     odd regclass;
 BEGIN
+    IF NEW.bound_by IS NULL OR NOT pg_has_role(current_user, table_owner, 'USAGE') THEN
+        SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
     -- Those of the functions say who called them.
-    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = NEW.binder AND r.rolname = NEW.bound_by)
-       OR NOT pg_has_role(current_user, table_owner, 'USAGE') THEN
-        NEW.binder := NULL;
-        IF pg_has_role(current_user, table_owner, 'USAGE') THEN
-            NEW.binder := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by);
-            IF NEW.binder IS NULL AND NEW.bound_by IS NOT NULL THEN
-                RAISE WARNING 'role % in table %.% does not exist: % takes its place', quote_ident(NEW.bound_by),
-                    TG_TABLE_SCHEMA, TG_TABLE_NAME, quote_ident(current_user);
-            END IF;
-        END IF;
-        IF NEW.binder IS NULL THEN
-            SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
-        END IF;
+    ELSIF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = NEW.binder AND r.rolname = NEW.bound_by) THEN
+        -- With another role in the place of one that is not there, a binding would count that never did.
+        NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by), 0);
     END IF;
     IF TG_TABLE_NAME = 'binding' THEN
         -- Also in a restore: what a dump has is of the database that was dumped.
@@ -233,10 +229,21 @@ BEGIN
                 quote_ident(NEW.name), NEW.turns;
             NEW.is_current := false;
         END IF;
+        IF NEW.is_current THEN
+            command := format('SELECT graph_kernel.bind_tables(%L, %L, %L, %L); -- The graph has its uuid back.',
+                              NEW.turns, NEW.edges, NEW.columns, NEW.name);
+        END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
         tables := ARRAY[NEW.events];
+        command := format('SELECT graph_kernel.bind_recorder_table(%L, %L);', NEW.events, NEW.columns);
     ELSE
         tables := ARRAY[NEW.traces];
+        command := format('SELECT graph_kernel.bind_traces(%L);', NEW.traces);
+    END IF;
+    IF NEW.binder = 0 AND command IS NOT NULL THEN
+        RAISE WARNING 'role % in table %.% does not exist: the binding does not count', quote_ident(NEW.bound_by),
+            TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING HINT = command;
     END IF;
     SELECT t.relation INTO odd FROM unnest(tables) AS t (relation)
     WHERE t.relation IS NOT NULL AND NOT EXISTS (

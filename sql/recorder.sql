@@ -13,7 +13,8 @@ COMMENT ON COLUMN graph_kernel.recorder_binding.single IS 'keeps the table to on
 COMMENT ON COLUMN graph_kernel.recorder_binding.events IS 'table of the events';
 COMMENT ON COLUMN graph_kernel.recorder_binding.columns IS 'names of columns that are not recognised';
 COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
-COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS 'the role that bound the table, which must be allowed to read it';
+COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS
+    'the role that bound the table, which must be allowed to read it; 0: one that a restore did not find';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding',
     'WHERE graph_kernel.is_restorable(events, true)');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.recorder_binding

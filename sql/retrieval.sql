@@ -23,7 +23,8 @@ COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces;
 COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.trace_binding.traces IS 'table of the traces';
 COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
-COMMENT ON COLUMN graph_kernel.trace_binding.binder IS 'the role that bound the table, which must be allowed to insert there';
+COMMENT ON COLUMN graph_kernel.trace_binding.binder IS
+    'the role that bound the table, which must be allowed to insert there; 0: one that a restore did not find';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding',
     'WHERE graph_kernel.is_restorable(traces, true)');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_binding

@@ -372,6 +372,32 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     assert_eq!(answer(admin, trace), no_right("TRACE_TABLE"));
     admin.batch_execute("GRANT INSERT ON vault.retrieval_traces TO attack_owner").unwrap();
     answer(admin, trace).unwrap();
+    // A restore by a superuser who would be allowed, of a row by a role that is not there.
+    for (insert, bind, call, word) in [
+        (
+            "trace_binding (traces, bound_by, binder) VALUES ('vault.retrieval_traces', 'gone', 10)",
+            "bind_traces('vault.retrieval_traces')",
+            trace,
+            "TRACE_TABLE",
+        ),
+        (
+            "recorder_binding (events, bound_by, binder) VALUES ('vault.recorder_events', 'gone', 10)",
+            "bind_recorder_table('vault.recorder_events')",
+            chunks,
+            "RECORDER_TABLE",
+        ),
+    ] {
+        let (table, _) = insert.split_once(' ').unwrap();
+        let restore =
+            format!("DELETE FROM graph_kernel.{table}; INSERT INTO graph_kernel.{insert}");
+        admin.batch_execute(&restore).unwrap();
+        assert_eq!(answer(admin, call), no_right(word));
+        let hint = admin.query(call, &[]).unwrap_err();
+        let hint = hint.as_db_error().unwrap().hint().unwrap().to_owned();
+        assert_eq!(hint, format!("SELECT graph_kernel.{bind};"));
+        admin.batch_execute(&hint).unwrap();
+        answer(admin, call).unwrap();
+    }
     attack.setup.assert_sound();
 }
 

@@ -140,6 +140,12 @@ fn a_replica_role_passes_no_guard() {
     let (cluster, mut keeper, mut writer) = with_replica_roles();
     let mut admin = cluster.client_of("postgres", "kept");
     let stored = text(&mut admin, STORED);
+    // Also where he may not read what is there.
+    let private = ("42501".to_owned(), "PRIVATE_TABLE".to_owned());
+    for row in ["revoked_keys VALUES ('9-0123456789abcdef')", "trace_binding (traces) VALUES (1)"] {
+        let insert = format!("INSERT INTO graph_kernel.{row}");
+        assert_eq!(refusal(&mut writer, &insert), private, "{insert}");
+    }
     for table in TABLES {
         admin
             .batch_execute(&format!("GRANT ALL ON graph_kernel.{table} TO writer, keeper"))
@@ -149,8 +155,7 @@ fn a_replica_role_passes_no_guard() {
                 let statement = format!("{statement} graph_kernel.{table}");
                 // Row security shows no root: there is nothing to delete.
                 if statement != "DELETE FROM graph_kernel.root_keys" {
-                    let expected = ("42501".to_owned(), "PRIVATE_TABLE".to_owned());
-                    assert_eq!(refusal(client, &statement), expected, "{statement}");
+                    assert_eq!(refusal(client, &statement), private, "{statement}");
                 }
             }
         }
@@ -177,6 +182,15 @@ fn a_replica_role_passes_no_guard() {
     let brought = "SELECT bound_by || ' ' || (graph <> 'e2b2b0a4-0000-4000-8000-000000000000')
                    FROM graph_kernel.bindings WHERE name = 'brought'";
     assert_eq!(text(&mut admin, brought), "keeper true");
+    // Nor a policy that another has registered.
+    keeper
+        .batch_execute(
+            "INSERT INTO graph_kernel.policies (policy, registered_by) VALUES ('{\"max_nodes\": 11}', 'postgres')",
+        )
+        .unwrap();
+    let registered =
+        "SELECT registered_by FROM graph_policies WHERE policy::json ->> 'max_nodes' = '11'";
+    assert_eq!(text(&mut admin, registered), "keeper");
 }
 
 /// A dump with rows that name odd things: they are left out or of no use, and all others are there.
@@ -211,12 +225,15 @@ fn one_odd_row_loses_no_other_in_a_restore() {
              SET ROLE gone;
              SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'of gone');
              RESET ROLE;
+             UPDATE graph_kernel.recorder_binding SET bound_by = 'gone', binder = 'gone'::regrole;
              INSERT INTO graph_kernel.binding (name, is_current, turns, resolved, bound_by)
              SELECT 'temporary', true, 'temporary', resolved, bound_by FROM graph_kernel.binding LIMIT 1;
              DELETE FROM graph_kernel.trace_binding;
              INSERT INTO graph_kernel.trace_binding (traces) VALUES ('memory_turns_pkey')",
         )
         .unwrap();
+    let of_gone = "SELECT graph::text FROM graph_kernel.bindings WHERE name = 'of gone'";
+    let graph = text(&mut client, of_gone);
     let path = origin.folder.join("dump.sql");
     crate::common::process::run(
         origin
@@ -236,7 +253,11 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     let said = String::from_utf8_lossy(&restored.stderr).into_owned();
     assert!(restored.status.success(), "{said}");
     for warning in [
-        "WARNING:  role gone in table graph_kernel.binding does not exist: postgres takes its place",
+        "WARNING:  role gone in table graph_kernel.binding does not exist: the binding does not count",
+        "HINT:  SELECT graph_kernel.bind_tables('public.memory_turns', 'public.memory_turn_edges', NULL, 'of gone'); \
+         -- The graph has its uuid back.",
+        "WARNING:  role gone in table graph_kernel.recorder_binding does not exist: the binding does not count",
+        "HINT:  SELECT graph_kernel.bind_recorder_table('public.recorder_events', NULL);",
         "names public.a_view, which is not a permanent table",
     ] {
         assert!(said.contains(warning), "{warning}: {said}");
@@ -251,8 +272,28 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     );
     let export = slice(&mut client);
     assert_eq!(reason(&mut client, &export), "ok");
+    // What nobody who is here has bound does not count until it is bound again, as the graph that it was.
     client.batch_execute("SET graph_kernel.graph = 'of gone'").unwrap();
+    let no_binder = |word: &str| ("42501".to_owned(), word.to_owned());
+    assert_eq!(refusal(&mut client, crate::graph::SLICE), no_binder("GRAPH_TABLES"));
+    assert_eq!(
+        refusal(&mut client, "SELECT * FROM recorder_chunks()"),
+        no_binder("RECORDER_TABLE")
+    );
+    let found = "SELECT ok || ' ' || detail FROM graph_check() WHERE check_name = 'bound_tables'";
+    assert_eq!(
+        text(&mut client, found),
+        "false the role that bound table public.memory_turns was not found when its binding was restored"
+    );
+    let hint =
+        text(&mut client, "SELECT hint FROM graph_check() WHERE check_name = 'bound_tables'");
+    client.batch_execute(&hint).unwrap();
+    assert_eq!(text(&mut client, of_gone), graph);
     slice(&mut client);
+    client
+        .batch_execute("SELECT graph_kernel.bind_recorder_table('public.recorder_events', NULL)")
+        .unwrap();
+    client.batch_execute("SELECT * FROM recorder_chunks()").unwrap();
     for name in ["view", "catalog", "lost"] {
         client.batch_execute(&format!("SET graph_kernel.graph = '{name}'")).unwrap();
         refusal(&mut client, crate::graph::SLICE);

@@ -42,7 +42,11 @@ pub fn lock(table: pg_sys::Oid, binder: pg_sys::Oid) -> Result<Table, SqlError> 
     relation::check_is_stored(table.oid)
         .and_then(|()| relation::check_is_users(table.oid, &relation::partitions(table.oid)))
         .map_err(|error| error.into_sql_error().detail("TRACE_TABLE"))?;
-    check_binder(binder, table.oid, Use::Insert, Vec::new)
+    let command = || {
+        let name = relation::typed_name(table.oid).unwrap_or("traces".to_owned());
+        format!("SELECT graph_kernel.bind_traces({})", relation::literal_of(&name))
+    };
+    check_binder(binder, table.oid, Use::Insert, Vec::new, command)
         .map_err(|error| error.detail("TRACE_TABLE"))?;
     Ok(table)
 }

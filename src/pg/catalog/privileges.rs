@@ -36,7 +36,7 @@ impl Use {
 }
 
 /// Checks that the role that bound a table, which is locked, may use these columns of it. The table's owner may; row
-/// security must not hide rows from another one.
+/// security must not hide rows from another one. `command` is the call that binds the table again.
 ///
 /// # Errors
 /// 42501.
@@ -45,6 +45,7 @@ pub fn check_binder(
     table: pg_sys::Oid,
     how: Use,
     columns: impl FnOnce() -> Vec<i16>,
+    command: impl FnOnce() -> String,
 ) -> Result<(), SqlError> {
     if may(binder, table, how, columns) {
         return Ok(());
@@ -54,6 +55,9 @@ pub fn check_binder(
     let role = relation::role_name(binder).map(|role| relation::quote_as_needed(&role));
     let message = match &role {
         Some(role) => format!("role {role} has bound table {name}, and {what}"),
+        None if binder == pg_sys::InvalidOid => {
+            format!("the role that bound table {name} was not found when its binding was restored")
+        }
         None => format!("the role that bound table {name} does not exist"),
     };
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
@@ -63,7 +67,7 @@ pub fn check_binder(
              owner bind it again."
         ),
         (Some(role), _) => format!("GRANT {privilege} ON {name} TO {role};"),
-        (None, _) => "Let a role that may use it bind it again.".to_owned(),
+        (None, _) => format!("{};", command()),
     }))
 }
 

@@ -278,6 +278,8 @@ pub struct Graph {
     embedding: Option<Value>,
     /// The role that bound the tables; `None` of the default ones.
     binder: Option<pg_sys::Oid>,
+    /// The call of `bind_tables` that binds them again.
+    command: String,
     /// The transaction that wrote the binding; `None` of the default tables.
     writer: Option<pg_sys::TransactionId>,
     catalog_writers: CatalogWriters,
@@ -357,7 +359,8 @@ impl GraphTables<'_> {
             |oid, word: &str| literal_of(&relation::typed_name(oid).unwrap_or(word.to_owned()));
         let mut arguments = vec![table(self.turns, "turns")];
         arguments.extend(self.edges.map(|edges| table(edges, "edges")));
-        if !columns.is_empty() {
+        // Without a mapping it is another graph than with an empty one.
+        if !(columns.is_empty() && self.columns.is_null()) {
             arguments.push(format!("columns => {}", literal(&Value::Object(columns))));
         }
         if self.binding != DEFAULT_GRAPH {
@@ -576,6 +579,7 @@ impl Graph {
             sources,
             embedding,
             binder: tables.binder,
+            command: tables.command("turns", None),
             writer: None,
             catalog_writers: CatalogWriters::default(),
         })
@@ -682,7 +686,7 @@ impl Graph {
                 let columns = bound.columns.values().chain(parents.filter(|_| is_turns));
                 columns.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.number).collect()
             };
-            check_binder(binder, bound.table.oid, Use::Read, read)?;
+            check_binder(binder, bound.table.oid, Use::Read, read, || self.command.clone())?;
         }
         Ok(())
     }
@@ -714,7 +718,7 @@ impl Graph {
             )));
         }
         let Some(binder) = self.binder else { return Ok(()) };
-        check_binder(binder, self.turns.table.oid, Use::Update, || numbers)
+        check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.command.clone())
     }
 
     /// The embedding column as it is now: types and operators can be created and dropped without an
@@ -726,7 +730,7 @@ impl Graph {
         let embedding = EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())?;
         if let Some(binder) = self.binder {
             let read = || vec![embedding.number];
-            check_binder(binder, self.turns.table.oid, Use::Read, read)?;
+            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
         }
         Ok(embedding)
     }

@@ -81,7 +81,8 @@ impl RecorderTable {
                     .map(|raw| raw.number)
                     .collect()
             };
-            check_binder(binder, events.table.oid, Use::Read, read)
+            let command = || bind_command(events.table.oid, mapping, None);
+            check_binder(binder, events.table.oid, Use::Read, read, command)
                 .map_err(|error| error.detail("RECORDER_TABLE"))?;
         }
         let rls = row_security_applies_to(events.table.oid);
