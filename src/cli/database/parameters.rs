@@ -2,6 +2,7 @@
 //! cannot do is refused by its name: a setting that protects must not be ignored.
 
 use std::env;
+use std::net::Ipv6Addr;
 
 use percent_encoding::percent_decode_str;
 
@@ -146,11 +147,18 @@ fn with_variables(
         if settings.get(name).is_none() && name != "requiressl" {
             let value = variable(variable_name)?;
             check(variable_name, &value, usage)?;
+            // As in --database: a name with these is part of a URL, or of pairs, far more often than it is a name.
+            if name == "dbname" && value.contains([':', '/', '@', '=']) {
+                return Err(format!(
+                    "{variable_name} takes the name of a database, and neither a URL nor key=value pairs; a name \
+                     with :, /, @ or = is given as --database dbname=..."
+                ));
+            }
             settings.set(name, &value);
         }
     }
-    if settings.get("dbname").is_some_and(|name| name.contains("://")) {
-        return Err("the name of a database is a URL: only --database takes one".to_owned());
+    for (name, value) in &settings.0 {
+        check_text(name, value)?;
     }
     if settings.get("sslmode").is_none() && variable("PGREQUIRESSL")?.starts_with('1') {
         settings.set("sslmode", "require");
@@ -158,20 +166,59 @@ fn with_variables(
     Ok(settings)
 }
 
-/// Refuses a value that the program would have to ignore.
+/// Refuses a value that the program would have to ignore. It is not repeated: it may be a URL with a password.
 fn check(source: &str, value: &str, usage: Use) -> Result<(), Failure> {
     let is_one = |values: &[&str]| values.contains(&value);
     match usage {
         _ if value.is_empty() => Ok(()),
         Use::Any | Use::Nothing => Ok(()),
         Use::Of(values) | Use::Always(values) if is_one(values) => Ok(()),
-        Use::Of(values) => Err(format!("{source}: {value} is none of {}", values.join(", "))),
+        Use::Of(values) => Err(format!("{source}: the value is none of {}", values.join(", "))),
         Use::Always([]) => Err(format!("{source} is set, and graph-kernel cannot do what it asks")),
         Use::Always(values) => Err(format!(
-            "{source}: graph-kernel cannot do what {value} asks, only {}",
+            "{source}: graph-kernel cannot do what it asks, only {}",
             values.join(", ")
         )),
     }
+}
+
+/// Refuses a value that is a URL or `key=value` pairs, or a part of them, and does not repeat it: errors of the server
+/// and of the connection would, with the password in it.
+fn check_text(name: &str, value: &str) -> Result<(), Failure> {
+    let is_url = value.contains("://");
+    // The password stands between the two.
+    let is_cut = value.split_once(':').is_some_and(|(_, rest)| rest.contains('@'));
+    let mut before_values = value.rsplit('=').skip(1).map(|text| text.trim_end().to_lowercase());
+    let is_pairs = before_values.any(|text| text.ends_with("password"));
+    let is_wrong = match name {
+        "host" => is_url || is_pairs || !value.split(',').all(is_host),
+        "hostaddr" | "port" | "user" | "dbname" => is_url || is_cut || is_pairs,
+        // The value of an option may be a URL.
+        "options" => !value.trim_start().starts_with('-') && (is_url || is_cut || is_pairs),
+        "sslrootcert" | "passfile" => is_url,
+        _ => false,
+    };
+    match is_wrong {
+        true if name == "host" => Err(
+            "host: neither names, addresses nor folders of sockets; a URL is given as --database, a port as port"
+                .to_owned(),
+        ),
+        true => Err(format!(
+            "{name}: its value cannot be a URL or key=value pairs; --database takes these"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Whether this can be a name, an address, a folder or, after `@`, an abstract socket.
+fn is_host(text: &str) -> bool {
+    if text.starts_with('/') {
+        return !(text.starts_with("//") && text.contains('@'));
+    }
+    let address = text.split_once('%').map_or(text, |(address, _zone)| address);
+    let is_address = address.parse::<Ipv6Addr>().is_ok();
+    let name = text.strip_prefix('@').unwrap_or(text);
+    !name.contains('@') && (is_address || !name.contains(':'))
 }
 
 /// The pairs in a URL, in `key=value` pairs or in the name of a database. A URL that is mistyped, or of something else,
@@ -425,19 +472,98 @@ mod tests {
                 .expect_err(text);
             assert!(!error.contains("s3cret"), "{text}: {error}");
         }
-        let variable = |name: &str| {
-            let url = "postgresql://u:s3cret@h/notes".to_owned();
-            Ok(if name == "PGDATABASE" { url } else { String::new() })
-        };
-        let error = with_variables(None, &variable).unwrap_err();
-        assert!(!error.contains("s3cret"), "{error}");
         for good in [
             "notes.2025-03",
-            "dbname='a:/@b'",
+            "dbname='a@:/='",
             "postgresql:///notes?user=a@b",
             "postgresql://h?application_name=a:b@c",
         ] {
             with_variables(Some(good), &none).unwrap();
+        }
+    }
+
+    /// The settings of one value, from each place where it can stand.
+    fn from_each_place(name: &str, value: &str) -> [Result<Settings, Failure>; 3] {
+        let (_, variable_name, _) = PARAMETERS.iter().find(|(known, ..)| *known == name).unwrap();
+        let none = |_: &str| Ok(String::new());
+        let variable = |asked: &str| {
+            Ok(if Some(asked) == *variable_name { value.to_owned() } else { String::new() })
+        };
+        let bytes = value.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        [
+            with_variables(None, &variable),
+            with_variables(Some(&format!("{name}='{value}'")), &none),
+            with_variables(Some(&format!("postgresql://?{name}={bytes}")), &none),
+        ]
+    }
+
+    #[test]
+    fn a_url_or_pairs_in_place_of_a_value_are_refused_and_not_repeated() {
+        let urls = [
+            "postgresql://u:s3cret@h/notes",
+            "Postgres://u:s3cret@h",
+            "jdbc:postgresql://h/notes?user=u&password=s3cret",
+        ];
+        let without_scheme = [
+            "u:s3cret@h/notes",
+            "//u:s3cret@h/notes",
+            "postgresql:/u:s3cret@h/notes",
+            "u:s3cret,x@h",
+            "u:s3cret/x@h",
+            "host=h password=s3cret",
+            "h?user=u&Password = s3cret",
+        ];
+        let names = ["host", "hostaddr", "port", "user", "dbname", "options"];
+        let names = names
+            .iter()
+            .flat_map(|name| urls.iter().chain(&without_scheme).map(move |value| (*name, *value)));
+        let others = PARAMETERS.iter().filter(|(name, _, usage)| match usage {
+            Use::Any => ["sslrootcert", "passfile"].contains(name),
+            Use::Of(_) | Use::Always(_) => true,
+            Use::Nothing => false,
+        });
+        let others = others
+            .flat_map(|(name, ..)| urls.iter().map(move |value| (*name, *value)))
+            .filter(|(name, _)| *name != "requiressl");
+        let hosts = ["h,user:s3cret@h2", "u:s3cret", "u:s3cret,@h", "u:s3cret,/x@h", "u@s3cret@h"];
+        for (name, value) in names.chain(others).chain(hosts.map(|value| ("host", value))) {
+            let has_variable =
+                PARAMETERS.iter().any(|(known, variable, _)| *known == name && variable.is_some());
+            for settings in
+                from_each_place(name, value).into_iter().skip(usize::from(!has_variable))
+            {
+                let error = settings.expect_err(&format!("{name} {value}"));
+                assert!(!error.contains("s3cret"), "{name} {value}: {error}");
+            }
+        }
+        // As in --database, a name alone.
+        for value in ["h/s3cret", "u@s3cret", "postgresql:s3cret", "user=s3cret"] {
+            let [error, given, _] = from_each_place("dbname", value);
+            assert!(!error.unwrap_err().contains("s3cret"), "{value}");
+            given.unwrap();
+        }
+    }
+
+    #[test]
+    fn names_addresses_and_folders_are_values() {
+        for (name, value) in [
+            ("host", "db.example,::1,fe80::1%eth0,127.0.0.1,,/run/a@b:c,@abstract"),
+            ("hostaddr", "::1,127.0.0.1,"),
+            ("port", "1,,3"),
+            ("user", "ann/admin@EXAMPLE.ORG"),
+            ("user", "a:b"),
+            ("dbname", "notes 2025-03"),
+            ("options", " -c app.url=http://u:p@h"),
+            ("password", "a://b:c@d"),
+            ("application_name", "http://a:b@c"),
+            ("sslrootcert", r"C:\Users\ann@example\root.crt"),
+        ] {
+            let [variable, pairs, url] = from_each_place(name, value);
+            variable.expect(name);
+            if name != "password" {
+                pairs.expect(name);
+                url.expect(name);
+            }
         }
     }
 
