@@ -81,10 +81,10 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT w.name, graph_kernel.has_index(w.rel::regclass, w.keys[1], w.is_unique),
            format('index on %s (%s)', w.rel::regclass, w.keys[1]),
-           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include)
+           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.typed, w.include)
     FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)
     CROSS JOIN LATERAL jsonb_to_record(listed.wanted)
-        AS w (name text, rel oid, is_unique boolean, keys text[], include text[])
+        AS w (name text, rel oid, is_unique boolean, keys text[], include text[], typed text[])
     ORDER BY listed.position;
 END;
 

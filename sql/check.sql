@@ -12,7 +12,7 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT g.oid, g.tgrelid::regclass, g.tgname,
-           -- As an escape string it may be any bytes.
+           -- As an escape string it may be any bytes: each backslash in it begins three octal digits.
            format('%s(%s)', g.tgfoid::regproc,
                   (SELECT string_agg(CASE WHEN strpos(a.text, '\') = 0 THEN quote_literal(a.text)
                                           ELSE 'E''' || replace(a.text, '''', '''''') || '''' END, ', '
@@ -33,22 +33,23 @@ BEGIN ATOMIC
                 WHERE g.tgnargs >= 2 AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-                      AND encode(replace(a.attname::text, '\', '\\')::bytea, 'escape') = given.arguments[1]
+                      AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')
                       AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype, 'varchar'::regtype)))),
                (SELECT format('no column %s of type uuid or uuid[]', given.arguments[2])
                 WHERE g.tgnargs >= 2 AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-                      AND encode(replace(a.attname::text, '\', '\\')::bytea, 'escape') = given.arguments[2]
+                      AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')
                       AND (t.typtype = 'd' OR t.typcategory = 'A' OR t.oid = 'uuid'::regtype))),
                (SELECT format('no graph %s', rest.graph)
                 WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
                     SELECT FROM graph_kernel.binding AS b
-                    WHERE b.is_current AND encode(replace(b.name, '\', '\\')::bytea, 'escape') = rest.graph))
+                    WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')))
                ], NULL)
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
-        SELECT (string_to_array(encode(g.tgargs, 'escape'), '\000'))[:g.tgnargs] AS arguments
+        -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits 000.
+        SELECT (string_to_array(replace(encode(g.tgargs, 'escape'), '\\', '\134'), '\000'))[:g.tgnargs] AS arguments
     ) AS given
     CROSS JOIN LATERAL (
         SELECT given.arguments[3:g.tgnargs - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
@@ -59,10 +60,52 @@ BEGIN ATOMIC
                        '@extschema@.graph_require_admissible_result()'::regprocedure);
 END;
 
+-- A function as commands name it whatever their search_path is: its types are qualified too.
+CREATE FUNCTION graph_kernel.function_name(function oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT format('%I.%I(%s)', n.nspname, p.proname,
+                  (SELECT string_agg(format('%I.%I', tn.nspname, t.typname), ', ' ORDER BY a.position)
+                   FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, position)
+                   JOIN pg_type AS t ON t.oid = a.type
+                   JOIN pg_namespace AS tn ON tn.oid = t.typnamespace))
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = $1;
+END;
+
+-- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too long.
+CREATE FUNCTION graph_kernel.whole_command(command text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ BEGIN RETURN CASE WHEN octet_length(command) <= 1000000 THEN graph_kernel.text_prefix(command, 1000000) END; END $$;
+
+-- A name for the successor of a trigger that no trigger and no constraint of the table and of its partitions has.
+CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURNS name
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH taken AS (
+        SELECT o.name
+        FROM (SELECT $1::oid AS oid UNION SELECT l.relid::oid FROM pg_partition_tree($1) AS l) AS r
+        CROSS JOIN LATERAL (
+            SELECT g.tgname AS name FROM pg_trigger AS g WHERE g.tgrelid = r.oid
+            UNION ALL SELECT k.conname FROM pg_constraint AS k WHERE k.conrelid = r.oid
+        ) AS o
+    )
+    SELECT format('promotion_%s_%s', $2, i)::name
+    FROM generate_series(1, (SELECT count(*) FROM taken) + 1) AS i
+    WHERE format('promotion_%s_%s', $2, i)::name NOT IN (SELECT taken.name FROM taken)
+    ORDER BY i LIMIT 1;
+END;
+
 SET LOCAL search_path TO @extschema@, pg_temp;
 
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
--- deletes rows: it selects those that may have to be changed. Called while DROP EXTENSION has to wait.
+-- deletes rows: it selects those that may have to be changed. A superuser may run what others have named: what a hint names
+-- is quoted and qualified, down to operators, and no name stands in a comment, which a line break in it would end. Where
+-- others choose how many there are, each command has a row of its own: one that fails or is too long hides no other.
+-- Called while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.check_graph(name text) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
@@ -83,6 +126,8 @@ DECLARE
     says_roles text; -- how to say what names of roles mean
     computes_hashes text; -- how to store content hashes where only contents are stored
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
+    fixed_path text := ''; -- before a query with expressions of the mapping, whose names are those that pg_catalog has
+    reset_path text := ''; -- behind it
     hidden text;    -- what to add where this role may not see all rows
     listed record;
     stored record;
@@ -93,12 +138,13 @@ BEGIN
     EXCEPTION WHEN undefined_table OR undefined_column OR datatype_mismatch OR wrong_object_type
                 OR undefined_function OR undefined_object OR invalid_object_definition OR feature_not_supported
                 OR ambiguous_function OR ambiguous_column OR syntax_error OR invalid_schema_name
-                OR insufficient_privilege THEN
+                OR insufficient_privilege OR invalid_parameter_value THEN
         check_name := 'bound_tables';
         ok := false;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
         hint := nullif(hint, '');
-        IF SQLSTATE = '42501' AND hint IS NULL THEN
+        IF SQLSTATE = '42501' THEN
+            -- The table's owner may have revoked on purpose what the role that bound it lacks: no hint grants that.
             -- What this role lacks, for the owner to grant.
             SELECT string_agg(DISTINCT g.command, ' ' ORDER BY g.command) INTO hint
             FROM pg_class AS r
@@ -108,10 +154,17 @@ BEGIN
                      format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, current_user) END),
                 (CASE WHEN NOT has_table_privilege(r.oid, 'SELECT') THEN
                      format('GRANT SELECT ON %I.%I TO %I;', n.nspname, r.relname, current_user) END)) AS g (command)
-            WHERE r.oid IN (SELECT unnest(ARRAY[b.turns, b.edges]) FROM graph_kernel.binding AS b
-                            WHERE b.is_current AND b.name = check_graph.name)
-               OR n.nspname = 'public' AND r.relname IN ('memory_turns', 'memory_turn_edges') AND name = 'default'
-                  AND NOT EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = 'default');
+            -- Only of tables that can be bound, by who may read them: a row of the binding may be forged.
+            WHERE r.oid >= 16384 AND r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND n.nspname !~ '^pg_'
+              AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = 'pg_class'::regclass AND m.objid = r.oid
+                                                           AND m.deptype = 'e')
+              AND (EXISTS (SELECT FROM graph_kernel.binding AS b JOIN pg_roles AS o ON o.oid = b.binder
+                           WHERE b.is_current AND b.name = check_graph.name AND r.oid IN (b.turns, b.edges)
+                             AND has_schema_privilege(o.oid, n.oid, 'USAGE')
+                             AND (has_table_privilege(o.oid, r.oid, 'SELECT')
+                                  OR has_any_column_privilege(o.oid, r.oid, 'SELECT')))
+                   OR n.nspname = 'public' AND r.relname IN ('memory_turns', 'memory_turn_edges') AND name = 'default'
+                      AND NOT EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = 'default'));
         END IF;
         RETURN NEXT;
         RETURN;
@@ -126,15 +179,14 @@ BEGIN
           FROM jsonb_each_text((graph #> '{turns,columns}') || (graph #> '{edges,columns}')) AS k);
     x := (graph #> '{turns,expressions}') || (graph #> '{edges,expressions}');
     edge := format('%s IS NOT NULL AND %s IS NOT NULL', x ->> 'parent', x ->> 'child');
-    dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %3$s)'
-                    ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s = %4$s))',
+    dangling := format('(NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s OPERATOR(pg_catalog.=) %3$s)'
+                    ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s OPERATOR(pg_catalog.=) %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
     -- A mapping that says null asks for nothing.
     SELECT b.turns, b.edges, coalesce(b.columns, '{}') AS columns, b.name INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
     says_roles := format(
-        'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s); Another mapping is another graph: exports that were taken'
-        ' before say other_graph.',
+        'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);',
         coalesce(bound.turns, turns),
         ', ' || quote_literal(CASE WHEN bound.turns IS NULL THEN tables[2] ELSE bound.edges END),
         coalesce(bound.columns, '{}') || jsonb_build_object('turns', coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
@@ -159,6 +211,10 @@ BEGIN
         ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
     advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
+    IF jsonb_array_length(graph -> 'expressions') > 0 THEN
+        fixed_path := 'SET search_path = pg_catalog, pg_temp; ';
+        reset_path := E'\nRESET search_path;'; -- a comment may stand before it
+    END IF;
     IF EXISTS (SELECT FROM unnest(tables) AS r (rel) WHERE row_security_active(r.rel)) THEN
         hidden := '; row security hides rows from this role: let the owner of the tables run this';
     END IF;
@@ -177,7 +233,7 @@ BEGIN
     SELECT 'policy_search_path', count(*) = 0, count(*),
            'functions of row security policies without a search_path of their own',
            string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp;',
-                             f.fn, f.home), ' ')
+                             graph_kernel.function_name(f.fn), f.home), ' ')
     FROM (
         SELECT DISTINCT p.oid::regprocedure AS fn, n.nspname AS home
         FROM pg_policy AS pol
@@ -211,7 +267,8 @@ BEGIN
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
            ' rights of the role that reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
-           string_agg(DISTINCT format('SELECT pg_get_functiondef(%L::regprocedure);', u.fn), ' ')
+           string_agg(DISTINCT format('SELECT pg_catalog.pg_get_functiondef(%L::pg_catalog.regprocedure);',
+                                      graph_kernel.function_name(u.fn)), ' ')
     FROM (
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
@@ -240,7 +297,8 @@ BEGIN
     RETURN QUERY
     SELECT 'definer_functions', count(*) = 0, count(*),
            'functions with their owner''s rights that read a graph of the caller''s choice',
-           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', f.fn, name), ' ' ORDER BY f.fn::text)
+           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', graph_kernel.function_name(f.fn), name), ' '
+                      ORDER BY f.fn::text)
     FROM (
         SELECT p.oid::regprocedure AS fn
         FROM pg_proc AS p
@@ -265,46 +323,48 @@ BEGIN
 
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced.
     RETURN QUERY
-    SELECT 'promotion_triggers', count(*) = 0, count(*),
+    SELECT 'promotion_triggers', g.name IS NULL, count(g.name) OVER (PARTITION BY g.guard),
            'triggers that promote and can be got round, or have bad arguments'
-           || coalesce(': ' || graph_kernel.text_prefix(
-                  string_agg(format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults || g.bad_arguments, ', ')), '; '
-                             ORDER BY g.place::text, g.name), 100000), ''),
-           graph_kernel.text_prefix(string_agg(CASE
+           || CASE WHEN g.name IS NULL THEN '' ELSE ': ' || graph_kernel.text_prefix(
+                  format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults || g.bad_arguments, ', ')), 100000) END,
+           graph_kernel.whole_command(CASE
+               WHEN g.name IS NULL THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
-                   format('SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = %L::regclass AND tgname = %L;'
+                   format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
+                          ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND g.tgname OPERATOR(pg_catalog.=) %L;'
                           ' /* Create it with other arguments. */', g.place, g.name)
                WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
-               ELSE format('ALTER TRIGGER %1$I ON %2$s RENAME TO %3$I; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR'
-                           ' UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE'
-                           ' ALWAYS TRIGGER %1$I; DROP TRIGGER %3$I ON %2$s;',
-                           g.name, g.place, graph_kernel.text_prefix(g.name::text, 14) || '_old', g.call)
-               END, ' ' ORDER BY g.place::text, g.name), 1000000)
-    FROM graph_kernel.promoting_triggers() AS g
-    JOIN pg_class AS r ON r.oid = g.place
-    -- The form of a partition's trigger is that of its table's.
-    WHERE CASE WHEN g.is_of_parent THEN g.faults && '{disabled,not ENABLE ALWAYS}'
-               ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END;
+               ELSE format('CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
+                           ' EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I; DROP TRIGGER %1$I ON'
+                           ' %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I;',
+                           g.name, g.place, graph_kernel.free_trigger_name(g.place, g.guard), g.call) END)
+    FROM (SELECT) AS always
+    LEFT JOIN (graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place)
+           -- The form of a partition's trigger is that of its table's.
+           ON CASE WHEN g.is_of_parent THEN g.faults && '{disabled,not ENABLE ALWAYS}'
+                   ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END
+    ORDER BY g.place::text, g.name;
 
     -- A trigger of another role runs with the rights of whoever writes.
     RETURN QUERY
-    SELECT 'promotion_rights', count(*) = 0, count(*),
+    SELECT 'promotion_rights', h.place IS NULL, count(h.place) OVER (PARTITION BY h.place),
            'tables that promote on which others than the owner hold TRIGGER'
-           || coalesce(': ' || graph_kernel.text_prefix(
-                  string_agg(format('%s (%s)', h.place, h.holders), '; ' ORDER BY h.place::text), 100000), ''),
-           graph_kernel.text_prefix(
-               string_agg(format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders), ' '
-                          ORDER BY h.place::text), 1000000)
-    FROM (SELECT r.oid::regclass AS place,
-                 string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
-                     AS holders
-          FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
-          WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
-            AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
-            AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
-          GROUP BY r.oid) AS h;
+           || CASE WHEN h.place IS NULL THEN ''
+                   ELSE ': ' || graph_kernel.text_prefix(format('%s (%s)', h.place, h.holders), 100000) END,
+           graph_kernel.whole_command(CASE WHEN h.place IS NOT NULL THEN
+               format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders) END)
+    FROM (SELECT) AS always
+    LEFT JOIN (
+        SELECT r.oid::regclass AS place,
+               string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ') AS holders
+        FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
+        WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
+          AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
+          AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
+        GROUP BY r.oid) AS h ON true
+    ORDER BY h.place::text;
 
     -- Only partitions inherit triggers.
     RETURN QUERY
@@ -314,17 +374,26 @@ BEGIN
         WHERE g.bad_arguments = '{}'
         UNION
         SELECT d.guard, d.name, d.call, h.inhrelid FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
+    ), bare AS (
+        SELECT d.name, d.child::regclass AS place, d.call, d.guard
+        FROM descendant AS d JOIN pg_trigger AS g ON g.oid = d.guard
+        WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
+                          WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid AND own.tgargs = g.tgargs)
     )
-    SELECT 'promotion_children', count(*) = 0, count(*),
+    SELECT 'promotion_children', d.place IS NULL, CASE WHEN d.place IS NULL THEN 0 ELSE 1 END::bigint,
            'tables that inherit from one that promotes and take rows without its trigger',
-           graph_kernel.text_prefix(
-               string_agg(format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
-                                 ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
-                                 d.name, d.child::regclass, d.call), ' ' ORDER BY d.child::regclass::text), 1000000)
-    FROM descendant AS d
-    JOIN pg_trigger AS g ON g.oid = d.guard
-    WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
-                      WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid AND own.tgargs = g.tgargs);
+           graph_kernel.whole_command(CASE WHEN d.place IS NOT NULL THEN
+               format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
+                      ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
+                      d.free, d.place, d.call) END)
+    FROM (SELECT) AS always
+    LEFT JOIN (
+        SELECT b.place, b.call,
+               CASE WHEN EXISTS (SELECT FROM pg_trigger AS own WHERE own.tgrelid = b.place AND own.tgname = b.name)
+                      OR EXISTS (SELECT FROM pg_constraint AS own WHERE own.conrelid = b.place AND own.conname = b.name)
+                    THEN graph_kernel.free_trigger_name(b.place, b.guard) ELSE b.name END AS free
+        FROM bare AS b) AS d ON true
+    ORDER BY d.place::text, d.free;
 
     -- An expression that raises stops every call that reads the row.
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
@@ -346,7 +415,8 @@ BEGIN
                     BEGIN
                         PERFORM graph_kernel.evaluate_row(name, listed.place, stored.tableoid, stored.ctid);
                     EXCEPTION WHEN data_exception THEN
-                        hint := format('SELECT * FROM %s WHERE ctid = %L; -- Bind an expression that takes such a value.',
+                        hint := format('SELECT * FROM %s AS t WHERE t.ctid OPERATOR(pg_catalog.=) %L;'
+                                       ' -- Bind an expression that takes such a value.',
                                        stored.tableoid::regclass, stored.ctid);
                         EXIT;
                     END;
@@ -360,38 +430,41 @@ BEGIN
     FOR listed IN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
-             format('SELECT %2$s AS id, count(*), array_agg(t.ctid) AS rows FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING count(*) > 1;', t, x ->> 'id')),
+             format('SELECT %2$s AS id, pg_catalog.count(*), pg_catalog.array_agg(t.ctid) AS rows FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1;', t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is not a turn',
              -- Where the turns table stores edges, with the row that does.
              CASE WHEN e LIKE '(%' THEN
-                 format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s = e.child WHERE %s AND %s;%s',
+                 format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s OPERATOR(pg_catalog.=) e.child WHERE %s AND %s;%s',
                         e, t, x ->> 'id', edge, dangling, advice)
              ELSE format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice) END),
             ('shared_missing_parents', 'session_id', 'missing parents that turns of several sessions name: these turns count as siblings',
-             format('SELECT %3$s AS parent, count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s = %4$s'
-                    ' WHERE %3$s IS NOT NULL AND NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s = %3$s) GROUP BY 1'
-                    ' HAVING min(%6$s) <> max(%6$s);'
+             format('SELECT %3$s AS parent, pg_catalog.count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s OPERATOR(pg_catalog.=) %4$s'
+                    ' WHERE %3$s IS NOT NULL AND NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s OPERATOR(pg_catalog.=) %3$s) GROUP BY 1'
+                    ' HAVING pg_catalog.min(%6$s) OPERATOR(pg_catalog.<>) pg_catalog.max(%6$s);'
                     ' -- If the id stands for the beginning of every conversation, bind the parent as an expression with'
                     ' NULLIF; a turn that was deleted does no harm.',
                     e, t, x ->> 'parent', x ->> 'child', x ->> 'id', x ->> 'session_id')),
             ('self_loops', 'id', 'edges from a turn to itself',
-             format('SELECT e.* FROM %s AS e WHERE %s = %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
+             format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',
-             format('SELECT %1$s, count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
-             format('SELECT %1$s, count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: unknown role',
-             format('SELECT %1$s, count(*) FROM %2$s AS t WHERE lower((%1$s) COLLATE "C") <> ALL (''{user,assistant,system,tool}'')'
-                    ' GROUP BY 1; -- Say what they mean: %3$s', x ->> 'role', t, says_roles)),
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t WHERE pg_catalog.lower((%1$s) COLLATE pg_catalog."C")'
+                    ' OPERATOR(pg_catalog.<>) ALL (''{user,assistant,system,tool}''::pg_catalog.text[]) GROUP BY 1;'
+                    ' -- The command in detail says what they mean.', x ->> 'role', t)),
             ('odd_saliences', 'salience', 'turns whose salience is NaN or outside 0 to 1',
-             format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s BETWEEN 0 AND 1) IS FALSE;'
+             format('SELECT %1$s AS id, %2$s AS salience FROM %3$s AS t WHERE (%2$s OPERATOR(pg_catalog.>=) 0 AND %2$s'
+                    ' OPERATOR(pg_catalog.<=) 1) IS FALSE;'
                     ' -- Read as 0.5, 0 or 1; correct those that mean something else.',
                     x ->> 'id', x ->> 'salience', t)),
             ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
-             format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s !~ ''^[0-9a-f]{64}$'';',
+             format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s OPERATOR(pg_catalog.!~) ''^[0-9a-f]{64}$'';',
                     x ->> 'id', x ->> 'content_hash', t) || writes_hashes),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s ~ ''^[0-9a-f]{64}$'' AND %3$s IS DISTINCT FROM graph_kernel.content_hash_or_null(%4$s);',
+             format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]{64}$'' AND NOT'
+                    ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
             ('contents_not_text', 'content_text', 'turns whose content is not UTF-8: it has no hash, and is shown with U+FFFD',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE NOT graph_kernel.is_text(%3$s);',
@@ -421,7 +494,14 @@ BEGIN
                 count := graph_kernel.count_found(name, listed.name);
                 ok := count = 0 OR listed.command IS NULL;
                 -- A command based on rows that this role cannot see could do harm.
-                hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
+                hint := CASE WHEN ok OR hidden IS NOT NULL THEN NULL
+                             WHEN listed.command = computes_hashes THEN listed.command
+                             ELSE fixed_path || listed.command || reset_path END;
+                -- Not in a comment behind the query.
+                IF hint IS NOT NULL AND listed.name = 'unknown_roles' THEN
+                    detail := format('%s. To say what they mean: %s Another mapping is another graph: exports that were'
+                                     ' taken before say other_graph.', detail, says_roles);
+                END IF;
             EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
                         OR undefined_object OR insufficient_privilege OR data_exception THEN
                 ok := false;
@@ -445,10 +525,10 @@ BEGIN
         count := NULL;
         detail := 'could not be checked: ' || SQLERRM;
     END;
-    hint := CASE WHEN count > 0 THEN format(
+    hint := CASE WHEN count > 0 THEN fixed_path || format(
         'WITH RECURSIVE walk AS (SELECT %2$s AS start, %3$s AS at FROM %1$s AS e WHERE %4$s'
-        ' UNION SELECT walk.start, %3$s FROM walk JOIN %1$s AS e ON %2$s = walk.at WHERE %4$s)'
-        ' SELECT start FROM walk WHERE start = at;', e, x ->> 'parent', x ->> 'child', edge) END;
+        ' UNION SELECT walk.start, %3$s FROM walk JOIN %1$s AS e ON %2$s OPERATOR(pg_catalog.=) walk.at WHERE %4$s)'
+        ' SELECT walk.start FROM walk WHERE walk.start OPERATOR(pg_catalog.=) walk.at;', e, x ->> 'parent', x ->> 'child', edge) || reset_path END;
     RETURN NEXT;
 END
 $$;

@@ -144,6 +144,12 @@ COMMENT ON FUNCTION graph_kernel.add_epoch() IS 'writes the root of a new key ep
 COMMENT ON FUNCTION graph_kernel.list_keys() IS 'key ids and states';
 COMMENT ON FUNCTION graph_kernel.epoch_times() IS 'when the key epochs began';
 COMMENT ON FUNCTION graph_kernel.is_kid(text) IS 'whether a text has the form of a key id';
+COMMENT ON FUNCTION graph_kernel.function_name(oid) IS
+    'a function as commands name it whatever their search_path is';
+COMMENT ON FUNCTION graph_kernel.whole_command(text) IS
+    'a command of a hint, and NULL where it is too long';
+COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
+    'a name that no trigger and no constraint of a table has';
 COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[]) IS
     'the command that creates an index';
 COMMENT ON FUNCTION graph_check() IS 'what is wrong with the bound graph, and how to fix it';

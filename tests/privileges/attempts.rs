@@ -230,6 +230,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.evaluate_row(text,text,oid,text)",
         Some("SELECT graph_kernel.evaluate_row('default', 'turns.id', 0, '(0,1)')"),
     ),
+    (
+        "graph_kernel.free_trigger_name(regclass,oid)",
+        Some("SELECT graph_kernel.free_trigger_name('memory_turns', 0)"),
+    ),
+    (
+        "graph_kernel.function_name(oid)",
+        Some("SELECT graph_kernel.function_name('pg_catalog.now()'::regprocedure)"),
+    ),
     ("graph_kernel.guard_table()", None),
     (
         "graph_kernel.has_index(regclass,text,boolean)",
@@ -345,6 +353,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.wanted_indexes(jsonb)",
         Some("SELECT count(*) FROM graph_kernel.wanted_indexes('{}')"),
     ),
+    ("graph_kernel.whole_command(text)", Some("SELECT graph_kernel.whole_command('x')")),
     (
         "graph_kernel.write_trace(jsonb)",
         Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search_global('{1}')"),

@@ -63,8 +63,8 @@ pub fn check_binder(
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
     Err(error.detail("GRAPH_TABLES").hint(match (role, how) {
         (Some(role), Use::Read) => format!(
-            "GRANT {privilege} ON {name} TO {role}; where row security applies to this role, or else, let the table's \
-             owner bind it again."
+            "GRANT {privilege} ON {name} TO {role}; where row security applies to this role, or else, let the owner of \
+             the table bind it again."
         ),
         (Some(role), _) => format!("GRANT {privilege} ON {name} TO {role};"),
         (None, _) => format!("{};", command()),

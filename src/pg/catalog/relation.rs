@@ -566,6 +566,31 @@ pub fn literal_of(text: &str) -> String {
     format!("'{text}'")
 }
 
+/// An expression that the server wrote under `standard_conforming_strings`, with the literals that hold backslashes as
+/// [`literal_of`] writes them: a command may be run while that is off, and a backslash would then hide a quote.
+pub fn with_escapes(expression: &str) -> String {
+    let mut written = String::with_capacity(expression.len());
+    let mut rest = expression;
+    while let Some(start) = rest.find(['\'', '"']) {
+        let quote = &rest[start..=start];
+        written.push_str(&rest[..start]);
+        // A doubled quote ends one quoted part and begins the next.
+        let mut end = rest[start + 1..].find(quote).map_or(rest.len(), |length| start + length + 2);
+        while rest[end..].starts_with(quote) {
+            end = rest[end + 1..].find(quote).map_or(rest.len(), |length| end + length + 2);
+        }
+        let quoted = &rest[start..end];
+        if quote == "'" && quoted.contains('\\') {
+            written.push('E');
+            written.push_str(&quoted.replace('\\', "\\\\"));
+        } else {
+            written.push_str(quoted);
+        }
+        rest = &rest[end..];
+    }
+    written + rest
+}
+
 /// Whether the type is an enum.
 pub fn is_enum(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: a syscache look-up.

@@ -23,7 +23,7 @@ pub struct Expression {
     /// Its text over bare column names, as it is kept: implicit casts made explicit, all names but those of
     /// pg_catalog qualified, so that no object made later changes its meaning.
     pub text: String,
-    /// The same with each column qualified by an alias.
+    /// The same with each column qualified by an alias, whatever `standard_conforming_strings` is.
     qualified: [(&'static str, String); 2],
     /// Its text as an index definition has it.
     pub index_key: String,
@@ -265,7 +265,8 @@ unsafe fn written_out(
                 == pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         Expression {
             text: text(ALIASES[0].0, false, true),
-            qualified: ALIASES.map(|(alias, name)| (name, text(alias, true, true))),
+            qualified: ALIASES
+                .map(|(alias, name)| (name, relation::with_escapes(&text(alias, true, true)))),
             index_key: if is_call { bare } else { format!("({bare})") },
             base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
             columns,

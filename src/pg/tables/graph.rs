@@ -964,7 +964,7 @@ impl Graph {
             columns: &[],
             planning: Planning::Once,
         };
-        let from = self.statement(&template, &[]).into_text().replace('\n', " ");
+        let from = self.statement(&template, &[]).into_text();
         let columns = json!({ "parent": "parent", "child": "child", "edge_type": "edge_type" });
         let expressions =
             json!({ "parent": "e.parent", "child": "e.child", "edge_type": "e.edge_type" });
@@ -986,6 +986,7 @@ impl Graph {
                 include.iter().filter(|column| !keys.contains(column)).collect();
             json!({
                 "name": name, "rel": bound.table.oid.to_u32(), "is_unique": unique, "keys": keys, "include": include,
+                "typed": keys.iter().map(|key| relation::with_escapes(key)).collect::<Vec<_>>(),
             })
         };
         let id = &turns.columns["id"];
@@ -1205,7 +1206,7 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
         .detail("GRAPH_TABLES")
         .hint(match Binding::names().first() {
             Some(graph) => format!(
-                "No tables are bound as {}. For the graph {graph} run SET graph_kernel.graph = {};",
+                "No tables are bound as {}. For another graph run SET graph_kernel.graph = {};",
                 literal_of(DEFAULT_GRAPH),
                 literal_of(graph)
             ),

@@ -128,8 +128,9 @@ CREATE CONSTRAINT TRIGGER other AFTER INSERT OR UPDATE ON promoted_child NOT DEF
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('other', 'turn ids');
 SELECT ok, count FROM graph_check() WHERE check_name = 'promotion_children';
 ROLLBACK;
-SELECT hint AS command FROM graph_check() WHERE check_name = 'promotion_children' \gset
-:command
+\set ECHO none
+SELECT hint FROM graph_check() WHERE check_name = 'promotion_children' \gexec
+\set ECHO all
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children';
 SELECT code, message FROM test_error('INSERT INTO promoted_grandchild VALUES (''{}'', NULL)');
 DROP TABLE promoted, promoted_parts CASCADE;
