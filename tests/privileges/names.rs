@@ -106,6 +106,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.set_binder()", "its table's lock"),
     ("graph_kernel.unbind_tables_internal(text)", "unbind_tables"),
     ("graph_kernel.verify_chunks(regclass,chunking_policy,boolean)", "recorder_verify_chunks"),
+    ("graph_kernel.whole_command(text)", "graph_check"),
 ];
 
 struct Function {
