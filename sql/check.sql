@@ -146,7 +146,8 @@ BEGIN
         IF SQLSTATE = '42501' THEN
             -- The table's owner may have revoked on purpose what the role that bound it lacks: no hint grants that.
             -- What this role lacks, for the owner to grant.
-            SELECT string_agg(DISTINCT g.command, ' ' ORDER BY g.command) INTO hint
+            SELECT coalesce(string_agg(DISTINCT g.command, ' ' ORDER BY g.command),
+                            CASE WHEN hint LIKE 'SELECT graph\_kernel.bind\_tables(%' THEN hint END) INTO hint
             FROM pg_class AS r
             JOIN pg_namespace AS n ON n.oid = r.relnamespace
             CROSS JOIN LATERAL (VALUES
