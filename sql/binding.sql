@@ -128,10 +128,12 @@ BEGIN
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
     END LOOP;
     LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
-    -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back.
+    -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back. The name
+    -- of a graph that was bound in a database that this one is a copy of stays that database's.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
                 AND b.columns IS NOT DISTINCT FROM columns
+                AND b.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
               ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
     UPDATE graph_kernel.binding AS b SET is_current = false
     WHERE b.name = name AND b.is_current AND b.graph IS DISTINCT FROM bound;
@@ -145,7 +147,7 @@ BEGIN
             bound_at = now()
         WHERE b.graph = bound;
     END IF;
-    RETURN (SELECT graph_kernel.attested_graph(b.graph, b.database) FROM graph_kernel.binding AS b WHERE b.graph = bound);
+    RETURN bound;
 END
 $$;
 

@@ -47,8 +47,7 @@ CREATE TABLE graph_kernel.binding (
 CREATE UNIQUE INDEX binding_name_idx ON graph_kernel.binding (name) WHERE is_current;
 COMMENT ON TABLE graph_kernel.binding IS
     'the tables that hold graphs; none current is named default: public.memory_turns and public.memory_turn_edges';
-COMMENT ON COLUMN graph_kernel.binding.graph IS
-    'name of the graph in attestations; in a copy of the database another one is made of it';
+COMMENT ON COLUMN graph_kernel.binding.graph IS 'name of the graph in attestations';
 COMMENT ON COLUMN graph_kernel.binding.name IS 'name of the binding, for graph_kernel.graph';
 COMMENT ON COLUMN graph_kernel.binding.is_current IS 'whether the name stands for this binding now';
 COMMENT ON COLUMN graph_kernel.binding.turns IS 'table of the turns';
@@ -60,11 +59,13 @@ COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
 COMMENT ON COLUMN graph_kernel.binding.binder IS
     'the role that bound the tables, which must be allowed to read them; 0: one that a restore did not find';
-COMMENT ON COLUMN graph_kernel.binding.database IS 'the database that the row was written in; a copy of it has another';
+COMMENT ON COLUMN graph_kernel.binding.database IS
+    'the database that wrote the row; in a copy of it the binding does not count until it is bound again';
 
 -- For the conditions of dumps. What a restore could not read is in none: one such row would lose all others.
 -- A temporary table, an index or a row type is not there yet when rows are restored. A dropped table is a number, which
--- may be another table's by then; a current binding of one is kept, since its name stands for it.
+-- may be another table's by then; a current binding of one is kept, since its name stands for it. A binding that came
+-- with a copy of the database does not count: a restore would make it one that does, by the original's uuid.
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 CREATE FUNCTION graph_kernel.is_restorable(relation regclass, with_dropped boolean) RETURNS boolean
 LANGUAGE sql STABLE
@@ -74,12 +75,11 @@ RETURN relation IS NULL OR coalesce(
      FROM pg_class AS c WHERE c.oid = relation), with_dropped);
 SET LOCAL search_path TO @extschema@, pg_temp;
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
-    'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)');
+    'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)
+     AND database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())');
 
-CREATE FUNCTION graph_kernel.attested_graph(bound uuid, database oid) RETURNS uuid
-    AS 'MODULE_PATHNAME', 'attested_graph_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
 CREATE VIEW graph_kernel.bindings AS
-SELECT b.name, graph_kernel.attested_graph(b.graph, b.database) AS graph, b.turns, b.edges, b.columns, b.is_current,
+SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current,
        coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
 FROM graph_kernel.binding AS b
 LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
@@ -110,7 +110,8 @@ COMMENT ON COLUMN graph_kernel.root_keys.epoch IS 'counts from 1; the newest epo
 COMMENT ON COLUMN graph_kernel.root_keys.root IS
     '32 random bytes; NULL when the epoch began with a key file';
 COMMENT ON COLUMN graph_kernel.root_keys.created_at IS 'when the epoch began';
-COMMENT ON COLUMN graph_kernel.root_keys.database IS 'the database that the row was written in; a copy of it has another';
+COMMENT ON COLUMN graph_kernel.root_keys.database IS
+    'the database that wrote the row; in a copy of it the root verifies, and signs nothing';
 
 -- In dumps: a revocation can only deny.
 CREATE TABLE graph_kernel.revoked_keys (

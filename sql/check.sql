@@ -138,7 +138,7 @@ BEGIN
     EXCEPTION WHEN undefined_table OR undefined_column OR datatype_mismatch OR wrong_object_type
                 OR undefined_function OR undefined_object OR invalid_object_definition OR feature_not_supported
                 OR ambiguous_function OR ambiguous_column OR syntax_error OR invalid_schema_name
-                OR insufficient_privilege OR invalid_parameter_value THEN
+                OR insufficient_privilege OR invalid_parameter_value OR object_not_in_prerequisite_state THEN
         check_name := 'bound_tables';
         ok := false;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;

@@ -188,8 +188,6 @@ COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS
     'checks tables for use as a graph and says what holds what';
-COMMENT ON FUNCTION graph_kernel.attested_graph(uuid, oid) IS
-    'the name in attestations of a graph that was bound in this database or in one that it is a copy of';
 COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
 COMMENT ON FUNCTION graph_kernel.describe_graph(text) IS
     'a bound graph: its tables and what holds what';

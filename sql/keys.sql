@@ -39,15 +39,19 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    old_kid text;
+    old_kids text[];
     new_kid text;
 BEGIN
     -- One rotation at a time, so that each sees the key of the one before it.
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
-    SELECT k.kid INTO old_kid FROM graph_kernel.list_keys() AS k WHERE k.state = 'active';
+    old_kids := ARRAY(SELECT k.kid FROM graph_kernel.list_keys() AS k);
     new_kid := graph_kernel.add_epoch();
-    IF revoke_old AND old_kid IS NOT NULL THEN
-        INSERT INTO graph_kernel.revoked_keys (kid) VALUES (old_kid) ON CONFLICT DO NOTHING;
+    -- The one before, also where it is that of a database that this one is a copy of, and signed nothing here.
+    IF revoke_old THEN
+        INSERT INTO graph_kernel.revoked_keys (kid)
+        SELECT k.kid FROM unnest(old_kids) AS k (kid)
+        WHERE split_part(k.kid, '-', 1)::bigint = split_part(new_kid, '-', 1)::bigint - 1
+        ON CONFLICT DO NOTHING;
     END IF;
     RETURN new_kid;
 END

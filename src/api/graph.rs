@@ -2,7 +2,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
-use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
 
@@ -23,12 +23,6 @@ fn describe_tables(
 #[pg_extern(sql = false)]
 fn bind_tables(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
     tables::bind(fcinfo)
-}
-
-// Declared in sql/bootstrap.sql.
-#[pg_extern(sql = false)]
-fn attested_graph(bound: pgrx::Uuid, database: pg_sys::Oid) -> pgrx::Uuid {
-    to_sql_uuid(tables::attested_graph(from_sql_uuid(bound), database))
 }
 
 #[pg_extern(sql = false)]

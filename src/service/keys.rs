@@ -4,9 +4,8 @@ use kernel::trust::keys::KeyState;
 use kernel::verification::proof::KeySource;
 use kernel::verification::verify::KeyRing;
 
-use super::verify::keys;
 use crate::pg::error::SqlError;
-use crate::pg::private::keys::begin_epoch;
+use crate::pg::private::keys::{Keys, begin_epoch};
 
 /// Begins an epoch. Returns the id of the key that signs from now on. The caller must have admin rights.
 ///
@@ -15,6 +14,11 @@ use crate::pg::private::keys::begin_epoch;
 pub fn rotate() -> Result<String, SqlError> {
     begin_epoch()?;
     Ok(keys()?.active()?.kid.clone())
+}
+
+/// The keys, whatever graph is bound: they are listed and rotated where none can be read.
+fn keys() -> Result<Keys, SqlError> {
+    Keys::load(String::new())
 }
 
 /// A public key that checks proofs.
@@ -32,11 +36,11 @@ pub struct PublishedKey {
 /// The public key of each known key, oldest first.
 ///
 /// # Errors
-/// As [`keys`].
+/// As [`Keys::load`].
 pub fn published() -> Result<Vec<PublishedKey>, SqlError> {
     let (keys, states) = (keys()?, states()?);
     let published = states.into_iter().filter_map(|(kid, state)| {
-        let public_key = keys.proof_key(&kid)?.public_key().to_pem();
+        let public_key = keys.public_key(&kid)?.to_pem();
         Some(PublishedKey { kid, state, public_key, source: keys.source() })
     });
     Ok(published.collect())
@@ -45,7 +49,7 @@ pub fn published() -> Result<Vec<PublishedKey>, SqlError> {
 /// The id of each known key, oldest first, and its state.
 ///
 /// # Errors
-/// As [`keys`].
+/// As [`Keys::load`].
 pub fn states() -> Result<Vec<(String, KeyState)>, SqlError> {
     let keys = keys()?;
     let active = keys.active().ok().map(|active| active.kid.clone());

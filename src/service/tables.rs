@@ -5,14 +5,13 @@ use std::ops::ControlFlow;
 
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::pg::access::trace;
 use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::SqlError;
 use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
-use crate::pg::private::binding::{self, Binding, mapping};
+use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::members::{call_for_caller, text_argument};
 use crate::pg::query::query;
 use crate::pg::sql::types::JsonbText;
@@ -23,11 +22,6 @@ use crate::pg::tables::recorder::RecorderTable;
 /// The name of the binding that the session has chosen.
 pub fn chosen_graph() -> String {
     guc::graph()
-}
-
-/// The name in attestations of a graph that was bound in this database, or in one that it is a copy of.
-pub fn attested_graph(graph: Uuid, database: pg_sys::Oid) -> Uuid {
-    binding::attested_graph(graph, database)
 }
 
 /// Binds tables as a graph, and says what could be better: with the arguments of a call of `bind_tables`. What reads the

@@ -75,7 +75,8 @@ pub fn check_proof(export: &str, proof: &str, public_key: &str) -> Result<(), Pr
 pub fn proof(export: &str) -> Result<String, SqlError> {
     let keys = keys()?;
     let verdict = verified(export, &keys);
-    let key = verdict.attestation().and_then(|claim| keys.proof_key(&claim.kid));
+    let claim = verdict.attestation().filter(|_| verdict.valid().is_some());
+    let key = claim.map(|claim| keys.proof_key(&claim.kid)).transpose()?.flatten();
     let proof = key.and_then(|key| proof_of(&verdict, &key, keys.source(), &check_interrupts));
     proof.ok_or_else(|| not_admissible(&verdict))
 }

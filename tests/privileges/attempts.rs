@@ -125,10 +125,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
             "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
         ),
     ),
-    (
-        "graph_kernel.attested_graph(uuid,oid)",
-        Some("SELECT graph_kernel.attested_graph('e2b2b0a4-0000-4000-8000-000000000000', 5)"),
-    ),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_recorder_table(regclass,jsonb)",

@@ -26,7 +26,6 @@ const INTERNAL: &[&str] = &[
     "bind_recorder_table_for",
     "bind_recorder_table_internal",
     "bind_tables_for",
-    "attested_graph",
     "bind_tables_internal",
     "bind_traces_for",
     "bind_traces_internal",

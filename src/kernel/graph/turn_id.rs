@@ -1,4 +1,4 @@
-//! Turn ids of applications whose ids are no uuids (BINDING.md, the mapping), and names of graphs in copies of databases.
+//! Turn ids of applications whose ids are no uuids (BINDING.md, the mapping).
 
 use sha1::{Digest, Sha1};
 use uuid::{Builder, Uuid, uuid};
@@ -30,21 +30,12 @@ pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a str>>(
     {
         return id;
     }
-    let pieces = parts().flat_map(|part| part.as_bytes().chunks(CHECKED_BYTES));
-    uuid_v5(NAMESPACE, pieces.inspect(|_| check_interrupts()))
-}
-
-/// The name in attestations of a graph whose binding was copied with its database: the UUIDv5 of the copy's OID in the
-/// graph as namespace. With a key file that both use, one does not pass for the other.
-#[must_use]
-pub fn graph_in_copy(graph: Uuid, database: u32) -> Uuid {
-    uuid_v5(graph, [b"graph_kernel/database", &database.to_le_bytes()[..]].into_iter())
-}
-
-fn uuid_v5<'a>(namespace: Uuid, parts: impl Iterator<Item = &'a [u8]>) -> Uuid {
     let mut hash = Sha1::new();
-    hash.update(namespace);
-    parts.for_each(|part| hash.update(part));
+    hash.update(NAMESPACE);
+    for piece in parts().flat_map(|part| part.as_bytes().chunks(CHECKED_BYTES)) {
+        check_interrupts();
+        hash.update(piece);
+    }
     let hash: [u8; 20] = hash.finalize().into();
     let (id, _) = hash.split_first_chunk().expect("SHA-1 has 20 bytes");
     Builder::from_sha1_bytes(*id).into_uuid()
@@ -63,17 +54,6 @@ mod tests {
         assert_eq!(of("msg_123"), "342df4dc-b632-5f78-b687-838a8c522b5f");
         assert_eq!(of(""), "ad9dfc89-5456-5114-8c21-f0ce38fd9d6d");
         assert_eq!(of("42"), "05fd4cbb-b481-5993-9c3e-d52491dcab2e");
-    }
-
-    /// The value was computed with another program's SHA-1.
-    #[test]
-    fn a_graph_has_another_name_in_each_copy() {
-        let graph = uuid!("e2b2b0a4-0000-4000-8000-000000000000");
-        assert_eq!(graph_in_copy(graph, 16384).to_string(), "aead6e67-9d23-526a-88b9-93240684b3fc");
-        assert_eq!(
-            graph_in_copy(graph, 0x0102_0304).to_string(),
-            "dea03c33-182f-5293-a208-43183a85b34a"
-        );
     }
 
     #[test]

@@ -45,17 +45,6 @@ impl Secret {
         Secret(Zeroizing::new(bytes))
     }
 
-    /// The root of keys in a database, of a root that was written in another or the same one: in a copy of the writer it
-    /// is the HMAC-SHA256 of a label and the copy's OID. A copy signs nothing that its original or another copy verifies.
-    #[must_use]
-    pub fn in_database(&self, writer: u32, database: u32) -> Self {
-        if database == writer {
-            return Secret(self.0.clone());
-        }
-        let message = [b"graph_kernel/database", &database.to_le_bytes()[..]].concat();
-        Secret::new(self.hmac(&message).finalize().into_bytes().to_vec())
-    }
-
     /// Whether two secrets are the same bytes.
     #[must_use]
     pub fn same_as(&self, other: &Secret) -> bool {
@@ -269,19 +258,6 @@ mod tests {
         let secret = Secret::new(vec![1; 32]);
         assert!(secret.same_as(&Secret::new(vec![1; 32])));
         assert!(!secret.same_as(&Secret::new(vec![2; 32])));
-    }
-
-    /// The value was computed with another program's HMAC-SHA256.
-    #[test]
-    fn a_copy_has_a_root_of_its_own() {
-        let root = Secret::new((0..32).collect());
-        let of = |database| hex(&root.in_database(5, database).0);
-        assert!(root.in_database(5, 5).same_as(&root));
-        assert_eq!(
-            of(0x0102_0304),
-            "017766ff9110e5ed91837ae45caa54c618191ee39242480d598fdd363a09453d"
-        );
-        assert_eq!(of(16384), "74db7dd53fe33156b1c743785319bb0e20ffd2eb495b9dc1b0dc6ce8d406fb92");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The rows of `graph_kernel.binding`, `graph_kernel.recorder_binding` and `graph_kernel.trace_binding`.
 
-use kernel::graph::turn_id::graph_in_copy;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
@@ -22,6 +21,8 @@ pub struct Binding {
     pub resolved: JsonbText,
     /// The role that bound them.
     pub binder: pg_sys::Oid,
+    /// Whether another database wrote the row, of which this one is a copy. Such a binding does not count.
+    pub is_copied: bool,
     /// The transaction that wrote the row; `None` where it is frozen.
     pub writer: Option<pg_sys::TransactionId>,
 }
@@ -40,23 +41,18 @@ impl Binding {
             let is_named = row.boolean(3)? && row.text(2)? == name;
             is_named.then_some(())?;
             Some(Binding {
-                graph: attested_graph(row.uuid(1)?, row.oid(11)?),
+                graph: row.uuid(1)?,
                 turns: row.relation(4)?,
                 edges: row.relation(5),
                 columns: row.json(6),
                 resolved: row.json(7)?,
                 binder: row.oid(10)?,
+                is_copied: row.oid(11)? != this_database(),
                 writer: row.writer(),
             })
         });
         row.into_iter().next()
     }
-}
-
-/// The name in attestations of a graph that was bound in a database: its own, or another in a copy of that database.
-pub fn attested_graph(graph: uuid::Uuid, database: pg_sys::Oid) -> uuid::Uuid {
-    let here = this_database();
-    if database == here { graph } else { graph_in_copy(graph, here.to_u32()) }
 }
 
 /// The event table an admin has pinned.

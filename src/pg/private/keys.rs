@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::trust::keys::{
-    ProofKey, SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey, VerifyingKeys,
-    epoch_of_kid,
+    ProofKey, PublicKey, SECRET_MIN_BYTES, Secret, SigningKey, SigningKeys, VerifyingKey,
+    VerifyingKeys, epoch_of_kid,
 };
 use kernel::verification::proof::KeySource;
 use kernel::verification::verify::KeyRing;
@@ -39,11 +39,20 @@ pub struct Keys {
     shared_v2: Option<SigningKey>,
 }
 
+struct Epoch {
+    epoch: u32,
+    /// An epoch begun with a key file has none.
+    root: Option<Secret>,
+    /// Whether another database wrote it, of which this one is a copy: what it signed verifies, and nothing more is
+    /// signed with it.
+    is_copied: bool,
+}
+
 /// The rows of the private tables.
 struct KeyRows {
-    /// The newest epoch last; never empty. An epoch begun with a key file has no root here.
-    epochs: Vec<(u32, Option<Secret>)>,
-    /// The keys of the newest epoch, where it has a root.
+    /// The newest epoch last; never empty.
+    epochs: Vec<Epoch>,
+    /// The keys of the newest epoch, where it has a root and began in this database.
     newest: Option<Rc<SigningKeys>>,
     revoked: Vec<String>,
 }
@@ -54,33 +63,15 @@ thread_local! {
 
 impl KeyRows {
     fn read() -> Self {
-        let mut rows = ROOT_KEYS.scan(|row| {
+        let mut epochs = ROOT_KEYS.scan(|row| {
             let epoch = u32::try_from(row.integer(1)?).ok()?;
-            Some((epoch, row.bytes(2).map(Secret::new), row.oid(4)?))
+            let is_copied = row.oid(4)? != this_database();
+            Some(Epoch { epoch, root: row.bytes(2).map(Secret::new), is_copied })
         });
-        rows.sort_unstable_by_key(|(epoch, ..)| *epoch);
-        let mut revoked = REVOKED_KEYS.scan(|row| row.text(1));
-        let mut epochs = Vec::with_capacity(rows.len());
-        for (epoch, root, writer) in &rows {
-            let in_database = |database: &pg_sys::Oid| {
-                let root = root.as_ref()?;
-                Some(root.in_database(writer.to_u32(), database.to_u32()))
-            };
-            let own = in_database(&this_database());
-            if *writer != this_database()
-                && let Some(own) = &own
-                // What was revoked in a database that this one is a copy of: who revoked the newest key began one there.
-                && rows.iter().filter_map(|(.., database)| in_database(database)).any(|root| {
-                    revoked.contains(&SigningKeys::derive(&root, *epoch).kid)
-                })
-            {
-                revoked.push(SigningKeys::derive(own, *epoch).kid);
-            }
-            epochs.push((*epoch, own));
-        }
-        let newest = epochs.last().and_then(|(epoch, root)| {
-            let root = root.as_ref()?;
-            Some(Rc::new(SigningKeys::derive(root, *epoch)))
+        epochs.sort_unstable_by_key(|epoch| epoch.epoch);
+        let revoked = REVOKED_KEYS.scan(|row| row.text(1));
+        let newest = epochs.last().filter(|newest| !newest.is_copied).and_then(|newest| {
+            Some(Rc::new(SigningKeys::derive(newest.root.as_ref()?, newest.epoch)))
         });
         KeyRows { epochs, newest, revoked }
     }
@@ -110,16 +101,21 @@ impl Keys {
     /// list revokes is passed over.
     ///
     /// # Errors
-    /// 55000 when the newest epoch's root is not known or revoked.
+    /// 55000 when the newest epoch's root is not known, revoked or that of a database that this one is a copy of.
     pub fn active(&self) -> Result<Rc<SigningKeys>, SqlError> {
         self.active_epoch().map(|(_, keys)| keys).ok_or_else(|| {
-            unavailable("the newest key is revoked or was in a file".to_owned())
-                .hint("Run SELECT graph_kernel.rotate_key().")
+            let message = match self.rows.epochs.last() {
+                Some(Epoch { is_copied: true, .. }) => {
+                    "the keys of this database are those of another one, of which it is a copy"
+                }
+                _ => "the newest key is revoked or was in a file",
+            };
+            unavailable(message.to_owned()).hint("Run SELECT graph_kernel.rotate_key().")
         })
     }
 
     fn active_epoch(&self) -> Option<(u32, Rc<SigningKeys>)> {
-        let (newest, _) = *self.rows.epochs.last()?;
+        let newest = self.rows.epochs.last()?.epoch;
         let alive = |(_, keys): &(u32, Rc<SigningKeys>)| !self.is_revoked(&keys.kid);
         match &self.file {
             Some(file) => {
@@ -135,9 +131,29 @@ impl Keys {
     }
 
     /// The key of this kid that signs proofs, if it is known.
-    pub fn proof_key(&self, kid: &str) -> Option<ProofKey> {
+    ///
+    /// # Errors
+    /// 55000 when it is that of a database that this one is a copy of.
+    pub fn proof_key(&self, kid: &str) -> Result<Option<ProofKey>, SqlError> {
+        let Some((epoch, root)) = self.root_of(kid) else { return Ok(None) };
+        let key = Some(ProofKey::derive(root, epoch)).filter(|key| key.kid == kid);
+        if key.is_some()
+            && self.file.is_none()
+            && self.rows.epochs.iter().any(|known| known.epoch == epoch && known.is_copied)
+        {
+            return Err(unavailable(format!(
+                "key {kid} is that of another database, of which this one is a copy"
+            ))
+            .hint("Take the slice again, after SELECT graph_kernel.rotate_key()."));
+        }
+        Ok(key)
+    }
+
+    /// The key of this kid that checks proofs, if it is known.
+    pub fn public_key(&self, kid: &str) -> Option<PublicKey> {
         let (epoch, root) = self.root_of(kid)?;
-        Some(ProofKey::derive(root, epoch)).filter(|key| key.kid == kid)
+        let key = ProofKey::derive(root, epoch);
+        (key.kid == kid).then(|| key.public_key())
     }
 
     /// Where the roots are kept.
@@ -148,14 +164,14 @@ impl Keys {
     /// The epoch that a kid names, and the root that its keys would have.
     fn root_of(&self, kid: &str) -> Option<(u32, &Secret)> {
         let epoch = epoch_of_kid(kid)?;
-        let own = || self.rows.epochs.iter().find(|(known, _)| *known == epoch)?.1.as_ref();
+        let own = || self.rows.epochs.iter().find(|known| known.epoch == epoch)?.root.as_ref();
         Some((epoch, self.file.as_ref().or_else(own)?))
     }
 
     /// Every key that is known, oldest first: with a key file those of the epochs begun here.
     pub fn all(&self) -> Vec<VerifyingKeys> {
-        let roots = self.rows.epochs.iter().filter_map(|(epoch, own)| {
-            self.file.as_ref().or(own.as_ref()).map(|root| (*epoch, root))
+        let roots = self.rows.epochs.iter().filter_map(|Epoch { epoch, root, .. }| {
+            self.file.as_ref().or(root.as_ref()).map(|root| (*epoch, root))
         });
         let mut keys: Vec<VerifyingKeys> =
             roots.map(|(epoch, root)| VerifyingKeys::derive(root, epoch)).collect();
@@ -198,7 +214,7 @@ pub fn begin_epoch() -> Result<(), SqlError> {
     unsafe { pg_sys::PreventCommandIfReadOnly(c"rotate_key()".as_ptr()) };
     lock_against_writers(&ROOT_KEYS);
     let keys = Keys::load(String::new())?;
-    let newest = keys.rows.epochs.last().map_or(0, |(epoch, _)| *epoch);
+    let newest = keys.rows.epochs.last().map_or(0, |newest| newest.epoch);
     let epoch = newest.max(keys.active_epoch().map_or(0, |(epoch, _)| epoch)) + 1;
     let root = match keys.file {
         Some(_) => None,

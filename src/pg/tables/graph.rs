@@ -435,7 +435,7 @@ impl Graph {
 
     fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
         match Self::binding(binding)? {
-            Some(Binding { graph, turns, edges, columns, resolved, binder, writer }) => {
+            Some(Binding { graph, turns, edges, columns, resolved, binder, writer, .. }) => {
                 let tables = [turns].into_iter().chain(edges);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
@@ -458,18 +458,22 @@ impl Graph {
     }
 
     /// The binding of this name; `None` for the default tables.
+    ///
+    /// # Errors
+    /// 42704 when there is none; 55000 when it was bound in a database that this one is a copy of.
     fn binding(name: &str) -> Result<Option<Binding>, SqlError> {
         let binding = Binding::named(name);
-        if binding.is_none() && name != DEFAULT_GRAPH {
-            return Err(not_found(name));
+        match &binding {
+            None if name != DEFAULT_GRAPH => Err(not_found(name)),
+            Some(copied) if copied.is_copied => Err(bound_elsewhere(name, copied)?),
+            _ => Ok(binding),
         }
-        Ok(binding)
     }
 
     /// The name in attestations of the graph that is bound under this name, without looking at its tables.
     ///
     /// # Errors
-    /// 42704 when there is none.
+    /// 42704 when there is none; 55000 when it was bound in a database that this one is a copy of.
     pub fn attested_name(binding: &str) -> Result<String, SqlError> {
         let binding = Self::binding(binding)?;
         Ok(binding.map_or_else(|| DEFAULT_GRAPH.to_owned(), |binding| binding.graph.to_string()))
@@ -1181,6 +1185,23 @@ fn not_found(name: &str) -> SqlError {
     )
     .detail("GRAPH_NOT_FOUND")
     .hint("SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.")
+}
+
+/// The error for a binding that came with a copy of the database: its name is that of the original's graph.
+fn bound_elsewhere(name: &str, copied: &Binding) -> Result<SqlError, SqlError> {
+    let columns = &mapping(copied.columns.as_ref())?;
+    let (turns, edges, binder) = (copied.turns, copied.edges, Some(copied.binder));
+    let reading = MappingReading::Default;
+    let tables = GraphTables { binding: name, turns, edges, columns, reading, binder };
+    Ok(SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "the graph {} was bound in another database, of which this one is a copy",
+            quoted(name)
+        ),
+    )
+    .detail("GRAPH_TABLES")
+    .hint(format!("Run {}.", tables.command("turns", None))))
 }
 
 fn bad_mapping(what: &str, command: &str) -> SqlError {

@@ -20,9 +20,22 @@ impl Database {
         Self::create(name, "template1")
     }
 
-    /// A copy of this database, to which nothing may be connected.
+    /// A copy of this database, which has the extension and to which nothing may be connected. As only a superuser can,
+    /// the copy takes over the keys and the bindings, which would not count in it.
     pub fn copy(&self, name: &str) -> Self {
-        Self::create(name, &self.name)
+        let copy = Self::create(name, &self.name);
+        let own = "(SELECT oid FROM pg_database WHERE datname = current_database())";
+        copy.connect()
+            .batch_execute(&format!(
+                "ALTER TABLE graph_kernel.root_keys DISABLE TRIGGER guard;
+                 UPDATE graph_kernel.root_keys SET database = {own};
+                 ALTER TABLE graph_kernel.root_keys ENABLE ALWAYS TRIGGER guard;
+                 ALTER TABLE graph_kernel.binding DISABLE TRIGGER guard;
+                 UPDATE graph_kernel.binding SET database = {own};
+                 ALTER TABLE graph_kernel.binding ENABLE ALWAYS TRIGGER guard"
+            ))
+            .unwrap();
+        copy
     }
 
     /// A database with the extension and its empty tables.
