@@ -310,6 +310,7 @@ const CHECKED_OTHERWISE: &[&str] = &[
     "graph_kernel.promoting_triggers(",  // encoded
     "graph_kernel.check_graph(",         // within a hint
     "graph_kernel.revoke_key_internal(", // is_kid
+    "graph_kernel.rotate_key_internal(", // ids that list_keys gives
 ];
 
 /// Functions of a script that use what raises on bytes that are not text, and do not check.
