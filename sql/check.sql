@@ -141,6 +141,10 @@ BEGIN
                 OR insufficient_privilege OR invalid_parameter_value OR object_not_in_prerequisite_state THEN
         check_name := 'bound_tables';
         ok := false;
+        GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+        IF detail = 'EXTENSION_VERSION' THEN
+            RAISE; -- nothing of another version is a finding
+        END IF;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
         hint := nullif(hint, '');
         IF SQLSTATE = '42501' THEN

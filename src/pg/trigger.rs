@@ -264,13 +264,13 @@ impl Guard {
     }
 
     /// The columns that have a value here: a virtual generated one has none.
-    fn columns(&self) -> impl Iterator<Item = &pg_sys::FormData_pg_attribute> {
+    fn columns(&self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
         // SAFETY: the descriptor is that of the open relation, which is there as long as the guard is used.
-        let columns = unsafe {
-            let columns = &*self.columns;
-            columns.attrs.as_slice(columns.natts as usize)
-        };
-        columns.iter().filter(|column| !column.attisdropped && column.attgenerated as u8 != b'v')
+        let columns = unsafe { PgTupleDesc::from_pg_unchecked(self.columns) };
+        let columns: Vec<pg_sys::FormData_pg_attribute> = columns.iter().copied().collect();
+        columns
+            .into_iter()
+            .filter(|column| !column.attisdropped && column.attgenerated as u8 != b'v')
     }
 
     fn column(
@@ -298,7 +298,7 @@ impl Guard {
             })
         };
         // SAFETY: a name in the descriptor ends with a NUL.
-        let has_name = |column: &&pg_sys::FormData_pg_attribute| unsafe {
+        let has_name = |column: &pg_sys::FormData_pg_attribute| unsafe {
             CStr::from_ptr(column.attname.data.as_ptr()).to_bytes() == name.as_bytes()
         };
         let column = self.columns().find(has_name).ok_or_else(no_such)?;
