@@ -16,7 +16,7 @@ SELECT call, e.code, e.message, e.detail FROM unnest(ARRAY[
     $$graph_kernel.api_search('{"query_embedding": {}}', true)$$, $$graph_kernel.api_search('{"query_embedding": [1e400]}', true)$$, $$graph_kernel.api_search('{"query_embedding": [1], "limit": "x"}', true)$$,
     $$graph_kernel.api_verify_token('{"slice_id": "\u0000"}')$$,
     $$graph_kernel.check_policy(NULL, NULL)$$, $$graph_kernel.check_policy('default', '')$$, $$graph_kernel.check_policy('focused', 'default')$$, $$graph_kernel.check_policy('focused', 'chat')$$,
-    $$graph_kernel.check_policy('focused', 'focused')$$, $$graph_api_slice('{"anchor_turn_id": "\u0000"}')$$, $$graph_api_slice_batch('{"anchor_turn_ids": ["\u0000"]}')$$, $$graph_api_verify_proof('{"public_key": "\u0000"}')$$,
+    $$graph_kernel.check_policy('focused', 'focused')$$, $$graph_api_slice('{"anchor_turn_id": "\u0000"}')$$, $$graph_api_verify_proof('{"public_key": "\u0000"}')$$,
     $$graph_api_search_slice('{"anchor_turn_id": "\u0000", "query_embedding": [1]}')$$]) AS call, test_error(format('SELECT %s', call)) AS e;
 RESET ROLE;
 SELECT code, message, detail, hint FROM test_error('SELECT * FROM graph_content_audit(-1)');
