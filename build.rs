@@ -21,7 +21,8 @@ fn main() {
     }
 }
 
-/// Writes the names of the functions and procedures that the scripts make into `functions.txt`, one a line, in ascending order.
+/// Writes the names of the functions and procedures that the scripts make into `functions.txt`, one a line, in ascending
+/// order.
 fn list_functions() {
     println!("cargo:rerun-if-changed=sql");
     let mut names = Vec::new();
