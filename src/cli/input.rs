@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use kernel::export::parse::{EXPORT_MAX_BYTES, ParsedExport};
+use kernel::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
 
 use crate::Failure;
 
@@ -12,7 +12,7 @@ use crate::Failure;
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let mut bytes = Vec::new();
-    let limit = EXPORT_MAX_BYTES as u64 + 1;
+    let limit = MAX_EXPORT_BYTES as u64 + 1;
     if path == Path::new("-") {
         io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
     } else {
@@ -20,8 +20,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
             .and_then(|file| file.take(limit).read_to_end(&mut bytes))
             .map_err(failed)?;
     }
-    if bytes.len() > EXPORT_MAX_BYTES {
-        return Err(format!("{}: longer than {EXPORT_MAX_BYTES} bytes", path.display()));
+    if bytes.len() > MAX_EXPORT_BYTES {
+        return Err(format!("{}: longer than {MAX_EXPORT_BYTES} bytes", path.display()));
     }
     String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))
 }

@@ -7,7 +7,7 @@ use anstyle::Style;
 use crate::Failure;
 
 /// The longest message of an error, in bytes.
-const MESSAGE_MAX_BYTES: usize = 8 << 10;
+const MAX_MESSAGE_BYTES: usize = 8 << 10;
 
 /// Writes a line, escaped: whatever a file or a server says may be in it. An error becomes a message.
 macro_rules! line {
@@ -34,7 +34,7 @@ pub(crate) fn write_verdict(
 
 /// The message of an error as it is printed: escaped, and of a long one the beginning.
 pub(crate) fn message(text: &str) -> String {
-    escaped(&shortened(text, MESSAGE_MAX_BYTES))
+    escaped(&shortened(text, MAX_MESSAGE_BYTES))
 }
 
 /// The text, or its beginning where it is longer than so many bytes.

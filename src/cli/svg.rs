@@ -13,7 +13,7 @@ use kernel::graph::turn::Turn;
 use crate::Failure;
 
 /// The most work that a layout may take, in the library's units: a few seconds, some 300 MB.
-const WORK_MOST: usize = 20_000_000;
+const MAX_WORK: usize = 20_000_000;
 
 const SPACE: f64 = 20.0;
 /// Between the two frames of the anchor.
@@ -111,7 +111,7 @@ fn placed(export: &ParsedExport) -> Result<Layout, Failure> {
             Some(label),
         );
     }
-    layout_controlled(&mut graph, &mut WorkLimit(WORK_MOST)).map_err(|error| {
+    layout_controlled(&mut graph, &mut WorkLimit(MAX_WORK)).map_err(|error| {
         format!("the slice is too large for a picture ({error}); try --format dot with Graphviz")
     })?;
     Ok(graph)

@@ -68,7 +68,7 @@ impl SqlError {
     /// Reports it at a level, which may be below an error.
     pub fn report(self, level: PgLogLevel) {
         let mut report =
-            ErrorReport::new(self.code, cut(self.message, MESSAGE_MAX_BYTES), function_name!());
+            ErrorReport::new(self.code, cut(self.message, MAX_MESSAGE_BYTES), function_name!());
         if let Some(detail) = self.detail {
             report = report.set_detail(match self.reason {
                 Some(reason) => format!("{detail}: {reason}"),
@@ -76,17 +76,17 @@ impl SqlError {
             });
         }
         if let Some(hint) = self.hint {
-            report = report.set_hint(cut(hint, HINT_MAX_BYTES));
+            report = report.set_hint(cut(hint, MAX_HINT_BYTES));
         }
         report.report(level);
     }
 }
 
 /// Longer messages are cut. The copy that the server gets cannot have a gigabyte: pgrx would end the process.
-const MESSAGE_MAX_BYTES: usize = 8 * 1024;
+const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 
 /// Longer hints are cut. A command that repeats a whole mapping is shorter.
-const HINT_MAX_BYTES: usize = 1024 * 1024;
+const MAX_HINT_BYTES: usize = 1024 * 1024;
 
 fn cut(mut text: String, max_bytes: usize) -> String {
     if text.len() > max_bytes {

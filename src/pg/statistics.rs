@@ -18,10 +18,10 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, pg_sys};
 use crate::pg::text::{replaced, with_bytes};
 
 /// How many functions have statistics, over all databases of the server. Calls of further ones are not counted.
-const FUNCTIONS_MAX: usize = 512;
+const MAX_FUNCTIONS: usize = 512;
 
 /// How many words are counted for each function. Further ones are counted together, as [`OTHER`].
-const WORDS_MAX: usize = 24;
+const MAX_WORDS: usize = 24;
 const OTHER: &str = "OTHER";
 
 /// The longest name of a function, and the longest word, in bytes.
@@ -137,7 +137,7 @@ struct FunctionStatistics {
     turns_selected: AtomicU64,
     buckets: [AtomicU64; BUCKET_BOUNDS.len() + 1],
     /// The first for further words, one of each kind.
-    words: [WordCount; WordKind::ALL.len() + WORDS_MAX],
+    words: [WordCount; WordKind::ALL.len() + MAX_WORDS],
 }
 
 const USED: u32 = 2;
@@ -159,7 +159,7 @@ impl FunctionStatistics {
                     word: SharedText([const { AtomicU64::new(0) }; WORD_BYTES / 8]),
                     count: AtomicU64::new(0),
                 }
-            }; WordKind::ALL.len() + WORDS_MAX],
+            }; WordKind::ALL.len() + MAX_WORDS],
         }
     }
 
@@ -222,7 +222,7 @@ impl FunctionStatistics {
     }
 }
 
-struct Statistics([FunctionStatistics; FUNCTIONS_MAX]);
+struct Statistics([FunctionStatistics; MAX_FUNCTIONS]);
 
 // SAFETY: it consists of atomics, and holds no address.
 unsafe impl PGRXSharedMemory for Statistics {}

@@ -20,7 +20,7 @@ use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
 
 /// The most bytes of a text: those of an allocation (MaxAllocSize) without the header.
-pub const TEXT_MAX_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
+pub const MAX_TEXT_BYTES: usize = 0x3fff_ffff - pg_sys::VARHDRSZ;
 
 /// These bytes as text.
 ///
@@ -129,7 +129,7 @@ pub unsafe fn with_bytes<T>(datum: pg_sys::Datum, read: impl FnOnce(&[u8]) -> T)
 /// U+FFFD.
 ///
 /// # Errors
-/// 54000 where it is longer than [`TEXT_MAX_BYTES`].
+/// 54000 where it is longer than [`MAX_TEXT_BYTES`].
 pub fn text_datum(text: &str) -> Result<pg_sys::Datum, SqlError> {
     let text = without_nul(text);
     expect_length(text.len())?;
@@ -152,12 +152,12 @@ pub fn without_nul(text: &str) -> Cow<'_, str> {
 /// # Errors
 /// 54000.
 pub fn expect_length(bytes: usize) -> Result<(), SqlError> {
-    if bytes <= TEXT_MAX_BYTES {
+    if bytes <= MAX_TEXT_BYTES {
         return Ok(());
     }
     Err(SqlError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        format!("result of {bytes} bytes is longer than a value may be, {TEXT_MAX_BYTES} bytes"),
+        format!("result of {bytes} bytes is longer than a value may be, {MAX_TEXT_BYTES} bytes"),
     )
     .detail("RESULT_TOO_LONG")
     .hint("Ask for less at a time, or give a shorter document."))
@@ -278,7 +278,7 @@ impl StoredText {
             text[..end].to_owned()
         };
         // A sequence that the end of the slice cuts is beyond the last character asked for.
-        let Some(bytes) = chars.checked_mul(4).filter(|bytes| *bytes < TEXT_MAX_BYTES) else {
+        let Some(bytes) = chars.checked_mul(4).filter(|bytes| *bytes < MAX_TEXT_BYTES) else {
             return self.with_bytes(cut);
         };
         // SAFETY: as above; the slice is a copy in the current memory context.

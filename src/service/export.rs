@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use kernel::export::document::Export;
-use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
 use kernel::trust::attestation::Circumstances;
@@ -76,10 +76,10 @@ impl<'a> Signer<'a> {
 pub fn export_text(export: &Export<'_>) -> Result<String, SqlError> {
     memory::assure(export.expected_bytes());
     let text = export.to_json();
-    if text.len() <= EXPORT_MAX_BYTES {
+    if text.len() <= MAX_EXPORT_BYTES {
         return Ok(text);
     }
-    let message = format!("slice export of {} bytes is larger than {EXPORT_MAX_BYTES}", text.len());
+    let message = format!("slice export of {} bytes is larger than {MAX_EXPORT_BYTES}", text.len());
     Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
         .detail("SLICE_TOO_LARGE")
         .hint("Use a policy with fewer max_nodes."))

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use kernel::trust::attestation::Attestation;
@@ -193,7 +193,7 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
 }
 
 /// The most bytes of a stored document that is read. As jsonb an export may be larger than its text.
-const STORED_MAX_BYTES: usize = 2 * EXPORT_MAX_BYTES;
+const MAX_STORED_BYTES: usize = 2 * MAX_EXPORT_BYTES;
 
 /// Raises the refusal of the row that a guard was fired for, unless it is none. An update that leaves both columns as
 /// they are is not checked: a row whose key was revoked later can still be corrected in its other columns.
@@ -210,7 +210,7 @@ fn check(
     let document = guard.document_column(required.document)?;
     let turns = guard.turns_column(required.turns)?;
     // A longer one is malformed, and is not read.
-    let is_too_long = guard.document_size(&document) > STORED_MAX_BYTES;
+    let is_too_long = guard.document_size(&document) > MAX_STORED_BYTES;
     if !is_too_long && guard.is_unchanged(&document, &turns)? {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use crate::pg::session::current_role_name;
 use crate::pg::statistics::count_verification;
 
 /// The longest text of a caller's that is logged, in characters.
-const LOGGED_MAX_CHARS: usize = 32;
+const MAX_LOGGED_CHARS: usize = 32;
 
 /// Counts the result of verifying a slice, a token, a proof, a search or a promotion: `ok` or a reason. With
 /// `graph_kernel.log_refusals` a reason is logged, with what claims to be the slice's id.
@@ -24,6 +24,6 @@ pub fn note(subject: &str, result: &str, slice_id: Option<&str>) {
 fn logged(text: &str) -> String {
     let mut characters = text.chars();
     let safe: String =
-        characters.by_ref().take(LOGGED_MAX_CHARS).flat_map(char::escape_default).collect();
+        characters.by_ref().take(MAX_LOGGED_CHARS).flat_map(char::escape_default).collect();
     if characters.next().is_some() { safe + "..." } else { safe }
 }

@@ -22,7 +22,7 @@ use crate::pg::access::search::{random_uuid, statement_time};
 use crate::pg::error::SqlError;
 
 /// The longest question in words, in bytes.
-const QUERY_TEXT_MAX_BYTES: usize = 64 * 1024;
+const MAX_QUERY_TEXT_BYTES: usize = 64 * 1024;
 
 /// A question, checked as far as it can be without a graph.
 pub struct Question {
@@ -54,8 +54,8 @@ impl Question {
                 return bad(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message);
             }
         }
-        if text.is_some_and(|text| text.len() > QUERY_TEXT_MAX_BYTES) {
-            let message = format!("query_text is longer than {QUERY_TEXT_MAX_BYTES} bytes");
+        if text.is_some_and(|text| text.len() > MAX_QUERY_TEXT_BYTES) {
+            let message = format!("query_text is longer than {MAX_QUERY_TEXT_BYTES} bytes");
             return bad(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message);
         }
         let (limit, text) = (checked_limit(limit)?, text.map(str::to_owned));

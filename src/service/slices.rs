@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use kernel::drawing::slice::{FRONTIER_MOST, Format, Picture, drawn_turns};
+use kernel::drawing::slice::{Format, MAX_FRONTIER, Picture, drawn_turns};
 use kernel::explain::explanation::TurnOutcome;
 use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
@@ -81,7 +81,7 @@ impl<'a> ReadSlice<'a> {
         let explanation = explanation.transpose()?;
         let mut ids: Vec<TurnId> = drawn.iter().map(|selected| selected.turn.id).collect();
         let next = explanation.iter().flat_map(|explanation| &explanation.turns);
-        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
+        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(MAX_FRONTIER);
         ids.extend(next.map(|turn| turn.rank.id));
         let texts = match chars {
             0 => HashMap::new(),

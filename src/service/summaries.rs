@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kernel::export::parse::EXPORT_MAX_BYTES;
+use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use pgrx::PgSqlErrorCode;
@@ -31,7 +31,7 @@ pub fn summarise_each(
     export_each(policy, &mut FetchedBefore::nothing(), anchors, &[], turn_id, |anchor, export| {
         let summary = export.map(|export| export.summary_json());
         bytes += summary.as_ref().map_or(0, String::len);
-        if bytes > EXPORT_MAX_BYTES {
+        if bytes > MAX_EXPORT_BYTES {
             too_large().raise();
         }
         each(anchor, summary);
@@ -50,7 +50,7 @@ fn invalid_turn_id(message: String) -> SqlError {
 }
 
 fn too_large() -> SqlError {
-    let message = format!("slices of more than {EXPORT_MAX_BYTES} bytes");
+    let message = format!("slices of more than {MAX_EXPORT_BYTES} bytes");
     SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
         .detail("SLICE_TOO_LARGE")
         .hint("Ask for fewer anchors, or use a policy with fewer max_nodes.")

@@ -692,7 +692,7 @@ fn what_a_file_repeats_costs_no_more_than_its_length() {
 
 #[test]
 fn records_of_hostile_sizes_take_little_memory() {
-    const MEMORY_MAX_KIB: u64 = 200 << 10;
+    const MAX_MEMORY_KIB: u64 = 200 << 10;
     let database = Database::with_tables("import_sizes");
     let folder = Folder::new("sizes");
     let claude = |message: String| format!("[{{\"uuid\":\"c\",\"chat_messages\":[{message}]}}]");
@@ -739,7 +739,7 @@ fn records_of_hostile_sizes_take_little_memory() {
         let file = folder.write("hostile", text);
         let (answer, peak) = import_measured(&database, &[format, &file]);
         assert_eq!((answer.status, answer.count("broken records: ")), (1, 1), "{number} {format}");
-        assert!(peak > 0 && peak < MEMORY_MAX_KIB, "{number} {format}: {peak} KiB");
+        assert!(peak > 0 && peak < MAX_MEMORY_KIB, "{number} {format}: {peak} KiB");
         fs::remove_file(file).unwrap();
     }
     // A chat within a chat within a chat is no deeper than the first.
@@ -1105,7 +1105,7 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
 /// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 32 MiB.
 #[test]
 fn memory_does_not_grow_with_the_file() {
-    const MEMORY_MAX_KIB: u64 = 30 << 10;
+    const MAX_MEMORY_KIB: u64 = 30 << 10;
     let bytes =
         std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(32 << 20, |text| text.parse().unwrap());
     let database = Database::with_tables("import_large");
@@ -1121,7 +1121,7 @@ fn memory_does_not_grow_with_the_file() {
         start.elapsed().as_secs(),
         peak >> 10
     ));
-    assert!(peak > 0 && peak < MEMORY_MAX_KIB, "{peak} KiB");
+    assert!(peak > 0 && peak < MAX_MEMORY_KIB, "{peak} KiB");
 }
 
 /// A port that nobody listens on.

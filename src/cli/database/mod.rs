@@ -25,7 +25,7 @@ const BEGIN: &str = "\
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
 
 /// The longest answer to a query, in bytes.
-const ANSWER_MAX_BYTES: usize = 1 << 28;
+const MAX_ANSWER_BYTES: usize = 1 << 28;
 
 /// A connection.
 pub(crate) struct Database {
@@ -86,7 +86,7 @@ impl Database {
     }
 
     /// The rows of a query, whose columns are of the server's own types: others would have to be looked up. More than
-    /// [`ANSWER_MAX_BYTES`] are not held in memory.
+    /// [`MAX_ANSWER_BYTES`] are not held in memory.
     pub(crate) fn query(
         &mut self,
         query: &str,
@@ -98,12 +98,12 @@ impl Database {
         let (mut list, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next().map_err(|error| in_words(&error))? {
             bytes += size_of::<Row>() + row.raw_size_bytes();
-            if bytes > ANSWER_MAX_BYTES {
+            if bytes > MAX_ANSWER_BYTES {
                 // To roll back or to close would read on to the end of the answer, which may have none.
                 drop(rows);
                 self.is_in_transaction = false;
                 std::mem::forget(self.client.take());
-                return Err(format!("the server's answer is longer than {ANSWER_MAX_BYTES} bytes"));
+                return Err(format!("the server's answer is longer than {MAX_ANSWER_BYTES} bytes"));
             }
             list.push(row);
         }

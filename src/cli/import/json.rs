@@ -16,22 +16,22 @@ pub(super) type LineColumn = (u64, u64);
 pub(super) const UNKNOWN: LineColumn = (0, 0);
 
 /// The longest value that is read, in bytes of its strings and keys, and [`ELEMENT_BYTES`] for each value in it.
-pub(super) const VALUE_MAX_BYTES: usize = 16 << 20;
+pub(super) const MAX_VALUE_BYTES: usize = 16 << 20;
 
 /// What a value within a value counts, about what it takes in memory.
 const ELEMENT_BYTES: usize = 64;
 
 /// The deepest value that is read, in levels of arrays and objects.
-const VALUE_MAX_DEPTH: usize = 64;
+const MAX_VALUE_DEPTH: usize = 64;
 
 /// The deepest document, in levels of arrays and objects: exports nest answers in what they answer.
-const DOCUMENT_MAX_DEPTH: u32 = 20_000;
+const MAX_DOCUMENT_DEPTH: u32 = 20_000;
 
 /// The longest key of an object, in bytes.
-const KEY_MAX_BYTES: usize = 1 << 20;
+const MAX_KEY_BYTES: usize = 1 << 20;
 
 /// What is kept of a file inside a `data:` URL: its media type.
-const DATA_URL_MAX_BYTES: usize = 64;
+const MAX_DATA_URL_BYTES: usize = 64;
 
 /// A value, or why it cannot be taken. The reader is positioned after it in both cases.
 pub(super) type Taken = Result<Value, String>;
@@ -96,7 +96,7 @@ impl<R: Read> JsonStream<R> {
     pub(super) fn new(source: R) -> Self {
         let allowance = Rc::new(Cell::new(usize::MAX));
         let settings = ReaderSettings {
-            max_nesting_depth: Some(DOCUMENT_MAX_DEPTH),
+            max_nesting_depth: Some(MAX_DOCUMENT_DEPTH),
             track_path: false,
             restrict_number_values: false,
             ..ReaderSettings::default()
@@ -125,7 +125,7 @@ impl<R: Read> JsonStream<R> {
             self.reader.end_object()?;
             return Ok(None);
         }
-        self.allowance.set(KEY_MAX_BYTES);
+        self.allowance.set(MAX_KEY_BYTES);
         let key = self.reader.next_name_owned();
         self.allowance.set(usize::MAX);
         key.map(Some)
@@ -155,7 +155,7 @@ impl<R: Read> JsonStream<R> {
 
     /// The next value as a whole. A value that is too long or too deep is skipped.
     pub(super) fn value(&mut self) -> Result<Taken, ReaderError> {
-        let mut state = Building { left: VALUE_MAX_BYTES, refused: None };
+        let mut state = Building { left: MAX_VALUE_BYTES, refused: None };
         let value = self.build(0, &mut state)?;
         Ok(match state.refused {
             None => Ok(value),
@@ -168,8 +168,8 @@ impl<R: Read> JsonStream<R> {
             self.skip()?;
             return Ok(Value::Null);
         }
-        if depth > VALUE_MAX_DEPTH {
-            state.refused = Some(format!("a value is deeper than {VALUE_MAX_DEPTH} levels"));
+        if depth > MAX_VALUE_DEPTH {
+            state.refused = Some(format!("a value is deeper than {MAX_VALUE_DEPTH} levels"));
             return self.build(depth, state);
         }
         Ok(match self.kind()? {
@@ -216,7 +216,7 @@ impl<R: Read> JsonStream<R> {
         let mut bytes = Vec::new();
         let mut text = self.reader.next_string_reader()?;
         let mut read_text = || {
-            text.by_ref().take(DATA_URL_MAX_BYTES as u64).read_to_end(&mut bytes)?;
+            text.by_ref().take(MAX_DATA_URL_BYTES as u64).read_to_end(&mut bytes)?;
             if !is_data_url(&bytes) {
                 text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
             }
@@ -258,7 +258,7 @@ impl Building {
     }
 
     fn refuse_length(&mut self) {
-        self.refused = Some(format!("a value is longer than {VALUE_MAX_BYTES} bytes"));
+        self.refused = Some(format!("a value is longer than {MAX_VALUE_BYTES} bytes"));
     }
 }
 
@@ -274,7 +274,7 @@ impl<R: Read> Read for Metered<R> {
         let left = self.allowance.get();
         if left != usize::MAX {
             let left = left.checked_sub(read).ok_or_else(|| {
-                io::Error::other(format!("a key is longer than {KEY_MAX_BYTES} bytes"))
+                io::Error::other(format!("a key is longer than {MAX_KEY_BYTES} bytes"))
             })?;
             self.allowance.set(left);
         }
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_refused_value_is_read() {
-        let long = "x".repeat(VALUE_MAX_BYTES + 1);
+        let long = "x".repeat(MAX_VALUE_BYTES + 1);
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let text = format!(r#"["{long}",{deep},"next"]"#);
         let mut json = JsonStream::new(text.as_bytes());
@@ -311,18 +311,18 @@ mod tests {
 
     #[test]
     fn long_keys_and_deep_documents_are_errors() {
-        let long = format!(r#"{{"{}":1}}"#, "x".repeat(KEY_MAX_BYTES + 4096));
+        let long = format!(r#"{{"{}":1}}"#, "x".repeat(MAX_KEY_BYTES + 4096));
         assert!(JsonStream::new(long.as_bytes()).value().is_err());
-        let deep = "[".repeat(DOCUMENT_MAX_DEPTH as usize + 1);
+        let deep = "[".repeat(MAX_DOCUMENT_DEPTH as usize + 1);
         assert!(JsonStream::new(deep.as_bytes()).value().is_err());
         assert!(JsonStream::new(deep.as_bytes()).skip().is_err());
     }
 
     #[test]
     fn files_inside_strings_are_not_kept() {
-        let text = format!(r#""data:image/png;base64,{}""#, "A".repeat(VALUE_MAX_BYTES));
-        assert_eq!(value(&text).unwrap().as_str().unwrap().len(), DATA_URL_MAX_BYTES);
-        let log = format!("data: {}/,;base64,", "A".repeat(2 * DATA_URL_MAX_BYTES));
+        let text = format!(r#""data:image/png;base64,{}""#, "A".repeat(MAX_VALUE_BYTES));
+        assert_eq!(value(&text).unwrap().as_str().unwrap().len(), MAX_DATA_URL_BYTES);
+        let log = format!("data: {}/,;base64,", "A".repeat(2 * MAX_DATA_URL_BYTES));
         assert_eq!(value(&format!("\"{log}\"")).unwrap(), log.as_str());
     }
 }

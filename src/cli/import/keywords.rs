@@ -7,7 +7,7 @@ const KEYWORDS: &str = include_str!("keywords.txt");
 const DECISION_SALIENCE: f32 = 0.8;
 
 /// How much of a text is looked at, in bytes.
-const TEXT_MAX_BYTES: usize = 20_000;
+const MAX_TEXT_BYTES: usize = 20_000;
 
 /// What the phrases of a text say.
 #[derive(Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ impl Keywords {
     }
 
     pub(super) fn labels(&self, text: &str) -> Labels {
-        let text = words(&text[..text.floor_char_boundary(TEXT_MAX_BYTES)]);
+        let text = words(&text[..text.floor_char_boundary(MAX_TEXT_BYTES)]);
         let mut phases: Vec<(&'static str, usize)> = Vec::new();
         let mut salience = None;
         for (kind, phrase) in &self.0 {

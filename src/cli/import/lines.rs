@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 
 use super::formats::Stop;
-use super::json::VALUE_MAX_BYTES;
+use super::json::MAX_VALUE_BYTES;
 
 /// A line without its end, or why it was skipped.
 pub(super) enum Line<'a> {
@@ -12,7 +12,7 @@ pub(super) enum Line<'a> {
 }
 
 /// Calls `read` with each line that is not blank and its number, counted from 1. Lines longer than
-/// [`VALUE_MAX_BYTES`] are not held in memory.
+/// [`MAX_VALUE_BYTES`] are not held in memory.
 pub(super) fn each_line(
     mut source: impl BufRead,
     read: &mut dyn FnMut(u64, Line) -> Result<(), Stop>,
@@ -21,7 +21,7 @@ pub(super) fn each_line(
     for number in 1.. {
         line.clear();
         let unreadable = |error: std::io::Error| Stop::Unreadable((number, 0), error.to_string());
-        let limit = VALUE_MAX_BYTES as u64 + 1;
+        let limit = MAX_VALUE_BYTES as u64 + 1;
         if source.by_ref().take(limit).read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
             break;
         }
@@ -29,7 +29,7 @@ pub(super) fn each_line(
             source.skip_until(b'\n').map_err(unreadable)?;
             read(
                 number,
-                Line::TooLong(format!("the line is longer than {VALUE_MAX_BYTES} bytes")),
+                Line::TooLong(format!("the line is longer than {MAX_VALUE_BYTES} bytes")),
             )?;
         } else if !line.trim_ascii().is_empty() {
             read(number, Line::Text(line.trim_ascii()))?;

@@ -34,14 +34,14 @@ const ROOT_MARKERS: [&str; 5] = [
 ];
 
 /// The longest id of a message or a conversation, in bytes.
-pub(super) const ID_MAX_BYTES: usize = 1024;
+pub(super) const MAX_ID_BYTES: usize = 1024;
 
 /// The id, if it is not too long.
 pub(super) fn short_id(id: String) -> Result<String, String> {
-    if id.len() <= ID_MAX_BYTES {
+    if id.len() <= MAX_ID_BYTES {
         return Ok(id);
     }
-    Err(format!("an id is longer than {ID_MAX_BYTES} bytes"))
+    Err(format!("an id is longer than {MAX_ID_BYTES} bytes"))
 }
 
 /// The id of a message.
@@ -106,7 +106,7 @@ pub(super) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
 }
 
 /// How many blocks a message may have.
-const BLOCKS_MAX: usize = 10_000;
+const MAX_BLOCKS: usize = 10_000;
 
 /// A part of a message that has calls and results in it.
 struct Part {
@@ -119,15 +119,15 @@ struct Part {
 /// later than the one before, so that their times tell their order.
 ///
 /// # Errors
-/// More than [`BLOCKS_MAX`] blocks.
+/// More than [`MAX_BLOCKS`] blocks.
 pub(super) fn in_turns(
     id: &str,
     parent: Option<String>,
     turn: ImportedTurn,
     blocks: &[Value],
 ) -> Result<Vec<Message>, String> {
-    if blocks.len() > BLOCKS_MAX {
-        return Err(format!("a message has more than {BLOCKS_MAX} blocks"));
+    if blocks.len() > MAX_BLOCKS {
+        return Err(format!("a message has more than {MAX_BLOCKS} blocks"));
     }
     let mut parts: Vec<Part> = Vec::new();
     for block in blocks {

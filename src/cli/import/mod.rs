@@ -33,7 +33,7 @@ use self::formats::claude_code::Subagents;
 use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
 use self::json::LineColumn;
 use self::keywords::Keywords;
-use self::message::{ID_MAX_BYTES, Message, parse_timestamp, plain_text};
+use self::message::{MAX_ID_BYTES, Message, parse_timestamp, plain_text};
 use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::statements::Ids;
@@ -44,10 +44,10 @@ use crate::output::{escaped, line, shortened};
 use crate::{Failure, Outcome};
 
 /// How much of what is wrong with a record is printed, in bytes: it may have a text of the file in it.
-const WHY_MAX_BYTES: usize = 500;
+const MAX_WHY_BYTES: usize = 500;
 
 /// How many broken records are printed; the others are counted.
-const BROKEN_MAX_PRINTED: u64 = 100;
+const MAX_BROKEN_PRINTED: u64 = 100;
 
 pub(crate) fn import(
     out: &mut impl Write,
@@ -103,7 +103,7 @@ pub(crate) fn import(
     }
     import.progress.bar.finish_and_clear();
     let report = &import.report;
-    let more = report.broken.saturating_sub(BROKEN_MAX_PRINTED);
+    let more = report.broken.saturating_sub(MAX_BROKEN_PRINTED);
     if more > 0 {
         _ = writeln!(stderr(), "and {more} more broken records");
     }
@@ -295,7 +295,7 @@ impl Import<'_> {
     fn report_error(&mut self, (line, column): LineColumn, why: &str) {
         self.in_file.records += 1;
         self.report.broken += 1;
-        if self.report.broken > BROKEN_MAX_PRINTED {
+        if self.report.broken > MAX_BROKEN_PRINTED {
             return;
         }
         let mut place = self.path.display().to_string();
@@ -307,7 +307,7 @@ impl Import<'_> {
                 place = format!("{place}:{number}");
             }
         }
-        let message = escaped(&format!("{place}: {}", shortened(why, WHY_MAX_BYTES)));
+        let message = escaped(&format!("{place}: {}", shortened(why, MAX_WHY_BYTES)));
         // A stream that cannot be written to is no reason to stop.
         self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
     }
@@ -371,14 +371,14 @@ impl MessageSink for Import<'_> {
         self.in_file.conversations += 1;
         if self.current.is_broken {
             // The rest of it may come later in the file.
-            self.in_file.broken_ids.extend(id.filter(|id| id.len() <= ID_MAX_BYTES));
+            self.in_file.broken_ids.extend(id.filter(|id| id.len() <= MAX_ID_BYTES));
             return self.leave_out();
         }
         if self.current.messages == 0 {
             return self.leave_out();
         }
-        let Some(id) = id.map(plain_text).filter(|id| id.len() <= ID_MAX_BYTES) else {
-            let why = format!("a conversation has no id, or one longer than {ID_MAX_BYTES} bytes");
+        let Some(id) = id.map(plain_text).filter(|id| id.len() <= MAX_ID_BYTES) else {
+            let why = format!("a conversation has no id, or one longer than {MAX_ID_BYTES} bytes");
             self.report_error(place, &why);
             return self.leave_out();
         };
@@ -431,7 +431,7 @@ mod tests {
 
     impl MessageSink for Counting {
         fn message(&mut self, message: Message) -> Result<(), Failure> {
-            assert!(message.id.len() <= ID_MAX_BYTES + 16, "an id of {} bytes", message.id.len());
+            assert!(message.id.len() <= MAX_ID_BYTES + 16, "an id of {} bytes", message.id.len());
             self.messages += 1;
             Ok(())
         }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use zip::ZipArchive;
 
 /// How many times its own size an archive may unpack to, beyond [`UNPACKED_FREE_BYTES`].
-const UNPACKED_MAX_RATIO: u64 = 200;
+const MAX_UNPACKED_RATIO: u64 = 200;
 
 /// What an archive may always unpack to, in bytes.
 const UNPACKED_FREE_BYTES: u64 = 100 << 20;
@@ -131,7 +131,7 @@ pub(super) fn conversations_in(archive: &ZipArchive<impl Read + Seek>) -> Vec<St
 
 /// How many bytes an archive of so many bytes may unpack to. What it says of its own files is not believed.
 pub(super) fn unpacked_max(archive_bytes: u64) -> u64 {
-    archive_bytes.saturating_mul(UNPACKED_MAX_RATIO).max(UNPACKED_FREE_BYTES)
+    archive_bytes.saturating_mul(MAX_UNPACKED_RATIO).max(UNPACKED_FREE_BYTES)
 }
 
 /// A file of an archive, unpacked; of all of them together at most `left` bytes are read.
@@ -154,7 +154,7 @@ impl<R: Read> Read for Bounded<'_, R> {
         let read = self.source.read(buffer)?;
         let left = self.left.get().checked_sub(read as u64).ok_or_else(|| {
             io::Error::other(format!(
-                "unpacked, it is more than {UNPACKED_MAX_RATIO} times as large"
+                "unpacked, it is more than {MAX_UNPACKED_RATIO} times as large"
             ))
         })?;
         self.left.set(left);

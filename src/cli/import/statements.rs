@@ -60,10 +60,10 @@ pub(super) const DEDUPLICATE: &str = "\
 pub(super) const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.{rows} WHERE kind = 't'";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
-pub(super) const SKIPS_MAX: usize = 40;
+pub(super) const MAX_SKIPS: usize = 40;
 
 /// Lets each skipped message follow what its parent follows, if that is skipped as well. Each time the distances
-/// double, so that the longest chain takes few of them. To be repeated until it changes nothing, or [`SKIPS_MAX`]
+/// double, so that the longest chain takes few of them. To be repeated until it changes nothing, or [`MAX_SKIPS`]
 /// times.
 pub(super) const SKIP: &str = "\
     UPDATE pg_temp.{rows} AS s SET parent = p.parent FROM pg_temp.{rows} AS p \

@@ -6,14 +6,14 @@ use postgres::types::{ToSql, Type};
 use serde_json::Value;
 
 use super::statements::{
-    COUNT_TURNS, DEDUPLICATE, Ids, InsertStatements, SKIP, SKIPS_MAX, STAGES, Stages,
+    COUNT_TURNS, DEDUPLICATE, Ids, InsertStatements, MAX_SKIPS, SKIP, STAGES, Stages,
 };
 use crate::Failure;
 use crate::database::{Database, Parameters, count, in_words};
 
 /// How many rows, and how many bytes of them, are held before they are sent.
-const BATCH_MAX_ROWS: usize = 5_000;
-const BATCH_MAX_BYTES: usize = 2 << 20;
+const MAX_BATCH_ROWS: usize = 5_000;
+const MAX_BATCH_BYTES: usize = 2 << 20;
 
 /// Above this number of rows the planner needs statistics of the temporary table.
 const ANALYZE_MIN_ROWS: i64 = 2_000;
@@ -116,7 +116,7 @@ impl Store {
         let ids = row.message.len() + row.parent.as_ref().map_or(0, String::len);
         self.batch_bytes += ids + size_of_json(&row.turn);
         self.batch.push(row);
-        if self.batch.len() >= BATCH_MAX_ROWS || self.batch_bytes >= BATCH_MAX_BYTES {
+        if self.batch.len() >= MAX_BATCH_ROWS || self.batch_bytes >= MAX_BATCH_BYTES {
             self.send()?;
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Store {
             database.run("SET LOCAL enable_nestloop = off")?;
         }
         let skip = self.stages.named(SKIP);
-        for _ in 0..SKIPS_MAX {
+        for _ in 0..MAX_SKIPS {
             if database.execute(&skip, &[])? == 0 {
                 break;
             }

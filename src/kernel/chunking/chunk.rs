@@ -13,9 +13,9 @@ use crate::interrupts::Interrupts;
 use crate::named_enum::named_enum;
 
 /// The most bytes of a chunk's text, overlap included, and the most bytes of the ids of its events together.
-pub const CHUNK_MAX_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_CHUNK_BYTES: usize = 16 * 1024 * 1024;
 
-/// A chunk by the policy would be longer than [`CHUNK_MAX_BYTES`].
+/// A chunk by the policy would be longer than [`MAX_CHUNK_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkTooLarge {
     /// Its first event.
@@ -27,7 +27,7 @@ impl fmt::Display for ChunkTooLarge {
         let (segment, ordinal) = self.start.position();
         write!(
             f,
-            "chunk from segment {segment}, ordinal {ordinal} is longer than {CHUNK_MAX_BYTES} bytes"
+            "chunk from segment {segment}, ordinal {ordinal} is longer than {MAX_CHUNK_BYTES} bytes"
         )
     }
 }
@@ -155,7 +155,7 @@ impl Draft {
 
     /// Whether it keeps its limits in bytes with so many more of text and ids.
     pub fn fits(&self, text: usize, ids: usize) -> bool {
-        self.text.len() + text <= CHUNK_MAX_BYTES && self.id_bytes + ids <= CHUNK_MAX_BYTES
+        self.text.len() + text <= MAX_CHUNK_BYTES && self.id_bytes + ids <= MAX_CHUNK_BYTES
     }
 
     /// Adds an event with its contribution of this many characters.

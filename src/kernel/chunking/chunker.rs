@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::chunk::{
-    Beginning, CHUNK_MAX_BYTES, Chunk, ChunkTooLarge, Direction, Draft, DraftOverlap,
+    Beginning, Chunk, ChunkTooLarge, Direction, Draft, DraftOverlap, MAX_CHUNK_BYTES,
 };
 use super::event::{EventKind, LogOffset, RecorderEvent};
 use super::glue::Glue;
@@ -176,7 +176,7 @@ impl Chunker {
                 Some(DraftOverlap { chars: overlap, bytes: text.len(), source_end: open.end });
             text.push('\n');
         }
-        let is_too_large = text.len() + bytes > CHUNK_MAX_BYTES;
+        let is_too_large = text.len() + bytes > MAX_CHUNK_BYTES;
         if !is_too_large {
             interrupts.append(&mut text, &rest[..bytes]);
         }
@@ -298,7 +298,7 @@ mod tests {
     fn a_chunk_is_bounded_in_bytes_whatever_its_characters_are() {
         let policy = r#"{"max_chunk_chars":16777216,"max_chunk_events":65536,"min_chunk_chars":16777216,
             "merge_window_ms":2147483647,"max_window_ms":2147483647,"overlap_chars":16777216}"#;
-        let third = "漢".repeat(CHUNK_MAX_BYTES / 9);
+        let third = "漢".repeat(MAX_CHUNK_BYTES / 9);
         let texts = |count: i64| -> Vec<RecorderEvent<'_>> {
             (0..count).map(|n| event(n, n, EventKind::Egress, &third)).collect()
         };
@@ -306,15 +306,15 @@ mod tests {
         // By the characters of the policy all of these are one chunk.
         assert_eq!(before_too_large(policy, &texts(3)), Some((0, 0)));
         // One event alone, after another chunk, which was held back for its tail.
-        let long = "🎉".repeat(CHUNK_MAX_BYTES / 4);
+        let long = "🎉".repeat(MAX_CHUNK_BYTES / 4);
         let boundary = event(1, 1, EventKind::Boundary, "");
         let events = [texts(1)[0], boundary, event(2, 2, EventKind::Ingress, &long)];
         assert_eq!(before_too_large(policy, &events), Some((0, 2)));
         // With its overlap: half of the characters before and half of the next.
         let half = r#"{"max_chunk_chars":8388608,"overlap_chars":16777216,"min_chunk_chars":0}"#;
-        let cut = "é".repeat(CHUNK_MAX_BYTES / 2 + 1);
+        let cut = "é".repeat(MAX_CHUNK_BYTES / 2 + 1);
         assert_eq!(before_too_large(half, &[event(0, 0, EventKind::Egress, &cut)]), None);
-        let cut = "漢".repeat(CHUNK_MAX_BYTES / 2);
+        let cut = "漢".repeat(MAX_CHUNK_BYTES / 2);
         assert_eq!(before_too_large(half, &[event(0, 0, EventKind::Egress, &cut)]), Some((0, 0)));
         // A short command and its output: each fits, both together do not.
         let command = event(0, 0, EventKind::Ingress, &third);

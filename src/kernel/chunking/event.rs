@@ -271,14 +271,14 @@ impl From<JsonError> for EventsError {
 }
 
 /// The longest text of a JSON array of events, in bytes.
-pub const EVENTS_MAX_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_EVENTS_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bounds memory: a valid event takes a hundred bytes, and no more than 320 000 are held.
 const EVENTS_LIMITS: JsonLimits =
-    JsonLimits { bytes: EVENTS_MAX_BYTES, values: 4_000_000, token_bytes: EVENTS_MAX_BYTES };
+    JsonLimits { bytes: MAX_EVENTS_BYTES, values: 4_000_000, token_bytes: MAX_EVENTS_BYTES };
 
 /// The most values where an event has a string, a number or true and false.
-const FIELD_MAX_VALUES: usize = 64;
+const MAX_FIELD_VALUES: usize = 64;
 
 /// The events of a JSON array in log order.
 ///
@@ -371,7 +371,7 @@ fn read_field<'a>(
     fields: &mut Fields<'a>,
 ) -> Result<(), JsonError> {
     match FIELDS.iter().position(|field| *field == key) {
-        Some(place) => fields[place] = Some(reader.value_within(FIELD_MAX_VALUES)?),
+        Some(place) => fields[place] = Some(reader.value_within(MAX_FIELD_VALUES)?),
         None => reader.skip()?,
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::POLICY_VERSION;
-use super::chunk::CHUNK_MAX_BYTES;
+use super::chunk::MAX_CHUNK_BYTES;
 use crate::json::JsonValue;
 use crate::json::canonical::{json_hash, json_text};
 use crate::json::object::{Object, ParseError};
@@ -15,7 +15,7 @@ use crate::policy::{POLICY_LIMITS, PolicyError, check_length};
 const MAX_MS: i64 = i32::MAX as i64;
 
 /// The largest number of characters: no chunk has more bytes.
-const MAX_CHARS: i64 = CHUNK_MAX_BYTES as i64;
+const MAX_CHARS: i64 = MAX_CHUNK_BYTES as i64;
 
 /// The largest number of events of a chunk.
 const MAX_EVENTS: i64 = 65_536;
@@ -50,7 +50,7 @@ impl Default for ChunkingPolicy {
 }
 
 impl ChunkingPolicy {
-    /// The most characters of a chunk, overlap included; 1 to [`CHUNK_MAX_BYTES`].
+    /// The most characters of a chunk, overlap included; 1 to [`MAX_CHUNK_BYTES`].
     #[must_use]
     pub fn max_chunk_chars(&self) -> usize {
         self.max_chunk_chars as usize

@@ -17,7 +17,7 @@ use crate::interrupts::Interrupts;
 use crate::policy::SlicePolicy;
 
 /// The most characters of a free text that are drawn: the name of a policy's version is 15 long.
-const TEXT_MOST: usize = 15;
+const MAX_TEXT: usize = 15;
 
 /// The lines of the caption: which slice, by which policy. Free texts are shortened and have no control characters.
 #[must_use]
@@ -51,8 +51,8 @@ pub fn label(turn: &Turn) -> Vec<String> {
 /// A text, shortened to what is drawn, with spaces for what cannot be printed.
 fn cut(text: &str) -> String {
     let printed = |c: char| if is_unprintable(c) { ' ' } else { c };
-    let mut short: String = text.chars().take(TEXT_MOST).map(printed).collect();
-    if text.chars().nth(TEXT_MOST).is_some() {
+    let mut short: String = text.chars().take(MAX_TEXT).map(printed).collect();
+    if text.chars().nth(MAX_TEXT).is_some() {
         short.push('…');
     }
     short

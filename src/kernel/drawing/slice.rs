@@ -18,7 +18,7 @@ use crate::slicing::observer::Via;
 use crate::slicing::slice::{SelectedTurn, Slice};
 
 /// The most turns that are drawn as those that would have come next.
-pub const FRONTIER_MOST: usize = 12;
+pub const MAX_FRONTIER: usize = 12;
 
 /// A picture of a slice.
 pub struct Picture<'a> {
@@ -98,7 +98,7 @@ impl<'a> Picture<'a> {
         let links = drawn_edges.iter().filter(|edge| is_result(edge.child));
         let frames = frames(boxes.len(), links.map(|e| (places[&e.parent], places[&e.child])));
         let next = explanation.map(|explanation| explanation.turns.iter()).into_iter().flatten();
-        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(FRONTIER_MOST);
+        let next = next.filter(|turn| turn.outcome == TurnOutcome::Frontier).take(MAX_FRONTIER);
         for turn in next {
             let id = turn.rank.id;
             let from =

@@ -171,7 +171,7 @@ impl FromStr for SufficiencyPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::POLICY_TEXT_MAX_BYTES;
+    use crate::policy::MAX_POLICY_TEXT_BYTES;
 
     #[test]
     fn missing_keys_take_defaults() {
@@ -199,7 +199,7 @@ mod tests {
             ("null", "null"),
             ("{", "JSON"),
             (r#"{"min_turns":1e400}"#, "min_turns"),
-            (&" ".repeat(POLICY_TEXT_MAX_BYTES + 1), "65536"),
+            (&" ".repeat(MAX_POLICY_TEXT_BYTES + 1), "65536"),
             (&"[".repeat(200), "128"),
         ] {
             let error = json.parse::<SufficiencyPolicy>().unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
-use crate::slicing::expansion::groups::MOST_TURNS;
+use crate::slicing::expansion::groups::MAX_TURNS;
 use crate::slicing::observer::{Observer, Via};
 use crate::slicing::score::Rank;
 use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
@@ -220,7 +220,7 @@ impl<S: GraphStore> Expansions<'_, S> {
         let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
         if let Some(discovery) = largest.discovery() {
             let least = discovery.order + 1;
-            for needed in [least, least + MOST_TURNS, most_nodes as usize] {
+            for needed in [least, least + MAX_TURNS, most_nodes as usize] {
                 let needed = needed.min(most_nodes as usize);
                 let tried = self.search(&policy.with_max_nodes(needed as u32), anchor, turn)?;
                 if tried.is_selected() {

@@ -4,17 +4,17 @@
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
 use crate::interrupts::Interrupts;
-use crate::json::object::{ENTRY_MAX_VALUES, Object, ParseError};
+use crate::json::object::{MAX_ENTRY_VALUES, Object, ParseError};
 use crate::json::{JsonLimits, JsonReader, JsonValue};
 use crate::policy::SlicePolicy;
 use crate::trust::attestation::{Attestation, Status};
 
 /// The longest export that is read, in bytes.
-pub const EXPORT_MAX_BYTES: usize = 64 * 1024 * 1024;
+pub const MAX_EXPORT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Enough for the turns of the largest slice and half a million edges. No text of a turn is as long as a token may be.
 const EXPORT_LIMITS: JsonLimits =
-    JsonLimits { bytes: EXPORT_MAX_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
+    JsonLimits { bytes: MAX_EXPORT_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
 
 /// A well-formed export, in which nothing was checked.
 #[derive(Clone, Debug)]
@@ -47,9 +47,9 @@ impl ParsedExport {
     /// # Errors
     /// A sentence that names the key.
     pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
-        if text.len() > EXPORT_MAX_BYTES {
+        if text.len() > MAX_EXPORT_BYTES {
             return Err(format!(
-                "export of {} bytes is longer than {EXPORT_MAX_BYTES}",
+                "export of {} bytes is longer than {MAX_EXPORT_BYTES}",
                 text.len()
             ));
         }
@@ -65,7 +65,7 @@ impl ParsedExport {
             let value = match key.as_ref() {
                 "turns" => items(reader, &mut turns, turn)?,
                 "edges" => items(reader, &mut edges, edge)?,
-                _ => reader.value_within(ENTRY_MAX_VALUES)?,
+                _ => reader.value_within(MAX_ENTRY_VALUES)?,
             };
             object.add(key, value)
         })?;
@@ -144,10 +144,10 @@ fn items<'a, T>(
     item: impl Fn(JsonValue<'_>) -> Result<T, ParseError>,
 ) -> Result<JsonValue<'a>, ParseError> {
     if !reader.at_array() {
-        return Ok(reader.value_within(ENTRY_MAX_VALUES)?);
+        return Ok(reader.value_within(MAX_ENTRY_VALUES)?);
     }
     reader.array(|reader| {
-        items.push(item(reader.value_within(ENTRY_MAX_VALUES)?)?);
+        items.push(item(reader.value_within(MAX_ENTRY_VALUES)?)?);
         Ok::<_, ParseError>(())
     })?;
     Ok(JsonValue::Array(Vec::new()))

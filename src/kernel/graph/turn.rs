@@ -18,7 +18,7 @@ use crate::named_enum::named_enum;
 pub type TurnId = Uuid;
 
 /// A session name longer than this many bytes is replaced by its hash.
-pub const SESSION_ID_MAX_BYTES: usize = 4096;
+pub const MAX_SESSION_ID_BYTES: usize = 4096;
 
 /// What the hash of a longer name begins with.
 const BOUNDED_PREFIX: &str = "sha256:";
@@ -159,7 +159,7 @@ fn count(value: Option<i64>) -> u32 {
     value.unwrap_or(0).clamp(0, i64::from(i32::MAX)) as u32
 }
 
-/// The name of a session as it counts: `sha256:<hex>` of one over [`SESSION_ID_MAX_BYTES`]. Of that hash it is the hash
+/// The name of a session as it counts: `sha256:<hex>` of one over [`MAX_SESSION_ID_BYTES`]. Of that hash it is the hash
 /// itself.
 pub(crate) fn session_id(name: &str) -> Cow<'_, str> {
     bounded_name(name, &|| {})
@@ -168,7 +168,7 @@ pub(crate) fn session_id(name: &str) -> Cow<'_, str> {
 /// [`session_id`] of a name of any length: `check_interrupts` is called within long ones.
 #[must_use]
 pub fn bounded_name<'n>(name: &'n str, check_interrupts: &dyn Fn()) -> Cow<'n, str> {
-    if name.len() > SESSION_ID_MAX_BYTES {
+    if name.len() > MAX_SESSION_ID_BYTES {
         let mut hash = Sha256::new();
         let interrupts = Interrupts::new(check_interrupts);
         interrupts.pieces(name.as_bytes()).for_each(|piece| hash.update(piece));

@@ -11,7 +11,7 @@ use super::value::{JsonValue, quoted};
 use crate::hex::is_lower_hex;
 
 /// The most values of an object or of an item of a list: no document has so many.
-pub(crate) const ENTRY_MAX_VALUES: usize = 64;
+pub(crate) const MAX_ENTRY_VALUES: usize = 64;
 
 /// Why a text is not the document that it should be: what is wrong, and with which key.
 pub type ParseError = String;
@@ -55,7 +55,7 @@ impl<'a> Object<'a> {
     }
 
     fn with(mut self, entries: Vec<(Cow<'a, str>, JsonValue<'a>)>) -> Result<Self, ParseError> {
-        self.entries.reserve_exact(entries.len().min(ENTRY_MAX_VALUES));
+        self.entries.reserve_exact(entries.len().min(MAX_ENTRY_VALUES));
         entries.into_iter().try_for_each(|(key, value)| self.add(key, value))?;
         Ok(self)
     }
@@ -69,7 +69,7 @@ impl<'a> Object<'a> {
             return Err(format!("{} key {} is given twice", self.what, self.quoted(&key)));
         }
         // No object has so many keys; a text from outside may have millions.
-        if self.entries.len() == ENTRY_MAX_VALUES {
+        if self.entries.len() == MAX_ENTRY_VALUES {
             return Err(self.unknown(&key));
         }
         self.entries.push((key, value));

@@ -15,8 +15,8 @@ mod weights;
 
 use serde::{Serialize, Serializer};
 
+pub use self::text::{MAX_POLICY_TEXT_BYTES, PolicyError};
 pub(crate) use self::text::{POLICY_LIMITS, check_length};
-pub use self::text::{POLICY_TEXT_MAX_BYTES, PolicyError};
 pub use self::v1::MAX_NODES_LIMIT;
 use self::v1::V1Parameters;
 use self::v2::V2Parameters;

@@ -12,11 +12,11 @@ use crate::json::object::{Object, ParseError};
 use crate::json::{JsonError, JsonLimits, JsonValue, quoted};
 
 /// The longest policy text that is read, in bytes.
-pub const POLICY_TEXT_MAX_BYTES: usize = 64 * 1024;
+pub const MAX_POLICY_TEXT_BYTES: usize = 64 * 1024;
 
 /// What the text of any policy may have.
 pub(crate) const POLICY_LIMITS: JsonLimits =
-    JsonLimits { bytes: POLICY_TEXT_MAX_BYTES, values: 1024, token_bytes: POLICY_TEXT_MAX_BYTES };
+    JsonLimits { bytes: MAX_POLICY_TEXT_BYTES, values: 1024, token_bytes: MAX_POLICY_TEXT_BYTES };
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum PolicyError {
         /// The version that has it.
         version: &'static str,
     },
-    /// The text is longer than [`POLICY_TEXT_MAX_BYTES`].
+    /// The text is longer than [`MAX_POLICY_TEXT_BYTES`].
     TooLong(String),
 }
 
@@ -85,11 +85,11 @@ impl PolicyError {
 
 /// Refuses the text of a kind of policy where it is too long.
 pub(crate) fn check_length(kind: &str, text: &str) -> Result<(), PolicyError> {
-    if text.len() <= POLICY_TEXT_MAX_BYTES {
+    if text.len() <= MAX_POLICY_TEXT_BYTES {
         return Ok(());
     }
     Err(PolicyError::TooLong(format!(
-        "{kind} policy text of {} bytes is longer than {POLICY_TEXT_MAX_BYTES}",
+        "{kind} policy text of {} bytes is longer than {MAX_POLICY_TEXT_BYTES}",
         text.len()
     )))
 }

@@ -37,7 +37,7 @@ const MAX_SECONDS: i64 = (1 << 53) - 1;
 const SECONDS: RangeInclusive<i64> = 0..=MAX_SECONDS;
 
 /// The largest number of times that a priority is halved.
-const MOST_HALVINGS: u64 = 126;
+const MAX_HALVINGS: u64 = 126;
 
 /// Valid parameters of SlicePolicy v2.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -285,7 +285,7 @@ impl V2Parameters {
         let strong = self.common.priority(turn, position.distance) * position.strength;
         let halvings = self.halving_seconds.map_or(0, |seconds| {
             let apart = turn.created_at.abs_diff(position.anchor_time) / seconds.unsigned_abs();
-            apart.min(MOST_HALVINGS) as u32
+            apart.min(MAX_HALVINGS) as u32
         });
         // 2^-126 is the least that binary32 holds with full precision.
         strong * f32::from_bits((127 - halvings) << 23) + 0.0

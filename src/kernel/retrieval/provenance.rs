@@ -20,10 +20,10 @@ use crate::trust::keys::SigningKeys;
 use crate::verification::verify::{KeyRing, has_published_token};
 
 /// The longest provenance that is read, in bytes.
-pub const PROVENANCE_MAX_BYTES: usize = 1024 * 1024;
+pub const MAX_PROVENANCE_BYTES: usize = 1024 * 1024;
 
 const PROVENANCE_LIMITS: JsonLimits =
-    JsonLimits { bytes: PROVENANCE_MAX_BYTES, values: 20_000, token_bytes: PROVENANCE_MAX_BYTES };
+    JsonLimits { bytes: MAX_PROVENANCE_BYTES, values: 20_000, token_bytes: MAX_PROVENANCE_BYTES };
 
 /// The slice that a search was bound to.
 #[derive(Clone, Debug, PartialEq)]
@@ -296,9 +296,9 @@ impl Provenance {
     /// # Errors
     /// A sentence that names the key.
     pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
-        if text.len() > PROVENANCE_MAX_BYTES {
+        if text.len() > MAX_PROVENANCE_BYTES {
             return Err(format!(
-                "provenance of {} bytes is longer than {PROVENANCE_MAX_BYTES}",
+                "provenance of {} bytes is longer than {MAX_PROVENANCE_BYTES}",
                 text.len()
             ));
         }

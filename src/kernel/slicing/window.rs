@@ -1,7 +1,7 @@
 //! The number of anchors whose surroundings are read together.
 
 /// The most turns that the slices of a window are expected to have together.
-const MOST_TURNS: usize = 16_384;
+const MAX_TURNS: usize = 16_384;
 
 /// Anchors whose surroundings are read together; their slices are then taken one by one. It grows gradually, so that an
 /// early stop wastes little.
@@ -29,7 +29,7 @@ impl Window {
 
     /// Begins the next window, of at most `most` anchors where `of` are left, and returns its size.
     pub(crate) fn begin_next(&mut self, of: usize, most: usize) -> usize {
-        let likely = MOST_TURNS * self.slices.max(1) / self.turns.max(1);
+        let likely = MAX_TURNS * self.slices.max(1) / self.turns.max(1);
         self.anchors = (4 * self.anchors).min(likely).clamp(1, most.max(1)).min(of);
         self.taken = 0;
         self.anchors

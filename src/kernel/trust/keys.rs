@@ -19,7 +19,7 @@ use crate::named_enum::named_enum;
 pub const SECRET_MIN_BYTES: usize = 32;
 
 /// The longest public key that is read, in bytes.
-const PEM_MAX_BYTES: usize = 4096;
+const MAX_PEM_BYTES: usize = 4096;
 
 const SALT: &[u8] = b"graph_kernel";
 
@@ -131,7 +131,7 @@ impl PublicKey {
     /// than a file of one key ever is.
     #[must_use]
     pub fn from_pem(pem: &str) -> Option<Self> {
-        if pem.len() > PEM_MAX_BYTES {
+        if pem.len() > MAX_PEM_BYTES {
             return None;
         }
         ed25519_dalek::VerifyingKey::from_public_key_pem(pem.trim_ascii()).ok().map(PublicKey)

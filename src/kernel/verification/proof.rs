@@ -20,10 +20,10 @@ use crate::trust::keys::{ProofKey, PublicKey};
 use crate::verification::verify::{Verdict, consistency};
 
 /// The longest proof that is read, in bytes.
-pub const PROOF_MAX_BYTES: usize = 64 * 1024;
+pub const MAX_PROOF_BYTES: usize = 64 * 1024;
 
 const LIMITS: JsonLimits =
-    JsonLimits { bytes: PROOF_MAX_BYTES, values: 256, token_bytes: PROOF_MAX_BYTES };
+    JsonLimits { bytes: MAX_PROOF_BYTES, values: 256, token_bytes: MAX_PROOF_BYTES };
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";

@@ -16,7 +16,7 @@ use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
 
 /// The most text that a search returns, in bytes.
-pub const CONTENTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+pub const MAX_CONTENTS_BYTES: usize = 64 * 1024 * 1024;
 
 const EMBEDDINGS: Template = Template::new(
     include_str!("../../../sql/queries/embeddings.sql"),
@@ -72,11 +72,11 @@ pub struct Searcher<'a> {
     caller: &'a Caller,
 }
 
-/// The error for contents of more than [`CONTENTS_MAX_BYTES`].
+/// The error for contents of more than [`MAX_CONTENTS_BYTES`].
 pub fn contents_too_long() -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        format!("contents of the turns found are longer than {CONTENTS_MAX_BYTES} bytes"),
+        format!("contents of the turns found are longer than {MAX_CONTENTS_BYTES} bytes"),
     )
     .detail("SEARCH_TOO_LARGE")
     .hint("Use a smaller max_nodes or max_tokens.")
@@ -183,10 +183,10 @@ impl<'a> Searcher<'a> {
     /// The contents of these turns; no entry for one without a content.
     ///
     /// # Errors
-    /// 54000 when they are longer than [`CONTENTS_MAX_BYTES`] together.
+    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together.
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
         let mut contents = HashMap::with_capacity(ids.len());
-        let mut left = Some(CONTENTS_MAX_BYTES);
+        let mut left = Some(MAX_CONTENTS_BYTES);
         self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
             let bytes = row.i64(2).unwrap_or(0) as usize;
             left = left.and_then(|left| left.checked_sub(bytes));

@@ -14,7 +14,7 @@ use kernel::policy::needs::Needs;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use crate::pg::access::caller::Caller;
-use crate::pg::access::search::{CONTENTS_MAX_BYTES, contents_too_long};
+use crate::pg::access::search::{MAX_CONTENTS_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
@@ -59,7 +59,7 @@ impl<'a> PgStore<'a> {
     /// What prompts and drawings show of these turns, with at most so many characters of each content.
     ///
     /// # Errors
-    /// 54000 when the contents are longer than [`CONTENTS_MAX_BYTES`] together; 55000 when the role changed. The caller
+    /// 54000 when the contents are longer than [`MAX_CONTENTS_BYTES`] together; 55000 when the role changed. The caller
     /// needs SELECT on the content's column.
     pub fn turn_texts(
         &self,
@@ -67,7 +67,7 @@ impl<'a> PgStore<'a> {
         chars: i32,
     ) -> Result<HashMap<TurnId, TurnText>, SqlError> {
         let mut texts = HashMap::with_capacity(ids.len());
-        let mut left = Some(CONTENTS_MAX_BYTES);
+        let mut left = Some(MAX_CONTENTS_BYTES);
         let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
         self.ask(&self.graph.prompt(), &arguments, |row| {
             let bytes = row.i64(4).map(|bytes| bytes as usize);

@@ -28,7 +28,7 @@ use crate::pg::private::session_cache::SessionCache;
 use crate::pg::shortage::memory;
 
 /// The longest secret that is read from a file, in bytes.
-const SECRET_MAX_BYTES: u64 = 4096;
+const MAX_SECRET_BYTES: u64 = 4096;
 
 /// The keys as they are now, for the bound graph.
 pub struct Keys {
@@ -297,16 +297,16 @@ fn read_settled(path: &Path) -> Result<Option<Secret>, String> {
             std::thread::sleep(SETTLING / 10);
         }
     }
-    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX_BYTES as usize + 1));
-    let read = file.by_ref().take(SECRET_MAX_BYTES + 1).read_to_end(&mut bytes);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize + 1));
+    let read = file.by_ref().take(MAX_SECRET_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("cannot be read: {error}"))?;
     let size = bytes.len() as u64;
     if FileState::of(&examine(&file)?) != FileState::of(&metadata)
-        || size != metadata.size().min(SECRET_MAX_BYTES + 1)
+        || size != metadata.size().min(MAX_SECRET_BYTES + 1)
     {
         return Ok(None);
     }
-    if size < SECRET_MIN_BYTES as u64 || size > SECRET_MAX_BYTES {
+    if size < SECRET_MIN_BYTES as u64 || size > MAX_SECRET_BYTES {
         return Err(format!("holds {size} bytes"));
     }
     Ok(Some(Secret::new(std::mem::take(&mut bytes))))

@@ -16,10 +16,10 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 
 /// Longer inputs make fuzzing slow and find no more.
-const SEED_MAX_BYTES: usize = 16 * 1024;
+const MAX_SEED_BYTES: usize = 16 * 1024;
 
 /// How many seeds a target has at most.
-const SEEDS_MAX: usize = 100;
+const MAX_SEEDS: usize = 100;
 
 /// Pieces that are likely to break a reader of JSON.
 const PIECES: [&str; 24] = [
@@ -84,7 +84,7 @@ fn policies(seeds: &mut Seeds) {
     }
     for file in ["small-graphs.jsonl.gz", "small-graphs-v2.jsonl.gz"] {
         let cases: Vec<Value> = read_json_lines(&tests().join("golden/data").join(file));
-        slice.extend(cases.iter().take(SEEDS_MAX / 3).map(|case| case["policy"].to_string()));
+        slice.extend(cases.iter().take(MAX_SEEDS / 3).map(|case| case["policy"].to_string()));
     }
     add(seeds, "slice_policy", slice);
     let sufficiency = SufficiencyPolicy::PRESETS
@@ -173,8 +173,8 @@ fn write(folder: &Path, target: &str, inputs: &[Vec<u8>]) {
     let seeds = folder.join(target);
     fs::create_dir_all(&seeds).unwrap();
     let mut words: BTreeSet<String> = PIECES.iter().map(|piece| (*piece).to_owned()).collect();
-    let short = inputs.iter().filter(|input| input.len() <= SEED_MAX_BYTES);
-    for (number, input) in short.take(SEEDS_MAX).enumerate() {
+    let short = inputs.iter().filter(|input| input.len() <= MAX_SEED_BYTES);
+    for (number, input) in short.take(MAX_SEEDS).enumerate() {
         fs::write(seeds.join(number.to_string()), input).unwrap();
         for line in String::from_utf8_lossy(input).lines() {
             if let Ok(value) = serde_json::from_str(line) {
@@ -191,9 +191,9 @@ fn write(folder: &Path, target: &str, inputs: &[Vec<u8>]) {
 
 /// The keys and short texts of a value, in quotes.
 fn collect(value: &Value, words: &mut BTreeSet<String>) {
-    const WORD_MAX_BYTES: usize = 40;
+    const MAX_WORD_BYTES: usize = 40;
     match value {
-        Value::String(text) if text.len() <= WORD_MAX_BYTES => {
+        Value::String(text) if text.len() <= MAX_WORD_BYTES => {
             words.insert(Value::from(text.as_str()).to_string());
         }
         Value::Array(items) => items.iter().for_each(|item| collect(item, words)),

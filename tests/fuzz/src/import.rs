@@ -49,7 +49,7 @@ use zip::ZipArchive;
 use self::formats::claude_code::Subagents;
 use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
 use self::json::LineColumn;
-use self::message::{ID_MAX_BYTES, Message};
+use self::message::{MAX_ID_BYTES, Message};
 use self::source::{WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::store::StagedRow;
 use crate::memory::bounded;
@@ -90,7 +90,7 @@ impl Checking {
 
     fn id(id: &str) {
         // The part of a message has its number after the id.
-        assert!(id.len() <= ID_MAX_BYTES + 16, "an id of {} bytes", id.len());
+        assert!(id.len() <= MAX_ID_BYTES + 16, "an id of {} bytes", id.len());
     }
 
     fn row(&mut self, row: &StagedRow) {
@@ -191,7 +191,7 @@ pub fn check(format: Format, bytes: &[u8]) {
 
 /// A zip archive: no more of it is unpacked than is allowed, in the memory that is allowed for one value.
 pub fn archive(bytes: &[u8]) {
-    const VALUE_BYTES: usize = json::VALUE_MAX_BYTES / 64;
+    const VALUE_BYTES: usize = json::MAX_VALUE_BYTES / 64;
     bounded(VALUE_BYTES + bytes.len(), || {
         let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else { return };
         let left = Cell::new(unpacked_max(bytes.len() as u64));

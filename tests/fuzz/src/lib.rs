@@ -22,7 +22,7 @@ pub fn of_text(bytes: &[u8], check: impl FnOnce(&str)) {
 
 /// A refusal says something, and does not repeat a long text.
 fn is_message(error: impl std::fmt::Display) {
-    const MESSAGE_MAX_BYTES: usize = 2048;
+    const MAX_MESSAGE_BYTES: usize = 2048;
     let message = error.to_string();
-    assert!((1..=MESSAGE_MAX_BYTES).contains(&message.len()), "{message:?}");
+    assert!((1..=MAX_MESSAGE_BYTES).contains(&message.len()), "{message:?}");
 }

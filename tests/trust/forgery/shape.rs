@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use kernel::export::parse::{EXPORT_MAX_BYTES, ParsedExport};
+use kernel::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
 use kernel::graph::edge::{Edge, EdgeType};
 
 use kernel::verification::verify::verify;
@@ -303,8 +303,8 @@ fn texts_that_are_no_json_object_are_malformed() {
 fn an_export_beyond_the_longest_is_malformed() {
     let text = genuine().text();
     let padded = |length: usize| text.clone() + &" ".repeat(length - text.len());
-    assert_eq!(reason_of(&padded(EXPORT_MAX_BYTES)), "ok");
-    assert_eq!(reason_of(&padded(EXPORT_MAX_BYTES + 1)), "malformed");
+    assert_eq!(reason_of(&padded(MAX_EXPORT_BYTES)), "ok");
+    assert_eq!(reason_of(&padded(MAX_EXPORT_BYTES + 1)), "malformed");
 }
 
 #[test]

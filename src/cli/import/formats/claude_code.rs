@@ -18,7 +18,7 @@ use super::{MessageSink, Stop};
 pub(in super::super) struct Subagents(HashMap<u64, String>);
 
 /// How many ids and prompts are kept. Beyond them, chains of subagents are not joined to their calls.
-const SUBAGENTS_MAX: usize = 20_000;
+const MAX_SUBAGENTS: usize = 20_000;
 
 impl Subagents {
     fn key(session: &str, kind: &str, value: &str) -> u64 {
@@ -29,7 +29,7 @@ impl Subagents {
 
     fn insert(&mut self, session: &str, kind: &str, value: &Value, call: &str) {
         if let Some(value) = value.as_str()
-            && self.0.len() < SUBAGENTS_MAX
+            && self.0.len() < MAX_SUBAGENTS
         {
             self.0.insert(Self::key(session, kind, value), call.to_owned());
         }

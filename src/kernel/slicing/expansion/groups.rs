@@ -13,7 +13,7 @@ use crate::slicing::slice::SliceError;
 use crate::slicing::store::GraphStore;
 
 /// Most turns of a group; of a larger component, each turn is a group by itself.
-pub(crate) const MOST_TURNS: usize = 64;
+pub(crate) const MAX_TURNS: usize = 64;
 
 /// What is known of groups.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
                 if !group.contains(&linked) {
                     group.push(linked);
                 }
-                if group.len() > MOST_TURNS {
+                if group.len() > MAX_TURNS {
                     self.groups.split(&group);
                     return Ok(vec![candidate.id]);
                 }
@@ -82,7 +82,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
                         if child.facts.is_tool {
                             results.insert(child.id);
                         }
-                        if results.len() <= MOST_TURNS {
+                        if results.len() <= MAX_TURNS {
                             ControlFlow::Continue(())
                         } else {
                             ControlFlow::Break(())
