@@ -33,6 +33,8 @@ fn slice_row((anchor, export): ExportResult) -> SliceRow {
     let anchor = anchor.map(to_sql_uuid);
     match export {
         Ok(text) => (anchor, Some(JsonText(text)), None, None),
-        Err(error) => (anchor, None, Some(error.word()), Some(Text(error.message().to_owned()))),
+        Err(error) => {
+            (anchor, None, Some(error.word_name()), Some(Text(error.message().to_owned())))
+        }
     }
 }

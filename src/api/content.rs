@@ -2,6 +2,7 @@ use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
+// `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::pg::text::{StoredText, TextArg, checked, replaced};

@@ -6,7 +6,7 @@ use kernel::policy::registry::{self, PolicyRef};
 use pgrx::Internal;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
 use crate::pg::text::{CStringArg, TextArg};
@@ -65,7 +65,7 @@ fn graph_priority(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("distance must not be negative, not {distance}"),
         )
-        .detail("INVALID_DISTANCE")
+        .word(Word::InvalidDistance)
         .raise()
     };
     let salience = unit_interval(Some(f64::from(salience)));

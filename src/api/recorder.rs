@@ -1,10 +1,12 @@
+#![allow(clippy::type_complexity)] // the columns are the SQL signatures
+
 use kernel::chunking::POLICY_VERSION;
 use kernel::chunking::chunk::Chunk;
 use kernel::chunking::span::SpanEnd;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::query::CallingQuery;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
 use crate::pg::text::CStringArg;
@@ -28,28 +30,35 @@ fn chunking_policy_hash(policy: Option<ChunkPolicy>) -> Text {
     Text(ChunkPolicy::required(policy).or_raise().hash())
 }
 
-/// Declares functions whose rows are of the SQL type `recorder_chunk`. `pg_extern` needs the columns' types in
-/// each signature; the macro repeats them.
-macro_rules! chunk_functions {
-    ($row:tt $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
-        type ChunkRow = $row;
+/// A row of the SQL type `recorder_chunk`, whose columns `pg_extern` needs in the signatures.
+type ChunkRow = (
+    i32,
+    Text,
+    &'static str,
+    i64,
+    Option<Text>,
+    &'static str,
+    i64,
+    i64,
+    i64,
+    i32,
+    i64,
+    i64,
+    i64,
+    i32,
+    Vec<Text>,
+    i32,
+    i64,
+    i64,
+    i32,
+    Text,
+    Option<JsonbText>,
+    bool,
+    Text,
+);
 
-        $(
-            #[pg_extern(sql = false)]
-            #[allow(clippy::type_complexity, clippy::too_many_arguments)] // the SQL signature
-            fn $name($($argument: $type),*) -> TableIterator<'static, $row> $body
-        )*
-    };
-}
-
-chunk_functions! {
-(
-    i32, Text, &'static str, i64, Option<Text>, &'static str,
-    i64, i64, i64, i32,
-    i64, i64, i64, i32,
-    Vec<Text>, i32, i64, i64, i32, Text, Option<JsonbText>, bool, Text
-)
-
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)] // the SQL signature
 fn recorder_chunks(
     policy: Option<ChunkPolicy>,
     pane_id: Option<i64>,
@@ -59,7 +68,34 @@ fn recorder_chunks(
     to_ordinal: Option<i64>,
     per_pane: Option<bool>,
     fcinfo: pg_sys::FunctionCallInfo,
-) {
+) -> TableIterator<
+    'static,
+    (
+        i32,
+        Text,
+        &'static str,
+        i64,
+        Option<Text>,
+        &'static str,
+        i64,
+        i64,
+        i64,
+        i32,
+        i64,
+        i64,
+        i64,
+        i32,
+        Vec<Text>,
+        i32,
+        i64,
+        i64,
+        i32,
+        Text,
+        Option<JsonbText>,
+        bool,
+        Text,
+    ),
+> {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(per_pane) = per_pane else { return TableIterator::empty() };
     let filter = ChunkFilter {
@@ -71,24 +107,80 @@ fn recorder_chunks(
     streamed(ChunkCursor::of_log(policy, per_pane, filter, calling).or_raise())
 }
 
+#[pg_extern(sql = false)]
 fn recorder_chunks_since(
     segment_id: Option<i64>,
     ordinal: Option<i64>,
     policy: Option<ChunkPolicy>,
     fcinfo: pg_sys::FunctionCallInfo,
-) {
+) -> TableIterator<
+    'static,
+    (
+        i32,
+        Text,
+        &'static str,
+        i64,
+        Option<Text>,
+        &'static str,
+        i64,
+        i64,
+        i64,
+        i32,
+        i64,
+        i64,
+        i64,
+        i32,
+        Vec<Text>,
+        i32,
+        i64,
+        i64,
+        i32,
+        Text,
+        Option<JsonbText>,
+        bool,
+        Text,
+    ),
+> {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let calling = CallingQuery::of(fcinfo).or_raise();
     streamed(ChunkCursor::since(policy, position, ChunkFilter::default(), calling).or_raise())
 }
 
+#[pg_extern(sql = false)]
 fn recorder_event_chunks(
     segment_id: Option<i64>,
     ordinal: Option<i64>,
     policy: Option<ChunkPolicy>,
     fcinfo: pg_sys::FunctionCallInfo,
-) {
+) -> TableIterator<
+    'static,
+    (
+        i32,
+        Text,
+        &'static str,
+        i64,
+        Option<Text>,
+        &'static str,
+        i64,
+        i64,
+        i64,
+        i32,
+        i64,
+        i64,
+        i64,
+        i32,
+        Vec<Text>,
+        i32,
+        i64,
+        i64,
+        i32,
+        Text,
+        Option<JsonbText>,
+        bool,
+        Text,
+    ),
+> {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(position) = segment_id.zip(ordinal) else { return TableIterator::empty() };
     let filter = ChunkFilter { pane_id: None, from: Some(position), to: Some(position) };
@@ -96,16 +188,45 @@ fn recorder_event_chunks(
     streamed(ChunkCursor::since(policy, position, filter, calling).or_raise())
 }
 
-fn recorder_chunk_events(events: Option<JsonbText>, policy: Option<ChunkPolicy>) {
+#[pg_extern(sql = false)]
+fn recorder_chunk_events(
+    events: Option<JsonbText>,
+    policy: Option<ChunkPolicy>,
+) -> TableIterator<
+    'static,
+    (
+        i32,
+        Text,
+        &'static str,
+        i64,
+        Option<Text>,
+        &'static str,
+        i64,
+        i64,
+        i64,
+        i32,
+        i64,
+        i64,
+        i64,
+        i32,
+        Vec<Text>,
+        i32,
+        i64,
+        i64,
+        i32,
+        Text,
+        Option<JsonbText>,
+        bool,
+        Text,
+    ),
+> {
     let policy = ChunkPolicy::required(policy).or_raise();
     let Some(events) = events else { return TableIterator::empty() };
     let chunks = chunks_of_json(events.0, policy).or_raise();
     TableIterator::new((0..).zip(chunks).map(|(index, chunk)| chunk_row(index, chunk.or_raise())))
 }
-}
 
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)] // the SQL signature
 fn recorder_chunk_span(
     start_segment_id: i64,
     start_ordinal: i64,
@@ -154,7 +275,7 @@ fn bound(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("{end}_ordinal is given without {end}_segment_id"),
         )
-        .detail("INVALID_RANGE")
+        .word(Word::InvalidRange)
         .hint("An ordinal counts within its segment.")),
     }
 }

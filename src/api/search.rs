@@ -1,3 +1,5 @@
+#![allow(clippy::type_complexity)] // the columns are the SQL signatures
+
 use kernel::json::canonical::json_text;
 use kernel::retrieval::ranking::Filters;
 use kernel::retrieval::search::{Answer, SearchResult};
@@ -10,39 +12,27 @@ use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to
 use crate::pg::text::TextArg;
 use crate::service::search::Question;
 
-/// Declares functions whose rows are the turns found. `pg_extern` needs the columns in each signature; the macro
-/// repeats them.
-macro_rules! search_functions {
-    ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => {
-        type SearchRow = $row;
+/// A turn that was found: the columns of both searches, which `pg_extern` needs in the signatures.
+type SearchRow = (
+    i32,
+    Uuid,
+    f32,
+    Text,
+    &'static str,
+    Option<Text>,
+    &'static str,
+    f32,
+    i32,
+    i32,
+    f32,
+    f32,
+    f32,
+    i64,
+    JsonbText,
+);
 
-        $(
-            #[pg_extern(stable, parallel_restricted)]
-            #[allow(clippy::type_complexity, clippy::too_many_arguments)] // the SQL signature
-            fn $name $arguments -> TableIterator<'static, $row> $body
-        )*
-    };
-}
-
-search_functions! {
-(
-    name!(rank, i32),
-    name!(turn_id, Uuid),
-    name!(similarity, f32),
-    name!(session_id, Text),
-    name!(role, &'static str),
-    name!(content, Option<Text>),
-    name!(phase, &'static str),
-    name!(salience, f32),
-    name!(trajectory_depth, i32),
-    name!(trajectory_sibling_order, i32),
-    name!(trajectory_homogeneity, f32),
-    name!(trajectory_temporal, f32),
-    name!(trajectory_complexity, f32),
-    name!(created_at, i64),
-    name!(provenance, JsonbText),
-)
-
+#[pg_extern(stable, parallel_restricted)]
+#[allow(clippy::too_many_arguments)] // the SQL signature
 fn graph_search_slice(
     query_embedding: Option<Array<f32>>,
     anchor: Option<Uuid>,
@@ -51,7 +41,26 @@ fn graph_search_slice(
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),
     query_text: default!(Option<TextArg>, "NULL"),
-) {
+) -> TableIterator<
+    'static,
+    (
+        name!(rank, i32),
+        name!(turn_id, Uuid),
+        name!(similarity, f32),
+        name!(session_id, Text),
+        name!(role, &'static str),
+        name!(content, Option<Text>),
+        name!(phase, &'static str),
+        name!(salience, f32),
+        name!(trajectory_depth, i32),
+        name!(trajectory_sibling_order, i32),
+        name!(trajectory_homogeneity, f32),
+        name!(trajectory_temporal, f32),
+        name!(trajectory_complexity, f32),
+        name!(created_at, i64),
+        name!(provenance, JsonbText),
+    ),
+> {
     let policy = Policy::required(policy).or_raise();
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
         return TableIterator::empty();
@@ -62,20 +71,38 @@ fn graph_search_slice(
     rows(question.in_slice(from_sql_uuid(anchor), &policy).or_raise())
 }
 
+#[pg_extern(stable, parallel_restricted)]
 fn graph_search_global(
     query_embedding: Option<Array<f32>>,
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     query_text: default!(Option<TextArg>, "NULL"),
-) {
+) -> TableIterator<
+    'static,
+    (
+        name!(rank, i32),
+        name!(turn_id, Uuid),
+        name!(similarity, f32),
+        name!(session_id, Text),
+        name!(role, &'static str),
+        name!(content, Option<Text>),
+        name!(phase, &'static str),
+        name!(salience, f32),
+        name!(trajectory_depth, i32),
+        name!(trajectory_sibling_order, i32),
+        name!(trajectory_homogeneity, f32),
+        name!(trajectory_temporal, f32),
+        name!(trajectory_complexity, f32),
+        name!(created_at, i64),
+        name!(provenance, JsonbText),
+    ),
+> {
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
         return TableIterator::empty();
     };
     let filters = Filters { min_similarity, min_salience: None };
     let question = question(&embedding, limit, filters, query_text).or_raise();
     rows(question.in_graph().or_raise())
-}
-
 }
 
 // Response bodies, which have a provenance even where nothing was found. Declared in

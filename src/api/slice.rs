@@ -8,7 +8,8 @@ use kernel::slicing::slice::SelectedTurn;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
+// `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
@@ -163,7 +164,7 @@ fn drawing_arguments(
 ) -> Result<(Format, usize, i32), SqlError> {
     let wrong = |message: String, hint: &str| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .detail("INVALID_DRAWING")
+            .word(Word::InvalidDrawing)
             .hint(hint)
     };
     let format = Format::from_name(format).ok_or_else(|| {

@@ -3,6 +3,7 @@ use pgrx::prelude::*;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
+// `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, Policy, Text, expect_few_ids};
 use crate::pg::text::TextArg;
@@ -51,5 +52,5 @@ fn slice_summaries(
 }
 
 fn failed(anchor: Option<String>, error: &SqlError) -> SummaryRow {
-    (anchor.map(Text), None, Some(error.word()), Some(Text(error.message().to_owned())))
+    (anchor.map(Text), None, Some(error.word_name()), Some(Text(error.message().to_owned())))
 }

@@ -61,7 +61,7 @@ pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Fai
     line!(out, "policy       {} {}", export.policy_id, export.params_hash);
     if let Some(attestation) = &export.attestation {
         let row_security = if attestation.rls { "with" } else { "without" };
-        line!(out, "             {}", attestation.policy.in_words());
+        line!(out, "             {}", attestation.policy.description());
         line!(out, "graph        {}", attestation.graph);
         line!(out, "taken for    {}, {row_security} row security", attestation.role);
         line!(out, "key          {}", attestation.kid);
@@ -85,14 +85,14 @@ pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<
     }
     let (was_turns, now_turns) = (was.turn_refs(), now.turn_refs());
     let (was, now) = ((&was_turns[..], &was.edges[..]), (&now_turns[..], &now.edges[..]));
-    differences(was, now, &|| {}, &mut |found| lines.push(in_words(found)));
+    differences(was, now, &|| {}, &mut |found| lines.push(difference_line(found)));
     for text in &lines {
         line!(out, "{text}");
     }
     Ok(if lines.is_empty() { Outcome::Success } else { Outcome::Negative })
 }
 
-fn in_words(found: Difference) -> String {
+fn difference_line(found: Difference) -> String {
     match found {
         Difference::TurnGone(id) => format!("- turn {id}"),
         Difference::TurnNew(id) => format!("+ turn {id}"),

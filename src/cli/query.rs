@@ -7,7 +7,7 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
-use crate::database::{Parameters, connect, in_words, value};
+use crate::database::{Parameters, connect, server_error, value};
 use crate::output::{escaped_json, line, message};
 use crate::{Failure, Outcome};
 
@@ -61,7 +61,7 @@ fn query(
         )
     })?;
     let mut database = connect(&arguments.connection)?;
-    database.begin("").map_err(|error| in_words(&error))?;
+    database.begin("").map_err(|error| server_error(&error))?;
     let schema = database.schema()?;
     match &arguments.policy {
         None => database
@@ -80,7 +80,7 @@ pub(crate) fn sessions(
     arguments: &SessionsArguments,
 ) -> Result<Outcome, Failure> {
     let mut database = connect(&arguments.connection)?;
-    database.begin("").map_err(|error| in_words(&error))?;
+    database.begin("").map_err(|error| server_error(&error))?;
     database.schema()?;
     let (_, graph) = database.graph()?;
     let part = |part: &str, key: &str| graph[part][key].as_str().unwrap_or_default().to_owned();
@@ -124,14 +124,15 @@ pub(crate) fn sessions(
         let statement = format!(
             "SELECT count(*) FROM (SELECT FROM ({turns}) AS t WHERE session = $1 AND id IS NOT NULL LIMIT 1) AS t"
         );
-        let found = database.query_one(&statement, parameters).map_err(|error| in_words(&error))?;
+        let found =
+            database.query_one(&statement, parameters).map_err(|error| server_error(&error))?;
         if value::<i64>(&found, 0)? == 0 {
             let text = message(&format!("there is no session {session}"));
             _ = writeln!(anstream::stderr(), "{text}");
             return Ok(Outcome::Negative);
         }
     }
-    database.commit().map_err(|error| in_words(&error))?;
+    database.commit().map_err(|error| server_error(&error))?;
     for row in &ends {
         let (time, turn): (&str, &str) = (value(row, 0)?, value(row, 1)?);
         let text = value::<Option<&str>>(row, 2)?.unwrap_or_default().replace('\n', " ");

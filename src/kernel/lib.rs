@@ -18,10 +18,14 @@ pub mod graph;
 pub mod hex;
 mod interrupts;
 pub mod json;
-mod named_enum;
+pub mod named_enum;
 pub mod policy;
 pub mod prompt;
 pub mod retrieval;
 pub mod slicing;
 pub mod trust;
 pub mod verification;
+
+/// For [`named_enum`], in whose place its crate is not known.
+#[doc(hidden)]
+pub use serde;

@@ -2,6 +2,7 @@
 
 /// Declares an enum with a name for each value, which is also how it is serialised. With `default`, a stored name
 /// is read leniently.
+#[macro_export]
 macro_rules! named_enum {
     (
         $(#[$doc:meta])*
@@ -40,12 +41,12 @@ macro_rules! named_enum {
             )?
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl $crate::serde::Serialize for $name {
+            fn serialize<S: $crate::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
             }
         }
     };
 }
 
-pub(crate) use named_enum;
+pub use named_enum;

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::text::replaced;
 
 /// A setting and the value that it is fixed to.
@@ -86,7 +86,7 @@ pub fn check(settings: &[Fixed]) -> Result<(), SqlError> {
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("setting {name}, which computed values depend on, changed while rows were read"),
     )
-    .detail("SETTINGS_CHANGED")
+    .word(Word::SettingsChanged)
     .hint("A function of a row security policy must not set it; its SET clause may."))
 }
 

@@ -7,7 +7,7 @@ use kernel::policy::{MAX_NODES_LIMIT, SlicePolicy};
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::text::{checked, replaced};
 
 static ROOT_KEY_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
@@ -266,6 +266,6 @@ pub fn check_budget(policy: &SlicePolicy) -> Result<(), SqlError> {
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!("policy asks for {} turns, this server allows {limit}", policy.max_nodes()),
     )
-    .detail("BUDGET_ABOVE_LIMIT")
+    .word(Word::BudgetAboveLimit)
     .hint("Lower max_nodes, or have a superuser raise graph_kernel.max_nodes_limit."))
 }

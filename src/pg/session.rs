@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::text::shared_name;
 
@@ -76,7 +76,7 @@ pub fn notice_uncommitted(why: Uncommitted) {
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("no token is issued: {why}"),
     )
-    .detail("UNCOMMITTED")
+    .word(Word::Uncommitted)
     .hint(hint)
     .report(PgLogLevel::NOTICE);
 }

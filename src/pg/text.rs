@@ -15,7 +15,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
 
@@ -80,7 +80,7 @@ fn not_text(bytes: &[u8]) -> SqlError {
         write!(message, " 0x{byte:02x}").expect("a String takes any text");
     }
     SqlError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
-        .detail("INVALID_TEXT")
+        .word(Word::InvalidText)
         .hint("Give UTF-8: the server does not check settings of a connection's start, nor what was made of them.")
 }
 
@@ -159,7 +159,7 @@ pub fn expect_length(bytes: usize) -> Result<(), SqlError> {
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!("result of {bytes} bytes is longer than a value may be, {MAX_TEXT_BYTES} bytes"),
     )
-    .detail("RESULT_TOO_LONG")
+    .word(Word::ResultTooLong)
     .hint("Ask for less at a time, or give a shorter document."))
 }
 

@@ -11,7 +11,7 @@ use pgrx::trigger_support::called_as_trigger;
 use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
 use crate::pg::catalog::relation::{literal_of, quote_as_needed, typed_name};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
 use crate::pg::sql::types::{expect_few_ids, from_sql_uuid, turn_ids};
 use crate::pg::text::{checked, checked_owned, replaced, text_datum, with_bytes};
@@ -438,7 +438,7 @@ fn wrong_form(function: &str) -> SqlError {
             "{function}() runs as a constraint trigger only, without OF and WHEN, not deferrable"
         ),
     )
-    .detail("INVALID_TRIGGER")
+    .word(Word::InvalidTrigger)
 }
 
 /// The commands that put a trigger of the right form in the place of the one that fired; no row is written in between.
@@ -474,5 +474,5 @@ unsafe fn right_form(data: &pg_sys::TriggerData, function: &str) -> String {
 /// The error of a trigger whose arguments do not fit.
 pub fn invalid(message: String) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-        .detail("INVALID_TRIGGER")
+        .word(Word::InvalidTrigger)
 }

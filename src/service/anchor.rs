@@ -13,7 +13,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 
 /// An anchor and the strategy that chose it.
@@ -40,7 +40,7 @@ pub fn find_anchor(
             Some((id, _)) => Ok(Some((*id, AnchorStrategy::Session))),
             None => Err(no_turn(
                 format!("session {} has no turn", quoted(&session)),
-                "SESSION_NOT_FOUND",
+                Word::SessionNotFound,
                 "The latest sessions: SELECT DISTINCT s.session_id FROM graph_anchors_recent(100) AS a, \
                  graph_slice_turns(a.anchor_turn_id, '{\"max_nodes\": 1}') AS s;",
             )),
@@ -50,7 +50,7 @@ pub fn find_anchor(
         return match nearest(&reader, &embedding)? {
             None => Err(no_turn(
                 "no turn with an embedding was found".to_owned(),
-                "EMBEDDING_NOT_FOUND",
+                Word::EmbeddingNotFound,
                 "Leave query_embedding out for the latest turn of all: SELECT * FROM graph_anchor();",
             )),
             found => Ok(found),
@@ -60,8 +60,8 @@ pub fn find_anchor(
 }
 
 /// What is hidden by row security reads as what is missing.
-fn no_turn(message: String, word: &'static str, hint: &str) -> SqlError {
-    SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).detail(word).hint(hint)
+fn no_turn(message: String, word: Word, hint: &str) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).word(word).hint(hint)
 }
 
 /// The latest turns, of a session where one is named: by time downwards, then by id.

@@ -11,7 +11,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::limits::limits;
 use super::reader::GraphReader;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
 
@@ -36,7 +36,7 @@ impl AnchoredSlices {
         let anchors: Option<Vec<TurnId>> = anchors.into_iter().collect();
         let mut anchors = anchors.ok_or_else(|| {
             let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
-            SqlError::new(code, "anchors must not be null").detail("INVALID_TURN_ID")
+            SqlError::new(code, "anchors must not be null").word(Word::InvalidTurnId)
         })?;
         anchors.sort_unstable();
         anchors.dedup();
@@ -97,7 +97,7 @@ impl AnchoredSlices {
                     "selection_policy of {bytes} bytes is longer than {MAX_SELECTION_POLICY_BYTES}"
                 ),
             )
-            .detail("INVALID_SELECTION_POLICY")
+            .word(Word::InvalidSelectionPolicy)
             .hint("Give a name for how the anchors were chosen."));
         }
         let input = AtlasInput {
@@ -142,7 +142,7 @@ pub fn checked_jaccard(min_jaccard: f32) -> Result<f32, SqlError> {
     }
     let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
     let message = format!("min_jaccard must be between 0 and 1, not {min_jaccard}");
-    Err(SqlError::new(code, message).detail("INVALID_MIN_JACCARD"))
+    Err(SqlError::new(code, message).word(Word::InvalidMinJaccard))
 }
 
 /// A number of centroids, which is not negative.
@@ -153,6 +153,6 @@ pub fn checked_centroids(centroids: i32) -> Result<usize, SqlError> {
     usize::try_from(centroids).map_err(|_| {
         let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
         let message = format!("centroids must not be negative, not {centroids}");
-        SqlError::new(code, message).detail("INVALID_CENTROIDS")
+        SqlError::new(code, message).word(Word::InvalidCentroids)
     })
 }

@@ -9,7 +9,7 @@ use pgrx::PgSqlErrorCode;
 
 pub use crate::pg::access::events::LogPosition;
 use crate::pg::access::events::{END_OF_LOG, EventCursor, Extent, resume_point};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::CallingQuery;
 use crate::pg::tables::recorder::RecorderTable;
@@ -134,7 +134,7 @@ impl ChunkCursor {
 
 fn too_large(error: &ChunkTooLarge) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, error.to_string())
-        .detail("CHUNK_TOO_LARGE")
+        .word(Word::ChunkTooLarge)
         .hint("Use a policy with a smaller max_chunk_chars or max_chunk_events.")
 }
 
@@ -198,7 +198,7 @@ impl SpanCursor {
 
 fn no_span(error: &SpanError) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
-        .detail("INVALID_SPAN")
+        .word(Word::InvalidSpan)
         .hint("Take the span of a chunk of the bound event table as it is now.")
 }
 
@@ -240,6 +240,6 @@ fn wrong_events(error: EventsError) -> SqlError {
         _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
     };
     SqlError::new(code, error.to_string())
-        .detail("INVALID_EVENT")
+        .word(Word::InvalidEvent)
         .hint("Give a JSON array of events, each an object with the fields of a recorder event.")
 }

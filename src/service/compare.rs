@@ -5,7 +5,7 @@ use kernel::explain::diff::{Difference, HeadDifference, differences, head_differ
 use kernel::export::parse::ParsedExport;
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 
 /// What differs between two exports: their heads, then their turns and edges.
@@ -46,7 +46,7 @@ fn read(which: &str, export: &str) -> Result<ParsedExport, SqlError> {
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("the {which} document is not a slice export: {why}"),
         )
-        .detail("INVALID_EXPORT")
+        .word(Word::InvalidExport)
         .hint("Give what graph_slice returned.")
     })
 }

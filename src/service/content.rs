@@ -8,7 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::reader::GraphReader;
 use crate::pg::access::content::{Contents, TurnPage};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::members::call_trigger;
 use crate::pg::shortage::memory;
@@ -60,7 +60,7 @@ fn expect_count(limit: i64) -> Result<(), SqlError> {
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("limit_count must not be negative, as {limit} is"),
     )
-    .detail("INVALID_LIMIT")
+    .word(Word::InvalidLimit)
     .hint("Leave it out for all turns."))
 }
 

@@ -6,7 +6,7 @@ use kernel::policy::PolicyError;
 use pgrx::PgSqlErrorCode;
 
 use super::verify::{not_admissible, verdict};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 
 /// The diversity of an export that verifies.
 ///
@@ -30,7 +30,7 @@ pub fn insufficiencies(export: &str, policy: Option<&str>) -> Result<Vec<Violati
 fn sufficiency_policy(json: &str) -> Result<SufficiencyPolicy, SqlError> {
     json.parse().map_err(|error: PolicyError| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
-        .detail("INVALID_SUFFICIENCY_POLICY")
+        .word(Word::InvalidSufficiencyPolicy)
         .hint(
             "Give a preset ('\"default\"', '\"lenient\"', '\"strict\"') or a JSON object such as \
              '{\"min_turns\": 5}'.",

@@ -9,7 +9,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::limits::limits;
 use super::reader::GraphReader;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 
@@ -53,7 +53,7 @@ fn all_children(error: SliceError<SqlError>) -> SqlError {
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             format!("explanation would hold more than {limit} turns in memory"),
         )
-        .detail("SLICE_TOO_LARGE")
+        .word(Word::SliceTooLarge)
         .hint("graph_slice_turns does not hold every child of a turn with very many, and graph_why neither."),
         other => other.into(),
     }

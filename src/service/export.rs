@@ -11,7 +11,7 @@ use kernel::trust::keys::{SigningKey, SigningKeys};
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
 use crate::pg::shortage::memory;
@@ -81,6 +81,6 @@ pub fn export_text(export: &Export<'_>) -> Result<String, SqlError> {
     }
     let message = format!("slice export of {} bytes is larger than {MAX_EXPORT_BYTES}", text.len());
     Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
-        .detail("SLICE_TOO_LARGE")
+        .word(Word::SliceTooLarge)
         .hint("Use a policy with fewer max_nodes."))
 }

@@ -14,7 +14,7 @@ use pgrx::PgSqlErrorCode;
 use super::refusals;
 use super::verify::{keys_of, way_out};
 use crate::pg::catalog::relation::literal_of;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::COMMIT_FIRST;
@@ -55,8 +55,8 @@ impl<'a> Requirement<'a> {
     /// # Errors
     /// As [`keys_of`].
     fn keys(&self) -> Result<Keys, SqlError> {
-        keys_of(self.graph).map_err(|error| match error.word() {
-            "GRAPH_NOT_FOUND" => error.hint(format!(
+        keys_of(self.graph).map_err(|error| match error {
+            error if error.is(Word::GraphNotFound) => error.hint(format!(
                 "Create the trigger with another argument than {}: SELECT name FROM graph_kernel.bindings WHERE is_current;",
                 literal_of(&format!("graph={}", self.graph))
             )),
@@ -224,7 +224,7 @@ fn check(
             PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
             format!("row of {} is not admissible: {message}", guard.table()),
         )
-        .detail("NOT_ADMISSIBLE")
+        .word(Word::NotAdmissible)
         .reason(reason)
         .hint(hint)),
     }

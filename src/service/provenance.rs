@@ -8,7 +8,7 @@ use super::refusals;
 use super::search::Question;
 use super::verify::keys;
 use crate::pg::access::trace::{self, Trace};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 
 /// Whether what was retrieved may be promoted: `ok`, or the word that says why not.
@@ -91,7 +91,7 @@ pub fn replay(
     }];
     match embedding().and_then(|embedding| search_again(&recorded, embedding)) {
         Err(error) => {
-            fields.push(failed("search", format!("{}: {}", error.word(), error.message())));
+            fields.push(failed("search", format!("{}: {}", error.word_name(), error.message())));
         }
         Ok(again) => {
             for ((field, was), (_, now)) in recorded.replayed().into_iter().zip(again.replayed()) {
@@ -119,6 +119,6 @@ fn parse(text: &str) -> Result<Provenance, String> {
 
 fn malformed() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "not a provenance of a search")
-        .detail("INVALID_PROVENANCE")
+        .word(Word::InvalidProvenance)
         .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
 }

@@ -19,7 +19,7 @@ use pgrx::PgSqlErrorCode;
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
 use crate::pg::access::search::{random_uuid, statement_time};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 
 /// The longest question in words, in bytes.
 const MAX_QUERY_TEXT_BYTES: usize = 64 * 1024;
@@ -45,7 +45,8 @@ impl Question {
         text: Option<&str>,
     ) -> Result<Self, SqlError> {
         let begun = Instant::now();
-        let bad = |code, message: String| Err(SqlError::new(code, message).detail("INVALID_QUERY"));
+        let bad =
+            |code, message: String| Err(SqlError::new(code, message).word(Word::InvalidQuery));
         for (name, least) in
             [("min_similarity", filters.min_similarity), ("min_salience", filters.min_salience)]
         {
@@ -159,7 +160,7 @@ pub fn checked_limit(limit: i32) -> Result<u32, SqlError> {
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("limit_count must be 1 to {MAX_LIMIT}, not {limit}"),
         )
-        .detail("INVALID_LIMIT")),
+        .word(Word::InvalidLimit)),
     }
 }
 

@@ -21,7 +21,7 @@ use super::reader::GraphReader;
 #[allow(unused_imports)] // for the documentation
 use crate::pg::access::store::PgStore;
 use crate::pg::access::store::TurnText;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::partitions_changed;
@@ -137,7 +137,7 @@ impl<'a> ReadSlice<'a> {
 
 /// An anchor that was created after `as_of` does not exist by that policy, which its error says.
 fn about_anchor(error: SqlError, policy: &SlicePolicy) -> SqlError {
-    if error.word() != "ANCHOR_NOT_FOUND" || policy.as_of().is_none() {
+    if !error.is(Word::AnchorNotFound) || policy.as_of().is_none() {
         return error;
     }
     error.hint(
@@ -302,5 +302,5 @@ impl ExportStream {
 
 fn null_anchor() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "anchor is null")
-        .detail("INVALID_TURN_ID")
+        .word(Word::InvalidTurnId)
 }

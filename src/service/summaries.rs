@@ -8,7 +8,7 @@ use kernel::policy::SlicePolicy;
 use pgrx::PgSqlErrorCode;
 
 use super::slices::{FetchedBefore, check_ready, export_each};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
 use crate::pg::tables::graph::Graph;
@@ -46,12 +46,12 @@ fn turn_id(anchor: &Option<String>) -> Result<TurnId, SqlError> {
 
 fn invalid_turn_id(message: String) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION, message)
-        .detail("INVALID_TURN_ID")
+        .word(Word::InvalidTurnId)
 }
 
 fn too_large() -> SqlError {
     let message = format!("slices of more than {MAX_EXPORT_BYTES} bytes");
     SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
-        .detail("SLICE_TOO_LARGE")
+        .word(Word::SliceTooLarge)
         .hint("Ask for fewer anchors, or use a policy with fewer max_nodes.")
 }

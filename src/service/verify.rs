@@ -11,7 +11,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::refusals;
 use super::slices::ReadSlice;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
@@ -87,7 +87,7 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("slice does not verify: {}", verdict.reason()),
     )
-    .detail("NOT_ADMISSIBLE")
+    .word(Word::NotAdmissible)
     .reason(verdict.reason())
     .hint(match verdict.attestation() {
         Some(claim) if claim.status == Status::Uncommitted => COMMIT_FIRST,
@@ -164,7 +164,7 @@ pub fn replay(
     let taken = match ReadSlice::at(export.anchor, &policy) {
         Ok(taken) => taken,
         Err(error) => {
-            return Ok(Err(unreplayable(error.word(), Some(error.message().to_owned()))));
+            return Ok(Err(unreplayable(error.word_name(), Some(error.message().to_owned()))));
         }
     };
     let now = taken.unsigned()?;

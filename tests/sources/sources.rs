@@ -2,6 +2,7 @@
 //! what comes from the server as text is read in src/pg/text.rs alone, which checks or replaces.
 
 mod layers;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

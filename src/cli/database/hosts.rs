@@ -8,9 +8,9 @@ use std::path::Path;
 use postgres::error::SqlState;
 use postgres::{Client, Config};
 
-use super::in_words;
 use super::parameters::Settings;
 use super::password_file::PasswordFile;
+use super::server_error;
 use super::tls::Tls;
 use crate::Failure;
 
@@ -48,7 +48,7 @@ impl Host {
         self.address.is_none() && self.name.starts_with('/')
     }
 
-    fn in_words(&self) -> String {
+    fn address_text(&self) -> String {
         match (&self.address, self.is_socket()) {
             (_, true) => format!("{}/.s.PGSQL.{}", self.name, self.port),
             (Some(address), _) if *address != self.name => {
@@ -90,8 +90,8 @@ pub(super) fn connect(settings: &Settings) -> Result<Client, Failure> {
             Err(error) => {
                 failures.push(format!(
                     "no connection to {}: {}",
-                    host.in_words(),
-                    in_words(&error)
+                    host.address_text(),
+                    server_error(&error)
                 ));
                 if !is_unreachable(&error) {
                     break;
@@ -152,7 +152,7 @@ pub(super) fn hosts(settings: &Settings) -> Result<Vec<Host>, Failure> {
     }
     if settings.get("load_balance_hosts") == Some("random") {
         let random = RandomState::new();
-        hosts.sort_by_cached_key(|host| random.hash_one(host.in_words()));
+        hosts.sort_by_cached_key(|host| random.hash_one(host.address_text()));
     }
     Ok(hosts)
 }
@@ -171,7 +171,7 @@ fn config(settings: &Settings, host: &Host, password: Option<Vec<u8>>) -> Result
     pairs.set("host", if is_folder { address } else { &host.name });
     pairs.set("hostaddr", address);
     pairs.set("port", &host.port.to_string());
-    let mut config: Config = pairs.pairs().parse().map_err(|error| in_words(&error))?;
+    let mut config: Config = pairs.pairs().parse().map_err(|error| server_error(&error))?;
     if let Some(password) = password {
         config.password(password);
     }

@@ -93,10 +93,12 @@ impl Database {
         parameters: Parameters,
     ) -> Result<Vec<Row>, Failure> {
         let parameters = parameters.iter().map(|(value, its_type)| (*value, its_type.clone()));
-        let mut rows =
-            self.client().query_typed_raw(query, parameters).map_err(|error| in_words(&error))?;
+        let mut rows = self
+            .client()
+            .query_typed_raw(query, parameters)
+            .map_err(|error| server_error(&error))?;
         let (mut list, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = rows.next().map_err(|error| in_words(&error))? {
+        while let Some(row) = rows.next().map_err(|error| server_error(&error))? {
             bytes += size_of::<Row>() + row.raw_size_bytes();
             if bytes > MAX_ANSWER_BYTES {
                 // To roll back or to close would read on to the end of the answer, which may have none.
@@ -117,7 +119,7 @@ impl Database {
         parameters: Parameters,
     ) -> Result<Vec<Row>, Failure> {
         let rows = self.query(query, parameters)?;
-        self.commit().map_err(|error| in_words(&error))?;
+        self.commit().map_err(|error| server_error(&error))?;
         Ok(rows)
     }
 
@@ -157,7 +159,7 @@ impl Database {
                 "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
                 &[],
             )
-            .map_err(|error| in_words(&error))?;
+            .map_err(|error| server_error(&error))?;
         Ok((value(&row, 0)?, value(&row, 1)?))
     }
 }
@@ -172,7 +174,7 @@ impl Drop for Database {
 /// A value of a row. A server may give another answer than what it was asked for.
 pub(crate) fn value<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Failure> {
     row.try_get(column).map_err(|error| {
-        format!("the server's answer is not what it was asked for: {}", in_words(&error))
+        format!("the server's answer is not what it was asked for: {}", server_error(&error))
     })
 }
 
@@ -183,7 +185,7 @@ pub(crate) fn count(row: &Row, column: usize) -> Result<u64, Failure> {
 }
 
 /// The error of a server with its detail and hint; another error with its cause.
-pub(crate) fn in_words(error: &postgres::Error) -> Failure {
+pub(crate) fn server_error(error: &postgres::Error) -> Failure {
     let Some(error) = error.as_db_error() else {
         let mut text = error.to_string();
         let mut cause = std::error::Error::source(error);

@@ -47,7 +47,7 @@ pub(super) fn value_in(line: &[u8]) -> Taken {
 pub(super) fn explained(error: ReaderError) -> (String, LineColumn) {
     let (why, location) = match error {
         ReaderError::SyntaxError(error) => {
-            (format!("not JSON: {}", syntax_in_words(&error.kind)), error.location)
+            (format!("not JSON: {}", syntax_error(&error.kind)), error.location)
         }
         ReaderError::IoError { error, location } => (error.to_string(), location),
         ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location } => {
@@ -65,7 +65,7 @@ pub(super) fn explained(error: ReaderError) -> (String, LineColumn) {
     (why, location.line_pos.map_or((0, 0), |at| (at.line + 1, at.column + 1)))
 }
 
-fn syntax_in_words(kind: &SyntaxErrorKind) -> &'static str {
+fn syntax_error(kind: &SyntaxErrorKind) -> &'static str {
     use SyntaxErrorKind::*;
     match kind {
         CommentsNotEnabled | IncompleteComment | BlockCommentNotClosed => "a comment",

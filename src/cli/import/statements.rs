@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::columns::COLUMNS;
 use crate::Failure;
-use crate::database::{Database, in_words, value};
+use crate::database::{Database, server_error, value};
 
 /// How messages get their turn ids.
 #[derive(Clone, Copy, PartialEq)]
@@ -284,7 +284,7 @@ impl TargetTables<'_> {
         let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
         self.database
             .query_one("SELECT $1::bigint::oid::regclass::text", &[(&oid, Type::INT8)])
-            .map_err(|error| in_words(&error))
+            .map_err(|error| server_error(&error))
             .and_then(|row| value(&row, 0))
     }
 

@@ -9,7 +9,7 @@ use super::statements::{
     COUNT_TURNS, DEDUPLICATE, Ids, InsertStatements, MAX_SKIPS, SKIP, STAGES, Stages,
 };
 use crate::Failure;
-use crate::database::{Database, Parameters, count, in_words};
+use crate::database::{Database, Parameters, count, server_error};
 
 /// How many rows, and how many bytes of them, are held before they are sent.
 const MAX_BATCH_ROWS: usize = 5_000;
@@ -74,9 +74,9 @@ impl From<postgres::Error> for StoreError {
             ["08", "25", "42", "53", "57", "58", "XX", ""].contains(&class)
         });
         if is_about_all {
-            StoreError::Failed(in_words(&error))
+            StoreError::Failed(server_error(&error))
         } else {
-            StoreError::Values(in_words(&error))
+            StoreError::Values(server_error(&error))
         }
     }
 }
@@ -95,10 +95,10 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(mut database: Database, ids: Ids) -> Result<Self, Failure> {
-        database.begin("").map_err(|error| in_words(&error))?;
+        database.begin("").map_err(|error| server_error(&error))?;
         let stages = Stages::new();
         let statements = InsertStatements::new(&mut database, ids, &stages)?;
-        database.commit().map_err(|error| in_words(&error))?;
+        database.commit().map_err(|error| server_error(&error))?;
         Ok(Store {
             database,
             stages,
@@ -226,7 +226,7 @@ impl Store {
         self.batch_bytes = 0;
         self.rows = 0;
         self.is_open = false;
-        self.database.roll_back().map_err(|error| in_words(&error))
+        self.database.roll_back().map_err(|error| server_error(&error))
     }
 }
 

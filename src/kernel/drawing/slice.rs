@@ -122,7 +122,7 @@ impl<'a> Picture<'a> {
                 counted(slice.turns.len(), "turn"),
                 counted(slice.edges.len(), "edge")
             ),
-            policy.in_words(),
+            policy.description(),
         ];
         let hidden = slice.turns.len() - drawn.len();
         Picture { caption, boxes, arrows, frames, hidden }

@@ -242,7 +242,7 @@ impl SlicePolicy {
 
     /// What the policy says, for people: what differs from its version's defaults, after the preset where it is one.
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub fn description(&self) -> String {
         let preset =
             Self::PRESETS.into_iter().find(|name| Self::preset(name).as_ref() == Some(self));
         let mut words: Vec<String> = preset.into_iter().map(str::to_owned).collect();
@@ -262,7 +262,7 @@ impl SlicePolicy {
             0 => "no siblings".to_owned(),
             most => format!("{most} siblings of each turn"),
         });
-        words.extend(self.v2().map(V2Parameters::in_words).into_iter().flatten());
+        words.extend(self.v2().map(V2Parameters::description).into_iter().flatten());
         words.join(", ")
     }
 

@@ -320,7 +320,7 @@ impl V2Parameters {
     }
 
     /// What the keys that bound no number of turns or tokens say, where they differ from the defaults.
-    pub(super) fn in_words(&self) -> Vec<String> {
+    pub(super) fn description(&self) -> Vec<String> {
         let mut words = Vec::new();
         for edge_type in EdgeType::ALL {
             match self.edge_weights.get(*edge_type) {

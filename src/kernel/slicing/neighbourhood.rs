@@ -161,15 +161,15 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(read)
     }
 
-    /// The edges into and out of those of these turns that are neither fetched nor crowded. `besides` edges are held
-    /// that were not added yet.
+    /// The edges into and out of those of these turns that are neither fetched nor crowded. `pending` is the number of
+    /// edges that were read before and are not added yet.
     fn read_edges(
         &mut self,
         mut parents_of: Vec<TurnId>,
         mut children_of: Vec<TurnId>,
-        besides: usize,
+        pending: usize,
     ) -> Result<EdgesRead, SliceError<S::Error>> {
-        let room = self.limits.held.saturating_sub(self.fetched.held() + besides);
+        let room = self.limits.held.saturating_sub(self.fetched.held() + pending);
         parents_of.retain(|id| !self.fetched.has_parents(*id));
         children_of.retain(|id| !self.fetched.has_children(*id));
         let Neighbourhood { store, limits, fetched } = self;
@@ -180,8 +180,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 return Ok(EdgesRead::default());
             }
             let (mut parents, mut children) = (Lists::new(&parents_of), Lists::new(&children_of));
-            let (mut count, mut passed_over) = (0, 0);
-            let most_passed_over = limits.crowded.saturating_mul(16);
+            let (mut count, mut skipped) = (0, 0);
+            let max_skipped = limits.crowded.saturating_mul(16);
             store
                 .neighbours(&parents_of, &children_of, &mut |(turn, neighbour)| {
                     let fits = match neighbour {
@@ -192,17 +192,16 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                         count += 1;
                     } else {
                         fetched.mark_crowded(turn);
-                        passed_over += 1;
+                        skipped += 1;
                     }
-                    continue_while(count <= room && passed_over <= most_passed_over)
+                    continue_while(count <= room && skipped <= max_skipped)
                 })
                 .map_err(SliceError::Store)?;
             if count > room {
                 return Err(SliceError::TooManyIds(limits.held));
             }
-            // Where very many edges were passed over, the answer was broken off, and is asked again without the crowded
-            // turns.
-            if passed_over <= most_passed_over {
+            // Where very many edges were skipped, the reading was stopped. It begins again without the crowded turns.
+            if skipped <= max_skipped {
                 let (mut parents, mut children) = (parents.lists, children.lists);
                 parents.retain(|(turn, _)| !fetched.is_crowded(*turn));
                 children.retain(|(turn, _)| !fetched.is_crowded(*turn));

@@ -148,7 +148,7 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
     match ParsedExport::parse(text, &check_interrupts) {
         Ok(export) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
-            check_slice(&mut verdict, &export, &check_interrupts);
+            check_without_keys(&mut verdict, &export, &check_interrupts);
             match &export.attestation {
                 Some(attestation) if attestation.status == Status::Attested => {
                     check_claim(&mut verdict, &export, attestation, ring);
@@ -180,7 +180,7 @@ pub fn has_known_versions(export: &ParsedExport) -> bool {
 }
 
 /// Makes the checks that need no key.
-fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
+fn check_without_keys(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &dyn Fn()) {
     let ordered = export.is_ordered();
     verdict.note(Check::Ordered, ordered, "turns by id, edges by parent, child, type");
 
@@ -199,7 +199,7 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
         ids.binary_search(&id).is_ok()
     };
     let outside = export.edges.iter().filter(|e| !contains(e.parent) || !contains(e.child)).count();
-    let anchor = if contains(export.anchor) { "is a turn" } else { "is no turn" };
+    let anchor = if contains(export.anchor) { "is a turn" } else { "is not a turn" };
     let boundary = outside == 0 && contains(export.anchor);
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
@@ -208,7 +208,7 @@ fn check_slice(verdict: &mut Verdict, export: &ParsedExport, check_interrupts: &
 #[must_use]
 pub fn consistency(export: &ParsedExport, check_interrupts: &dyn Fn()) -> Vec<CheckResult> {
     let mut verdict = Verdict { checks: Vec::new(), export: None };
-    check_slice(&mut verdict, export, check_interrupts);
+    check_without_keys(&mut verdict, export, check_interrupts);
     match export.attestation.as_ref().filter(|claim| claim.status == Status::Attested) {
         Some(attestation) => {
             check_fingerprints(&mut verdict, export, attestation, check_interrupts);

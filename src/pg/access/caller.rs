@@ -4,7 +4,7 @@ use kernel::trust::attestation::Circumstances;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::session::{self, Uncommitted, current_role, role_name};
 use crate::pg::tables::graph::Graph;
 
@@ -61,7 +61,7 @@ fn rights_changed() -> SqlError {
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "the role or its rights changed while a slice was taken",
     )
-    .detail("RIGHTS_CHANGED")
+    .word(Word::RightsChanged)
     .hint("A function of a row security policy must not set the role.")
 }
 

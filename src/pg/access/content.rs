@@ -7,7 +7,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::relation::quote;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;
 
@@ -89,7 +89,7 @@ impl<'a> Contents<'a> {
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "other tables were bound while content hashes were written",
         )
-        .detail("GRAPH_TABLES")
+        .word(Word::GraphTables)
         .hint("CALL graph_kernel.backfill_content_hashes();"))
     }
 

@@ -9,7 +9,7 @@ use kernel::graph::turn::bounded_name;
 use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::error::{SqlError, with_hints};
+use crate::pg::error::{SqlError, Word, with_hints};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{
     Argument, CallingQuery, ColumnType, Cursor, Planning, Row, Template, query,
@@ -182,7 +182,7 @@ fn with_event<T>(row: &Row, read: impl FnOnce(Result<RecorderEvent<'_>, EventErr
 
 fn bad_row(error: &EventError) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION, error.to_string())
-        .detail("INVALID_EVENT")
+        .word(Word::InvalidEvent)
         .hint("Correct the row of the bound event table.")
 }
 
@@ -193,6 +193,6 @@ fn duplicate(event: &RecorderEvent<'_>) -> SqlError {
         quoted(event.event_id)
     );
     SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
-        .detail("DUPLICATE_EVENT")
+        .word(Word::DuplicateEvent)
         .hint("Keep one row for each segment_id and ordinal, with a unique index.")
 }

@@ -10,7 +10,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
 use crate::pg::access::caller::Caller;
-use crate::pg::error::{SqlError, with_hints};
+use crate::pg::error::{SqlError, Word, with_hints};
 use crate::pg::query::{Argument, ColumnType, Planning, Row, Statement, Template, query};
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::Graph;
@@ -78,7 +78,7 @@ pub fn contents_too_long() -> SqlError {
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!("contents of the turns found are longer than {MAX_CONTENTS_BYTES} bytes"),
     )
-    .detail("SEARCH_TOO_LARGE")
+    .word(Word::SearchTooLarge)
     .hint("Use a smaller max_nodes or max_tokens.")
 }
 
@@ -175,7 +175,7 @@ impl<'a> Searcher<'a> {
                     "embedding of turn {id} has {stored} dimensions, the query embedding has {query}"
                 ),
             )
-            .detail("EMBEDDING_DIMENSIONS")
+            .word(Word::EmbeddingDimensions)
             .hint("Embed questions with the model that embedded the turns.")),
         }
     }

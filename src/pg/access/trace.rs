@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::bound_traces;
 use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
 
@@ -41,19 +41,19 @@ pub fn lock(table: pg_sys::Oid, binder: pg_sys::Oid) -> Result<Table, SqlError> 
     let table = Table::lock(table).ok_or_else(|| missing("the bound trace table was dropped"))?;
     relation::check_is_stored(table.oid)
         .and_then(|()| relation::check_is_users(table.oid, &relation::partitions(table.oid)))
-        .map_err(|error| error.into_sql_error().detail("TRACE_TABLE"))?;
+        .map_err(|error| error.into_sql_error().word(Word::TraceTable))?;
     let command = || {
         let name = relation::typed_name(table.oid).unwrap_or("traces".to_owned());
         format!("SELECT graph_kernel.bind_traces({})", relation::literal_of(&name))
     };
     check_binder(binder, table.oid, Use::Insert, Vec::new, command)
-        .map_err(|error| error.detail("TRACE_TABLE"))?;
+        .map_err(|error| error.word(Word::TraceTable))?;
     Ok(table)
 }
 
 fn missing(message: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
-        .detail("TRACE_TABLE")
+        .word(Word::TraceTable)
         .hint("SELECT graph_kernel.create_trace_table();")
 }
 

@@ -4,7 +4,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::relation;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 
 /// What is done with a bound table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn check_binder(
         None => format!("the role that bound table {name} does not exist"),
     };
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
-    Err(error.detail("GRAPH_TABLES").hint(match (role, how) {
+    Err(error.word(Word::GraphTables).hint(match (role, how) {
         (Some(role), Use::Read) => format!(
             "GRANT {privilege} ON {name} TO {role}; where row security applies to this role, or else, let the owner of \
              the table bind it again."

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::functions::{FIRST_NORMAL_OID, foreign_function};
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::text::{checked, replaced, with_bytes};
 
 thread_local! {
@@ -184,7 +184,7 @@ impl StorageError {
     /// The error for a client.
     pub fn into_sql_error(self) -> SqlError {
         SqlError::new(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, self.message)
-            .detail("GRAPH_TABLES")
+            .word(Word::GraphTables)
             .hint(self.hint)
     }
 }

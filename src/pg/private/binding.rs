@@ -3,7 +3,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::private::private_table::{BINDING, RECORDER_BINDING, TRACE_BINDING, this_database};
 use crate::pg::sql::types::JsonbText;
 
@@ -95,7 +95,7 @@ pub fn mapping(columns: Option<&JsonbText>) -> Result<Value, SqlError> {
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("column mapping cannot be read: {error}"),
         )
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint("Give column names, such as '{\"turns\": {\"id\": \"my_column\"}}'.")
     })
 }

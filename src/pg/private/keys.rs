@@ -18,7 +18,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use zeroize::Zeroizing;
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::{self, ConfiguredPath, PathSetting};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::private_table::{
@@ -332,5 +332,5 @@ impl FileState {
 
 fn unavailable(message: String) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        .detail("KEYS_UNAVAILABLE")
+        .word(Word::KeysUnavailable)
 }

@@ -9,7 +9,7 @@ use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::catalog::{relation, writers};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::private::version;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::text::{TextArg, replaced};
@@ -130,7 +130,7 @@ impl PrivateTable {
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("extension graph_kernel {what} graph_kernel.{name}"),
         )
-        .detail("PRIVATE_TABLE")
+        .word(Word::PrivateTable)
         .hint("Run CREATE EXTENSION graph_kernel.")
     }
 
@@ -316,7 +316,7 @@ fn announce_change(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 "announce_change() runs as a trigger only",
             )
-            .detail("INVALID_TRIGGER")
+            .word(Word::InvalidTrigger)
             .raise();
         }
         let trigger: *mut pg_sys::TriggerData = (*fcinfo).context.cast();

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
 
 use crate::pg::catalog::relation;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::text::TextArg;
 
 /// One string in the library's file, whose version the tests of upgrades replace, by a shorter one with spaces.
@@ -57,7 +57,7 @@ fn mismatch(installed: &str) -> SqlError {
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("extension graph_kernel has version {installed} in this database, the loaded library has {library}"),
     )
-    .detail("EXTENSION_VERSION")
+    .word(Word::ExtensionVersion)
     .hint(hint)
 }
 

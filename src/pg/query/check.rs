@@ -12,7 +12,7 @@ use pgrx::{PgList, pg_sys};
 use super::statement::Statement;
 use crate::pg::catalog::functions::{QueryReferences, walk_query};
 use crate::pg::catalog::relation::{self, StorageError};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 
 /// Checks an analysed query of this statement and the tables it reads.
 ///
@@ -59,7 +59,7 @@ pub(super) fn has_rules() -> SqlError {
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         "a table that is written has a rule for it",
     )
-    .detail("TABLE_RULES")
+    .word(Word::TableRules)
     .hint("Write a trigger in place of the rule.")
 }
 
@@ -70,7 +70,7 @@ pub fn partitions_changed() -> SqlError {
 
 fn changed(what: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what)
-        .detail("TABLES_CHANGED")
+        .word(Word::TablesChanged)
         .hint("Call the function again; graph_check() names the tables that are read.")
 }
 

@@ -17,7 +17,7 @@ use pgrx::{PgList, pg_sys};
 use super::plan::PreparedPlan;
 use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 
 /// Runs a statement with these values for `$1`, `$2`, …, and passes each row to `sink`. One that writes is run
 /// to its end.
@@ -111,7 +111,7 @@ impl Cursor {
                 PgSqlErrorCode::ERRCODE_INVALID_CURSOR_STATE,
                 "the savepoint under which the function began to read was rolled back",
             )
-            .detail("CURSOR_LOST")
+            .word(Word::CursorLost)
             .hint("Fetch the first row before the savepoint, or call the function in the FROM clause."));
         }
         let mut found = false;

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::relation::type_name;
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::fixed_settings;
 use crate::pg::shortage::memory;
 use crate::pg::text::{checked, replaced, with_bytes};
@@ -101,7 +101,7 @@ unsafe extern "C-unwind" fn check_columns(
                     type_name(attribute.atttypid),
                 ),
             )
-            .detail("TABLES_CHANGED")
+            .word(Word::TablesChanged)
             .hint("The bound tables were changed while they were read: call the function again.")
             .raise();
         }

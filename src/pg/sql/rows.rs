@@ -15,8 +15,8 @@ use crate::pg::text::{expect_length, without_nul};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
 /// each row: the function's SET clauses are then applied and reset for each, and no statement can stay open from one
-/// row to the next. `pg_extern` finds the columns of a result by the name `TableIterator`, so signatures import this
-/// type under that name.
+/// row to the next. Signatures import it as
+/// `TableIterator`, by which `pg_extern` finds the columns.
 pub struct MaterializedRows<'a, Row> {
     fill: Box<Fill<'a, Row>>,
 }

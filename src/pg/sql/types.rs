@@ -9,7 +9,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use crate::pg::error::{OrRaise, SqlError, chunking_policy_error};
+use crate::pg::error::{OrRaise, SqlError, Word, chunking_policy_error};
 use crate::pg::shortage::memory;
 use crate::pg::text::{checked, checked_datum, expect_length, text_datum};
 
@@ -147,7 +147,7 @@ impl ChunkPolicy {
 
 fn null_policy(name: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "policy must not be null")
-        .detail("INVALID_POLICY")
+        .word(Word::InvalidPolicy)
         .hint(format!(
             "Leave the argument out for the default policy, or give {name} or a JSON object."
         ))
@@ -166,7 +166,7 @@ pub fn expect_few_ids(ids: usize) -> Result<(), SqlError> {
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             format!("array of {ids} ids is longer than {MAX_IDS}"),
         )
-        .detail("TOO_MANY_IDS")
+        .word(Word::TooManyIds)
         .hint("Call the function for a part of them at a time."));
     }
     Ok(())

@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use crate::pg::catalog::relation::{self, Table, literal_of, quote};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
 
@@ -111,7 +111,7 @@ pub struct TableRules<'a> {
     /// Its name in messages: `turns`, `edges`, `events`.
     pub part: &'static str,
     /// The stable word in the DETAIL of its errors.
-    pub word: &'static str,
+    pub word: Word,
     /// Its columns.
     pub columns: &'static [ColumnRule],
     /// Whether a mapping may hold expressions.
@@ -172,13 +172,13 @@ impl BoundTable {
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!("the bound {} table was dropped", rules.part),
             )
-            .detail(rules.word)
+            .word(rules.word)
             .hint(format!("Run {}.", (rules.command)(None)))
         })?;
         let partitions = relation::check_storage(oid)
-            .map_err(|error| error.into_sql_error().detail(rules.word))?;
+            .map_err(|error| error.into_sql_error().word(rules.word))?;
         relation::check_is_users(oid, &partitions)
-            .map_err(|error| error.into_sql_error().detail(rules.word))?;
+            .map_err(|error| error.into_sql_error().word(rules.word))?;
         if relation::is_detaching(oid, &partitions) {
             return Err(partitions_changed());
         }
@@ -361,7 +361,7 @@ impl ColumnRule {
                 self.kind.wanted(),
             ),
         )
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint(format!(
             "Convert it in the expression{}.",
             self.kind
@@ -393,7 +393,7 @@ impl ColumnRule {
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("column mapping of \"{place}\" must be {before}{or}{last}"),
         )
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint(format!(
             "Run {} with the name that your table uses.",
             (rules.command)(Some((place, "my_column".into())))
@@ -407,7 +407,7 @@ impl ColumnRule {
         code: PgSqlErrorCode,
         message: String,
     ) -> SqlError {
-        SqlError::new(code, message).detail(rules.word).hint(format!(
+        SqlError::new(code, message).word(rules.word).hint(format!(
             "Run {} with the name that your table uses.",
             (rules.command)(Some((place, "my_column".into())))
         ))

@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::catalog::relation::{self, Table, quote};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
@@ -103,7 +103,7 @@ impl EmbeddingColumn {
                     self.table,
                 ),
             )
-            .detail("EMBEDDING_DIMENSIONS")
+            .word(Word::EmbeddingDimensions)
             .hint("Embed questions with the model that embedded the turns.")),
             _ => Ok(query),
         }
@@ -118,7 +118,7 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "column mapping of \"embedding\" must be a column name, an object or null",
         )
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint("Give it as '{\"turns\": {\"embedding\": {\"column\": \"…\", \"operator\": \"<=>\"}}}'.")
     };
     match mapping {
@@ -168,12 +168,12 @@ fn bad_operator(operator: &str) -> SqlError {
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("\"{operator}\" is not a distance operator"),
     )
-    .detail("INVALID_BINDING")
+    .word(Word::InvalidBinding)
     .hint(format!("Use one of {}.", known.join(" ")))
 }
 
 fn unusable(code: PgSqlErrorCode, message: String) -> SqlError {
-    SqlError::new(code, message).detail("NO_EMBEDDINGS").hint(
+    SqlError::new(code, message).word(Word::NoEmbeddings).hint(
         "Add a column \"embedding\", or name yours: SELECT graph_kernel.bind_tables('turns', \
          'edges', '{\"turns\": {\"embedding\": \"my_column\"}}').",
     )

@@ -14,7 +14,7 @@ use super::refusal::{ExpressionRefusal, foreign_type};
 use super::unanalysed;
 use crate::pg::catalog::functions::{expression_tree_walker, is_own_function, is_server_own};
 use crate::pg::catalog::relation::{self, Table};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::fixed_settings::{self, Level};
 
 /// An expression over the columns of one row, checked.
@@ -110,7 +110,7 @@ fn code_of(code: PgSqlErrorCode) -> PgSqlErrorCode {
 
 fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlError {
     SqlError::new(code, format!("expression of {about} cannot be bound: {what}"))
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint(format!(
             "Use the columns of {}, capital letters in double quotes, constants, and immutable functions of the server and \
              of graph_kernel, with casts such as ::text; docs/bind.md says what looks immutable and is not.",

@@ -15,7 +15,7 @@ use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::{CatalogWriters, writers_of_enum};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::fixed_settings;
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};
@@ -532,7 +532,7 @@ impl Graph {
         let edges_command = |change: Option<(&str, Value)>| tables.command("edges", change);
         let rules = TableRules {
             part: "turns",
-            word: "GRAPH_TABLES",
+            word: Word::GraphTables,
             columns: TURN_COLUMNS,
             expressions: true,
             command: &turns_command,
@@ -716,7 +716,7 @@ impl Graph {
                     "{key} is bound to a column that {other} is read from, and cannot be written"
                 ),
             )
-            .detail("GRAPH_TABLES")
+            .word(Word::GraphTables)
             .hint(format!(
                 "Bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
             )));
@@ -858,7 +858,7 @@ impl Graph {
                     expression.text
                 ),
             )
-            .detail("GRAPH_TABLES")
+            .word(Word::GraphTables)
             .hint(format!(
                 "To store it, bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
             ))),
@@ -871,7 +871,7 @@ impl Graph {
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             format!("table {table} has no column for {key}"),
         )
-        .detail("GRAPH_TABLES")
+        .word(Word::GraphTables)
         .hint(match self.name.as_str() {
             DEFAULT_GRAPH => format!("ALTER TABLE {table} ADD COLUMN {key} text;"),
             _ => format!(
@@ -1183,7 +1183,7 @@ fn not_found(name: &str) -> SqlError {
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
         format!("there is no graph {}", quoted(name)),
     )
-    .detail("GRAPH_NOT_FOUND")
+    .word(Word::GraphNotFound)
     .hint("SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.")
 }
 
@@ -1200,13 +1200,13 @@ fn bound_elsewhere(name: &str, copied: &Binding) -> Result<SqlError, SqlError> {
             quoted(name)
         ),
     )
-    .detail("GRAPH_TABLES")
+    .word(Word::GraphTables)
     .hint(format!("Run {}.", tables.command("turns", None))))
 }
 
 fn bad_mapping(what: &str, command: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, what)
-        .detail("INVALID_BINDING")
+        .word(Word::InvalidBinding)
         .hint(format!("Run {command}."))
 }
 
@@ -1224,7 +1224,7 @@ fn default_table(name: &'static std::ffi::CStr) -> Result<pg_sys::Oid, SqlError>
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation \"public.{}\" does not exist", replaced(name.to_bytes())),
         )
-        .detail("GRAPH_TABLES")
+        .word(Word::GraphTables)
         .hint(match Binding::names().first() {
             Some(graph) => format!(
                 "No tables are bound as {}. For another graph run SET graph_kernel.graph = {};",
@@ -1243,7 +1243,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         |rules: &[ColumnRule]| rules.iter().map(|rule| rule.key).collect::<Vec<_>>().join(", ");
     let wrong = |message: String| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .detail("INVALID_BINDING")
+            .word(Word::InvalidBinding)
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
                  {}, {}, {PARENTS}, {ROLES}; of edges: {}.",

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, literal_of, row_security_applies_to};
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::shortage::memory;
@@ -67,7 +67,7 @@ impl RecorderTable {
         check_mapping(mapping)?;
         let rules = TableRules {
             part: "events",
-            word: "RECORDER_TABLE",
+            word: Word::RecorderTable,
             columns: EVENT_COLUMNS,
             expressions: false,
             command: &|change| bind_command(events, mapping, change),
@@ -83,7 +83,7 @@ impl RecorderTable {
             };
             let command = || bind_command(events.table.oid, mapping, None);
             check_binder(binder, events.table.oid, Use::Read, read, command)
-                .map_err(|error| error.detail("RECORDER_TABLE"))?;
+                .map_err(|error| error.word(Word::RecorderTable))?;
         }
         let rls = row_security_applies_to(events.table.oid);
         let in_statements = events.in_statements("events", "e");
@@ -125,7 +125,7 @@ fn no_default_table() -> SqlError {
         PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
         "relation \"public.recorder_events\" does not exist",
     )
-    .detail("RECORDER_TABLE")
+    .word(Word::RecorderTable)
     .hint(
         "Run SELECT graph_kernel.create_recorder_tables(), or bind a table of your own with \
          SELECT graph_kernel.bind_recorder_table('events').",
@@ -135,7 +135,7 @@ fn no_default_table() -> SqlError {
 fn check_mapping(mapping: &Value) -> Result<(), SqlError> {
     let wrong = |message: String| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .detail("INVALID_BINDING")
+            .word(Word::InvalidBinding)
             .hint("Give columns as '{\"ordinal\": \"my_column\"}'.")
     };
     let columns = match mapping {

@@ -29,7 +29,7 @@ fn reads_back<P: FromStr<Err = PolicyError> + PartialEq + Debug>(policy: &P, can
 pub fn slice_policy(text: &str) {
     let Some(policy) = read::<SlicePolicy>(text) else { return };
     assert!((1..=MAX_NODES_LIMIT as usize).contains(&policy.max_nodes()));
-    assert!(!policy.in_words().is_empty());
+    assert!(!policy.description().is_empty());
     let canonical = policy.canonical_text();
     reads_back(&policy, &canonical);
     let again: SlicePolicy = canonical.parse().unwrap();

@@ -1,5 +1,7 @@
 //! Errors as a client sees them: SQLSTATE, message, a stable word in DETAIL, and the command to type in HINT.
 
+mod word;
+
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::{self, Display};
 use std::panic::AssertUnwindSafe;
@@ -12,12 +14,14 @@ use kernel::slicing::slicer::SliceError;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
 
+pub use self::word::Word;
+
 /// An error to be raised to the client.
 #[derive(Debug)]
 pub struct SqlError {
     code: PgSqlErrorCode,
     message: String,
-    detail: Option<&'static str>,
+    word: Option<Word>,
     reason: Option<&'static str>,
     hint: Option<String>,
 }
@@ -25,13 +29,13 @@ pub struct SqlError {
 impl SqlError {
     /// An error with this SQLSTATE and message.
     pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
-        SqlError { code, message: message.into(), detail: None, reason: None, hint: None }
+        SqlError { code, message: message.into(), word: None, reason: None, hint: None }
     }
 
     /// Adds the stable word that programs match.
     #[must_use]
-    pub fn detail(mut self, word: &'static str) -> Self {
-        self.detail = Some(word);
+    pub fn word(mut self, word: Word) -> Self {
+        self.word = Some(word);
         self
     }
 
@@ -49,9 +53,14 @@ impl SqlError {
         self
     }
 
-    /// The stable word, or "" where there is none.
-    pub fn word(&self) -> &'static str {
-        self.detail.unwrap_or_default()
+    /// Whether this is its word.
+    pub fn is(&self, word: Word) -> bool {
+        self.word == Some(word)
+    }
+
+    /// The name of its word, or "" where it has none.
+    pub fn word_name(&self) -> &'static str {
+        self.word.map(Word::name).unwrap_or_default()
     }
 
     /// The message.
@@ -69,10 +78,10 @@ impl SqlError {
     pub fn report(self, level: PgLogLevel) {
         let mut report =
             ErrorReport::new(self.code, cut(self.message, MAX_MESSAGE_BYTES), function_name!());
-        if let Some(detail) = self.detail {
+        if let Some(word) = self.word {
             report = report.set_detail(match self.reason {
-                Some(reason) => format!("{detail}: {reason}"),
-                None => detail.to_owned(),
+                Some(reason) => format!("{}: {reason}", word.name()),
+                None => word.name().to_owned(),
             });
         }
         if let Some(hint) = self.hint {
@@ -106,7 +115,7 @@ unsafe extern "C-unwind" {
 /// The error of a call for which there is not enough memory.
 pub fn out_of_memory() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
-        .detail("OUT_OF_MEMORY")
+        .word(Word::OutOfMemory)
         .hint(
             "Ask for less at a time, such as fewer max_nodes, fewer anchors or a shorter document, or give the server's \
              processes more memory.",
@@ -163,7 +172,7 @@ pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() 
                     if row_security =>
                 {
                     SqlError::new(code, report.message())
-                        .detail("GRAPH_POLICY")
+                        .word(Word::GraphPolicy)
                         .hint(
                             "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
                              security policy needs its own (ALTER FUNCTION … SET search_path = …); \
@@ -172,7 +181,7 @@ pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() 
                         .raise()
                 }
                 code if expressions && is_data_exception(code) && report.hint().is_none() => SqlError::new(code, report.message())
-                    .detail("BOUND_EXPRESSION")
+                    .word(Word::BoundExpression)
                     .hint(
                         "An expression of the binding may have raised this: SELECT * FROM graph_check() \
                          names the key and the row.",
@@ -253,13 +262,13 @@ fn policy_error(error: &PolicyError) -> SqlError {
         }
         PolicyError::TooLong(_) => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
     };
-    SqlError::new(code, error.to_string()).detail("INVALID_POLICY")
+    SqlError::new(code, error.to_string()).word(Word::InvalidPolicy)
 }
 
 impl From<EmbeddingError> for SqlError {
     fn from(error: EmbeddingError) -> Self {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
-            .detail("INVALID_EMBEDDING")
+            .word(Word::InvalidEmbedding)
             .hint("Give the embedding that the model made of the question.")
     }
 }
@@ -271,7 +280,7 @@ impl From<SliceError<SqlError>> for SqlError {
             SliceError::Store(error) => error,
             SliceError::AnchorNotFound(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message)
-                    .detail("ANCHOR_NOT_FOUND")
+                    .word(Word::AnchorNotFound)
                     .hint(
                         "The turn is not in the bound turns table, or row security hides it: \
                          see graph_check().",
@@ -279,17 +288,17 @@ impl From<SliceError<SqlError>> for SqlError {
             }
             SliceError::DuplicateTurn(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)
-                    .detail("DUPLICATE_TURN")
+                    .word(Word::DuplicateTurn)
                     .hint("Two rows have this id: see duplicate_turns of graph_check().")
             }
             SliceError::TooManyIds(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
-                    .detail("SLICE_TOO_LARGE")
+                    .word(Word::SliceTooLarge)
                     .hint("Use a policy with fewer max_nodes or max_siblings_per_node.")
             }
             SliceError::Inconsistent(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
-                    .detail("SLICE_FAILED")
+                    .word(Word::SliceFailed)
             }
         }
     }
@@ -298,7 +307,7 @@ impl From<SliceError<SqlError>> for SqlError {
 impl From<TooManyTurns> for SqlError {
     fn from(error: TooManyTurns) -> Self {
         SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, error.to_string())
-            .detail("SLICE_TOO_LARGE")
+            .word(Word::SliceTooLarge)
             .hint("Give fewer anchors, or a policy with fewer max_nodes.")
     }
 }
