@@ -27,11 +27,10 @@ ALTER FUNCTION graph_why(uuid, uuid, slice_policy)
 ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 20000 ROWS 1;
 ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
-ALTER FUNCTION graph_slice_dot(json) SET search_path = pg_catalog, pg_temp COST 2000;
-ALTER FUNCTION graph_slice_mermaid(json) SET search_path = pg_catalog, pg_temp COST 2000;
+ALTER FUNCTION graph_export_draw(json, text) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_prompt(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
-ALTER FUNCTION graph_slice_draw(uuid, slice_policy, text, integer, integer, boolean)
+ALTER FUNCTION graph_slice_draw(uuid, slice_policy, text, jsonb)
     SET search_path = pg_catalog, pg_temp COST 20000;
 ALTER FUNCTION graph_content_hash(text) COST 100;
 -- Under row security only leakproof conditions reach an index.
@@ -75,8 +74,6 @@ COMMENT ON CAST (slice_policy AS json) IS 'a slice policy as JSON';
 COMMENT ON FUNCTION graph_slice_support(internal) IS 'planner support: rows of a slice';
 COMMENT ON FUNCTION graph_kernel_version() IS 'version of the loaded library';
 COMMENT ON FUNCTION graph_policy_hash(slice_policy) IS 'params_hash of a slice policy';
-COMMENT ON FUNCTION graph_priority(text, real, integer, slice_policy) IS
-    'priority of a turn of this phase and salience at this distance';
 COMMENT ON FUNCTION graph_normalize_text(text) IS
     'content as it is hashed: line ends LF, outer white space trimmed';
 COMMENT ON FUNCTION graph_turn_id(text) IS
@@ -115,9 +112,8 @@ COMMENT ON FUNCTION graph_why(uuid, uuid, slice_policy) IS
 COMMENT ON FUNCTION graph_slice_stats(uuid, slice_policy) IS
     'how the slice at an anchor turn fills its bounds, and what is in it';
 COMMENT ON FUNCTION graph_slice_diff(json, json) IS 'what differs between two slices';
-COMMENT ON FUNCTION graph_slice_dot(json) IS 'a slice as a drawing for Graphviz';
-COMMENT ON FUNCTION graph_slice_mermaid(json) IS 'a slice as a drawing for Mermaid';
-COMMENT ON FUNCTION graph_slice_draw(uuid, slice_policy, text, integer, integer, boolean) IS
+COMMENT ON FUNCTION graph_export_draw(json, text) IS 'an export as a drawing for Mermaid or Graphviz';
+COMMENT ON FUNCTION graph_slice_draw(uuid, slice_policy, text, jsonb) IS
     'a picture of the slice at an anchor, with the beginnings of its contents';
 COMMENT ON FUNCTION graph_prompt(uuid, slice_policy) IS
     'the turns of the slice at an anchor in the order of the conversation, with contents and tokens';

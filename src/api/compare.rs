@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::types::{Text, to_sql_uuid};
-use crate::pg::text::JsonArg;
+use crate::pg::text::{JsonArg, TextArg};
 use crate::service::compare;
 
 type DiffRow = (
@@ -71,11 +71,7 @@ fn diff_row(difference: Difference) -> DiffRow {
 }
 
 #[pg_extern(immutable, parallel_safe)]
-fn graph_slice_dot(slice: JsonArg) -> Text {
-    Text(compare::dot(&slice).or_raise())
-}
-
-#[pg_extern(immutable, parallel_safe)]
-fn graph_slice_mermaid(slice: JsonArg) -> Text {
-    Text(compare::mermaid(&slice).or_raise())
+fn graph_export_draw(slice: JsonArg, format: default!(TextArg, "'mermaid'")) -> Text {
+    let format = compare::drawing_format(&format).or_raise();
+    Text(compare::draw(&slice, format).or_raise())
 }

@@ -1,12 +1,9 @@
-use kernel::graph::facts::TurnFacts;
-use kernel::graph::turn::{Phase, unit_interval};
 use kernel::policy::SlicePolicy;
-use kernel::policy::position::Position;
 use kernel::policy::registry::{self, PolicyRef};
 use pgrx::Internal;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError, Word};
+use crate::pg::error::OrRaise;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
 use crate::pg::text::{CStringArg, TextArg};
@@ -49,26 +46,4 @@ fn registry_fingerprint(policy_ids: Array<'_, TextArg>, params_hashes: Array<'_,
         check_interrupts();
         PolicyRef { policy_id: policy_id.0, params_hash: params_hash.0 }
     })))
-}
-
-#[pg_extern(immutable, parallel_safe)]
-fn graph_priority(
-    phase: Option<TextArg>,
-    salience: Option<f32>,
-    distance: Option<i32>,
-    policy: default!(Option<Policy>, "'default'"),
-) -> Option<f32> {
-    let policy = Policy::required(policy).or_raise();
-    let (phase, salience, distance) = (phase?, salience?, distance?);
-    let Ok(distance) = u32::try_from(distance) else {
-        SqlError::new(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("distance must not be negative, not {distance}"),
-        )
-        .word(Word::InvalidDistance)
-        .raise()
-    };
-    let salience = unit_interval(Some(f64::from(salience)));
-    let turn = TurnFacts::scoring(Phase::from_stored(Some(&phase)), salience);
-    Some(policy.priority(&turn, Position::at(distance)))
 }

@@ -1,18 +1,17 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use kernel::drawing::slice::Format;
 use kernel::graph::turn::TurnId;
-use kernel::json::quoted;
 use kernel::slicing::slice::SelectedTurn;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::pg::error::{OrRaise, SqlError, Word};
+use crate::pg::error::OrRaise;
 // `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
+use crate::service::compare::{drawing_format, drawing_options};
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;
 
@@ -147,36 +146,11 @@ fn graph_slice_draw(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'"),
     format: default!(Option<TextArg>, "'mermaid'"),
-    max_turns: default!(Option<i32>, 60),
-    chars: default!(Option<i32>, 48),
-    frontier: default!(Option<bool>, false),
+    options: default!(Option<JsonbText>, "'{}'"),
 ) -> Option<Text> {
     let policy = Policy::required(policy).or_raise();
-    let (format, max_turns, chars) = drawing_arguments(&format?, max_turns?, chars?).or_raise();
+    let format = drawing_format(&format?).or_raise();
+    let options = drawing_options(&options?.0).or_raise();
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
-    Some(Text(taken.picture(format, max_turns, chars, frontier?).or_raise()))
-}
-
-fn drawing_arguments(
-    format: &str,
-    max_turns: i32,
-    chars: i32,
-) -> Result<(Format, usize, i32), SqlError> {
-    let wrong = |message: String, hint: &str| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .word(Word::InvalidDrawing)
-            .hint(hint)
-    };
-    let format = Format::from_name(format).ok_or_else(|| {
-        wrong(format!("there is no drawing format {}", quoted(format)), "Give mermaid or dot.")
-    })?;
-    if !(1..=10_000).contains(&max_turns) {
-        let message = format!("max_turns must be between 1 and 10000, not {max_turns}");
-        return Err(wrong(message, "A picture of more than about 60 turns is hard to read."));
-    }
-    if !(0..=1000).contains(&chars) {
-        let message = format!("chars must be between 0 and 1000, not {chars}");
-        return Err(wrong(message, "0 leaves the contents out."));
-    }
-    Ok((format, max_turns as usize, chars))
+    Some(Text(taken.picture(format, options).or_raise()))
 }

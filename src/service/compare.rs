@@ -1,8 +1,10 @@
-//! Exports without a graph: compared and drawn.
+//! Exports without a graph: compared and drawn; what drawings take.
 
-use kernel::drawing::export;
+use kernel::drawing::slice::Options;
+use kernel::drawing::{Format, export};
 use kernel::explain::diff::{Difference, HeadDifference, differences, head_differences};
 use kernel::export::parse::ParsedExport;
+use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::error::{SqlError, Word};
@@ -24,20 +26,37 @@ pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Diffe
     Ok((head_differences(&was, &now), content))
 }
 
-/// An export drawn in Graphviz's language.
+/// An export as a drawing.
 ///
 /// # Errors
 /// 22023 when it is no export.
-pub fn dot(export: &str) -> Result<String, SqlError> {
-    Ok(export::dot(&read("given", export)?, &check_interrupts))
+pub fn draw(export: &str, format: Format) -> Result<String, SqlError> {
+    Ok(export::text(&read("given", export)?, format, &check_interrupts))
 }
 
-/// An export drawn in Mermaid's language.
+/// The format of drawings that has this name.
 ///
 /// # Errors
-/// 22023 when it is no export.
-pub fn mermaid(export: &str) -> Result<String, SqlError> {
-    Ok(export::mermaid(&read("given", export)?, &check_interrupts))
+/// 22023 when there is none.
+pub fn drawing_format(name: &str) -> Result<Format, SqlError> {
+    Format::from_name(name).ok_or_else(|| {
+        let message = format!("there is no drawing format {}", quoted(name));
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+            .word(Word::InvalidDrawing)
+            .hint("Give mermaid or dot.")
+    })
+}
+
+/// The options of drawings that a JSON object says.
+///
+/// # Errors
+/// 22023 when it has other keys or values.
+pub fn drawing_options(json: &str) -> Result<Options, SqlError> {
+    json.parse().map_err(|why: String| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
+            .word(Word::InvalidOptions)
+            .hint("Give options such as '{\"max_turns\": 60, \"chars\": 48, \"frontier\": false}'.")
+    })
 }
 
 fn read(which: &str, export: &str) -> Result<ParsedExport, SqlError> {

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use kernel::drawing::slice::{Format, MAX_FRONTIER, Picture, drawn_turns};
+use kernel::drawing::Format;
+use kernel::drawing::slice::{MAX_FRONTIER, Options, Picture, drawn_turns};
 use kernel::explain::explanation::TurnOutcome;
 use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
@@ -64,20 +65,14 @@ impl<'a> ReadSlice<'a> {
         Ok(order.into_iter().filter_map(|id| Some((id, texts.remove(&id)?))).collect())
     }
 
-    /// A picture of it, of so many of its turns with so many characters of each content, and with the turns that would
-    /// have come next.
+    /// A picture of it.
     ///
     /// # Errors
     /// As [`PgStore::turn_texts`], and as the explanation of a slice.
-    pub fn picture(
-        &self,
-        format: Format,
-        most: usize,
-        chars: i32,
-        with_frontier: bool,
-    ) -> Result<String, SqlError> {
-        let drawn = drawn_turns(&self.slice, most);
-        let explanation = with_frontier.then(|| explanation(self.slice.anchor, self.policy));
+    pub fn picture(&self, format: Format, options: Options) -> Result<String, SqlError> {
+        let Options { max_turns, chars, frontier } = options;
+        let drawn = drawn_turns(&self.slice, max_turns);
+        let explanation = frontier.then(|| explanation(self.slice.anchor, self.policy));
         let explanation = explanation.transpose()?;
         let mut ids: Vec<TurnId> = drawn.iter().map(|selected| selected.turn.id).collect();
         let next = explanation.iter().flat_map(|explanation| &explanation.turns);
@@ -85,12 +80,15 @@ impl<'a> ReadSlice<'a> {
         ids.extend(next.map(|turn| turn.rank.id));
         let texts = match chars {
             0 => HashMap::new(),
-            _ => self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, chars + 1))?,
+            _ => {
+                let chars = chars as i32 + 1;
+                self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, chars))?
+            }
         };
         let beginning = |id: TurnId| {
             let content =
                 texts.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
-            match content.char_indices().nth(chars as usize) {
+            match content.char_indices().nth(chars) {
                 Some((end, _)) => format!("{}…", &content[..end]),
                 None => content.to_owned(),
             }

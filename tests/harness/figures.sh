@@ -17,13 +17,13 @@ themed() {
 
 # figure NAME POLICY WHAT: the export of a slice at the anchor.
 figure() {
-  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$anchor" -v policy="$2" -f - <<<"SELECT graph_slice_dot(graph_slice(:'anchor', :'policy'));" |
+  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$anchor" -v policy="$2" -f - <<<"SELECT graph_export_draw(graph_slice(:'anchor', :'policy'), 'dot');" |
     themed "$1" "$3"
 }
 
 # picture NAME ANCHOR POLICY WHAT: a slice with the beginnings of its contents.
 picture() {
-  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$2" -v policy="$3" -f - <<<"SELECT graph_slice_draw(:'anchor', :'policy', 'dot', chars => 32);" |
+  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$2" -v policy="$3" -f - <<<"SELECT graph_slice_draw(:'anchor', :'policy', 'dot', '{\"chars\": 32}');" |
     themed "$1" "$4"
 }
 

@@ -98,6 +98,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_diversity(json)",
         Some("SELECT graph_diversity(graph_slice('00000000-0000-4000-8000-000000000001'))"),
     ),
+    (
+        "graph_export_draw(json,text)",
+        Some(concat!("SELECT graph_export_draw(", an_export!(), ")")),
+    ),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
     (
         "graph_influence(uuid[],slice_policy)",
@@ -368,10 +372,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_policy_registry_fingerprint()", Some("SELECT graph_policy_registry_fingerprint()")),
     (
-        "graph_priority(text,real,integer,slice_policy)",
-        Some("SELECT graph_priority('planning', 0.5, 1)"),
-    ),
-    (
         "graph_prompt(uuid,slice_policy)",
         Some("SELECT * FROM graph_prompt('00000000-0000-4000-8000-000000000001')"),
     ),
@@ -402,9 +402,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_slice_diff(json,json)",
         Some(concat!("SELECT * FROM graph_slice_diff(", an_export!(), ", ", an_export!(), ")")),
     ),
-    ("graph_slice_dot(json)", Some(concat!("SELECT graph_slice_dot(", an_export!(), ")"))),
     (
-        "graph_slice_draw(uuid,slice_policy,text,integer,integer,boolean)",
+        "graph_slice_draw(uuid,slice_policy,text,jsonb)",
         Some("SELECT graph_slice_draw('00000000-0000-4000-8000-000000000001')"),
     ),
     (
@@ -415,7 +414,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_slice_explain(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_explain('00000000-0000-4000-8000-000000000001')"),
     ),
-    ("graph_slice_mermaid(json)", Some(concat!("SELECT graph_slice_mermaid(", an_export!(), ")"))),
     (
         "graph_slice_stats(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_stats('00000000-0000-4000-8000-000000000001')"),

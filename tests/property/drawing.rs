@@ -2,8 +2,9 @@
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
+use kernel::drawing::Format;
 use kernel::drawing::export::{dot, mermaid};
-use kernel::drawing::slice::{Format, Picture, drawn_turns};
+use kernel::drawing::slice::{Picture, drawn_turns};
 use kernel::explain::explanation::explain;
 use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;

@@ -367,8 +367,7 @@ fn the_pictures_show_slices_of_the_sample_as_they_are() {
     let database = sample_database("docs_pictures");
     let mut client = database.connect();
     for (name, anchor, policy) in PICTURES {
-        let draw =
-            "SELECT graph_slice_draw($1::text::uuid, $2::text::slice_policy, 'dot', chars => 32)";
+        let draw = "SELECT graph_slice_draw($1::text::uuid, $2::text::slice_policy, 'dot', '{\"chars\": 32}')";
         let drawn: String = client.query_one(draw, &[&anchor, &policy]).unwrap().get(0);
         let caption = drawn.split_once("label=\"").unwrap().1.split_once("\\n").unwrap().0;
         let path = repository().join(format!("docs/figures/{name}.svg"));

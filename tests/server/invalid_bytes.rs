@@ -191,7 +191,7 @@ fn the_statement_that_ended_the_server_is_refused() {
             "graph_policy_hash(current_setting('my.var')::slice_policy)",
             "slice_policy_in(textout(current_setting('my.var')))",
             "chunking_policy_in(textout(current_setting('my.var')))",
-            "graph_slice_dot(to_json(current_setting('my.var')))",
+            "graph_export_draw(to_json(current_setting('my.var')))",
             "graph_is_admissible_result(to_jsonb(current_setting('my.var')))",
         ] {
             let output = psql(&database, bytes, &format!("SELECT {call}"));
@@ -365,10 +365,14 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_slices(ARRAY[{one}]::uuid[], '{policy}') AS t)"
             ),
-            format!("graph_slice_draw({one}, '{policy}', 'dot', 1000, 1000)"),
-            format!("graph_slice_draw({one}, '{policy}', 'mermaid', 1000, 48, true)"),
-            format!("graph_slice_dot(graph_slice({one}, '{policy}'))"),
-            format!("graph_slice_mermaid(graph_slice({one}, '{policy}'))"),
+            format!(
+                "graph_slice_draw({one}, '{policy}', 'dot', '{{\"max_turns\": 1000, \"chars\": 1000}}')"
+            ),
+            format!(
+                "graph_slice_draw({one}, '{policy}', 'mermaid', '{{\"max_turns\": 1000, \"frontier\": true}}')"
+            ),
+            format!("graph_export_draw(graph_slice({one}, '{policy}'), 'dot')"),
+            format!("graph_export_draw(graph_slice({one}, '{policy}'))"),
             format!("graph_diversity(graph_slice({one}, '{policy}'))::text"),
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_search_slice('{{1,0,0}}', {one}, '{policy}', 100) AS t)"

@@ -79,7 +79,7 @@ fn no_call_holds_more_than_is_said() {
         (
             EXPORT,
             14_000,
-            "SELECT length(graph_slice_dot((SELECT j FROM given)))::text",
+            "SELECT length(graph_export_draw((SELECT j FROM given), 'dot'))::text",
             Ok("2366401"),
         ),
         (EXPORT, 16_000, "SELECT reason FROM graph_verify((SELECT j FROM given))", Ok("malformed")),
@@ -286,7 +286,7 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         "SELECT count(*)::text FROM events, recorder_chunk_events(j)",
         "SELECT reason FROM export, graph_verify(j)",
         "SELECT count(*)::text FROM export, graph_slice_diff(j, j)",
-        "SELECT length(graph_slice_dot(j))::text FROM export",
+        "SELECT length(graph_export_draw(j, 'dot'))::text FROM export",
         "SELECT length(graph_slice(turn(1), '{\"max_nodes\": 10000}')::text)::text",
         "SELECT count(*)::text FROM graph_slice_turns(turn(1), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000,
              \"max_tokens\": 100000000, \"keep_tool_results\": true}')",

@@ -125,7 +125,6 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
     ask(
         "SELECT g::text FROM graph_check() AS g WHERE $1::uuid[] IS NOT NULL
          UNION ALL SELECT graph_policy_hash('broad')
-         UNION ALL SELECT graph_priority('planning', 0.75, 3)::text
          UNION ALL SELECT graph_kernel_version()",
         few,
     );

@@ -77,7 +77,7 @@ impl Size {
 pub const ORDINARY: &str = "SELECT graph_slice(turn(77))::text";
 
 /// A call of each function that reads.
-pub const READING: [&str; 59] = [
+pub const READING: [&str; 58] = [
     "SELECT graph_slice(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_turns(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_edges(turn(50), {policy})",
@@ -88,11 +88,10 @@ pub const READING: [&str; 59] = [
     "SELECT count(*) FROM graph_slice_stats(turn(50), {policy})",
     "SELECT graph_slice_draw(turn(50), {policy})",
     "SELECT count(*) FROM kept, graph_slice_diff(slice, other)",
-    "SELECT graph_slice_dot(slice) FROM kept",
-    "SELECT graph_slice_mermaid(slice) FROM kept",
+    "SELECT graph_export_draw(slice, 'dot') FROM kept",
+    "SELECT graph_export_draw(slice) FROM kept",
     "SELECT graph_policy_hash({policy})",
     "SELECT graph_policy('broad')",
-    "SELECT graph_priority('planning', 0.5, 2)",
     "SELECT graph_policy_registry_fingerprint()",
     "SELECT count(*) FROM graph_policies",
     "SELECT reason FROM kept, graph_verify(slice)",

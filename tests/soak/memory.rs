@@ -126,7 +126,7 @@ const HOSTILE_CALLS: [&str; 12] = [
     "SELECT sum(slice_count)::text FROM ids, graph_influence(j, '{\"max_radius\": 0}')",
     "SELECT count(*)::text FROM recorder_chunks('{\"max_chunk_chars\": 1}')",
     "SELECT reason FROM given, graph_verify(j)",
-    "SELECT length(graph_slice_dot(j))::text FROM given",
+    "SELECT length(graph_export_draw(j, 'dot'))::text FROM given",
 ];
 
 #[test]

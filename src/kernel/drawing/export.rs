@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::Format;
 use super::style::{
     colours, dot_beginning, dot_edge, dot_lines, is_unprintable, mermaid_arrow, mermaid_beginning,
     mermaid_class, mermaid_lines,
@@ -62,6 +63,15 @@ fn cut(text: &str) -> String {
 #[must_use]
 pub fn letters(turn: &Turn) -> f32 {
     9.0 + 9.0 * turn.salience.clamp(0.0, 1.0)
+}
+
+/// The drawing in a language. `check_interrupts` is called often.
+#[must_use]
+pub fn text(export: &ParsedExport, format: Format, check_interrupts: &dyn Fn()) -> String {
+    match format {
+        Format::Mermaid => mermaid(export, check_interrupts),
+        Format::Dot => dot(export, check_interrupts),
+    }
 }
 
 /// The drawing in Graphviz's language. `check_interrupts` is called often.

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+use std::str::FromStr;
 
+use super::Format;
 use super::style::{
     LINE, colours, dot_beginning, dot_edge, dot_lines, mermaid_arrow, mermaid_beginning,
     mermaid_class, mermaid_lines,
@@ -12,8 +14,9 @@ use super::style::{
 use crate::explain::explanation::{Explanation, TurnOutcome};
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Role, TurnId};
-use crate::named_enum::named_enum;
-use crate::policy::SlicePolicy;
+use crate::json::JsonValue;
+use crate::json::object::{Object, ParseError};
+use crate::policy::{POLICY_LIMITS, SlicePolicy};
 use crate::slicing::observer::Via;
 use crate::slicing::slice::{SelectedTurn, Slice};
 
@@ -45,13 +48,50 @@ enum Arrow {
     Discovery,
 }
 
-named_enum! {
-    /// A format of pictures.
-    Format {
-        /// Mermaid's language.
-        Mermaid = "mermaid",
-        /// Graphviz's language.
-        Dot = "dot",
+/// What a picture shows. Read it from a JSON object with [`FromStr`]; missing keys take their defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The most turns that are drawn, 1 to 10 000.
+    pub max_turns: usize,
+    /// How many characters of each content are drawn, 0 to 1000.
+    pub chars: usize,
+    /// Whether the turns that would have come next are drawn.
+    pub frontier: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { max_turns: 60, chars: 48, frontier: false }
+    }
+}
+
+impl FromStr for Options {
+    type Err = ParseError;
+
+    fn from_str(json: &str) -> Result<Self, ParseError> {
+        let mut options = Options::default();
+        let mut object = Object::new("options", JsonValue::read(json, POLICY_LIMITS, &|| {})?)?;
+        for (key, range, value) in [
+            ("max_turns", 1..=10_000, &mut options.max_turns),
+            ("chars", 0..=1000, &mut options.chars),
+        ] {
+            if object.has(key) {
+                let wanted =
+                    format_args!("an integer between {} and {}", range.start(), range.end());
+                *value = object.read(key, wanted, |json| match json {
+                    JsonValue::Number(number) => {
+                        let count = usize::try_from(number.written_integer()?).ok();
+                        count.filter(|count| range.contains(count))
+                    }
+                    _ => None,
+                })?;
+            }
+        }
+        if object.has("frontier") {
+            options.frontier = object.boolean("frontier")?;
+        }
+        object.finish()?;
+        Ok(options)
     }
 }
 

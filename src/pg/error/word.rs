@@ -26,7 +26,6 @@ named_enum! {
         InvalidBatch = "INVALID_BATCH",
         InvalidBinding = "INVALID_BINDING",
         InvalidCentroids = "INVALID_CENTROIDS",
-        InvalidDistance = "INVALID_DISTANCE",
         InvalidDrawing = "INVALID_DRAWING",
         InvalidEmbedding = "INVALID_EMBEDDING",
         InvalidEvent = "INVALID_EVENT",

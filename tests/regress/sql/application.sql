@@ -61,7 +61,7 @@ INSERT INTO calls (call) VALUES
     ($$SELECT * FROM graph_why(turn(4), turn(5), '{"max_radius": 1}')$$),
     ($$SELECT * FROM graph_slice_stats(turn(2), '{"max_nodes": 2}')$$),
     ($$SELECT * FROM graph_slice_diff((SELECT graph_slice(turn(2))), (SELECT graph_slice(turn(5), 'focused')))$$),
-    ($$SELECT graph_slice_mermaid(graph_slice(turn(2)))$$),
+    ($$SELECT graph_export_draw(graph_slice(turn(2)))$$),
     ($$SELECT graph_snapshot()$$),
     ($$SELECT * FROM graph_anchors_recent(3)$$),
     ($$SELECT * FROM graph_anchor(NULL, '11111111-1111-1111-1111-111111111111')$$),

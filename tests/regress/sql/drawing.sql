@@ -21,17 +21,18 @@ SELECT * FROM pg_temp.diff('later', 'later');
 SELECT * FROM kept, graph_slice_diff(slice, slice::jsonb::json);
 
 \pset format unaligned
-SELECT graph_slice_dot(slice) FROM kept WHERE name = 'later';
-SELECT graph_slice_mermaid(slice) FROM kept WHERE name = 'later';
+SELECT graph_export_draw(slice, 'dot') FROM kept WHERE name = 'later';
+SELECT graph_export_draw(slice) FROM kept WHERE name = 'later';
 \pset format aligned
 
 -- What is no export is an error that says where.
-SELECT * FROM test_error($$SELECT graph_slice_dot('{}')$$);
-SELECT message FROM test_error($$SELECT graph_slice_mermaid('[1, 2]')$$);
+SELECT * FROM test_error($$SELECT graph_export_draw('{}')$$);
+SELECT message FROM test_error($$SELECT graph_export_draw('[1, 2]', 'dot')$$);
+SELECT * FROM test_error($$SELECT graph_export_draw('{}', 'svg')$$);
 SELECT message FROM test_error($$SELECT * FROM graph_slice_diff((SELECT slice FROM kept LIMIT 1), '"text"')$$);
 SELECT change, message
 FROM kept, (VALUES ('{turns,0,salience}', '"high"'), ('{edges,0,edge_type}', '"href"'), ('{anchor_turn_id}', '"00000000-0000-0000-0000-000000000077"'),
                    ('{edges,0,child}', '"ffffffff-0000-0000-0000-000000000077"'), ('{turns,0,id}', '"ffffffff-0000-0000-0000-000000000077"'),
                    ('{note}', '1')) AS v (change, value),
-     test_error(format('SELECT graph_slice_dot(%L)', jsonb_set(slice::jsonb, change::text[], value::jsonb)))
+     test_error(format('SELECT graph_export_draw(%L)', jsonb_set(slice::jsonb, change::text[], value::jsonb)))
 WHERE name = 'default';

@@ -17,18 +17,21 @@ SELECT graph_kernel.bind_tables('wide.turns', 'wide.edges') IS NOT NULL AS bound
 CREATE TEMP VIEW child AS
 SELECT e.parent_turn_id AS hub, t.id, t.trajectory_phase AS phase, t.salience_score AS salience
 FROM wide.edges AS e JOIN wide.turns AS t ON t.id = e.child_turn_id;
+CREATE FUNCTION pg_temp.priority(phase text, salience real, decay real) RETURNS real LANGUAGE sql
+AS $$ SELECT (('{"synthesis": 1, "planning": 0.9, "consolidation": 0.6, "debugging": 0.5, "exploration": 0.3}'::jsonb -> phase)::real
+              + salience * 0.3::real) * decay $$;
 
 -- At hub A: itself and its best children, all at distance 1; each of their siblings is a child of A as well.
 -- (Hub B would come at distance 2 with the lowest priority.)
 WITH oracle AS (
-    SELECT id FROM child WHERE hub = turn(1) ORDER BY graph_priority(phase, salience, 1) DESC, id LIMIT 255
+    SELECT id FROM child WHERE hub = turn(1) ORDER BY pg_temp.priority(phase, salience, 0.9) DESC, id LIMIT 255
 ), slice AS (SELECT turn_id, distance FROM graph_slice_turns(turn(1)))
 SELECT count(*) AS turns, count(*) FILTER (WHERE turn_id = turn(1) AND distance = 0) AS anchor,
        count(*) FILTER (WHERE distance = 1 AND turn_id IN (SELECT id FROM oracle)) AS best_children
 FROM slice;
 -- The same with the largest budget.
 WITH oracle AS (
-    SELECT id FROM child WHERE hub = turn(1) ORDER BY graph_priority(phase, salience, 1) DESC, id LIMIT 9999
+    SELECT id FROM child WHERE hub = turn(1) ORDER BY pg_temp.priority(phase, salience, 0.9) DESC, id LIMIT 9999
 ), slice AS (SELECT turn_id, distance FROM graph_slice_turns(turn(1), '{"max_nodes": 10000}'))
 SELECT count(*) AS turns, count(*) FILTER (WHERE turn_id = turn(1)) AS anchor,
        count(*) FILTER (WHERE distance = 1 AND turn_id IN (SELECT id FROM oracle)) AS best_children
@@ -44,7 +47,7 @@ WITH best_siblings AS (
 ), oracle AS (
     SELECT turn(:anchor) AS id, 0 AS distance UNION ALL SELECT turn(1), 1 UNION ALL SELECT id, 0 FROM best_siblings UNION ALL
     (SELECT id, 2 FROM child WHERE hub = turn(1) AND id <> turn(:anchor) AND id NOT IN (SELECT id FROM best_siblings)
-     ORDER BY graph_priority(phase, salience, 2) DESC, id LIMIT 256 - 8)
+     ORDER BY pg_temp.priority(phase, salience, 0.9::real * 0.9::real) DESC, id LIMIT 256 - 8)
 )
 SELECT count(*) AS turns, count(o.id) AS as_expected, count(*) FILTER (WHERE s.distance = 0) AS near
 FROM graph_slice_turns(turn(:anchor)) AS s LEFT JOIN oracle AS o ON o.id = s.turn_id AND o.distance = s.distance;

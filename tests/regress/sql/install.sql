@@ -22,7 +22,7 @@ SELECT ext.graph_slice('00000000-0000-0000-0000-000000000001') ->> 'slice_id' AS
 SELECT turn_id, priority FROM ext.graph_slice_turns('00000000-0000-0000-0000-000000000001', '{"max_nodes": 1}');
 SELECT edge_type FROM ext.graph_slice_edges('00000000-0000-0000-0000-000000000001', policy => 'focused'::ext.slice_policy);
 SELECT count(*) FROM ext.graph_slices('{00000000-0000-0000-0000-000000000001}', jsonb_build_object('max_nodes', 2));
-SELECT ext.graph_policy_hash('focused'), ext.graph_priority('planning', 0.5, 1);
+SELECT ext.graph_policy_hash('focused');
 -- Policies too, registered and referred to.
 SELECT params_hash FROM ext.graph_policy_register('{"max_nodes": 2}', 'two');
 SELECT count(*) FROM ext.graph_slice_turns('00000000-0000-0000-0000-000000000001', ext.graph_policy('two'));

@@ -64,10 +64,10 @@ FROM unnest('{slice_policy_recv(NULL),graph_slice_support(NULL),chunking_policy_
      test_error('SELECT ' || call);
 
 -- Every argument NULL at once, and columns of NULLs.
-SELECT graph_slice(NULL) IS NULL AS slice, graph_priority(NULL, NULL, NULL) IS NULL AS priority, graph_policy(NULL) IS NULL AS policy,
+SELECT graph_slice(NULL) IS NULL AS slice, graph_policy(NULL) IS NULL AS policy,
        NULL::text::slice_policy IS NULL AS text, NULL::jsonb::slice_policy IS NULL AS jsonb, NULL::slice_policy::json IS NULL AS json;
 -- A policy that is NULL is an error: a parameter that was not set.
-SELECT call, e.* FROM unnest(ARRAY['graph_policy_hash(NULL)', 'graph_priority(''planning'', 0.5, 1, NULL)', 'graph_policy_register(NULL)',
+SELECT call, e.* FROM unnest(ARRAY['graph_policy_hash(NULL)', 'graph_policy_register(NULL)',
                                    'recorder_verify_chunks(''recorder_events'', NULL)']) AS call, test_error('SELECT ' || call) AS e;
 SELECT n, x.turn_id FROM (VALUES (1), (NULL)) AS v (n) LEFT JOIN LATERAL graph_slice_turns(turn(n), '{"max_nodes": 1}') AS x ON true;
 SELECT count(*), count(graph_slice(id)) FROM (VALUES (turn(1)), (NULL), (turn(2))) AS v (id);

@@ -61,9 +61,10 @@ SELECT turn, explanation FROM (VALUES (2, '{"preset": "chat", "max_tokens": 20}'
 
 -- The conversation as a model reads it, and as people see it.
 SELECT n, turn_number(turn_id) AS turn, role, left(content, 12) AS content, tokens, cumulative_tokens FROM graph_prompt(turn(7));
-SELECT graph_slice_draw(turn(5), 'chat', chars => 10);
-SELECT graph_slice_draw(turn(5), '{"max_nodes": 2}', 'dot', max_turns => 1, chars => 0, frontier => true);
-SELECT code, message, hint FROM unnest(ARRAY['format => ''svg''', 'max_turns => 0', 'chars => -1']) AS a, test_error(format('SELECT graph_slice_draw(turn(5), %s)', a));
+SELECT graph_slice_draw(turn(5), 'chat', options => '{"chars": 10}');
+SELECT graph_slice_draw(turn(5), '{"max_nodes": 2}', 'dot', '{"max_turns": 1, "chars": 0, "frontier": true}');
+SELECT code, message, hint FROM unnest(ARRAY['format => ''svg''', 'options => ''{"max_turns": 0}''', 'options => ''{"chars": 1001}''',
+    'options => ''{"frontier": 1}''', 'options => ''{"title": "x"}''', 'options => ''[]''']) AS a, test_error(format('SELECT graph_slice_draw(turn(5), %s)', a));
 
 -- Exports of one version never verify as the other's; replay and REST take both.
 CREATE TEMP TABLE kept AS SELECT graph_slice(turn(5), 'lineage') AS slice;
@@ -95,7 +96,7 @@ GRANT SELECT (id, session_id, role, trajectory_phase, salience_score, trajectory
 SET ROLE regress_counter;
 SELECT json_array_length(graph_slice(turn(5), 'lineage') -> 'turns') AS lineage;
 SELECT code FROM test_error($$SELECT graph_slice(turn(5), 'chat')$$);
-SELECT code FROM unnest('{0,1}'::int[]) AS chars, test_error(format($$SELECT graph_slice_draw(turn(5), 'lineage', chars => %s)$$, chars));
+SELECT code FROM unnest('{0,1}'::int[]) AS chars, test_error(format($$SELECT graph_slice_draw(turn(5), 'lineage', options => '{"chars": %s}')$$, chars));
 RESET ROLE;
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;

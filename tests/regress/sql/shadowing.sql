@@ -41,7 +41,6 @@ SET search_path = evil, pg_temp, public, pg_catalog;
 SELECT pg_temp.genuine(:'genuine');
 SELECT turn_id FROM public.graph_slice_turns('00000000-0000-0000-0000-000000000002');
 SELECT anchor_turn_id, error_code FROM public.graph_slices('{00000000-0000-0000-0000-000000000002}');
-SELECT public.graph_priority('planning', 0.5, 1);
 SELECT public.graph_kernel_version() IS NOT NULL AS version;
 SELECT check_name, ok FROM public.graph_check() WHERE NOT ok;
 SELECT params_hash FROM public.graph_policy_register('{"max_nodes": 21}', 'unshadowed');
