@@ -53,7 +53,7 @@ const { rows: found } = await client.query(
 assert.equal(found.length, 3)
 assert.equal(found[0].turn_id, '42cf2e38-23b6-526e-9986-c9360dae1b4d')
 
-// The provenance is an object, and stays what it is on the way back.
+// The first row has the provenance. It is an object, and stays what it is on the way back.
 const { rows: [{ admissible }] } = await client.query(
   'SELECT graph_is_admissible_result($1) AS admissible', [found[0].provenance]
 )

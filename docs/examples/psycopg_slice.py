@@ -50,7 +50,7 @@ found = connection.execute(
 ).fetchall()
 assert len(found) == 3 and found[0][0] == UUID("42cf2e38-23b6-526e-9986-c9360dae1b4d")
 
-# The provenance is a dict, and stays what it is on the way back.
+# The first row has the provenance. It is a dict, and stays what it is on the way back.
 (admissible,) = connection.execute("SELECT graph_is_admissible_result(%s)", (Jsonb(found[0][2]),)).fetchone()
 assert admissible is True
 

@@ -28,7 +28,7 @@ type SearchRow = (
     f32,
     f32,
     i64,
-    JsonbText,
+    Option<JsonbText>,
 );
 
 #[pg_extern(stable, parallel_restricted)]
@@ -58,7 +58,7 @@ fn graph_search_slice(
         name!(trajectory_temporal, f32),
         name!(trajectory_complexity, f32),
         name!(created_at, i64),
-        name!(provenance, JsonbText),
+        name!(provenance, Option<JsonbText>),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -94,7 +94,7 @@ fn graph_search_global(
         name!(trajectory_temporal, f32),
         name!(trajectory_complexity, f32),
         name!(created_at, i64),
-        name!(provenance, JsonbText),
+        name!(provenance, Option<JsonbText>),
     ),
 > {
     let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
@@ -148,7 +148,8 @@ pub fn question(
 }
 
 fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
-    let provenance = answer.provenance.to_json();
+    // On the first row alone: it names every turn that was found.
+    let mut provenance = Some(JsonbText(answer.provenance.to_json()));
     TableIterator::new(answer.results.into_iter().enumerate().map(move |(index, found)| {
         let SearchResult { turn, similarity, content } = found;
         (
@@ -166,7 +167,7 @@ fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
             turn.trajectory_temporal,
             turn.trajectory_complexity,
             turn.created_at,
-            JsonbText(provenance.clone()),
+            provenance.take(),
         )
     }))
 }

@@ -25,7 +25,8 @@ fn callers_get_slices_and_nothing_else() {
         &mut client,
         &format!(
             "SELECT concat(count(*), ' ', bool_and(graph_can_promote(provenance, turn_id)))
-             FROM api.search_slice({question}, '{ANCHOR}', limit_count => 5)"
+             FROM (SELECT turn_id, first_value(provenance) OVER (ORDER BY rank) AS provenance
+                   FROM api.search_slice({question}, '{ANCHOR}', limit_count => 5)) AS s"
         ),
     );
     assert_eq!(found, "5 t");

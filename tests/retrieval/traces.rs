@@ -97,7 +97,8 @@ fn promotion_takes_a_turn_that_was_retrieved() {
                            bool_or(graph_can_promote(s.provenance, NULL)), ' ',
                            bool_or(graph_can_promote(NULL, s.turn_id)), ' ',
                            bool_or(graph_can_promote('{{}}', s.turn_id)))
-             FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 3) AS s,
+             FROM (SELECT turn_id, first_value(provenance) OVER (ORDER BY rank) AS provenance
+                   FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 3)) AS s,
                   graph_slice_turns('{ANCHOR}', 'focused') AS o,
                   graph_search_global({question}, 3) AS g
              WHERE NOT s.provenance -> 'retrieved_turn_ids' ? o.turn_id::text"
