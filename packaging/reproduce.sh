@@ -19,7 +19,7 @@ git clone --quiet --local "$root" "$other/a/longer/path"
 cd "$other/a/longer/path" || exit
 git checkout --quiet --detach "$(git -C "$root" rev-parse HEAD)"
 mkdir target
-# The servers, which are no part of what is compared.
+# The servers, which are not part of what is compared.
 for name in wheels postgresql-17; do
   [[ ! -e $root/target/$name ]] || cp -a "$root/target/$name" target/
 done

@@ -120,8 +120,8 @@ DECLARE
     tables regclass[];
     c jsonb;        -- column names, turns and edges together
     x jsonb;        -- the same as expressions over t and e, of types of pg_catalog
-    edge text;      -- a condition: the row has two ends; without, it is no edge
-    dangling text;  -- a condition: an end is no turn
+    edge text;      -- a condition: the row has two ends; without, it is not an edge
+    dangling text;  -- a condition: an end is not a turn
     advice text;    -- what to do with edges that are wrong, after looking at them
     says_roles text; -- how to say what names of roles mean
     computes_hashes text; -- how to store content hashes where only contents are stored

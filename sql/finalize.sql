@@ -448,7 +448,7 @@ BEGIN
         EXECUTE pg_catalog.format('GRANT EXECUTE ON %s TO %I WITH GRANT OPTION', object, owner);
     END LOOP;
     EXECUTE pg_catalog.format('GRANT SELECT ON graph_kernel.keys, graph_kernel.statistics TO %I WITH GRANT OPTION', owner);
-    -- So that an owner who is no superuser can dump and restore them.
+    -- So that an owner who is not a superuser can dump and restore them.
     EXECUTE pg_catalog.format(
         'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
         owner);

@@ -54,7 +54,7 @@ async def main():
     everywhere = await connection.fetch("SELECT turn_id, similarity FROM graph_search_global($1, $2)", question, 2)
     assert everywhere[0]["turn_id"] == found[0]["turn_id"]
 
-    # Match the SQLSTATE and the word in DETAIL. asyncpg takes class 02 for warnings: NoData is no PostgresError.
+    # Match the SQLSTATE and the word in DETAIL. asyncpg takes class 02 for warnings: NoData is not a PostgresError.
     try:
         await connection.fetch("SELECT graph_slice($1)", MISSING)
     except (asyncpg.PostgresError, asyncpg.NoData) as error:

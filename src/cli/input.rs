@@ -37,5 +37,5 @@ pub(crate) fn at_most_one_input(paths: &[&Path]) -> Result<(), Failure> {
 /// The slice in a file, whose turns and edges are in order and within it.
 pub(crate) fn read_slice(path: &Path) -> Result<ParsedExport, Failure> {
     ParsedExport::parse_whole(&read_text(path)?, &|| {})
-        .map_err(|why| format!("{}: no slice export: {why}", path.display()))
+        .map_err(|why| format!("{}: not a slice export: {why}", path.display()))
 }

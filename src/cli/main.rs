@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Err(message) => {
             let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
             let message = output::message(&message);
-            // A stream that cannot be written to is no reason to panic.
+            // A stream that cannot be written to is not a reason to panic.
             _ = writeln!(anstream::stderr(), "{red}error:{red:#} {message}");
             ExitCode::from(2)
         }

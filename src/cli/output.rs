@@ -45,8 +45,11 @@ pub(crate) fn shortened(text: &str, max_bytes: usize) -> String {
 
 /// Whether a terminal prints the character and does nothing else.
 fn is_safe(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    match c {
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => false,
+        '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        _ => !c.is_control(),
+    }
 }
 
 /// The text with its control characters but the tab, and those that change the direction of text, escaped.

@@ -107,7 +107,7 @@ fn wrong_use_is_told_from_a_wrong_answer() {
         ("", "Usage"),
         ("verify slice.json", "--proof"),
         ("verify nowhere.json --proof proof.json --key key.pem", "nowhere.json"),
-        ("inspect proof.json", "no slice export"),
+        ("inspect proof.json", "not a slice export"),
         ("inspect latin1.json", "not UTF-8"),
         ("inspect .", "directory"),
         ("draw slice.json --format png", "png"),

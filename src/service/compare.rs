@@ -13,7 +13,7 @@ use crate::pg::interrupts::check_interrupts;
 /// What differs between two exports: their heads, then their turns and edges.
 ///
 /// # Errors
-/// 22023 when one is no export.
+/// 22023 when one is not an export.
 pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Difference>), SqlError> {
     let (was, now) = (read("first", first)?, read("second", second)?);
     let mut content = Vec::new();
@@ -29,7 +29,7 @@ pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Diffe
 /// An export as a drawing.
 ///
 /// # Errors
-/// 22023 when it is no export.
+/// 22023 when it is not an export.
 pub fn draw(export: &str, format: Format) -> Result<String, SqlError> {
     Ok(export::text(&read("given", export)?, format, &check_interrupts))
 }

@@ -155,7 +155,7 @@ fn catalogs_and_members_of_extensions_are_no_graph() {
         let refusal = answer(&mut attack.admin, &traces);
         assert_eq!(refusal, Err(("42809".to_owned(), "TRACE_TABLE".to_owned())), "{table}");
     }
-    // A table of his own is a graph as soon as it is no member.
+    // A table of his own is a graph as soon as it is not a member.
     attack.insert("own.turns", r#"{"id": "id", "session_id": "secret"}"#);
     assert!(answer(&mut attack.admin, &slice()).unwrap().contains("no secret"));
 }

@@ -46,7 +46,7 @@ const COLUMNS: [(&str, &str, &str); 13] = [
     ("events", "occurred_at_ms", "bigint"),
 ];
 
-/// A role that is no owner of the extension, but may create objects in the schema of the extension.
+/// A role that is not an owner of the extension, but may create objects in the schema of the extension.
 fn setup(name: &str) -> Setup {
     let setup = Setup::new(name);
     setup.admin().batch_execute("GRANT CREATE ON SCHEMA public TO attack_owner").unwrap();
@@ -79,7 +79,7 @@ fn a_domain_over_any_type_runs_nothing_of_its_owners() {
             .unwrap();
         for (call, rows) in all_calls().into_iter().zip(&answers) {
             let outcome = attempt(&mut setup.admin(), call);
-            // A domain reads as its base type does: an error is no answer.
+            // A domain reads as its base type does: an error is not an answer.
             let fault = (outcome != crate::setup::Outcome::Answer(rows.clone()))
                 .then(|| format!("answered {outcome:.200?}, not {rows:.200?}"));
             faults.extend(fault.map(|fault| format!("{column} {base}: {call}: {fault}")));

@@ -1,4 +1,4 @@
-//! Partitions that are no permanent plain tables: attached after the tables were bound, or while a call runs.
+//! Partitions that are not permanent plain tables: attached after the tables were bound, or while a call runs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -323,7 +323,7 @@ fn functions_that_the_extensions_owner_adds_to_it_are_not_its_own() {
     assert_eq!(bind(&mut owner, "words").answer("binding").map(|rows| rows.len()), Some(1));
     let forged = "UPDATE graph_kernel.binding SET resolved = jsonb_set(resolved, '{turns,role}',
                       '{\"expression\": \"planted.note(words)\"}')";
-    // Its owner may not write the extension's tables; whoever may is no plain role, and gains nothing.
+    // Its owner may not write the extension's tables; whoever may is not a plain role, and gains nothing.
     assert_eq!(attempt(&mut owner, forged), Outcome::Refused("42501".to_owned()));
     let mut admin = setup.admin();
     admin.batch_execute(forged).unwrap();

@@ -63,7 +63,7 @@ has_java() {
   elif [[ ! -r $jar ]]; then
     skip 'clients: JDBC' "there is no $jar"
   elif ! java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null; then
-    skip 'clients: JDBC' 'java is no JDK, which a single source file needs'
+    skip 'clients: JDBC' 'java is not a JDK, which a single source file needs'
   elif ! command -v python3 >/dev/null; then
     skip 'clients: JDBC' 'there is no python3, which relays the connection'
   else

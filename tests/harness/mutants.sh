@@ -34,7 +34,7 @@ mkdir -p "$out"
 
 mutants --list >"$out/all.txt"
 unknown=$(comm -23 <(listed) <(names "$out/all.txt"))
-[[ -z $unknown ]] || die "$survivors lists what is no mutant:"$'\n'"$unknown"
+[[ -z $unknown ]] || die "$survivors lists what is not a mutant:"$'\n'"$unknown"
 
 status=0
 mutants --shard "$share" --sharding round-robin --shuffle --timeout-multiplier 3 \

@@ -122,7 +122,7 @@ fn what_is_revoked_stays_revoked_in_copies_of_copies() {
     drop(copied);
     let mut second = copy(&cluster, "first", "second");
     assert_eq!(reasons(&mut second, &exports), expected);
-    // It is no key that signs, so it can be revoked before another one does.
+    // It is not a key that signs, so it can be revoked before another one does.
     let newest = kid(&exports[3]);
     second.batch_execute(&format!("SELECT graph_kernel.revoke_key('{newest}')")).unwrap();
     assert_eq!(reasons(&mut second, &exports), ["revoked_key"; 4]);

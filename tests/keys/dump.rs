@@ -20,7 +20,7 @@ const REGISTER: &str = "SELECT graph_policy_register('{\"max_nodes\": 7}');
                         SELECT graph_policy_register('{\"max_nodes\": 8}', 'eight');
                         SELECT graph_policy_register('{\"max_nodes\": 8}', 'acht');
                         SELECT graph_policy_register('default', 'usual')";
-/// As a version wrote it in which chat was no preset's name: only a superuser and the extension's owner can.
+/// As a version wrote it in which chat was not a preset's name: only a superuser and the extension's owner can.
 const REGISTERED_BEFORE_THE_PRESET: &str = "
     INSERT INTO graph_kernel.policies (name, policy)
     VALUES (NULL, '{\"max_nodes\": 9}'), ('chat', '{\"max_nodes\": 9}')";
@@ -174,7 +174,7 @@ fn a_binding_keeps_its_name_in_a_dump() {
     assert!(exports[3].contains(&format!(r#""graph":"{name}""#)));
 }
 
-/// A database of a role that is no superuser.
+/// A database of a role that is not a superuser.
 fn owned_database(cluster: &Cluster) -> Client {
     let mut admin = cluster.client();
     admin.batch_execute("CREATE ROLE keeper LOGIN").unwrap();

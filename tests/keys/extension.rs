@@ -5,7 +5,7 @@ use postgres::Client;
 use crate::cluster::Cluster;
 use crate::graph::{active_key, create_graph, kid, reason, refusal, slice, text};
 
-/// A database whose owner is no superuser, and a role that owns nothing.
+/// A database whose owner is not a superuser, and a role that owns nothing.
 fn with_owner() -> Cluster {
     let cluster = Cluster::start("");
     let mut admin = cluster.client();

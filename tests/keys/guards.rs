@@ -95,7 +95,7 @@ fn a_subscription_changes_no_private_table() {
     for (number, change) in PUBLISHED.iter().enumerate() {
         let before = refusals();
         to.batch_execute(&subscribe("copy_data = false")).unwrap();
-        // It applies what is no private table's.
+        // It applies what is not a private table's.
         from.batch_execute(&format!("INSERT INTO applied VALUES ({number})")).unwrap();
         wait_until(&mut to, &format!("SELECT EXISTS (SELECT FROM applied WHERE n = {number})"));
         from.batch_execute(change).unwrap_or_else(|error| panic!("{change}: {error:?}"));

@@ -299,7 +299,7 @@ fn settings_that_the_program_cannot_follow_are_refused_before_it_connects() {
         }
         assert_eq!(server.heard(), [], "{name}={value}");
     }
-    // What needs no more than the program does is no obstacle.
+    // What needs no more than the program does is not an obstacle.
     for (name, value) in [
         ("PGSSLCERTMODE", "allow"),
         ("PGSSLSNI", "1"),

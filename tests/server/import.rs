@@ -175,7 +175,7 @@ fn every_format_imports_twice_with_the_same_result() {
 fn a_longer_export_adds_what_is_new() {
     let database = Database::with_tables("import_longer");
     let folder = Folder::new("longer");
-    // Half a surrogate pair, which the program reads as U+FFFD, is no JSON for others.
+    // Half a surrogate pair, which the program reads as U+FFFD, is not JSON for others.
     let text = fs::read_to_string(export("chatgpt.json")).unwrap().replace("\\ud83d", "\\ufffd");
     let mut conversations: Value = serde_json::from_str(&text).unwrap();
     let whole = conversations.clone();

@@ -165,6 +165,6 @@ pub fn unix_seconds(text: &str) -> i64 {
     NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f")
         .map(|time| time.and_utc())
         .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z").map(|t| t.to_utc()))
-        .unwrap_or_else(|error| panic!("{text:?} is no timestamp: {error}"))
+        .unwrap_or_else(|error| panic!("{text:?} is not a timestamp: {error}"))
         .timestamp()
 }

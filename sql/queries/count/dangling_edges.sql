@@ -1,4 +1,4 @@
--- Edges with an end that is no turn. A row without two ends is no edge.
+-- Edges with an end that is not a turn. A row without two ends is not an edge.
 SELECT pg_catalog.count(*)
 FROM (
     [[SELECT {e.parent} AS parent, {e.child} AS child FROM {edges} AS e]]

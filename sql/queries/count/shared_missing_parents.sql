@@ -1,4 +1,4 @@
--- Ids that are no turn, and a parent of turns of several sessions: an import's marker for a beginning, mostly.
+-- Ids that are not turns, and a parent of turns of several sessions: an import's marker for a beginning, mostly.
 SELECT pg_catalog.count(*)
 FROM (
     SELECT FROM (

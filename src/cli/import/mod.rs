@@ -308,7 +308,7 @@ impl Import<'_> {
             }
         }
         let message = escaped(&format!("{place}: {}", shortened(why, MAX_WHY_BYTES)));
-        // A stream that cannot be written to is no reason to stop.
+        // A stream that cannot be written to is not a reason to stop.
         self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
     }
 

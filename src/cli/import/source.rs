@@ -57,7 +57,7 @@ impl CountedFile {
     }
 }
 
-/// Refuses what may have no end, or is no file.
+/// Refuses what may have no end, or is not a file.
 fn check(file: &Metadata) -> io::Result<()> {
     let kind = file.file_type();
     if kind.is_file() || is_pipe(kind) {
@@ -163,7 +163,7 @@ impl<R: Read> Read for Bounded<'_, R> {
 }
 
 /// JSON without a byte order mark, and without halves of surrogate pairs: exports cut texts in the middle of an emoji,
-/// and write the half as an escape, which is no character. It is replaced by U+FFFD.
+/// and write the half as an escape, which is not a character. It is replaced by U+FFFD.
 pub(super) struct WholeCharacters<R> {
     source: BufReader<R>,
     /// Bytes that were read ahead, to be looked at again.

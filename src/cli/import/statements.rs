@@ -301,7 +301,7 @@ impl TargetTables<'_> {
         let resolved = &self.graph["resolved"][part][key];
         if resolved["expression"].is_string() {
             return match key {
-                // What can be computed, or is no part of a conversation, need not be written.
+                // What can be computed, or is not part of a conversation, need not be written.
                 "content_hash" | "phase" | "salience" | "token_count" => Ok(None),
                 _ if key.starts_with("trajectory_") => Ok(None),
                 _ => Err(self.refused(key)),

@@ -247,7 +247,7 @@ impl JsonEvent {
 /// Why a JSON array of events is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventsError {
-    /// The text is no JSON, or has more than is read.
+    /// The text is not JSON, or has more than is read.
     Json(JsonError),
     /// An event is not valid.
     Event(EventError),

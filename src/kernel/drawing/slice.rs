@@ -134,7 +134,10 @@ impl<'a> Picture<'a> {
             .iter()
             .map(|edge| (places[&edge.parent], places[&edge.child], Arrow::Edge(edge.edge_type)))
             .collect();
-        let is_result = |id: TurnId| matches!(boxes[places[&id]], TurnBox::Selected(s, _) if s.turn.role == Role::Tool);
+        let is_result = |id: TurnId| match boxes[places[&id]] {
+            TurnBox::Selected(selected, _) => selected.turn.role == Role::Tool,
+            _ => false,
+        };
         let links = drawn_edges.iter().filter(|edge| is_result(edge.child));
         let frames = frames(boxes.len(), links.map(|e| (places[&e.parent], places[&e.child])));
         let next = explanation.map(|explanation| explanation.turns.iter()).into_iter().flatten();

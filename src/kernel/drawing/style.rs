@@ -24,8 +24,11 @@ pub const LINE: &str = "#7b8896";
 
 /// Whether a character ends a line or changes the direction of the text after it.
 pub(super) fn is_unprintable(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    match character {
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => true,
+        _ => character.is_control(),
+    }
 }
 
 /// The beginning of a text for Graphviz; `node` are further attributes of every node.

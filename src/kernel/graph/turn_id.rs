@@ -1,4 +1,4 @@
-//! Turn ids of applications whose ids are no uuids (BINDING.md, the mapping).
+//! Turn ids of applications whose ids are not uuids (BINDING.md, the mapping).
 
 use sha1::{Digest, Sha1};
 use uuid::{Builder, Uuid, uuid};

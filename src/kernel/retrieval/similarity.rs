@@ -24,7 +24,7 @@ named_enum! {
     }
 }
 
-/// Why an array is no query.
+/// Why an array is not a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EmbeddingError {
     /// It has no element, or more than [`MAX_DIMENSIONS`].

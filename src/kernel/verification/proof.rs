@@ -42,13 +42,13 @@ named_enum! {
 named_enum! {
     /// Why a proof is not accepted, in the order in which it is checked.
     ProofRefusal {
-        /// The key is no Ed25519 public key in PEM.
+        /// The key is not an Ed25519 public key in PEM.
         MalformedKey = "malformed_key",
-        /// The proof is no envelope with one signature of a statement of this type.
+        /// The proof is not an envelope with one signature of a statement of this type.
         MalformedProof = "malformed_proof",
         /// The signature is not that of the statement under the key.
         BadSignature = "bad_signature",
-        /// The text is no export.
+        /// The text is not an export.
         MalformedExport = "malformed_export",
         /// The statement is about another export.
         OtherExport = "other_export",

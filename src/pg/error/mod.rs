@@ -165,32 +165,37 @@ pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() 
         .catch_others(|error| {
             let CaughtError::PostgresError(report) = &error else { error.rethrow() };
             let code = report.sql_error_code();
-            match code {
-                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE
-                | PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION
-                | PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT
-                    if row_security =>
-                {
-                    SqlError::new(code, report.message())
-                        .word(Word::GraphPolicy)
-                        .hint(
-                            "Slices run with search_path = pg_catalog, pg_temp: a function of a row \
-                             security policy needs its own (ALTER FUNCTION … SET search_path = …); \
-                             graph_check() names them to their owner.",
-                        )
-                        .raise()
-                }
-                code if expressions && is_data_exception(code) && report.hint().is_none() => SqlError::new(code, report.message())
+            if row_security && is_undefined(code) {
+                SqlError::new(code, report.message())
+                    .word(Word::GraphPolicy)
+                    .hint(
+                        "Slices run with search_path = pg_catalog, pg_temp: a function of a row security policy needs \
+                         its own (ALTER FUNCTION … SET search_path = …); graph_check() names them to their owner.",
+                    )
+                    .raise()
+            }
+            if expressions && is_data_exception(code) && report.hint().is_none() {
+                SqlError::new(code, report.message())
                     .word(Word::BoundExpression)
                     .hint(
-                        "An expression of the binding may have raised this: SELECT * FROM graph_check() \
-                         names the key and the row.",
+                        "An expression of the binding may have raised this: SELECT * FROM graph_check() names the key \
+                         and the row.",
                     )
-                    .raise(),
-                _ => error.rethrow(),
+                    .raise()
             }
+            error.rethrow()
         })
         .execute()
+}
+
+/// Whether the SQLSTATE says that a name was not found, as it does under another search_path.
+fn is_undefined(code: PgSqlErrorCode) -> bool {
+    matches!(
+        code,
+        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE
+            | PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION
+            | PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT
+    )
 }
 
 /// Whether the SQLSTATE is of class 22. It is packed as six bits for each character, the first lowest.
@@ -245,7 +250,7 @@ fn may_be_registered(name: &str) -> bool {
     (1..=63).contains(&name.len()) && name.chars().all(in_name)
 }
 
-/// The error for a text that is no chunking policy.
+/// The error for a text that is not a chunking policy.
 pub fn chunking_policy_error(error: PolicyError) -> SqlError {
     policy_error(&error).hint(
         "Give default or a JSON object such as '{\"max_chunk_chars\": 900, \"overlap_chars\": 0}'.",

@@ -90,7 +90,7 @@ impl EmbeddingColumn {
     /// A query for this column.
     ///
     /// # Errors
-    /// 22023 when the array is no embedding or cannot be one of this column's.
+    /// 22023 when the array is not an embedding or cannot be one of this column's.
     pub fn query(&self, elements: &[Option<f32>]) -> Result<QueryEmbedding, SqlError> {
         let query = QueryEmbedding::new(elements, self.distance)?;
         match self.dimensions {

@@ -96,7 +96,7 @@ fn check_length(text: &str) -> Result<(), ExpressionRefusal> {
     })
 }
 
-/// What is no plain expression is a feature that is not supported, whatever the parser says of it.
+/// What is not a plain expression is a feature that is not supported, whatever the parser says of it.
 fn code_of(code: PgSqlErrorCode) -> PgSqlErrorCode {
     match code {
         PgSqlErrorCode::ERRCODE_GROUPING_ERROR

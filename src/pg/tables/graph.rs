@@ -1061,7 +1061,7 @@ impl Graph {
 }
 
 /// The columns that those of these that are expressions are computed from, where an index can hold them: a JSON value,
-/// or a text that is no id, may be too long for one, and then its row could not be inserted.
+/// or a text that is not an id, may be too long for one, and then its row could not be inserted.
 fn raw_columns_of_expressions<'a>(
     bound: &'a BoundTable,
     columns: &[&'a BoundColumn],

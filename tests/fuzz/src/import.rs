@@ -55,7 +55,7 @@ use self::store::StagedRow;
 use crate::memory::bounded;
 use crate::{Failure, is_message};
 
-/// A format of files that are no archives.
+/// A format of files that are not archives.
 #[derive(Clone, Copy)]
 pub enum Format {
     /// ChatGPT's `conversations.json`.

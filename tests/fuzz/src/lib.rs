@@ -10,7 +10,7 @@ pub mod policies;
 /// Of the formats: what they call an error.
 type Failure = String;
 
-/// Calls `check` with the text that the bytes are, up to what is no UTF-8.
+/// Calls `check` with the text that the bytes are, up to what is not UTF-8.
 pub fn of_text(bytes: &[u8], check: impl FnOnce(&str)) {
     check(match std::str::from_utf8(bytes) {
         Ok(text) => text,

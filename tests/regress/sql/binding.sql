@@ -16,7 +16,7 @@ SELECT slice_id(2);
 SELECT graph_kernel.bind_tables('elsewhere.memory_turns', 'elsewhere.memory_turn_edges') = :'graph' AS same_graph;
 SELECT graph_kernel.unbind_tables();
 SELECT slice_id(2) AS unbound, (SELECT count(*) FROM graph_kernel.bindings WHERE is_current) AS bindings;
--- Unbinding twice is no error.
+-- Unbinding twice is not an error.
 SELECT graph_kernel.unbind_tables();
 
 -- What cannot be bound.

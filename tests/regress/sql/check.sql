@@ -61,7 +61,7 @@ SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 INSERT INTO dirty."Edges" VALUES (turn(2000), turn(1), 'reply');
 SELECT ok, count FROM graph_check() WHERE check_name = 'cycles';
 
--- One table is turns and edges: a root is no edge, and what is wrong with a row is never to be deleted.
+-- One table is turns and edges: a root is not an edge, and what is wrong with a row is never to be deleted.
 CREATE TABLE dirty.messages (id uuid PRIMARY KEY, parent uuid, body text, conversation_id text);
 INSERT INTO dirty.messages SELECT turn(n), CASE WHEN n > 1 THEN turn(n / 2) END, 'message ' || n FROM generate_series(1, 20) AS n;
 SELECT graph_kernel.bind_tables('dirty.messages', 'dirty.messages', '{"turns": {"role": null, "phase": null, "salience": null, "created_at": null,

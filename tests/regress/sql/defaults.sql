@@ -61,7 +61,7 @@ SELECT n, left(t.session_id, 10) = left(o.session_id, 10) AS kept, octet_length(
        t.session_id = 'sha256:' || encode(sha256(convert_to(o.session_id, 'UTF8')), 'hex') AS hashed
 FROM generate_series(1, 6) AS n, graph_slice_turns(turn(n)) AS t JOIN odd.turns AS o ON o.id = t.turn_id ORDER BY n;
 
--- Edges: NULL and unknown types are default; NULL ends are no edges.
+-- Edges: NULL and unknown types are default; NULL ends are not edges.
 TRUNCATE odd.turns, odd.edges;
 INSERT INTO odd.turns (id) SELECT turn(n) FROM generate_series(1, 8) AS n;
 INSERT INTO odd.edges VALUES (turn(1), turn(2), NULL), (turn(1), turn(3), ''), (turn(1), turn(4), 'BRANCH'), (turn(1), turn(5), 'reply '),
@@ -69,7 +69,7 @@ INSERT INTO odd.edges VALUES (turn(1), turn(2), NULL), (turn(1), turn(3), ''), (
     (NULL, turn(8), 'reply');
 SELECT * FROM test_slice(1);
 SELECT * FROM test_slice(8);
--- A turn without an id is no turn.
+-- A turn without an id is not a turn.
 ALTER TABLE odd.turns DROP CONSTRAINT turns_pkey, ALTER id DROP NOT NULL;
 CREATE UNIQUE INDEX ON odd.turns (id);
 INSERT INTO odd.turns (session_id) VALUES ('nameless'), ('nameless');

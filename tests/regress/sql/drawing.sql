@@ -25,7 +25,7 @@ SELECT graph_export_draw(slice, 'dot') FROM kept WHERE name = 'later';
 SELECT graph_export_draw(slice) FROM kept WHERE name = 'later';
 \pset format aligned
 
--- What is no export is an error that says where.
+-- What is not an export is an error that says where.
 SELECT * FROM test_error($$SELECT graph_export_draw('{}')$$);
 SELECT message FROM test_error($$SELECT graph_export_draw('[1, 2]', 'dot')$$);
 SELECT * FROM test_error($$SELECT graph_export_draw('{}', 'svg')$$);

@@ -109,7 +109,7 @@ CREATE SCHEMA graph_kernel;
 CREATE EXTENSION graph_kernel;
 \echo :SQLSTATE
 DROP SCHEMA graph_kernel;
--- Who is no owner of the database, and has not been granted CREATE on it, may not install.
+-- Who is not an owner of the database, and has not been granted CREATE on it, may not install.
 \c - regress_other
 CREATE EXTENSION graph_kernel;
 \echo :SQLSTATE

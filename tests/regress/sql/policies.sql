@@ -27,7 +27,7 @@ SELECT * FROM test_error($$SELECT graph_policy_register('{"max_nodes": 5}', 'sma
 SELECT * FROM test_error($$SELECT graph_policy_register('{"max_nodes": 5}', 'focused')$$);
 -- And nothing of it was registered.
 SELECT * FROM test_error(format('SELECT graph_policy(%L)', graph_policy_hash('{"max_nodes": 5}')));
--- What is no name, what is no policy.
+-- What is not a name, what is not a policy.
 SELECT left(name, 20) AS name, e.code, e.message, e.detail FROM unnest(ARRAY['', '0123456789abcdef', repeat('x', 256)]) AS name,
     test_error(format($$SELECT graph_policy_register('default', %L)$$, name)) AS e;
 SELECT left(name, 20) AS name, e.code FROM unnest(ARRAY[' ', '0123456789ABCDEF', '0123456789abcde', E'two\nlines', 'größer', repeat('x', 255)]) AS name,

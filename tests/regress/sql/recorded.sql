@@ -132,7 +132,7 @@ SELECT count(*) FROM taken, graph_replay(slice);
 SELECT count(*) > 0 AS checked FROM graph_check();
 SELECT count(*) FROM graph_slice_edges(turn(7));
 ROLLBACK;
--- What is written elsewhere is no matter.
+-- What is written elsewhere is not relevant.
 BEGIN;
 CREATE TEMP TABLE elsewhere ON COMMIT DROP AS SELECT 1;
 SELECT graph_slice(turn(7)) #>> '{attestation,status}' AS status;

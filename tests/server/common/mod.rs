@@ -34,7 +34,7 @@ impl Server {
         let port = variable("PGPORT");
         Server {
             socket: variable("PGHOST"),
-            port: port.parse().unwrap_or_else(|_| panic!("PGPORT is no port: {port:?}")),
+            port: port.parse().unwrap_or_else(|_| panic!("PGPORT is not a port: {port:?}")),
             user: variable("PGUSER"),
         }
     }

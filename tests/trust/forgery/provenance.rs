@@ -176,7 +176,7 @@ fn a_mac_is_bound_to_its_provenance_and_its_key() {
         let lent = Provenance { mac: Some(mac.to_owned()), ..genuine.clone() };
         assert_eq!(lent.admissibility(&ring()), "bad_mac", "{mac:?}");
     }
-    // A token of another kind is no MAC.
+    // A token of another kind is not a MAC.
     let token = genuine.slice.as_ref().unwrap().attestation.token.clone().unwrap();
     let lent = Provenance { mac: Some(token.replacen("gk3.", "gk3r.", 1)), ..genuine.clone() };
     assert_eq!(lent.admissibility(&ring()), "bad_mac");

@@ -104,7 +104,7 @@ fn every_kind_of_drift_is_told() {
                 "drifted turns.#1.content_hash null aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
             ],
         ),
-        // What no slice shows is no drift.
+        // What no slice shows is not a drift.
         (
             "ALTER TABLE memory_turns DISABLE TRIGGER USER;
              UPDATE memory_turns SET content_text = 'edited'",

@@ -121,7 +121,7 @@ fn nobody_but_a_superuser_stores_them_for_roles_and_databases() {
                     format!("ALTER SYSTEM SET {setting} = '/tmp/x'"),
                 ] {
                     let code = refusal(&mut client, &statement);
-                    // A setting that can only come from the server's files is no role's.
+                    // A setting that can only come from the server's files is not a role's.
                     assert!(
                         ["42501", "55P02"].contains(&code.as_str()),
                         "{role}: {statement}: {code}"

@@ -61,7 +61,7 @@ pub(in super::super) fn read(
             let why = "no \"type\", which each record of a transcript has".to_owned();
             return Ok(sink.broken(place, why)?);
         }
-        // Titles, snapshots of files and the like are no messages.
+        // Titles, snapshots of files and the like are not messages.
         if record["uuid"].is_null() {
             return Ok(());
         }

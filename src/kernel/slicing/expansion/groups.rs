@@ -18,7 +18,7 @@ pub(crate) const MAX_TURNS: usize = 64;
 /// What is known of groups.
 #[derive(Default)]
 pub(crate) struct Groups {
-    /// Turns of components that are no groups.
+    /// Turns of components that are not groups.
     split: HashSet<TurnId>,
 }
 
