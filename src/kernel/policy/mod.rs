@@ -73,7 +73,7 @@ impl SlicePolicy {
         }
     }
 
-    /// The budget: most turns a slice may have, 1 … 10000.
+    /// The most turns that a slice may have, 1 … 10000.
     #[must_use]
     pub fn max_nodes(&self) -> usize {
         self.common().max_nodes as usize
@@ -98,7 +98,7 @@ impl SlicePolicy {
         self.max_radius() > 0 && self.max_nodes() > 1
     }
 
-    /// What a turn counts for at its position: the higher, the earlier it is selected.
+    /// The priority of a turn at its position. Turns of higher priority are selected first.
     #[must_use]
     pub fn priority(&self, turn: &TurnFacts, position: Position) -> f32 {
         match self {
@@ -138,7 +138,7 @@ impl SlicePolicy {
         self.v2()?.max_tokens()
     }
 
-    /// The Unix second after which turns were created that are ignored.
+    /// Turns that were created after this Unix second are ignored.
     #[must_use]
     pub fn as_of(&self) -> Option<i64> {
         self.v2()?.as_of()
@@ -162,7 +162,7 @@ impl SlicePolicy {
         self.v2().is_some_and(V2Parameters::keep_tool_results)
     }
 
-    /// Whether every hop leaves all of the strength.
+    /// Whether the weights of all types of edges are 1.
     #[must_use]
     pub fn weighs_alike(&self) -> bool {
         self.v2().is_none_or(V2Parameters::weighs_alike)
@@ -174,7 +174,7 @@ impl SlicePolicy {
         self.weighs_alike() || !self.common().has_negative_phase_weights()
     }
 
-    /// What a hop along edges of these types, of which there is at least one, leaves of the strength.
+    /// The factor by which a hop along edges of these types multiplies the strength. There is at least one type.
     #[must_use]
     pub fn weight(&self, types: EdgeTypes) -> f32 {
         self.v2().map_or(1.0, |parameters| parameters.weight(types))
@@ -196,21 +196,21 @@ impl SlicePolicy {
         policy
     }
 
-    /// The same policy without a bound of tokens, or with another; `None` for a version that has none.
+    /// The same policy with another limit on tokens, or none. `None` for a version without that key.
     #[must_use]
     pub(crate) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Option<Self> {
         Some(SlicePolicy::V2(self.v2()?.with_max_tokens(max_tokens)))
     }
 
-    /// Each key of a version after v1 that leaves turns or edges out or puts them last, in words as it would be without,
-    /// and the policy then.
+    /// The policies that each leave out one key of v2 that excludes turns or edges, or selects them last. The text is
+    /// the key and the value that has no such effect.
     pub(crate) fn relaxations(&self) -> Vec<(&'static str, Self)> {
         let relaxed = self.v2().map(V2Parameters::relaxations).unwrap_or_default();
         relaxed.into_iter().map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed))).collect()
     }
 
-    /// Two policies of one version that select the same as these: where the versions differ, v1 is v2 with every key that
-    /// it does not have at its default.
+    /// These policies as policies of one version, which select the same turns. A v1 policy is the v2 policy in which
+    /// the keys that v1 does not have are at their defaults.
     pub(crate) fn comparable(a: &Self, b: &Self) -> (Self, Self) {
         if a.id() == b.id() {
             return (a.clone(), b.clone());
@@ -222,7 +222,7 @@ impl SlicePolicy {
         (as_v2(a), as_v2(b))
     }
 
-    /// The policy of v1 with the same parameters: no turn and no edge is left out by a parameter that v1 does not have.
+    /// The v1 policy with the same parameters, without those that v1 does not have.
     #[must_use]
     pub(crate) fn as_v1(&self) -> Self {
         SlicePolicy::V1(self.common().clone())
@@ -240,7 +240,7 @@ impl SlicePolicy {
         policy
     }
 
-    /// What the policy says, for people: what differs from its version's defaults, after the preset where it is one.
+    /// A description for people: the preset if it is one, and what differs from the defaults of the version.
     #[must_use]
     pub fn description(&self) -> String {
         let preset =

@@ -291,12 +291,13 @@ impl V2Parameters {
         strong * f32::from_bits((127 - halvings) << 23) + 0.0
     }
 
-    /// The same parameters without the bound of tokens, or with another.
+    /// The same parameters with another limit on tokens, or none.
     pub(super) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Self {
         V2Parameters { max_tokens: max_tokens.map(i64::from), ..self.clone() }
     }
 
-    /// Each key that leaves something out, in words as it would be without, and the parameters then.
+    /// The parameters that each leave out one key that excludes turns or edges, or selects them last. The text is the
+    /// key and the value that has no such effect.
     pub(super) fn relaxations(&self) -> Vec<(&'static str, Self)> {
         let all = Self::default();
         let with = |change: &dyn Fn(&mut Self)| {

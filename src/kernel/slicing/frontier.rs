@@ -1,4 +1,4 @@
-//! The frontier of an expansion, and what the budget may drop from it.
+//! The candidates of an expansion, and which of them the budget allows to drop.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,11 +12,11 @@ use crate::slicing::score::Rank;
 /// What is left of the turns and tokens that a policy allows.
 #[derive(Clone)]
 pub(crate) struct Budget {
-    /// How many turns may still be selected.
+    /// How many more turns may be selected.
     pub(crate) nodes: usize,
-    /// How many tokens they may take together; `None` without a bound.
+    /// How many tokens they may have together; `None` for no limit.
     tokens: Option<u64>,
-    /// Whether turns are selected in groups: then any turn may be passed over.
+    /// Whether turns are selected in groups. Any turn may then be passed over.
     groups: bool,
 }
 
@@ -39,24 +39,25 @@ impl Budget {
         u64::from(turn.tokens) <= self.tokens_left()
     }
 
-    /// Takes a turn off.
+    /// Subtracts a selected turn.
     pub(crate) fn take(&mut self, turn: &Rank) {
         self.nodes -= 1;
         self.tokens = self.tokens.map(|left| left.saturating_sub(turn.tokens.into()));
     }
 
-    /// A collection of candidates of which those are dropped that this budget cannot reach.
+    /// A collection of candidates. It drops those that cannot be selected within this budget.
     pub(crate) fn best(&self) -> Best<'_> {
         let (is_cut, is_bounded) = (false, false);
         Best { budget: self, ranks: Vec::new(), bound: None, is_cut, is_bounded, prune_at: 0 }
     }
 
-    /// Removes turns that can never be selected from ranks in the order of selection. Returns whether there were any
-    /// that fit.
+    /// Removes turns that can never be selected from ranks in the order of selection. Returns whether any of them had
+    /// few enough tokens.
     ///
-    /// Without tokens and groups, as many turns as nodes are left will be selected. With tokens, a turn will not be when
-    /// so many better ones each take no more tokens than it: those that are passed over leave too few for it. With
-    /// groups, nothing is known.
+    /// `nodes` is the number of turns that may be selected. Without a limit on tokens and without groups, the first
+    /// `nodes` turns are selected, and the others can be removed. With a limit on tokens, a turn can be removed if `nodes`
+    /// better turns have no more tokens than it has. If all of these are selected, no node is left. If one of them does
+    /// not fit, neither does the turn. With groups, no turn can be removed.
     fn drop_unreachable(&self, ranks: &mut Vec<Rank>) -> bool {
         ranks.retain(|rank| self.fits(rank));
         let fitting = ranks.len();
@@ -64,7 +65,7 @@ impl Budget {
             Budget { groups: true, .. } => {}
             Budget { tokens: None, .. } => ranks.truncate(self.nodes),
             Budget { tokens: Some(_), .. } => {
-                // The least tokens of the better ones, at most as many as nodes are left, ascending.
+                // The `nodes` smallest numbers of tokens of the better turns, ascending.
                 let mut least: Vec<u32> = Vec::with_capacity(self.nodes.min(ranks.len()) + 1);
                 ranks.retain(|rank| {
                     let is_reachable =
@@ -82,11 +83,11 @@ impl Budget {
     }
 }
 
-/// Candidates that are collected in any order.
+/// Collects candidates that come in any order.
 pub(crate) struct Best<'a> {
     budget: &'a Budget,
     ranks: Vec<Rank>,
-    /// Without tokens and groups, the worst that may be reached.
+    /// Without a limit on tokens and without groups: the worst rank that can be selected.
     bound: Option<Rank>,
     /// Whether any was dropped.
     is_cut: bool,
@@ -115,7 +116,7 @@ impl Best<'_> {
     }
 
     fn prune(&mut self) {
-        // Of several ranks of one turn the strongest counts, and of these the best.
+        // Of the ranks of one turn, the one of greatest strength counts; of equal ones, the best.
         self.ranks.sort_unstable_by_key(|rank| (rank.id, Reverse(rank.strength_bits()), *rank));
         self.ranks.dedup_by_key(|rank| rank.id);
         self.ranks.sort_unstable();
@@ -127,7 +128,7 @@ impl Best<'_> {
         self.prune_at = 2 * self.ranks.len();
     }
 
-    /// Those that may be reached, best first.
+    /// Those that can be selected, best first.
     pub(crate) fn finish(mut self) -> BestRanks {
         self.prune();
         let Best { ranks, is_cut, is_bounded, .. } = self;
@@ -148,9 +149,9 @@ pub(crate) struct BestRanks {
 /// The candidates, best first.
 pub(crate) struct Frontier {
     ranks: BTreeSet<Rank>,
-    /// By turn, where turns are selected in groups.
+    /// The same by turn; only if turns are selected in groups.
     by_turn: Option<HashMap<TurnId, Rank>>,
-    /// How many there may be before unreachable ones are looked for.
+    /// How many there may be before those that cannot be selected are dropped.
     prune_at: usize,
 }
 
@@ -175,7 +176,7 @@ impl Frontier {
         Some(first)
     }
 
-    /// Takes a turn out, if it is among them and turns are selected in groups.
+    /// Removes a turn, if it is a candidate and turns are selected in groups.
     pub(crate) fn remove(&mut self, id: TurnId) -> Option<Rank> {
         let rank = self.by_turn.as_mut()?.remove(&id)?;
         self.ranks.remove(&rank).then_some(rank)

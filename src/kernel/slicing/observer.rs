@@ -48,8 +48,8 @@ pub enum PassedOver {
 
 /// Is called at each step of an expansion. The default does nothing and costs nothing.
 pub trait Observer {
-    /// Whether it is also called for what the selection does not need: turns that are not discovered, and what is
-    /// discovered from the last turn selected.
+    /// Whether it is also called for what the selection does not need. That is what is not discovered, and what is
+    /// discovered from the turn that was selected last.
     const SEES_ALL: bool = false;
 
     /// A turn was discovered for the first time. It was put into the frontier, unless the budget cannot reach it any
@@ -67,8 +67,8 @@ pub trait Observer {
     /// An edge into the turn `of` comes from a turn that does not exist.
     fn missing_parent(&mut self, _parent: TurnId, _of: Rank) {}
 
-    /// All children of a parent of the turn `of`, itself among them, as siblings of it. Those that the policy allows were
-    /// discovered before.
+    /// All children of a parent of the turn `of`, itself among them, as siblings of it. Those that the policy allows
+    /// were discovered before.
     fn siblings(&mut self, _parent: TurnId, _of: Rank, _siblings: &mut dyn Iterator<Item = Rank>) {}
 }
 

@@ -38,8 +38,8 @@ pub enum SliceError<E> {
     /// The anchor is not in the graph, or row security hides it.
     AnchorNotFound(TurnId),
     /// This turn is stored more than once; it is the first such turn that was selected. A turn that is not selected may
-    /// be stored any number of times: each of its rows is a candidate, and among siblings the one with the highest
-    /// salience.
+    /// be stored any number of times. Each of its rows is then a candidate; among siblings, it is the row with the
+    /// highest salience.
     DuplicateTurn(TurnId),
     /// More neighbours than the given number would have to be held in memory.
     TooManyIds(usize),

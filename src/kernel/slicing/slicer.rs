@@ -65,8 +65,8 @@ impl<'a, S: GraphStore> Slicer<'a, S> {
         self.slice_observed(anchor, &mut ())
     }
 
-    /// The slice at `anchor`, where slices at the `next` anchors follow: the surroundings of some of them, as many as
-    /// [`Limits::anchors`] at most, are read together. What was fetched before may be forgotten: memory is bounded.
+    /// The slice at `anchor`, before slices at the `next` anchors. The neighbours of at most [`Limits::anchors`] of
+    /// them are read together. Rows that were read before may be dropped, so that memory is bounded.
     ///
     /// # Errors
     /// See [`SliceError`].

@@ -1,10 +1,10 @@
-//! The memory that Rust allocates. Where there is none left, Rust ends the process, and the server then ends all
-//! sessions; here it becomes an error of the call.
+//! The allocator for Rust code. When memory is exhausted, Rust aborts the process, and the server then ends all
+//! sessions. This allocator makes it an error of the call.
 //!
-//! An allocation that fails is made again from a reserve. Wherever interrupts are checked and before each row, [`check`]
-//! takes the reserve again where it was needed, and raises an error where it cannot be had, or where what is held has
-//! grown and its collections might not find room to grow again. Before a large step without a check, [`assure`] does so
-//! by its size. If even the reserve does not suffice, this session alone ends.
+//! An allocation that fails is repeated after the reserve was freed. [`check`] runs at each check for interrupts and
+//! before each row. It allocates the reserve again, and raises an error if that fails. It also raises an error if so
+//! much memory is allocated that collections might fail to grow. [`assure`] checks for the memory of one large step. If
+//! the reserve is too small, only this session ends.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -14,28 +14,28 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use crate::pg::error::{end_session, out_of_memory};
 use faults::{has_no_reserve, is_short, must_fail};
 
-/// The size of the reserve. It suffices for the error, and for what is allocated between two checks by a call that holds
-/// less than [`SMALL`].
+/// The size of the reserve, in bytes. It is enough for the error, and for what a call that holds less than [`SMALL`]
+/// allocates between two checks.
 const RESERVE: usize = 4 << 20;
 
-/// What a call may hold, and allocate in one step, before it is checked that there is room.
+/// The bytes that a call may hold, or allocate in one step, without a check for more memory.
 const SMALL: usize = 1 << 20;
 
 /// How many bytes are allocated.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The reserve; null where it is not there.
+/// The reserve; null while it is freed.
 static RESERVED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Whether an error of Rust is on its way to the server. Where that fails, the next [`check`] sees that it is over.
+/// Whether an error of Rust is being reported to the server. If that fails, the next [`check`] resets it.
 pub static IS_REPORTING: AtomicBool = AtomicBool::new(false);
 
-/// [`check`] has nothing to do while no less than the first and no more than the second is held.
+/// [`check`] does nothing while the bytes held are between these two.
 static LEAST: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts what the system allocates. A backend has one thread: plain loads and stores count right, and cost less than
-/// locked ones. Nothing but [`check`] reads the count.
+/// The system's allocator with a count of bytes. A backend has one thread, so plain loads and stores are exact and
+/// cheaper than atomic additions. Only [`check`] reads the count.
 struct Counted;
 
 // Not in the program that runs the unit tests, which has none of the server's functions.
@@ -79,7 +79,7 @@ fn count(less: usize, more: usize) {
     HELD.store(HELD.load(Relaxed).wrapping_add(more).wrapping_sub(less), Relaxed);
 }
 
-/// What `allocate` gives; without memory, what it gives when the reserve is released.
+/// The block that `allocate` returns. If it returns null, it is called again after the reserve was freed.
 #[inline]
 fn allocated(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let block = if must_fail() { null_mut() } else { allocate() };
@@ -96,25 +96,25 @@ fn from_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     block
 }
 
-/// Makes room of the reserve, which the next check takes again.
+/// Frees the reserve. The next check allocates it again.
 pub fn release_reserve() {
     let reserve = RESERVED.swap(null_mut(), Relaxed);
     if !reserve.is_null() {
         // SAFETY: `take_reserve` has mapped it; nobody else has the address any more.
         unsafe { libc::munmap(reserve, RESERVE) };
     }
-    // For the next check to see it.
+    // So that the next check allocates it again.
     MOST.store(0, Relaxed);
 }
 
-/// Raises an error where the reserve cannot be had. To be called first when the library is loaded.
+/// Raises an error if the reserve cannot be allocated. To be called first when the library is loaded.
 pub fn expect_reserve() {
     if !can_be_had(RESERVE) {
         out_of_memory().raise();
     }
 }
 
-/// Takes the reserve, where it is not there; false where it cannot be had. To be called last when the library is loaded.
+/// Allocates the reserve if it is freed; false if that fails. To be called last when the library is loaded.
 pub fn take_reserve() -> bool {
     if RESERVED.load(Relaxed).is_null() {
         RESERVED.store(map(RESERVE), Relaxed);
@@ -122,7 +122,7 @@ pub fn take_reserve() -> bool {
     !RESERVED.load(Relaxed).is_null()
 }
 
-/// Raises an error where memory is short. To be called wherever interrupts are checked.
+/// Raises an error if memory is short. To be called wherever interrupts are checked.
 #[inline]
 pub fn check() {
     let held = HELD.load(Relaxed);
@@ -131,8 +131,8 @@ pub fn check() {
     }
 }
 
-/// Checks that there is room for what a call that holds so much may allocate before it is here again: its collections
-/// grow to twice their size, and each is held until the larger one is filled.
+/// Checks that a call that holds so many bytes can allocate what it may need until the next check. Its collections grow
+/// to twice their size, and the old one is freed only after the new one was filled.
 #[cold]
 fn check_room(held: usize) {
     IS_REPORTING.store(false, Relaxed);
@@ -146,7 +146,7 @@ fn check_room(held: usize) {
     LEAST.store(if held > SMALL { held / 2 } else { 0 }, Relaxed);
 }
 
-/// Raises an error where so many bytes cannot be allocated. To be called before a step that allocates them without a
+/// Raises an error if so many bytes cannot be allocated. To be called before a step that allocates them without a
 /// check.
 pub fn assure(bytes: usize) {
     if bytes > SMALL && !can_be_had(bytes) {
@@ -154,14 +154,14 @@ pub fn assure(bytes: usize) {
     }
 }
 
-/// Whether so many bytes can be had besides the reserve.
+/// Whether so many bytes can be allocated in addition to the reserve.
 fn can_be_had(bytes: usize) -> bool {
     let memory = map(bytes);
     // SAFETY: it was mapped just now.
     !memory.is_null() && unsafe { libc::munmap(memory, bytes) == 0 }
 }
 
-/// New memory, which is not touched; null where there is none.
+/// New memory, which is not written to; null if there is none.
 fn map(bytes: usize) -> *mut c_void {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
     // SAFETY: maps memory of no file, at an address where there is none.
@@ -218,7 +218,7 @@ pub mod faults {
         IS_SHORT.swap(false, Relaxed)
     }
 
-    /// What came of the value before is over.
+    /// Resets what the value before has caused.
     #[pgrx::pg_guard]
     unsafe extern "C-unwind" fn forget(_value: c_int, _extra: *mut c_void) {
         IS_SHORT.store(false, Relaxed);

@@ -1,8 +1,8 @@
-//! What happens where memory ends. Rust would end the process there, and the server all sessions.
+//! What happens when memory is exhausted. By default Rust aborts the process, and the server then ends all sessions.
 //!
-//! [`memory`] gives what Rust allocates, keeps a reserve for errors and raises them; `reporting` makes room where pgrx
-//! passes errors between the server and Rust. docs/reliability.md says what was tried, and docs/operating.md where the
-//! limits of this are.
+//! [`memory`] is the allocator: it keeps a reserve for errors, and raises the error. `reporting` frees the reserve when
+//! pgrx passes errors between the server and Rust. docs/reliability.md describes the tests, docs/operating.md the
+//! limits.
 
 pub mod memory;
 // The server's own functions: the program of the unit tests has none.

@@ -12,7 +12,7 @@ use crate::slicing::score::Rank;
 use crate::slicing::slice::SliceError;
 use crate::slicing::store::GraphStore;
 
-/// Most turns of a group; of a larger component, each turn is a group by itself.
+/// The most turns of a group. In a larger component, each turn is a group by itself.
 pub(crate) const MAX_TURNS: usize = 64;
 
 /// What is known of groups.
@@ -60,8 +60,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok(group)
     }
 
-    /// The existing turns that a tool link connects with this one: its parents, where it is a result, and those of its
-    /// children that are results; of these at most one more than a group may have.
+    /// The existing turns that a tool link connects with this one. These are its parents, if it is a result, and its
+    /// children that are results. At most one child more is returned than a group may have turns.
     fn tool_links(&mut self, turn: TurnId) -> Result<Vec<TurnId>, SliceError<S::Error>> {
         let fetched = &self.around.fetched;
         let is_tool = fetched.scored(turn).is_some_and(|turn| turn.facts.is_tool);

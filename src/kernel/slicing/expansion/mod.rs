@@ -376,8 +376,9 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         Ok(best.finish())
     }
 
-    /// The types of the edges from a wide turn to each of its children, where the greatest strength need not give the
-    /// best rank: the rows of one child may be far apart.
+    /// The types of the edges from a wide turn to each of its children. Empty if the greatest strength always gives the
+    /// best rank: then each edge can be ranked by itself. Otherwise all types of a child must be known, and its edges
+    /// are not always read one after the other.
     fn types_of_children(
         &mut self,
         parent: TurnId,
