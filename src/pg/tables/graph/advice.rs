@@ -1,0 +1,113 @@
+//! What a mapping leaves out without saying so.
+
+use std::collections::BTreeSet;
+
+use kernel::graph::turn::Role;
+use kernel::json::quoted;
+use serde_json::{Map, Value, json};
+
+use super::mapping::ROLES;
+use super::{Graph, GraphTables};
+
+/// The keys whose absence is worth a notice, and what every turn then reads as.
+const ABSENT: [(&str, &str); 6] = [
+    ("session_id", "one session"),
+    ("role", "role user"),
+    ("phase", "phase exploration"),
+    ("salience", "salience 0.5"),
+    ("created_at", "no time"),
+    ("content_text", "no content"),
+];
+
+/// Names of roles that applications use, and what each means.
+const USUAL_ROLES: [(&str, Role); 6] = [
+    ("ai", Role::Assistant),
+    ("bot", Role::Assistant),
+    ("developer", Role::System),
+    ("function", Role::Tool),
+    ("human", Role::User),
+    ("model", Role::Assistant),
+];
+
+/// Unknown names of roles that a notice lists.
+const LISTED_ROLES: usize = 16;
+
+/// What a notice of `bind_tables` says: the fact, and the command that does better.
+pub struct Advice {
+    /// The message.
+    pub message: String,
+    /// The hint.
+    pub hint: String,
+}
+
+impl Graph {
+    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles; the
+    /// hint is one command that says all of it. `None` where nothing is left out.
+    pub fn advice(&self, names: &BTreeSet<String>, tables: &GraphTables<'_>) -> Option<Advice> {
+        let given = tables.columns.get("turns");
+        let is_absent = |key: &str| {
+            let says = given.is_some_and(|given| given.get(key).is_some());
+            self.turns.columns[key].stored.is_none() && !says
+        };
+        let (mut messages, mut tasks, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+        let absent: Vec<_> = ABSENT.into_iter().filter(|(key, _)| is_absent(key)).collect();
+        if !absent.is_empty() {
+            let (keys, read): (Vec<&str>, Vec<&str>) = absent.into_iter().unzip();
+            messages.push(format!(
+                "no column was found for {}: every turn reads as {}",
+                keys.join(", "),
+                read.join(", ")
+            ));
+            tasks.push("Name a column or an expression for each, or null where there is none");
+            changes.extend(keys.into_iter().map(|key| (key, Value::Null)));
+        }
+        let content = &self.turns.columns["content_text"];
+        if let (true, Some(content)) = (is_absent("content_hash"), content.index_key()) {
+            messages.push("no content hash is stored: an edit of a content is not noticed".into());
+            let expression = format!("graph_content_hash({content})");
+            changes.push(("content_hash", json!({ "expression": expression })));
+        }
+        if let Some((message, roles)) = self.unknown_roles(names) {
+            messages.push(message);
+            tasks.push("Say what the names of roles mean");
+            changes.push((ROLES, Value::Object(roles)));
+        }
+        let command = tables.command_with("turns", changes);
+        (!messages.is_empty()).then(|| Advice {
+            message: messages.join("; "),
+            hint: match tasks.is_empty() {
+                true => format!("{command};"),
+                false => format!("{}: {command};", tasks.join(". ")),
+            },
+        })
+    }
+
+    /// What to say of those of these names of roles that are not known, and a mapping that says what they mean; `None`
+    /// where all are known.
+    fn unknown_roles(&self, names: &BTreeSet<String>) -> Option<(String, Map<String, Value>)> {
+        let is_known =
+            |name: &str| Role::ALL.iter().any(|role| role.name().eq_ignore_ascii_case(name));
+        let unknown: Vec<&String> = names.iter().filter(|name| !is_known(name)).collect();
+        if unknown.is_empty() {
+            return None;
+        }
+        let mut listed: Vec<String> =
+            unknown.iter().take(LISTED_ROLES).map(|name| quoted(name)).collect();
+        if unknown.len() > LISTED_ROLES {
+            listed.push("…".to_owned());
+        }
+        let role = &self.turns.columns["role"];
+        let mut roles: Map<String, Value> =
+            role.read_as.iter().map(|(name, role)| (name.clone(), Value::from(*role))).collect();
+        let before = roles.len();
+        roles.extend(USUAL_ROLES.into_iter().filter_map(|(name, role)| {
+            let is_stored = unknown.iter().any(|stored| stored.eq_ignore_ascii_case(name));
+            is_stored.then(|| (name.to_owned(), role.name().into()))
+        }));
+        if roles.len() == before {
+            roles.insert("my_name".to_owned(), Role::User.name().into());
+        }
+        let listed = listed.join(", ");
+        Some((format!("names of roles that are not known are read as user: {listed}"), roles))
+    }
+}

@@ -1,0 +1,212 @@
+//! The bound graphs: which tables, where they have which values, which statements.
+
+mod advice;
+mod current;
+mod description;
+mod indexes;
+mod mapping;
+mod rights;
+mod statements;
+
+use std::cell::OnceCell;
+
+use kernel::graph::edge::EdgeType;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use serde_json::Value;
+
+pub use self::advice::Advice;
+use self::mapping::PARENTS;
+pub use self::mapping::{GraphTables, MappingReading};
+pub use self::statements::{GraphStatements, SliceStatements};
+use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::relation;
+use crate::pg::catalog::writers::CatalogWriters;
+use crate::pg::error::{SqlError, Word};
+use crate::pg::guc::DEFAULT_GRAPH;
+use crate::pg::private::private_table::BINDING;
+use crate::pg::query::partitions_changed;
+use crate::pg::tables::bound_table::{BoundColumn, BoundTable, ColumnSource, TableText};
+use crate::pg::tables::embedding::EmbeddingColumn;
+
+/// The graph as its tables are named now.
+pub struct Graph {
+    /// Its name in attestations.
+    pub name: String,
+    /// What a slice reads by.
+    pub statements: GraphStatements,
+    /// The statements of slices: without and with facts, then the same with tokens.
+    slicing: [OnceCell<SliceStatements>; 4],
+    turns: BoundTable,
+    /// The edges table, where there is one.
+    edges: Option<BoundTable>,
+    /// Edges that the turns table stores.
+    parents: Vec<ParentColumn>,
+    turns_text: TableText,
+    /// What edges are read from: the edges table, and the turns table once for each of `parents`.
+    sources: Vec<TableText>,
+    /// The mapping of `embedding`, as given to `bind_tables`.
+    embedding: Option<Value>,
+    /// The role that bound the tables; `None` of the default ones.
+    binder: Option<pg_sys::Oid>,
+    /// The call of `bind_tables` that binds them again.
+    command: String,
+    /// The transaction that wrote the binding; `None` of the default tables.
+    writer: Option<pg_sys::TransactionId>,
+    catalog_writers: CatalogWriters,
+}
+
+/// An edge that each row of the turns table may store: from the turn of this id to the row's turn.
+struct ParentColumn {
+    parent: BoundColumn,
+    edge_type: EdgeType,
+}
+
+impl Graph {
+    /// The tables.
+    pub fn tables(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        self.bound_tables().map(|bound| bound.table.oid)
+    }
+
+    /// The turns table.
+    pub fn turns_table(&self) -> pg_sys::Oid {
+        self.turns.table.oid
+    }
+
+    fn bound_tables(&self) -> impl Iterator<Item = &BoundTable> {
+        [&self.turns].into_iter().chain(&self.edges)
+    }
+
+    /// The relations whose change changes the graph: the tables, their partitions, the table of the binding, and
+    /// pg_namespace, since the default tables are found by name.
+    pub fn relations(&self) -> Vec<pg_sys::Oid> {
+        let mut relations = vec![BINDING.oid(), pg_sys::NamespaceRelationId];
+        for bound in self.bound_tables() {
+            relations.push(bound.table.oid);
+            relations.extend(&bound.partitions);
+        }
+        relations
+    }
+
+    /// Checks that the tables have the partitions that they had when the graph was looked up. Attaching one takes no lock
+    /// that a reader's conflicts with, so a statement that is planned later reads more than one that was planned before.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check_partitions(&self) -> Result<(), SqlError> {
+        let has_changed =
+            |bound: &BoundTable| relation::partitions(bound.table.oid) != bound.partitions;
+        if self.bound_tables().any(has_changed) { Err(partitions_changed()) } else { Ok(()) }
+    }
+
+    /// The embedding column as it is now: types and operators can be created and dropped without an
+    /// invalidation of the tables.
+    ///
+    /// # Errors
+    /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
+    pub fn embedding(&self) -> Result<EmbeddingColumn, SqlError> {
+        let embedding = EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())?;
+        if let Some(binder) = self.binder {
+            let read = || vec![embedding.number];
+            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
+        }
+        Ok(embedding)
+    }
+
+    /// Checks an embedding column that was named; a recognised one may be anything.
+    ///
+    /// # Errors
+    /// As [`Graph::embedding`].
+    pub fn check_embedding(&self) -> Result<(), SqlError> {
+        match self.embedding {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => self.embedding().map(|_| ()),
+        }
+    }
+
+    /// A key of the turns table as an expression over the alias t.
+    ///
+    /// # Errors
+    /// 42703 when it is not stored.
+    pub fn stored_expression(&self, key: &str) -> Result<String, SqlError> {
+        let column = &self.turns.columns[key];
+        match column.stored {
+            Some(_) => Ok(column.expression("t")),
+            None => Err(self.not_stored(key)),
+        }
+    }
+
+    /// The name of a column of the turns table that can be written.
+    ///
+    /// # Errors
+    /// 42703 when there is none; 55000 where an expression stands for it.
+    pub fn turn_column(&self, key: &str) -> Result<&str, SqlError> {
+        match &self.turns.columns[key].stored {
+            Some(ColumnSource::Column { name, .. }) => Ok(name),
+            None => Err(self.not_stored(key)),
+            Some(ColumnSource::Expression(expression)) => Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "{key} is bound to the expression {}, and cannot be written",
+                    expression.text
+                ),
+            )
+            .word(Word::GraphTables)
+            .hint(format!(
+                "To store it, bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
+            ))),
+        }
+    }
+
+    fn not_stored(&self, key: &str) -> SqlError {
+        let table = self.turns.table.qualified_name();
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!("table {table} has no column for {key}"),
+        )
+        .word(Word::GraphTables)
+        .hint(match self.name.as_str() {
+            DEFAULT_GRAPH => format!("ALTER TABLE {table} ADD COLUMN {key} text;"),
+            _ => format!(
+                "ALTER TABLE {table} ADD COLUMN {key} text; then bind the tables again, or name what holds it, with \
+                 graph_kernel.bind_tables."
+            ),
+        })
+    }
+
+    /// The session of a turn over the alias t, as it is stored, and its type; `None` where none is.
+    pub fn session(&self) -> Option<(String, pg_sys::Oid)> {
+        let column = &self.turns.columns["session_id"];
+        let base_type = column.base_type()?;
+        // As text, a uuid could not be found by an index.
+        let stored = column.expression("t");
+        let stored = match base_type {
+            pg_sys::UUIDOID => {
+                stored.trim_end_matches("::pg_catalog.text").to_owned() + "::pg_catalog.uuid"
+            }
+            _ => stored,
+        };
+        Some((stored, base_type))
+    }
+
+    /// Whether a value is computed by an expression, which may raise an error on a row.
+    pub fn has_expressions(&self) -> bool {
+        self.keys().any(|(_, column)| column.is_expression())
+    }
+
+    /// Every value that is read of a row, by its place in a mapping.
+    fn keys(&self) -> impl Iterator<Item = (String, &BoundColumn)> {
+        let parents = self.parents.iter().enumerate();
+        let parents = parents.map(|(number, parent)| (parent_place(number), &parent.parent));
+        let tables = [("turns", Some(&self.turns)), ("edges", self.edges.as_ref())].into_iter();
+        let columns = tables.flat_map(|(part, bound)| {
+            let columns = bound.into_iter().flat_map(|bound| &bound.columns);
+            columns.map(move |(key, column)| (format!("{part}.{key}"), column))
+        });
+        columns.chain(parents)
+    }
+}
+
+/// The place of an element of `parents` in a mapping.
+fn parent_place(number: usize) -> String {
+    format!("turns.{PARENTS}[{number}].parent")
+}

@@ -1,0 +1,87 @@
+//! Who may read and write the tables, and whether what the catalog says of them is settled.
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::Graph;
+use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::relation;
+use crate::pg::catalog::role_writers;
+use crate::pg::catalog::writers::writers_of_enum;
+use crate::pg::error::{SqlError, Word};
+use crate::pg::tables::bound_table::BoundColumn;
+
+impl Graph {
+    /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were written by a
+    /// transaction that is not over for the active snapshot, or by this one: then the rows that are read, the names and
+    /// types that they are read by, and whoever may read them may be of states that never were one.
+    pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
+        let tables = self
+            .bound_tables()
+            .flat_map(|bound| bound.partitions.iter().copied().chain([bound.table.oid]));
+        let enums = self.enums().flat_map(writers_of_enum);
+        self.catalog_writers.are_newer(tables, enums.chain(self.writer))
+            || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
+    }
+
+    /// Checks that the role that bound the tables may read all that is read of them.
+    ///
+    /// # Errors
+    /// 42501.
+    pub fn check_binder(&self) -> Result<(), SqlError> {
+        let Some(binder) = self.binder else { return Ok(()) };
+        for bound in self.bound_tables() {
+            let is_turns = bound.table.oid == self.turns.table.oid;
+            let read = || {
+                let parents = self.parents.iter().map(|parent| &parent.parent);
+                let columns = bound.columns.values().chain(parents.filter(|_| is_turns));
+                columns.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.number).collect()
+            };
+            check_binder(binder, bound.table.oid, Use::Read, read, || self.command.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a column of the turns table may be written as this key: no other key is read from it, and the role
+    /// that bound the tables may write it.
+    ///
+    /// # Errors
+    /// 42809, 42501.
+    pub fn check_written(&self, key: &str) -> Result<(), SqlError> {
+        let written = self.turns.raw_columns(&self.turns.columns[key]);
+        let numbers: Vec<i16> = written.iter().map(|raw| raw.number).collect();
+        let reads = |column: &BoundColumn| {
+            self.turns.raw_columns(column).iter().any(|raw| numbers.contains(&raw.number))
+        };
+        let parents = self.parents.iter().map(|parent| ("parents", &parent.parent));
+        let others = self.turns.columns.iter().map(|(other, column)| (*other, column));
+        let other = others.chain(parents).find(|(other, column)| *other != key && reads(column));
+        if let Some((other, _)) = other {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!(
+                    "{key} is bound to a column that {other} is read from, and cannot be written"
+                ),
+            )
+            .word(Word::GraphTables)
+            .hint(format!(
+                "Bind \"{key}\" to a column of its own with graph_kernel.bind_tables."
+            )));
+        }
+        let Some(binder) = self.binder else { return Ok(()) };
+        check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.command.clone())
+    }
+
+    /// Whether a column is an enum, whose labels can be renamed without touching the tables.
+    pub fn has_enum(&self) -> bool {
+        self.enums().next().is_some()
+    }
+
+    /// The types of the columns that are enums.
+    fn enums(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        let raw = self.bound_tables().flat_map(|bound| {
+            let columns = bound.columns.values();
+            columns.flat_map(|column| bound.raw_columns(column))
+        });
+        raw.map(|raw| raw.base_type).filter(|base_type| relation::is_enum(*base_type))
+    }
+}
