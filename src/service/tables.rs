@@ -1,8 +1,5 @@
 //! Descriptions of users' tables for SQL code: which table, which columns.
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
@@ -13,7 +10,6 @@ use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::members::{call_for_caller, text_argument};
-use crate::pg::query::query;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
 use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
@@ -102,25 +98,13 @@ pub fn advise(binding: &str) {
 fn advice(binding: &str) -> Result<Option<Advice>, SqlError> {
     let Some(bound) = Binding::named(binding) else { return Ok(None) };
     let graph = Graph::named(binding)?;
-    let names = guarded(|| role_names(&graph, bound.turns)).unwrap_or_default();
+    let reads_all = !row_security_applies_to(bound.turns);
+    let names = reads_all.then(|| guarded(|| graph.role_names())).flatten().unwrap_or_default();
     let columns = &mapping(bound.columns.as_ref())?;
     let (turns, edges, binder) = (bound.turns, bound.edges, Some(bound.binder));
     let reading = MappingReading::Default;
     let tables = GraphTables { binding, turns, edges, columns, reading, binder };
     Ok(graph.advice(&names, &tables))
-}
-
-fn role_names(graph: &Graph, turns: pg_sys::Oid) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    if let Some(statement) = graph.role_names()
-        && !row_security_applies_to(turns)
-    {
-        query(&statement, &[], |row| {
-            names.extend(row.text(0, |name| name.map(str::to_owned)));
-            ControlFlow::Continue(())
-        });
-    }
-    names
 }
 
 /// A table that is to be the event table, as `binder` binds it, checked.

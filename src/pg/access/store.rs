@@ -17,19 +17,112 @@ use crate::pg::access::caller::Caller;
 use crate::pg::access::search::{MAX_CONTENTS_BYTES, contents_too_long};
 use crate::pg::error::SqlError;
 use crate::pg::interrupts::check_interrupts;
-use crate::pg::query::{Argument, BatchStatement, Row, Statement, query};
+use crate::pg::query::{
+    Argument, BatchStatement, ColumnType, Planning, Row, Statement, Template, query,
+};
 use crate::pg::statistics;
-use crate::pg::tables::graph::{Graph, SliceStatements};
+use crate::pg::tables::graph::Graph;
+
+static SCORED: Template = Template::new(
+    include_str!("../../../sql/queries/scored.sql"),
+    &[
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Integer,
+    ],
+    Planning::Probing,
+);
+
+static NEIGHBOURS: Template = Template::new(
+    include_str!("../../../sql/queries/neighbours.sql"),
+    &[ColumnType::Id, ColumnType::Boolean, ColumnType::Id, ColumnType::Text],
+    Planning::Probing,
+);
+
+static CHILDREN: Template = Template::new(
+    include_str!("../../../sql/queries/children.sql"),
+    &[
+        ColumnType::Integer,
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Integer,
+        ColumnType::Text,
+    ],
+    Planning::Probing,
+);
+
+static MISSING_CHILDREN: Template = Template::new(
+    include_str!("../../../sql/queries/missing_children.sql"),
+    &[ColumnType::Integer, ColumnType::Id, ColumnType::Text],
+    Planning::Probing,
+);
+
+static TURNS: Template = Template::new(
+    include_str!("../../../sql/queries/turns.sql"),
+    &[
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Number,
+        ColumnType::Integer,
+        ColumnType::Integer,
+        ColumnType::Number,
+        ColumnType::Number,
+        ColumnType::Number,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Integer,
+    ],
+    Planning::Probing,
+);
+
+static EDGES: Template = Template::new(
+    include_str!("../../../sql/queries/edges.sql"),
+    &[ColumnType::Id, ColumnType::Id],
+    Planning::Once,
+);
+
+static CONTENT_CHARS: Template = Template::new(
+    include_str!("../../../sql/queries/content_chars.sql"),
+    &[ColumnType::Integer],
+    Planning::Probing,
+);
+
+static PROMPT: Template = Template::new(
+    include_str!("../../../sql/queries/prompt.sql"),
+    &[ColumnType::Id, ColumnType::Text, ColumnType::Time, ColumnType::Integer, ColumnType::Integer],
+    Planning::Probing,
+);
+
+static TURN_IDS: Template = Template::new(
+    include_str!("../../../sql/queries/turn_ids.sql"),
+    &[ColumnType::Id, ColumnType::Time],
+    Planning::Once,
+);
+
+static EDGE_PAIRS: Template = Template::new(
+    include_str!("../../../sql/queries/edge_pairs.sql"),
+    &[ColumnType::Id, ColumnType::Id],
+    Planning::Once,
+);
 
 /// The bound graph, read on the caller's snapshot with the caller's rights.
 pub struct PgStore<'a> {
     graph: &'a Graph,
     caller: &'a Caller,
     needs: Needs,
-    statements: &'a SliceStatements,
-    neighbours: BatchStatement<'a>,
-    scored: BatchStatement<'a>,
-    turns: BatchStatement<'a>,
+    neighbours: BatchStatement,
+    scored: BatchStatement,
+    turns: BatchStatement,
     /// Rows of turns so far.
     turns_read: u64,
 }
@@ -37,10 +130,9 @@ pub struct PgStore<'a> {
 impl<'a> PgStore<'a> {
     /// A store over this graph for this caller, for policies that need so much.
     pub fn new(graph: &'a Graph, caller: &'a Caller, needs: Needs) -> Self {
-        let statements = graph.slicing(needs);
-        let SliceStatements { neighbours, scored, turns, .. } = statements;
-        let [neighbours, scored, turns] = [neighbours, scored, turns].map(BatchStatement::new);
-        PgStore { graph, caller, needs, statements, neighbours, scored, turns, turns_read: 0 }
+        let [neighbours, scored, turns] = [&NEIGHBOURS, &SCORED, &TURNS]
+            .map(|template| BatchStatement::new(graph.kept(template, needs)));
+        PgStore { graph, caller, needs, neighbours, scored, turns, turns_read: 0 }
     }
 
     /// How many characters the contents of these turns have together; `None` where none is stored.
@@ -49,10 +141,14 @@ impl<'a> PgStore<'a> {
     /// 55000 when the role changed; the caller needs SELECT on the column.
     pub fn content_chars(&self, ids: &[TurnId]) -> Result<Option<i64>, SqlError> {
         let mut chars = None;
-        self.ask(&self.graph.statements.content_chars, &[Argument::Ids(ids)], |row| {
-            chars = row.i64(0);
-            ControlFlow::Continue(())
-        })?;
+        self.ask(
+            &self.graph.kept(&CONTENT_CHARS, Needs::default()),
+            &[Argument::Ids(ids)],
+            |row| {
+                chars = row.i64(0);
+                ControlFlow::Continue(())
+            },
+        )?;
         Ok(chars)
     }
 
@@ -69,18 +165,22 @@ impl<'a> PgStore<'a> {
         let mut texts = HashMap::with_capacity(ids.len());
         let mut left = Some(MAX_CONTENTS_BYTES);
         let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
-        self.ask(&self.graph.prompt(), &arguments, |row| {
-            let bytes = row.i64(4).map(|bytes| bytes as usize);
-            left = left.and_then(|left| left.checked_sub(bytes.unwrap_or(0)));
-            let content = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
-            if bytes.is_none() {
-                let read = content.as_ref().map_or(0, String::len);
-                left = left.and_then(|left| left.checked_sub(read));
-            }
-            let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
-            texts.extend(row.id(0).map(|id| (id, TurnText { content, time, tokens })));
-            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+        self.ask(
+            &self.graph.kept(&PROMPT, Needs { tokens: true, facts: true, ..Needs::default() }),
+            &arguments,
+            |row| {
+                let bytes = row.i64(4).map(|bytes| bytes as usize);
+                left = left.and_then(|left| left.checked_sub(bytes.unwrap_or(0)));
+                let content = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
+                if bytes.is_none() {
+                    let read = content.as_ref().map_or(0, String::len);
+                    left = left.and_then(|left| left.checked_sub(read));
+                }
+                let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
+                texts.extend(row.id(0).map(|id| (id, TurnText { content, time, tokens })));
+                if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        )?;
         if left.is_some() { Ok(texts) } else { Err(contents_too_long()) }
     }
 
@@ -90,13 +190,13 @@ impl<'a> PgStore<'a> {
     /// 55000 when the role changed.
     pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
         let mut snapshot = SnapshotBuilder::default();
-        self.ask(&self.graph.statements.turn_ids, &[], |row| {
+        self.ask(&self.graph.kept(&TURN_IDS, Needs::default()), &[], |row| {
             if let Some(id) = row.id(0) {
                 snapshot.turn(id, row.time(1).map_or(0, unix_seconds));
             }
             ControlFlow::Continue(())
         })?;
-        self.ask(&self.graph.statements.edge_pairs, &[], |row| {
+        self.ask(&self.graph.kept(&EDGE_PAIRS, Needs::default()), &[], |row| {
             if let (Some(parent), Some(child)) = (row.id(0), row.id(1)) {
                 snapshot.edge(parent, child);
             }
@@ -157,12 +257,15 @@ impl GraphStore for PgStore<'_> {
         sink: Sink<'_, (usize, ScoredTurn, EdgeType)>,
     ) -> Result<(), SqlError> {
         let mut read = 0;
-        let asked = self.ask(&self.statements.children, &[Argument::Ids(of)], |row| {
-            read += 1;
-            let edge_type = row.text(8, EdgeType::from_stored);
-            let turn = scored_turn(&row, 1, self.needs);
-            turn.map_or(ControlFlow::Continue(()), |turn| sink((position(&row), turn, edge_type)))
-        });
+        let asked =
+            self.ask(&self.graph.kept(&CHILDREN, self.needs), &[Argument::Ids(of)], |row| {
+                read += 1;
+                let edge_type = row.text(8, EdgeType::from_stored);
+                let turn = scored_turn(&row, 1, self.needs);
+                turn.map_or(ControlFlow::Continue(()), |turn| {
+                    sink((position(&row), turn, edge_type))
+                })
+            });
         self.turns_read += read;
         asked
     }
@@ -172,7 +275,7 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ChildEdge)>,
     ) -> Result<(), SqlError> {
-        self.ask(&self.statements.missing_children, &[Argument::Ids(of)], |row| {
+        self.ask(&self.graph.kept(&MISSING_CHILDREN, self.needs), &[Argument::Ids(of)], |row| {
             let edge_type = row.text(2, EdgeType::from_stored);
             let edge = row.id(1).map(|child| ChildEdge { child, edge_type });
             edge.map_or(ControlFlow::Continue(()), |edge| sink((position(&row), edge)))
@@ -282,7 +385,7 @@ fn turn(row: &Row) -> Option<Turn> {
 
 /// Every edge of the graph, in no order.
 pub fn all_edges(graph: &Graph, mut sink: impl FnMut(TurnId, TurnId) -> ControlFlow<()>) {
-    query(&graph.statements.edges, &[], |row| match (row.id(0), row.id(1)) {
+    query(&graph.kept(&EDGES, Needs::default()), &[], |row| match (row.id(0), row.id(1)) {
         (Some(parent), Some(child)) => sink(parent, child),
         _ => ControlFlow::Continue(()),
     });

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
@@ -203,14 +204,14 @@ unsafe extern "C-unwind" fn follow_savepoint(
 }
 
 /// A statement over batches of ids, started when it is first asked. It exists within one call of a function.
-pub struct BatchStatement<'a> {
-    statement: &'a Statement,
+pub struct BatchStatement {
+    statement: Rc<Statement>,
     started: Option<Execution>,
 }
 
-impl<'a> BatchStatement<'a> {
+impl BatchStatement {
     /// A statement of scans alone, without a join or an aggregate, which would keep rows of one batch for the next.
-    pub fn new(statement: &'a Statement) -> Self {
+    pub fn new(statement: Rc<Statement>) -> Self {
         BatchStatement { statement, started: None }
     }
 
@@ -218,13 +219,13 @@ impl<'a> BatchStatement<'a> {
     pub fn ask(&mut self, batch: [&[TurnId]; 2], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
         // Not put back after an error.
         let mut started =
-            self.started.take().unwrap_or_else(|| Execution::start(self.statement, &WIDEST));
+            self.started.take().unwrap_or_else(|| Execution::start(&self.statement, &WIDEST));
         started.answer(batch, &mut sink);
         self.started = Some(started);
     }
 }
 
-impl Drop for BatchStatement<'_> {
+impl Drop for BatchStatement {
     fn drop(&mut self) {
         // After an error the (sub)transaction's abort releases everything.
         if !std::thread::panicking()

@@ -1,6 +1,7 @@
 //! What a mapping leaves out without saying so.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use kernel::graph::turn::Role;
 use kernel::json::quoted;
@@ -8,6 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::mapping::ROLES;
 use super::{Graph, GraphTables};
+use crate::pg::query::{ColumnType, Planning, Template, query};
+
+const ROLE_NAMES: Template = Template::new(
+    include_str!("../../../../sql/queries/role_names.sql"),
+    &[ColumnType::Text],
+    Planning::Once,
+);
 
 /// The keys whose absence is worth a notice, and what every turn then reads as.
 const ABSENT: [(&str, &str); 6] = [
@@ -109,5 +117,17 @@ impl Graph {
         }
         let listed = listed.join(", ");
         Some((format!("names of roles that are not known are read as user: {listed}"), roles))
+    }
+
+    /// The names of roles that the rows have, as far as the first of them say.
+    pub fn role_names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        if self.turns.columns["role"].stored.is_some() {
+            query(&self.statement(&ROLE_NAMES, &[]), &[], |row| {
+                names.extend(row.text(0, |name| name.map(str::to_owned)));
+                ControlFlow::Continue(())
+            });
+        }
+        names
     }
 }

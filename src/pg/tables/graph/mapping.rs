@@ -6,15 +6,14 @@ use kernel::json::quoted;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use super::statements::{CONTENT_CHARS_QUERY, EDGE_PAIRS_QUERY, EDGES_QUERY, TURN_IDS_QUERY};
-use super::{Graph, GraphStatements, ParentColumn};
+use super::{Graph, ParentColumn};
 use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, optional,
-    rule, with_value,
+    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, literal, optional, rule,
+    with_value,
 };
 use crate::pg::tables::embedding;
 
@@ -192,18 +191,9 @@ impl Graph {
         let sources = edges.iter().map(|edges| edges.in_statements("edges", "e"));
         let sources: Vec<TableText> =
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
-        let fill = |template| fill(template, &[], &[&turns_text], &sources, false);
-        let statements = GraphStatements {
-            edges: fill(&EDGES_QUERY),
-            content_chars: fill(&CONTENT_CHARS_QUERY),
-            turn_ids: fill(&TURN_IDS_QUERY),
-            edge_pairs: fill(&EDGE_PAIRS_QUERY),
-        };
-        let slicing = Default::default();
         Ok(Graph {
             name,
-            statements,
-            slicing,
+            kept: Default::default(),
             turns,
             edges,
             parents,

@@ -3,12 +3,15 @@
 mod advice;
 mod current;
 mod description;
+mod findings;
 mod indexes;
 mod mapping;
 mod rights;
 mod statements;
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use kernel::graph::edge::EdgeType;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,14 +20,14 @@ use serde_json::Value;
 pub use self::advice::Advice;
 use self::mapping::PARENTS;
 pub use self::mapping::{GraphTables, MappingReading};
-pub use self::statements::{GraphStatements, SliceStatements};
+use self::statements::KeptBy;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation;
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::private_table::BINDING;
-use crate::pg::query::partitions_changed;
+use crate::pg::query::{Statement, partitions_changed};
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable, ColumnSource, TableText};
 use crate::pg::tables::embedding::EmbeddingColumn;
 
@@ -32,10 +35,8 @@ use crate::pg::tables::embedding::EmbeddingColumn;
 pub struct Graph {
     /// Its name in attestations.
     pub name: String,
-    /// What a slice reads by.
-    pub statements: GraphStatements,
-    /// The statements of slices: without and with facts, then the same with tokens.
-    slicing: [OnceCell<SliceStatements>; 4],
+    /// Statements that were filled in.
+    kept: RefCell<HashMap<KeptBy, Rc<Statement>>>,
     turns: BoundTable,
     /// The edges table, where there is one.
     edges: Option<BoundTable>,

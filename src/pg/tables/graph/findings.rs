@@ -1,0 +1,92 @@
+//! What `graph_check` counts and computes.
+
+use std::ops::ControlFlow;
+
+use pgrx::pg_sys;
+
+use super::Graph;
+use crate::pg::query::{Argument, ColumnType, Planning, Template, query};
+use crate::pg::tables::bound_table::{BoundTable, fill};
+
+/// Compute an expression for graph_check.
+const EVALUATE: &str = include_str!("../../../../sql/queries/evaluate.sql");
+
+const EVALUATE_ROW: &str = include_str!("../../../../sql/queries/evaluate_row.sql");
+
+/// The counts of graph_check, by the name of the finding.
+const COUNTS: [(&str, &str); 17] = [
+    ("turns", include_str!("../../../../sql/queries/count/turns.sql")),
+    ("duplicate_turns", include_str!("../../../../sql/queries/count/duplicate_turns.sql")),
+    ("dangling_edges", include_str!("../../../../sql/queries/count/dangling_edges.sql")),
+    (
+        "shared_missing_parents",
+        include_str!("../../../../sql/queries/count/shared_missing_parents.sql"),
+    ),
+    ("self_loops", include_str!("../../../../sql/queries/count/self_loops.sql")),
+    ("unknown_edge_types", include_str!("../../../../sql/queries/count/unknown_edge_types.sql")),
+    ("unknown_phases", include_str!("../../../../sql/queries/count/unknown_phases.sql")),
+    ("unknown_roles", include_str!("../../../../sql/queries/count/unknown_roles.sql")),
+    ("odd_saliences", include_str!("../../../../sql/queries/count/odd_saliences.sql")),
+    (
+        "malformed_content_hashes",
+        include_str!("../../../../sql/queries/count/malformed_content_hashes.sql"),
+    ),
+    ("contents_not_text", include_str!("../../../../sql/queries/count/contents_not_text.sql")),
+    (
+        "stale_content_hashes",
+        include_str!("../../../../sql/queries/count/stale_content_hashes.sql"),
+    ),
+    ("edges_without_type", include_str!("../../../../sql/queries/count/edges_without_type.sql")),
+    ("turns_without_phase", include_str!("../../../../sql/queries/count/turns_without_phase.sql")),
+    ("turns_without_role", include_str!("../../../../sql/queries/count/turns_without_role.sql")),
+    (
+        "turns_without_salience",
+        include_str!("../../../../sql/queries/count/turns_without_salience.sql"),
+    ),
+    (
+        "turns_without_content_hash",
+        include_str!("../../../../sql/queries/count/turns_without_content_hash.sql"),
+    ),
+];
+
+impl Graph {
+    /// How many rows the finding of this name has; `None` where it has no such finding.
+    pub fn count(&self, finding: &str) -> Option<i64> {
+        let (_, text) = COUNTS.iter().find(|(name, _)| *name == finding)?;
+        let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
+        let content = &self.turns.columns["content_text"];
+        let has_content = match content.stored {
+            Some(_) => format!("{} IS NOT NULL", content.expression("t")),
+            None => "true".to_owned(),
+        };
+        let mut count = None;
+        query(&self.statement(&template, &[("has_content", &has_content)]), &[], |row| {
+            count = row.i64(0);
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// Computes what the mapping has at this place for each row of its table, or for the row of this table, or partition,
+    /// and ctid, and raises what that raises. Nothing for a place that has no expression.
+    pub fn evaluate(&self, place: &str, row: Option<(pg_sys::Oid, &str)>) {
+        let found = self.keys().find(|(at, column)| at == place && column.is_expression());
+        let Some((_, column)) = found else { return };
+        let Some(bound) = self.bound_of(place) else { return };
+        let text = if row.is_some() { EVALUATE_ROW } else { EVALUATE };
+        let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
+        let table = bound.in_statements("table", "t");
+        let value = [("value", column.expression("t"))];
+        let value = value.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let statement = fill(&template, &value, &[&table], &[], false);
+        let oid = row.map(|(table, _)| table.to_u32().to_string());
+        let arguments = [oid.as_deref(), row.map(|(_, ctid)| ctid)].map(Argument::Text);
+        let arguments = if row.is_some() { &arguments[..] } else { &[] };
+        query(&statement, arguments, |_| ControlFlow::Continue(()));
+    }
+
+    /// The table that a place in the mapping is about.
+    fn bound_of(&self, place: &str) -> Option<&BoundTable> {
+        if place.starts_with("edges.") { self.edges.as_ref() } else { Some(&self.turns) }
+    }
+}
