@@ -2,6 +2,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
@@ -21,8 +22,8 @@ fn describe_tables(
 }
 
 #[pg_extern(sql = false)]
-fn bind_tables(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    tables::bind(fcinfo)
+fn bind_tables(call: FunctionCall) -> pgrx::Internal {
+    tables::bind(&call)
 }
 
 #[pg_extern(sql = false)]

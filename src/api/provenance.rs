@@ -3,6 +3,7 @@ use pgrx::{Uuid, pg_sys};
 
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
 use crate::service::tables::{self, check_traces};
@@ -37,8 +38,8 @@ fn check_trace_table(traces: Option<pg_sys::Oid>, binder: Option<pg_sys::Oid>) {
 }
 
 #[pg_extern(sql = false)]
-fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    tables::bind_traces(fcinfo)
+fn bind_traces(call: FunctionCall) -> pgrx::Internal {
+    tables::bind_traces(&call)
 }
 
 #[pg_extern(stable, parallel_restricted)]

@@ -8,6 +8,7 @@ use pgrx::{Internal, pg_sys};
 
 use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::query::CallingQuery;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::{ChunkPolicy, JsonbText, Text, TextType, message_text};
 use crate::pg::text::CStringArg;
 use crate::service::chunks::{ChunkCursor, ChunkFilter, LogPosition, SpanCursor, chunks_of_json};
@@ -257,8 +258,8 @@ fn describe_recorder_table(
 }
 
 #[pg_extern(sql = false)]
-fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    tables::bind_recorder_table(fcinfo)
+fn bind_recorder_table(call: FunctionCall) -> pgrx::Internal {
+    tables::bind_recorder_table(&call)
 }
 
 /// One end of a range of positions; without an ordinal the whole segment is in it.

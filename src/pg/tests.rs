@@ -110,7 +110,7 @@ mod tests {
             Spi::run(sql).unwrap();
         }
         let table = PrivateTable { name: c"frozen", columns: &[pg_sys::INT4OID] };
-        let mut writers = table.scan(|row| Some((row.integer(1)?, row.writer())));
+        let mut writers = table.scan(|row| Some((row.integer(0)?, row.writer())));
         writers.sort_unstable_by_key(|(number, _)| *number);
         // SAFETY: reads the transaction's state.
         let own = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };

@@ -9,7 +9,8 @@ use crate::pg::error::SqlError;
 use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
 use crate::pg::private::binding::{Binding, mapping};
-use crate::pg::private::members::{call_for_caller, text_argument};
+use crate::pg::private::members::call_for_caller;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
 use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
@@ -24,10 +25,9 @@ pub fn chosen_graph() -> String {
 /// tables runs after the function with definer's rights, with those of the caller: code of the tables' owner may run.
 ///
 /// Raises as [`call_for_caller`], and what the functions raise.
-pub fn bind(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    let types = [pg_sys::REGCLASSOID, pg_sys::REGCLASSOID, pg_sys::JSONBOID, pg_sys::TEXTOID];
-    let bound = call_for_caller(fcinfo, c"bind_tables_for", &types);
-    if let Some(name) = text_argument(fcinfo, &types, 3) {
+pub fn bind(call: &FunctionCall) -> pgrx::Internal {
+    let bound = call_for_caller(call, c"bind_tables_for");
+    if let Some(name) = call.text(3) {
         advise(&name);
     }
     bound
@@ -36,16 +36,15 @@ pub fn bind(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
 /// Binds a table of recorder events, with the arguments of a call of `bind_recorder_table`.
 ///
 /// Raises as [`call_for_caller`], and what the function raises.
-pub fn bind_recorder_table(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    let types = [pg_sys::REGCLASSOID, pg_sys::JSONBOID];
-    call_for_caller(fcinfo, c"bind_recorder_table_for", &types)
+pub fn bind_recorder_table(call: &FunctionCall) -> pgrx::Internal {
+    call_for_caller(call, c"bind_recorder_table_for")
 }
 
 /// Binds a table of traces, with the arguments of a call of `bind_traces`.
 ///
 /// Raises as [`call_for_caller`], and what the function raises.
-pub fn bind_traces(fcinfo: pg_sys::FunctionCallInfo) -> pgrx::Internal {
-    call_for_caller(fcinfo, c"bind_traces_for", &[pg_sys::REGCLASSOID])
+pub fn bind_traces(call: &FunctionCall) -> pgrx::Internal {
+    call_for_caller(call, c"bind_traces_for")
 }
 
 /// The graph that is bound under this name.

@@ -30,7 +30,7 @@ pub struct Binding {
 impl Binding {
     /// The names that stand for a binding now, in ascending order.
     pub fn names() -> Vec<String> {
-        let mut names = BINDING.scan(|row| row.boolean(3)?.then(|| row.text(2))?);
+        let mut names = BINDING.scan(|row| row.boolean(2)?.then(|| row.text(1))?);
         names.sort_unstable();
         names
     }
@@ -38,16 +38,16 @@ impl Binding {
     /// The binding that has this name now.
     pub fn named(name: &str) -> Option<Self> {
         let row = BINDING.scan(|row| {
-            let is_named = row.boolean(3)? && row.text(2)? == name;
+            let is_named = row.boolean(2)? && row.text(1)? == name;
             is_named.then_some(())?;
             Some(Binding {
-                graph: row.uuid(1)?,
-                turns: row.relation(4)?,
-                edges: row.relation(5),
-                columns: row.json(6),
-                resolved: row.json(7)?,
-                binder: row.oid(10)?,
-                is_copied: row.oid(11)? != this_database(),
+                graph: row.uuid(0)?,
+                turns: row.relation(3)?,
+                edges: row.relation(4),
+                columns: row.json(5),
+                resolved: row.json(6)?,
+                binder: row.oid(9)?,
+                is_copied: row.oid(10)? != this_database(),
                 writer: row.writer(),
             })
         });
@@ -70,9 +70,9 @@ impl RecorderBinding {
     pub fn current() -> Option<Self> {
         let row = RECORDER_BINDING.scan(|row| {
             Some(RecorderBinding {
-                events: row.relation(2)?,
-                columns: row.json(3),
-                binder: row.oid(5)?,
+                events: row.relation(1)?,
+                columns: row.json(2),
+                binder: row.oid(4)?,
             })
         });
         row.into_iter().next()
@@ -81,7 +81,7 @@ impl RecorderBinding {
 
 /// The table of traces, and the role that bound it; `None` while there is none.
 pub fn bound_traces() -> Option<(pg_sys::Oid, pg_sys::Oid)> {
-    TRACE_BINDING.scan(|row| Some((row.relation(2)?, row.oid(4)?))).into_iter().next()
+    TRACE_BINDING.scan(|row| Some((row.relation(1)?, row.oid(3)?))).into_iter().next()
 }
 
 /// A mapping of columns as JSON; null where none was given.

@@ -3,57 +3,39 @@
 
 use std::ffi::{CStr, c_int};
 
-use pgrx::fcinfo::pg_getarg;
 use pgrx::pg_sys;
 
 use crate::pg::catalog::relation;
 use crate::pg::private::private_table::BINDING;
-use crate::pg::text::TextArg;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::trigger::TriggerCall;
 
-/// Calls the function of the private schema that has this name, with the arguments of this call, which are of these types,
-/// and the calling role after them, and returns its result, which must not be NULL. Whether the role may execute it is not
-/// looked at: that it may execute the calling one decides.
+/// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role after
+/// them, and returns its result, which must not be NULL. Whether the role may execute it is not looked at: that it may
+/// execute the calling one decides.
 ///
 /// Raises 42P01, 42883 or 55000 where the extension has no such function or another version.
-pub fn call_for_caller(
-    fcinfo: pg_sys::FunctionCallInfo,
-    name: &'static CStr,
-    types: &[pg_sys::Oid],
-) -> pgrx::Internal {
-    // SAFETY: the server's call information holds as many arguments as it says. The function that is called takes one
-    // more, an oid. The call information has room for all of them, and outlives the call.
+pub fn call_for_caller(calling: &FunctionCall, name: &'static CStr) -> pgrx::Internal {
+    let (types, given) = (calling.types(), calling.arguments());
+    assert_eq!(given.len(), types.len(), "a call has the arguments that it is declared with");
+    let flinfo = member(name, &[&types[..], &[pg_sys::OIDOID]].concat());
+    // SAFETY: the function that is called takes arguments of the types of those that are given and one more, an oid. The
+    // call information has room for all of them, and outlives the call.
     unsafe {
-        let given = (*fcinfo).nargs as usize;
-        assert_eq!(given, types.len(), "a call has the arguments that it is declared with");
-        let flinfo = member(name, &[types, &[pg_sys::OIDOID]].concat());
         let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
-            + (given + 1) * size_of::<pg_sys::NullableDatum>();
+            + (given.len() + 1) * size_of::<pg_sys::NullableDatum>();
         let call: pg_sys::FunctionCallInfo = pg_sys::palloc0(size).cast();
         (*call).flinfo = flinfo;
-        (*call).fncollation = (*fcinfo).fncollation;
-        (*call).nargs = (given + 1) as i16;
+        (*call).fncollation = calling.collation();
+        (*call).nargs = (given.len() + 1) as i16;
         let to = (*call).args.as_mut_ptr();
-        std::ptr::copy_nonoverlapping((*fcinfo).args.as_ptr(), to, given);
-        to.add(given).write(pg_sys::NullableDatum {
+        std::ptr::copy_nonoverlapping(given.as_ptr(), to, given.len());
+        to.add(given.len()).write(pg_sys::NullableDatum {
             value: pg_sys::Datum::from(pg_sys::GetUserId()),
             isnull: false,
         });
         result_of(call)
     }
-}
-
-/// The text that is the argument of this number, from 0, of a call with arguments of these types; `None` for NULL.
-///
-/// Raises 22021 where it is not text.
-pub fn text_argument(
-    fcinfo: pg_sys::FunctionCallInfo,
-    types: &[pg_sys::Oid],
-    number: usize,
-) -> Option<String> {
-    assert_eq!(types[number], pg_sys::TEXTOID, "the argument is a text");
-    // SAFETY: the server's call information; the function is declared with a text there.
-    unsafe { pg_getarg::<TextArg<'_>>(fcinfo, number) }.map(|text| text.0.to_owned())
 }
 
 /// Calls the trigger function of the private schema that has this name, as if the trigger had fired it.

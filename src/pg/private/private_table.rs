@@ -176,7 +176,7 @@ impl Stored for Vec<u8> {}
 impl Stored for TextArg<'_> {}
 impl Stored for JsonbText {}
 
-/// A row of a private table; columns count from 1.
+/// A row of a private table; columns count from 0.
 pub struct PrivateRow {
     tuple: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
@@ -186,8 +186,8 @@ pub struct PrivateRow {
 impl PrivateRow {
     /// The value of a column that has this type, copied.
     fn get<T: Stored>(&self, column: usize, type_oid: pg_sys::Oid) -> Option<T> {
-        assert_eq!(self.columns[column - 1], type_oid, "a column is read as its type");
-        let column = NonZeroUsize::new(column)?;
+        assert_eq!(self.columns[column], type_oid, "a column is read as its type");
+        let column = NonZeroUsize::MIN.saturating_add(column);
         // SAFETY: the scan that made this row is still open; the table's columns were compared with `columns`
         // when it was opened, and each caller reads a SQL type as the Rust type for it.
         unsafe {
