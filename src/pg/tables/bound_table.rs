@@ -10,6 +10,7 @@ use crate::pg::catalog::relation::{self, Table, literal_of, quote};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
+use crate::pg::tables::place::Place;
 
 /// The type of value that a column holds.
 #[derive(Clone, Copy)]
@@ -117,11 +118,11 @@ pub struct TableRules<'a> {
     /// Whether a mapping may hold expressions.
     pub expressions: bool,
     /// The command that binds it, with this value at this place of its mapping.
-    pub command: &'a dyn Fn(MappingChange<'_>) -> String,
+    pub command: &'a dyn Fn(MappingChange) -> String,
 }
 
 /// A value for a place of a mapping, where one is proposed.
-pub type MappingChange<'a> = Option<(&'a str, Value)>;
+pub type MappingChange = Option<(Place, Value)>;
 
 /// A bound table as it is now.
 pub struct BoundTable {
@@ -185,7 +186,10 @@ impl BoundTable {
         let mut columns = BTreeMap::new();
         for rule in rules.columns {
             let mapped = mapping.columns.and_then(|columns| columns.get(rule.key));
-            columns.insert(rule.key, rule.resolve(&table, rules, mapping, mapped, rule.key)?);
+            columns.insert(
+                rule.key,
+                rule.resolve(&table, rules, mapping, mapped, Place::Key(rule.key))?,
+            );
         }
         Ok(BoundTable { table, partitions, columns })
     }
@@ -270,7 +274,7 @@ impl ColumnRule {
         rules: &TableRules<'_>,
         mapping: Mapping<'_>,
         mapped: Option<&Value>,
-        place: &str,
+        place: Place,
     ) -> Result<BoundColumn, SqlError> {
         let named = |name: &str| table.columns.iter().find(|column| column.name == name);
         let may_lack =
@@ -378,7 +382,7 @@ impl ColumnRule {
         BoundColumn { stored, read_as: Vec::new(), recognised: false, kind: self.kind }
     }
 
-    fn bad_mapping(&self, rules: &TableRules<'_>, place: &str) -> SqlError {
+    fn bad_mapping(&self, rules: &TableRules<'_>, place: Place) -> SqlError {
         let mut may_be = vec!["a column name"];
         if self.may_be_unmapped {
             may_be.push("null");
@@ -403,7 +407,7 @@ impl ColumnRule {
     fn error(
         &self,
         rules: &TableRules<'_>,
-        place: &str,
+        place: Place,
         code: PgSqlErrorCode,
         message: String,
     ) -> SqlError {
@@ -412,19 +416,6 @@ impl ColumnRule {
             (rules.command)(Some((place, "my_column".into())))
         ))
     }
-}
-
-/// A mapping with this value at a place: a key, or a key of an element of an array, as in `parents[1].parent`.
-pub fn with_value(mapping: &mut Map<String, Value>, place: &str, value: Value) {
-    let element = place.split_once('[').and_then(|(list, rest)| {
-        let (number, key) = rest.split_once("].")?;
-        let number: usize = number.parse().ok()?;
-        mapping.get_mut(list)?.get_mut(number)?.as_object_mut().map(|element| (element, key))
-    });
-    match element {
-        Some((element, key)) => element.insert(key.to_owned(), value),
-        None => mapping.insert(place.to_owned(), value),
-    };
 }
 
 /// A value as a literal of type jsonb in a statement.
@@ -516,14 +507,8 @@ impl BoundColumn {
     /// stored value, and none runs code of a user's: an enum's owner could give it a cast to text, so its own
     /// output function is called, by concat, which also takes a domain over it.
     pub fn expression(&self, alias: &str) -> String {
-        let (value, base_type) = match &self.stored {
-            None => return format!("NULL{}", self.kind.cast()),
-            Some(ColumnSource::Column { name, base_type }) => {
-                (format!("{alias}.{}", quote(name)), *base_type)
-            }
-            Some(ColumnSource::Expression(expression)) => {
-                (format!("({})", expression.over(alias)), expression.base_type)
-            }
+        let (Some(value), Some(base_type)) = (self.value(alias), self.base_type()) else {
+            return format!("NULL{}", self.kind.cast());
         };
         let value = match base_type {
             oid if relation::is_enum(oid) => {
@@ -534,6 +519,24 @@ impl BoundColumn {
             _ => format!("{value}{}", self.kind.cast()),
         };
         if self.read_as.is_empty() { value } else { self.translated(&value) }
+    }
+
+    /// The value over an alias as it is stored, of its own type, which an index on it finds, and that type; `None` where it
+    /// is not stored.
+    pub fn stored_value(&self, alias: &str) -> Option<(String, pg_sys::Oid)> {
+        let base_type = self.base_type()?;
+        Some(match base_type {
+            pg_sys::UUIDOID => (format!("{}::pg_catalog.uuid", self.value(alias)?), base_type),
+            _ => (self.expression(alias), base_type),
+        })
+    }
+
+    /// The column or the expression over an alias.
+    fn value(&self, alias: &str) -> Option<String> {
+        self.stored.as_ref().map(|stored| match stored {
+            ColumnSource::Column { name, .. } => format!("{alias}.{}", quote(name)),
+            ColumnSource::Expression(expression) => format!("({})", expression.over(alias)),
+        })
     }
 
     /// A text, or what it is read as. With collation "C", `lower` changes ASCII letters alone, and what is around this
@@ -578,6 +581,11 @@ impl BoundColumn {
     /// Whether it is computed from the row.
     pub fn is_expression(&self) -> bool {
         matches!(self.stored, Some(ColumnSource::Expression(_)))
+    }
+
+    /// Whether it makes an id of the values of columns, which are then ids themselves.
+    pub fn makes_id(&self) -> bool {
+        matches!(&self.stored, Some(ColumnSource::Expression(expression)) if expression.makes_id)
     }
 
     /// The type of its values; of a domain, the type below it.

@@ -31,6 +31,8 @@ pub struct Expression {
     pub base_type: pg_sys::Oid,
     /// The numbers of the columns that it mentions.
     pub columns: BTreeSet<i16>,
+    /// Whether it calls graph_turn_id, which makes an id of other values.
+    pub makes_id: bool,
 }
 
 /// The longest text of an expression, in bytes, as given and as kept.
@@ -248,11 +250,7 @@ unsafe fn is_star(target: *mut pg_sys::Node) -> bool {
 ///
 /// # Safety
 /// `node` is an analysed expression over the table's columns.
-unsafe fn written_out(
-    table: &Table,
-    node: *mut pg_sys::Node,
-    columns: BTreeSet<i16>,
-) -> Expression {
+unsafe fn written_out(table: &Table, node: *mut pg_sys::Node, walk: Walk) -> Expression {
     // SAFETY: guaranteed by the caller; deparsing returns NUL-terminated strings.
     unsafe {
         let text = |alias: &CStr, qualified, implicit_casts| {
@@ -269,7 +267,8 @@ unsafe fn written_out(
                 .map(|(alias, name)| (name, relation::with_escapes(&text(alias, true, true)))),
             index_key: if is_call { bare } else { format!("({bare})") },
             base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
-            columns,
+            columns: walk.columns,
+            makes_id: walk.makes_id,
         }
     }
 }
@@ -278,25 +277,30 @@ unsafe fn written_out(
 struct Walk {
     extension: pg_sys::Oid,
     columns: BTreeSet<i16>,
+    makes_id: bool,
     refusal: Option<ExpressionRefusal>,
 }
 
-/// Refuses whatever is not the server's own or this extension's. Returns the columns that are mentioned.
+/// Refuses whatever is not the server's own or this extension's. Returns what was found.
 ///
 /// # Safety
 /// `node` is an analysed expression.
-unsafe fn check(node: *mut pg_sys::Node) -> Result<BTreeSet<i16>, ExpressionRefusal> {
+unsafe fn check(node: *mut pg_sys::Node) -> Result<Walk, ExpressionRefusal> {
     // SAFETY: looks the extension up by name; the walk gets the context that it expects.
     let walk = unsafe {
         let mut found = Walk {
             extension: pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true),
             columns: BTreeSet::new(),
+            makes_id: false,
             refusal: None,
         };
         walk(node, (&raw mut found).cast());
         found
     };
-    walk.refusal.map_or(Ok(walk.columns), Err)
+    match walk.refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(walk),
+    }
 }
 
 #[pg_guard]
@@ -470,6 +474,10 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
         } else if takes_object(function) {
             let what = format!("it calls function {}, which takes the OID of an object", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
+        }
+        if found.refusal.is_none() && !is_server_own(function) {
+            let name = pg_sys::get_func_name(function);
+            found.makes_id |= !name.is_null() && CStr::from_ptr(name) == c"graph_turn_id";
         }
         found.refusal.is_some()
     }

@@ -4,6 +4,7 @@ pub mod bound_table;
 pub mod embedding;
 pub mod expression;
 pub mod graph;
+pub mod place;
 pub mod recorder;
 mod refusal;
 mod unanalysed;

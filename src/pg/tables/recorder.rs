@@ -10,8 +10,8 @@ use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, literal, optional,
-    required, with_value,
+    BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, fill,
+    literal, optional, required,
 };
 
 const EVENT_COLUMNS: &[ColumnRule] = &[
@@ -107,10 +107,10 @@ impl RecorderTable {
 }
 
 /// The call that binds a table, with this value at a place of the mapping.
-fn bind_command(events: pg_sys::Oid, mapping: &Value, change: Option<(&str, Value)>) -> String {
+fn bind_command(events: pg_sys::Oid, mapping: &Value, change: MappingChange) -> String {
     let mut columns = mapping.as_object().cloned().unwrap_or_default();
     if let Some((place, value)) = change {
-        with_value(&mut columns, place, value);
+        place.put(&mut columns, value);
     }
     let table = relation::typed_name(events).unwrap_or("events".to_owned());
     let columns = match columns.is_empty() {

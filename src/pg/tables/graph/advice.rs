@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::mapping::ROLES;
 use super::{Graph, GraphTables};
 use crate::pg::query::{ColumnType, Planning, Template, query};
+use crate::pg::tables::place::Place;
 
 const ROLE_NAMES: Template = Template::new(
     include_str!("../../../../sql/queries/role_names.sql"),
@@ -67,18 +68,18 @@ impl Graph {
                 read.join(", ")
             ));
             tasks.push("Name a column or an expression for each, or null where there is none");
-            changes.extend(keys.into_iter().map(|key| (key, Value::Null)));
+            changes.extend(keys.into_iter().map(|key| (Place::Key(key), Value::Null)));
         }
         let content = &self.turns.columns["content_text"];
         if let (true, Some(content)) = (is_absent("content_hash"), content.index_key()) {
             messages.push("no content hash is stored: an edit of a content is not noticed".into());
             let expression = format!("graph_content_hash({content})");
-            changes.push(("content_hash", json!({ "expression": expression })));
+            changes.push((Place::Key("content_hash"), json!({ "expression": expression })));
         }
         if let Some((message, roles)) = self.unknown_roles(names) {
             messages.push(message);
             tasks.push("Say what the names of roles mean");
-            changes.push((ROLES, Value::Object(roles)));
+            changes.push((Place::Key(ROLES), Value::Object(roles)));
         }
         let command = tables.command_with("turns", changes);
         (!messages.is_empty()).then(|| Advice {

@@ -38,7 +38,7 @@ impl Graph {
             },
             "tables": self.tables().map(pg_sys::Oid::to_u32).collect::<Vec<_>>(),
             "indexes": self.indexes(),
-            "expressions": expressions.map(|(place, _)| place).collect::<Vec<_>>(),
+            "expressions": expressions.map(|(place, _)| place.to_string()).collect::<Vec<_>>(),
             "resolved": resolved,
         })
     }

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::Graph;
 use crate::pg::query::{Argument, ColumnType, Planning, Template, query};
-use crate::pg::tables::bound_table::{BoundTable, fill};
+use crate::pg::tables::bound_table::fill;
 
 /// Compute an expression for graph_check.
 const EVALUATE: &str = include_str!("../../../../sql/queries/evaluate.sql");
@@ -70,9 +70,11 @@ impl Graph {
     /// Computes what the mapping has at this place for each row of its table, or for the row of this table, or partition,
     /// and ctid, and raises what that raises. Nothing for a place that has no expression.
     pub fn evaluate(&self, place: &str, row: Option<(pg_sys::Oid, &str)>) {
-        let found = self.keys().find(|(at, column)| at == place && column.is_expression());
-        let Some((_, column)) = found else { return };
-        let Some(bound) = self.bound_of(place) else { return };
+        let mut expressions = self.keys().filter(|(_, column)| column.is_expression());
+        let found = expressions.find(|(at, _)| at.to_string() == place);
+        let Some((place, column)) = found else { return };
+        let bound = if place.is_of_turns() { Some(&self.turns) } else { self.edges.as_ref() };
+        let Some(bound) = bound else { return };
         let text = if row.is_some() { EVALUATE_ROW } else { EVALUATE };
         let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
         let table = bound.in_statements("table", "t");
@@ -83,10 +85,5 @@ impl Graph {
         let arguments = [oid.as_deref(), row.map(|(_, ctid)| ctid)].map(Argument::Text);
         let arguments = if row.is_some() { &arguments[..] } else { &[] };
         query(&statement, arguments, |_| ControlFlow::Continue(()));
-    }
-
-    /// The table that a place in the mapping is about.
-    fn bound_of(&self, place: &str) -> Option<&BoundTable> {
-        if place.starts_with("edges.") { self.edges.as_ref() } else { Some(&self.turns) }
     }
 }

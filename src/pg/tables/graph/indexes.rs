@@ -108,8 +108,7 @@ fn raw_columns_of_expressions<'a>(
     let fits = raw.iter().all(|(column, raw)| {
         let is_text =
             matches!(raw.base_type, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);
-        let is_id = column.index_key().is_some_and(|key| key.contains("graph_turn_id("));
-        relation::is_short(raw.base_type) || is_text && is_id
+        relation::is_short(raw.base_type) || is_text && column.makes_id()
     });
     if !fits {
         return BTreeSet::new();

@@ -12,10 +12,11 @@ use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, literal, optional, rule,
-    with_value,
+    BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, literal,
+    optional, rule,
 };
 use crate::pg::tables::embedding;
+use crate::pg::tables::place::Place;
 
 pub(super) const TURN_COLUMNS: &[ColumnRule] = &[
     rule("id", &["id"], ValueKind::Id),
@@ -97,21 +98,21 @@ impl<'a> MappingReading<'a> {
 
 impl GraphTables<'_> {
     /// The call of `bind_tables` that binds them, with this value at a place of the mapping of `part`.
-    pub(super) fn command(&self, part: &str, change: Option<(&str, Value)>) -> String {
+    pub(super) fn command(&self, part: &str, change: MappingChange) -> String {
         self.command_with(part, change)
     }
 
     /// As [`GraphTables::command`], with any number of values.
-    pub(super) fn command_with<'a>(
+    pub(super) fn command_with(
         &self,
         part: &str,
-        changes: impl IntoIterator<Item = (&'a str, Value)>,
+        changes: impl IntoIterator<Item = (Place, Value)>,
     ) -> String {
         let mut columns = self.columns.as_object().cloned().unwrap_or_default();
         for (place, value) in changes {
             let part = columns.entry(part).or_insert_with(|| Value::Object(Map::new()));
             if let Some(part) = part.as_object_mut() {
-                with_value(part, place, value);
+                place.put(part, value);
             }
         }
         let table =
@@ -136,7 +137,7 @@ impl GraphTables<'_> {
             _ => "my_column".into(),
         };
         let parents = json!([{ "parent": parent, "edge_type": "reply" }]);
-        let command = self.command("turns", Some((PARENTS, parents)));
+        let command = self.command("turns", Some((Place::Key(PARENTS), parents)));
         format!("{command} with the column that names the parent")
     }
 }
@@ -155,8 +156,8 @@ impl Graph {
         };
         let columns = tables_mapping(columns)?;
         let part = |part: &str| tables.reading.of(columns.get(part).and_then(Value::as_object));
-        let turns_command = |change: Option<(&str, Value)>| tables.command("turns", change);
-        let edges_command = |change: Option<(&str, Value)>| tables.command("edges", change);
+        let turns_command = |change: MappingChange| tables.command("turns", change);
+        let edges_command = |change: MappingChange| tables.command("edges", change);
         let rules = TableRules {
             part: "turns",
             word: Word::GraphTables,
@@ -172,7 +173,7 @@ impl Graph {
             if role.stored.is_none() && !roles.is_empty() {
                 return Err(bad_mapping(
                     &format!("\"{ROLES}\" needs a column, or an expression, for \"role\""),
-                    &tables.command("turns", Some(("role", "my_column".into()))),
+                    &tables.command("turns", Some((Place::Key("role"), "my_column".into()))),
                 ));
             }
             role.read_as = roles.into_iter().map(|(name, role)| (name, role.name())).collect();
@@ -240,8 +241,8 @@ fn resolve_parents(
         let (Some(mapped), Some(edge_type)) = (element.get("parent"), edge_type) else {
             return Err(bad());
         };
-        let place = format!("{PARENTS}[{number}].parent");
-        let parent = PARENT_COLUMN.resolve(&turns.table, rules, mapping, Some(mapped), &place)?;
+        let place = Place::Parent(number);
+        let parent = PARENT_COLUMN.resolve(&turns.table, rules, mapping, Some(mapped), place)?;
         Ok(ParentColumn { parent, edge_type })
     };
     given.iter().enumerate().map(resolve).collect()
@@ -254,7 +255,7 @@ fn resolve_roles(
 ) -> Result<Vec<(String, Role)>, SqlError> {
     let bad = |what: &str| {
         let example = json!({ "human": "user", "ai": "assistant" });
-        bad_mapping(what, &tables.command("turns", Some((ROLES, example))))
+        bad_mapping(what, &tables.command("turns", Some((Place::Key(ROLES), example))))
     };
     let given = match given {
         None | Some(Value::Null) => return Ok(Vec::new()),

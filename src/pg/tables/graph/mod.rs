@@ -18,7 +18,6 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 pub use self::advice::Advice;
-use self::mapping::PARENTS;
 pub use self::mapping::{GraphTables, MappingReading};
 use self::statements::KeptBy;
 use crate::pg::catalog::privileges::{Use, check_binder};
@@ -30,6 +29,7 @@ use crate::pg::private::private_table::BINDING;
 use crate::pg::query::{Statement, partitions_changed};
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable, ColumnSource, TableText};
 use crate::pg::tables::embedding::EmbeddingColumn;
+use crate::pg::tables::place::{GraphPlace, Place};
 
 /// The graph as its tables are named now.
 pub struct Graph {
@@ -176,17 +176,7 @@ impl Graph {
 
     /// The session of a turn over the alias t, as it is stored, and its type; `None` where none is.
     pub fn session(&self) -> Option<(String, pg_sys::Oid)> {
-        let column = &self.turns.columns["session_id"];
-        let base_type = column.base_type()?;
-        // As text, a uuid could not be found by an index.
-        let stored = column.expression("t");
-        let stored = match base_type {
-            pg_sys::UUIDOID => {
-                stored.trim_end_matches("::pg_catalog.text").to_owned() + "::pg_catalog.uuid"
-            }
-            _ => stored,
-        };
-        Some((stored, base_type))
+        self.turns.columns["session_id"].stored_value("t")
     }
 
     /// Whether a value is computed by an expression, which may raise an error on a row.
@@ -195,19 +185,16 @@ impl Graph {
     }
 
     /// Every value that is read of a row, by its place in a mapping.
-    fn keys(&self) -> impl Iterator<Item = (String, &BoundColumn)> {
-        let parents = self.parents.iter().enumerate();
-        let parents = parents.map(|(number, parent)| (parent_place(number), &parent.parent));
-        let tables = [("turns", Some(&self.turns)), ("edges", self.edges.as_ref())].into_iter();
-        let columns = tables.flat_map(|(part, bound)| {
-            let columns = bound.into_iter().flat_map(|bound| &bound.columns);
-            columns.map(move |(key, column)| (format!("{part}.{key}"), column))
-        });
-        columns.chain(parents)
+    fn keys(&self) -> impl Iterator<Item = (GraphPlace, &BoundColumn)> {
+        let edges = self.edges.iter().flat_map(|edges| &edges.columns);
+        let edges = edges.map(|(key, column)| (GraphPlace::Edges(Place::Key(key)), column));
+        self.turn_values().map(|(place, column)| (GraphPlace::Turns(place), column)).chain(edges)
     }
-}
 
-/// The place of an element of `parents` in a mapping.
-fn parent_place(number: usize) -> String {
-    format!("turns.{PARENTS}[{number}].parent")
+    /// Every value that is read of a row of the turns table.
+    fn turn_values(&self) -> impl Iterator<Item = (Place, &BoundColumn)> {
+        let columns = self.turns.columns.iter().map(|(key, column)| (Place::Key(key), column));
+        let parents = self.parents.iter().enumerate();
+        columns.chain(parents.map(|(number, parent)| (Place::Parent(number), &parent.parent)))
+    }
 }

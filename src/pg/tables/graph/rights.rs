@@ -9,6 +9,7 @@ use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::writers_of_enum;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::tables::bound_table::BoundColumn;
+use crate::pg::tables::place::Place;
 
 impl Graph {
     /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were written by a
@@ -32,9 +33,10 @@ impl Graph {
         for bound in self.bound_tables() {
             let is_turns = bound.table.oid == self.turns.table.oid;
             let read = || {
-                let parents = self.parents.iter().map(|parent| &parent.parent);
-                let columns = bound.columns.values().chain(parents.filter(|_| is_turns));
-                columns.flat_map(|column| bound.raw_columns(column)).map(|raw| raw.number).collect()
+                let keys = self.keys().filter(|(place, _)| is_turns == place.is_of_turns());
+                keys.flat_map(|(_, column)| bound.raw_columns(column))
+                    .map(|raw| raw.number)
+                    .collect()
             };
             check_binder(binder, bound.table.oid, Use::Read, read, || self.command.clone())?;
         }
@@ -52,9 +54,8 @@ impl Graph {
         let reads = |column: &BoundColumn| {
             self.turns.raw_columns(column).iter().any(|raw| numbers.contains(&raw.number))
         };
-        let parents = self.parents.iter().map(|parent| ("parents", &parent.parent));
-        let others = self.turns.columns.iter().map(|(other, column)| (*other, column));
-        let other = others.chain(parents).find(|(other, column)| *other != key && reads(column));
+        let own = |place| matches!(place, Place::Key(own) if own == key);
+        let other = self.turn_values().find(|(place, column)| !own(*place) && reads(column));
         if let Some((other, _)) = other {
             return Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
