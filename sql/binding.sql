@@ -24,25 +24,6 @@ CREATE FUNCTION graph_kernel.evaluate_row(graph text, place text, row_table oid,
     AS 'MODULE_PATHNAME', 'evaluate_row_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 SET search_path = pg_catalog, pg_temp;
 
--- Whether an index finds rows by this key, a column or an expression as an index definition has it. On a partitioned
--- table a unique index contains the partition key too; a duplicate id is found when slicing.
-CREATE FUNCTION graph_kernel.has_index(table_id regclass, key text, is_unique boolean)
-RETURNS boolean
-LANGUAGE sql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT EXISTS (
-        SELECT FROM pg_index AS i
-        JOIN pg_class AS c ON c.oid = i.indrelid
-        JOIN pg_class AS x ON x.oid = i.indexrelid
-        JOIN pg_am AS m ON m.oid = x.relam
-        WHERE i.indrelid = table_id
-          AND m.amname = 'btree' AND i.indisvalid AND i.indpred IS NULL
-          AND pg_get_indexdef(i.indexrelid, 1, false) = key
-          AND (NOT is_unique OR i.indisunique AND (i.indnkeyatts = 1 OR c.relkind = 'p'))
-    )
-$$;
-
 -- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
 -- contain the partition key.
 CREATE FUNCTION graph_kernel.index_command(table_id regclass, is_unique boolean, keys text[], include text[])
@@ -79,12 +60,11 @@ RETURNS TABLE (name text, found boolean, what text, command text)
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT w.name, graph_kernel.has_index(w.rel::regclass, w.keys[1], w.is_unique),
-           format('index on %s (%s)', w.rel::regclass, w.keys[1]),
-           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.typed, w.include)
+    SELECT w.name, w.found, format('index on %s (%s)', w.rel::regclass, array_to_string(w.searched, ', ')),
+           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include)
     FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)
     CROSS JOIN LATERAL jsonb_to_record(listed.wanted)
-        AS w (name text, rel oid, is_unique boolean, keys text[], include text[], typed text[])
+        AS w (name text, rel oid, is_unique boolean, found boolean, searched text[], keys text[], include text[])
     ORDER BY listed.position;
 END;
 

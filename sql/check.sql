@@ -449,6 +449,15 @@ BEGIN
                     ' -- If the id stands for the beginning of every conversation, bind the parent as an expression with'
                     ' NULLIF; a turn that was deleted does no harm.',
                     e, t, x ->> 'parent', x ->> 'child', x ->> 'id', x ->> 'session_id')),
+            ('replies_between_sessions', 'session_id', 'replies to a turn of another session: a slice mixes both sessions',
+             format('SELECT e.*, p.session_id AS parent_session, c.session_id AS child_session FROM %1$s AS e'
+                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS p ON p.id OPERATOR(pg_catalog.=) %5$s'
+                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS c ON c.id OPERATOR(pg_catalog.=) %6$s'
+                    ' WHERE pg_catalog.lower((%7$s) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ''reply'''
+                    ' AND COALESCE(p.session_id, '''') COLLATE pg_catalog."C" OPERATOR(pg_catalog.<>)'
+                    ' COALESCE(c.session_id, '''') COLLATE pg_catalog."C";'
+                    ' -- Where a session goes on from another one, nothing is wrong.',
+                    e, t, x ->> 'id', x ->> 'session_id', x ->> 'parent', x ->> 'child', x ->> 'edge_type')),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',

@@ -178,8 +178,6 @@ COMMENT ON FUNCTION graph_kernel.announce_change() IS
     'trigger: invalidates what every backend has cached of a private table';
 COMMENT ON FUNCTION graph_kernel.unbind_tables(text) IS
     'takes the name from a graph; public.memory_turns and public.memory_turn_edges are the default graph again';
-COMMENT ON FUNCTION graph_kernel.has_index(regclass, text, boolean) IS
-    'whether an index finds rows by this column or expression';
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS

@@ -240,10 +240,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.guard_table()", None),
     (
-        "graph_kernel.has_index(regclass,text,boolean)",
-        Some("SELECT graph_kernel.has_index('memory_turns', 'id', true)"),
-    ),
-    (
         "graph_kernel.index_command(regclass,boolean,text[],text[])",
         Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}')"),
     ),

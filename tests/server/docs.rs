@@ -49,7 +49,6 @@ const INTERNAL: &[&str] = &[
     "evaluate",
     "graph_slice_support",
     "guard_table",
-    "has_index",
     "wanted_indexes",
     "index_command",
     "is_applying",

@@ -8,6 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::functions::{FIRST_NORMAL_OID, foreign_function};
+use crate::pg::catalog::index::indexes;
 use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::text::{checked, replaced, with_bytes};
 
@@ -70,6 +71,8 @@ pub struct TableColumn {
     pub base_type: pg_sys::Oid,
     /// Its type's modifier, −1 where there is none.
     pub modifier: i32,
+    /// Its collation; the invalid OID where its type has none.
+    pub collation: pg_sys::Oid,
 }
 
 /// A table as it is now.
@@ -116,6 +119,7 @@ impl Table {
                         type_oid: attribute.atttypid,
                         base_type,
                         modifier,
+                        collation: attribute.attcollation,
                     })
                 })
                 .collect();
@@ -331,14 +335,7 @@ fn is_plain(oid: pg_sys::Oid) -> bool {
 /// An index of the table whose predicate calls a function that a plain role may have written, and that function.
 /// The predicate is read as it is stored: the relation cache would evaluate it.
 fn foreign_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
-    // SAFETY: the relation is locked, and open while its indexes are listed.
-    let indexes: Vec<pg_sys::Oid> = unsafe {
-        let relation = pg_sys::relation_open(table, pg_sys::NoLock as i32);
-        let list = pg_sys::RelationGetIndexList(relation);
-        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
-        PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect()
-    };
-    indexes.into_iter().find_map(|index| {
+    indexes(table).into_iter().find_map(|index| {
         let predicate = index_predicate(index)?;
         // SAFETY: the text is a node tree that the server wrote.
         let function = unsafe { foreign_function(pg_sys::stringToNode(predicate.as_ptr()).cast()) };

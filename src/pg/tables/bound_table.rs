@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
+use crate::pg::catalog::index::{Indexed, default_family};
 use crate::pg::catalog::relation::{self, Table, literal_of, quote};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
@@ -246,6 +247,18 @@ impl BoundTable {
             columns,
             computes,
         }
+    }
+
+    /// What an index by a key holds, its collation and the family of its operators; `None` where it is not stored.
+    pub fn indexed(&self, column: &BoundColumn) -> Option<(Indexed, pg_sys::Oid, pg_sys::Oid)> {
+        let (of, collation) = match column.stored.as_ref()? {
+            ColumnSource::Column { .. } => {
+                let raw = *self.raw_columns(column).first()?;
+                (Indexed::Column(raw.number), raw.collation)
+            }
+            ColumnSource::Expression(expression) => expression.indexed(&self.table),
+        };
+        Some((of, collation, default_family(column.base_type()?)))
     }
 
     /// The columns of the table that a key is read from.

@@ -13,6 +13,7 @@ use pgrx::{PgList, PgTryBuilder, pg_sys};
 use super::refusal::{ExpressionRefusal, foreign_type};
 use super::unanalysed;
 use crate::pg::catalog::functions::{expression_tree_walker, is_own_function, is_server_own};
+use crate::pg::catalog::index::Indexed;
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::fixed_settings::{self, Level};
@@ -78,6 +79,31 @@ impl Expression {
         parsed
             .and_then(|expression| check_length(&expression.text).map(|()| expression))
             .map_err(refuse)
+    }
+
+    /// What an index on this expression over this table, which is locked, holds, and its collation: it is analysed as CREATE
+    /// INDEX does, which drops an outer COLLATE and makes a column of what is one.
+    pub fn indexed(&self, table: &Table) -> (Indexed, pg_sys::Oid) {
+        // SAFETY: as in `parse`; the text is what was written of a tree that was checked.
+        unsafe {
+            let level = Level::begin();
+            fixed_settings::set(c"search_path", KEPT_PATH);
+            fixed_settings::fix(&fixed_settings::PARSING);
+            let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
+            let parsed = parsed(&self.index_key).ok().expect("it was written as one expression");
+            let mut node = transformed(relation, parsed, None);
+            pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+            level.end();
+            let collation = pg_sys::exprCollation(node);
+            while (*node).type_ == pg_sys::NodeTag::T_CollateExpr {
+                node = (*node.cast::<pg_sys::CollateExpr>()).arg.cast();
+            }
+            let of = match (*node).type_ {
+                pg_sys::NodeTag::T_Var => Indexed::Column((*node.cast::<pg_sys::Var>()).varattno),
+                _ => Indexed::Expression(node),
+            };
+            (of, collation)
+        }
     }
 
     /// Its text over this alias.
@@ -147,6 +173,29 @@ unsafe fn analyse(
     text: &str,
     schema: Option<&str>,
 ) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
+    // SAFETY: guaranteed by the caller; the hook is called as the server calls it.
+    unsafe {
+        let restricted = parsed(text)?;
+        unanalysed::restrict(restricted, schema)?;
+        match transformed(relation, restricted, Some(unanalysed::column)) {
+            // A constant in quotes alone.
+            node if pg_sys::exprType(node) == pg_sys::UNKNOWNOID => {
+                analyse(relation, &format!("({text}\n)::pg_catalog.text"), schema)
+            }
+            node => Ok(node),
+        }
+    }
+}
+
+/// A parsed expression, analysed as that of an index over a relation's columns.
+///
+/// # Safety
+/// The relation is open and locked, and `parsed` an expression that the parser has made.
+unsafe fn transformed(
+    relation: pg_sys::Relation,
+    parsed: *mut pg_sys::Node,
+    column_hook: pg_sys::PreParseColumnRefHook,
+) -> *mut pg_sys::Node {
     // SAFETY: guaranteed by the caller. The parse state refers to the relation and is freed here.
     unsafe {
         let state = pg_sys::make_parsestate(null_mut());
@@ -160,27 +209,14 @@ unsafe fn analyse(
         );
         pg_sys::addNSItemToQuery(state, columns, false, true, true);
         (*state).p_target_relation = relation;
-        (*state).p_pre_columnref_hook = Some(unanalysed::column);
-        let restricted = parsed(text).and_then(|parsed| {
-            unanalysed::restrict(parsed, schema)?;
-            Ok(parsed)
-        });
-        let analysed = restricted.map(|parsed| {
-            let kind = pg_sys::ParseExprKind::EXPR_KIND_INDEX_EXPRESSION;
-            let node = pg_sys::transformExpr(state, parsed, kind);
-            pg_sys::assign_expr_collations(state, node);
-            node
-        });
+        (*state).p_pre_columnref_hook = column_hook;
+        let kind = pg_sys::ParseExprKind::EXPR_KIND_INDEX_EXPRESSION;
+        let node = pg_sys::transformExpr(state, parsed, kind);
+        pg_sys::assign_expr_collations(state, node);
         // It would close the relation, which is the caller's.
         (*state).p_target_relation = null_mut();
         pg_sys::free_parsestate(state);
-        match analysed? {
-            // A constant in quotes alone.
-            node if pg_sys::exprType(node) == pg_sys::UNKNOWNOID => {
-                analyse(relation, &format!("({text}\n)::pg_catalog.text"), schema)
-            }
-            node => Ok(node),
-        }
+        node
     }
 }
 

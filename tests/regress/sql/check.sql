@@ -164,3 +164,16 @@ SET ROLE regress_nobody;
 SELECT check_name, ok, detail, hint FROM graph_check();
 RESET ROLE;
 DROP ROLE regress_nobody;
+
+-- Replies between sessions: a parent that is computed names the row before, whoever's it is.
+CREATE SCHEMA mixed;
+CREATE TABLE mixed.messages (id bigint PRIMARY KEY, session_id text, role text, content_text text);
+INSERT INTO mixed.messages SELECT i, CASE WHEN i < 3 THEN 'a' WHEN i < 6 THEN 'b' END, 'user', i::text FROM generate_series(1, 6) AS i;
+SET client_min_messages = warning;
+SELECT graph_kernel.bind_tables('mixed.messages', columns => '{"turns": {"id": {"expression": "graph_turn_id(id)"},
+    "parents": [{"parent": {"expression": "graph_turn_id(id - 1)"}, "edge_type": "reply"},
+                {"parent": {"expression": "graph_turn_id(id - 3)"}, "edge_type": "reference"}]}}') IS NOT NULL AS bound;
+SELECT ok, count, detail FROM graph_check() WHERE check_name = 'replies_between_sessions';
+SELECT graph_kernel.unbind_tables();
+RESET client_min_messages;
+DROP SCHEMA mixed CASCADE;

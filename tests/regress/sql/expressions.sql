@@ -76,3 +76,54 @@ SELECT code, message, detail, hint FROM test_error('SELECT graph_slice(turn(1))'
 SELECT ok, detail, regexp_replace(hint, '\(\d+,\d+\)', '(page,row)') AS hint FROM graph_check() WHERE check_name = 'raising_expression';
 SELECT graph_kernel.unbind_tables();
 DROP SCHEMA app, foreign_parts CASCADE;
+
+-- The index of the hint is found whatever the server prints of its expression: none is asked for twice.
+CREATE SCHEMA kinds;
+CREATE DOMAIN kinds.label AS text;
+CREATE TYPE kinds.mood AS ENUM ('calm', 'glad');
+CREATE TABLE kinds.t (
+    id uuid PRIMARY KEY, parent uuid, other uuid, a text, b varchar(40), c char(8), d kinds.label, m kinds.mood, n integer,
+    k bigint, f boolean, r numeric, j jsonb, js json, tags text[], at timestamptz, "Odd name" text
+);
+CREATE TABLE kinds.expression (number integer GENERATED ALWAYS AS IDENTITY, kind text, key text, expression text);
+INSERT INTO kinds.expression (kind, key, expression) VALUES
+    ('column', 'session_id', 'a'), ('column to quote', 'session_id', '"Odd name"'), ('varchar', 'session_id', 'b::text'),
+    ('char', 'session_id', 'c::text'), ('domain', 'session_id', 'd'), ('function of a domain', 'session_id', 'upper(d)'),
+    ('enum', 'session_id', 'm'), ('cast', 'session_id', 'n::text'), ('CASE', 'session_id', 'CASE WHEN n > 1 THEN a ELSE b END'),
+    ('CASE of a value', 'session_id', 'CASE n WHEN 1 THEN a WHEN 2 THEN d END'), ('COALESCE', 'session_id', 'COALESCE(a, b)'),
+    ('NULLIF', 'session_id', 'NULLIF(a, '''')'), ('GREATEST', 'session_id', 'GREATEST(a, b)'),
+    ('LEAST', 'session_id', 'LEAST(a, d)'), ('function', 'session_id', 'lower(a)'), ('nested function', 'session_id', 'btrim(lower(b))'),
+    ('operator', 'session_id', 'a || b'), ('operators', 'session_id', 'a || '':'' || b'), ('json', 'session_id', 'j ->> ''session'''),
+    ('json path', 'session_id', 'j #>> ''{a,b}'''), ('json text', 'session_id', 'js ->> ''session'''),
+    ('IN', 'session_id', 'CASE WHEN a IN (''x'', ''y'') THEN a END'), ('IN of varchar', 'session_id', 'CASE WHEN b IN (''x'', ''y'') THEN b END'),
+    ('IS NULL', 'session_id', 'CASE WHEN a IS NULL THEN b ELSE a END'), ('IS TRUE', 'session_id', 'CASE WHEN f IS TRUE THEN a END'),
+    ('IS DISTINCT', 'session_id', 'CASE WHEN a IS DISTINCT FROM b THEN a END'), ('AND, OR, NOT', 'session_id', 'CASE WHEN (n = 1 OR f) AND NOT f THEN a END'),
+    ('BETWEEN', 'session_id', 'CASE WHEN n BETWEEN 1 AND 5 THEN a END'), ('LIKE', 'session_id', 'CASE WHEN a LIKE ''x\_%'' THEN a END'),
+    ('COLLATE', 'session_id', 'a COLLATE "C"'), ('COLLATE inside', 'session_id', 'lower(a COLLATE "C")'), ('element', 'session_id', 'tags[1]'),
+    ('array', 'session_id', '(ARRAY[a, b])[n]'), ('constant', 'session_id', '''one'' || n::text'), ('numeric', 'session_id', '(r + 1.5)::text'),
+    ('substring', 'session_id', 'substring(a FROM 1 FOR 3)'), ('backslash', 'session_id', 'replace(a, ''\'', E''\n'')'),
+    ('parent: COALESCE', 'parent', 'COALESCE(parent, other)'), ('parent: NULLIF', 'parent', 'NULLIF(parent, other)'),
+    ('parent: CASE', 'parent', 'CASE WHEN f THEN parent ELSE other END'), ('parent: id of another', 'parent', 'graph_turn_id(a)'),
+    ('parent: id where', 'parent', 'CASE WHEN a <> '''' THEN graph_turn_id(a) END'), ('parent: json', 'parent', '(j ->> ''parent'')::uuid');
+CREATE FUNCTION pg_temp.try_kind(key text, expression text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    parent jsonb := CASE key WHEN 'parent' THEN jsonb_build_object('expression', expression) ELSE '"other"' END;
+    session jsonb := CASE key WHEN 'session_id' THEN jsonb_build_object('expression', expression) ELSE 'null' END;
+    place text := CASE key WHEN 'parent' THEN 'index_edge_parent' ELSE 'index_session' END;
+    hint text;
+BEGIN
+    PERFORM graph_kernel.bind_tables('kinds.t', columns => jsonb_build_object('turns', jsonb_build_object(
+        'session_id', session, 'created_at', 'at', 'role', null, 'phase', null, 'salience', null, 'content_text', null,
+        'parents', jsonb_build_array(jsonb_build_object('parent', parent, 'edge_type', 'reply')))));
+    SELECT c.hint INTO STRICT hint FROM graph_check() AS c WHERE c.check_name = place;
+    IF hint IS NULL THEN RETURN 'found before it was made'; END IF;
+    EXECUTE replace(hint, 'CONCURRENTLY ', '');
+    SELECT c.hint INTO STRICT hint FROM graph_check() AS c WHERE c.check_name = place;
+    RETURN coalesce('asked for twice: ' || hint, 'found');
+END $$;
+SET client_min_messages = warning;
+SELECT k.kind, pg_temp.try_kind(k.key, k.expression) FROM kinds.expression AS k ORDER BY k.number;
+SELECT count(*) - 1 AS indexes FROM pg_index WHERE indrelid = 'kinds.t'::regclass;
+SELECT graph_kernel.unbind_tables();
+RESET client_min_messages;
+DROP SCHEMA kinds CASCADE;

@@ -14,13 +14,17 @@ const EVALUATE: &str = include_str!("../../../../sql/queries/evaluate.sql");
 const EVALUATE_ROW: &str = include_str!("../../../../sql/queries/evaluate_row.sql");
 
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 17] = [
+const COUNTS: [(&str, &str); 18] = [
     ("turns", include_str!("../../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../../sql/queries/count/dangling_edges.sql")),
     (
         "shared_missing_parents",
         include_str!("../../../../sql/queries/count/shared_missing_parents.sql"),
+    ),
+    (
+        "replies_between_sessions",
+        include_str!("../../../../sql/queries/count/replies_between_sessions.sql"),
     ),
     ("self_loops", include_str!("../../../../sql/queries/count/self_loops.sql")),
     ("unknown_edge_types", include_str!("../../../../sql/queries/count/unknown_edge_types.sql")),

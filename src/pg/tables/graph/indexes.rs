@@ -6,31 +6,32 @@ use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use super::{Graph, ParentColumn};
+use crate::pg::catalog::index::{IndexKey, Indexed, btree_indexes};
 use crate::pg::catalog::relation;
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable};
+
+/// An index that a graph is read by.
+struct Wanted<'a> {
+    name: &'static str,
+    bound: &'a BoundTable,
+    is_unique: bool,
+    keys: Vec<&'a BoundColumn>,
+    /// How many of the keys an index must begin with to be this one.
+    searched: usize,
+    /// Columns that it should hold besides.
+    include: BTreeSet<&'a str>,
+}
 
 impl Graph {
     /// The indexes that the graph is read by: by the id, by each end of an edge, by session and time.
     pub(super) fn indexes(&self) -> Vec<Value> {
-        let key = |column: &BoundColumn| column.index_key();
         let turns = &self.turns;
-        let index = |name: &str,
-                     bound: &BoundTable,
-                     unique: bool,
-                     keys: Vec<Option<String>>,
-                     include: BTreeSet<&str>| {
-            let keys: Vec<String> = keys.into_iter().flatten().collect();
-            let include: Vec<String> = include.into_iter().map(relation::quote_as_needed).collect();
-            let include: Vec<&String> =
-                include.iter().filter(|column| !keys.contains(column)).collect();
-            json!({
-                "name": name, "rel": bound.table.oid.to_u32(), "is_unique": unique, "keys": keys, "include": include,
-                "typed": keys.iter().map(|key| relation::with_escapes(key)).collect::<Vec<_>>(),
-            })
-        };
         let id = &turns.columns["id"];
-        let by_id = index("index_turn_id", turns, true, vec![key(id)], self.read_with_ids());
-        let mut indexes = vec![by_id];
+        let mut wanted = vec![Wanted {
+            is_unique: true,
+            include: self.read_with_ids(),
+            ..Wanted::new("index_turn_id", turns, vec![id])
+        }];
         if let Some(edges) = &self.edges {
             let [parent, child, edge_type] =
                 ["parent", "child", "edge_type"].map(|name| &edges.columns[name]);
@@ -38,33 +39,22 @@ impl Graph {
                 [("index_edge_parent", [parent, child]), ("index_edge_child", [child, parent])]
             {
                 let include = raw_columns_of_expressions(edges, &ends);
-                let keys =
-                    vec![key(ends[0]), key(ends[1]), edge_type.column_name().and(key(edge_type))];
-                indexes.push(index(name, edges, false, keys, include));
+                let edge_type = edge_type.column_name().map(|_| edge_type);
+                let keys = ends.into_iter().chain(edge_type).collect();
+                wanted.push(Wanted { include, ..Wanted::new(name, edges, keys) });
             }
         }
         // The child of such an edge is the row's turn, found by its id.
         for ParentColumn { parent, .. } in &self.parents {
             let include = raw_columns_of_expressions(turns, &[parent, id]);
-            indexes.push(index(
-                "index_edge_parent",
-                turns,
-                false,
-                vec![key(parent), key(id)],
-                include,
-            ));
+            let keys = vec![parent, id];
+            wanted.push(Wanted { include, ..Wanted::new("index_edge_parent", turns, keys) });
         }
         let [session, time] = ["session_id", "created_at"].map(|name| &turns.columns[name]);
         if session.stored.is_some() && time.stored.is_some() {
-            indexes.push(index(
-                "index_session",
-                turns,
-                false,
-                vec![key(session), key(time)],
-                BTreeSet::new(),
-            ));
+            wanted.push(Wanted::new("index_session", turns, vec![session, time]));
         }
-        indexes
+        wanted.iter().map(Wanted::description).collect()
     }
 
     /// The columns that the index by ids should hold too, so that finding a turn's parents and scoring it read the
@@ -92,6 +82,47 @@ impl Graph {
             columns.extend(scored.into_iter().flat_map(raw).map(|raw| raw.name.as_str()));
         }
         columns
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// One that is not unique and searched by its first key.
+    fn new(name: &'static str, bound: &'a BoundTable, keys: Vec<&'a BoundColumn>) -> Self {
+        Wanted { name, bound, is_unique: false, keys, searched: 1, include: BTreeSet::new() }
+    }
+
+    fn description(&self) -> Value {
+        let keys: Vec<String> = self.keys.iter().filter_map(|key| key.index_key()).collect();
+        let include = self.include.iter().map(|column| relation::quote_as_needed(column));
+        let include: Vec<String> = include.filter(|column| !keys.contains(column)).collect();
+        json!({
+            "name": self.name, "rel": self.bound.table.oid.to_u32(), "is_unique": self.is_unique,
+            "found": self.is_found(), "searched": keys.iter().take(self.searched).collect::<Vec<_>>(),
+            "keys": keys.iter().map(|key| relation::with_escapes(key)).collect::<Vec<_>>(), "include": include,
+        })
+    }
+
+    /// Whether the table has it. On a partitioned table a unique index contains the partition key too; a duplicate id is
+    /// found when slicing.
+    fn is_found(&self) -> bool {
+        let table = &self.bound.table;
+        let searched = self.keys.iter().filter_map(|key| self.bound.indexed(key));
+        let searched: Vec<_> = searched.take(self.searched).collect();
+        let is_partitioned = table.kind == pg_sys::RELKIND_PARTITIONED_TABLE;
+        btree_indexes(table.oid).iter().any(|index| {
+            let is_unique = index.is_unique && (index.keys.len() == 1 || is_partitioned);
+            let options = index.keys.iter().map(|key| key.options);
+            let same = |(key, (of, collation, family)): (&IndexKey, &(Indexed, _, _))| {
+                // SAFETY: both were read within this call.
+                let is_same = unsafe { key.of.is(*of) };
+                let is_ordered = searched.len() == 1 || key.family == *family;
+                is_same && key.collation == *collation && is_ordered
+            };
+            (is_unique || !self.is_unique)
+                && index.keys.len() >= searched.len()
+                && index.keys.iter().zip(&searched).all(same)
+                && options.take(searched.len()).all(|of| of == index.keys[0].options)
+        })
     }
 }
 
