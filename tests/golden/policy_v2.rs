@@ -37,13 +37,8 @@ impl From<&Row> for Turn {
             role: row.role.as_deref(),
             phase: row.phase.as_deref(),
             salience: row.salience,
-            trajectory_depth: None,
-            trajectory_sibling_order: None,
-            trajectory_homogeneity: None,
-            trajectory_temporal: None,
-            trajectory_complexity: None,
             created_at: row.created_at,
-            content_hash: None,
+            ..StoredTurn::default()
         }
         .into()
     }

@@ -332,21 +332,8 @@ fn a_turn_alone_is_sliced_as_published() {
 fn a_summary_is_the_published_services_slice_with_edges() {
     // Of the service's turns only the ids are known: 1 ─reply→ 2 ─reply→ 4.
     let id = TurnId::from_u128;
-    let nothing = StoredTurn {
-        id: id(0),
-        session_id: None,
-        role: None,
-        phase: None,
-        salience: None,
-        trajectory_depth: None,
-        trajectory_sibling_order: None,
-        trajectory_homogeneity: None,
-        trajectory_temporal: None,
-        trajectory_complexity: None,
-        created_at: None,
-        content_hash: None,
-    };
-    let turns = [1, 2, 4].map(|n| Turn::from(StoredTurn { id: id(n), ..nothing })).to_vec();
+    let turn = |n| Turn::from(StoredTurn { id: id(n), ..StoredTurn::default() });
+    let turns = [1, 2, 4].map(turn).to_vec();
     let reply =
         |(parent, child)| Edge { parent: id(parent), child: id(child), edge_type: EdgeType::Reply };
     let graph = Graph { turns, edges: [(1, 2), (2, 4)].map(reply).to_vec() };

@@ -36,12 +36,9 @@ impl From<&Row> for Turn {
             phase: Some(&row.phase),
             salience: Some(row.salience),
             trajectory_depth: Some(row.depth),
-            trajectory_sibling_order: None,
-            trajectory_homogeneity: None,
-            trajectory_temporal: None,
-            trajectory_complexity: None,
             created_at: Some(row.created_at),
             content_hash: row.content_hash.as_deref(),
+            ..StoredTurn::default()
         }
         .into()
     }

@@ -39,13 +39,7 @@ impl WeakTurn {
             role: Some(&self.role),
             phase: Some(&self.phase),
             salience: Some(self.salience),
-            trajectory_depth: None,
-            trajectory_sibling_order: None,
-            trajectory_homogeneity: None,
-            trajectory_temporal: None,
-            trajectory_complexity: None,
-            created_at: None,
-            content_hash: None,
+            ..StoredTurn::default()
         }
         .into()
     }

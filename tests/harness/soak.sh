@@ -26,9 +26,9 @@ test_builds() {
   local features=(--no-default-features --features "pg$major random_limits failing_allocations")
   build install_release
   start
-  cargo test --quiet -p graph_kernel_tests --features server \
-    --test server_golden --test server_policy_v2 --test server_snapshot --test server_atlas --test retrieval
-  cargo test --quiet -p graph_kernel_tests --features allocations --test server_allocations
+  cargo test --quiet -p graph_kernel_tests --features server --test retrieval
+  cargo test --quiet -p graph_kernel_tests --features server --test server -- golden:: policy_v2:: snapshot:: atlas::
+  cargo test --quiet -p graph_kernel_tests --features allocations --test server_alone -- allocations::
   "$root/tests/harness/server.sh" stop soak
 }
 test_builds

@@ -4,7 +4,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 
 use crate::cluster::Cluster;
-use crate::common::process::run;
+use crate::dump::{dump, restore};
 use crate::graph::{
     SLICE, active_key, install, keys, kid, reason, reasons, refusal, rotate, slice, text,
 };
@@ -215,16 +215,12 @@ fn a_dump_of_a_copy_does_not_bring_the_graph_of_the_original() {
     let export = slice(&mut client);
     drop(client);
     let mut copied = copy(&cluster, "postgres", "staging");
-    let path = cluster.folder.join("copy.sql");
     for bound_again in [false, true] {
         let name = bound_again.then(|| text(&mut copied, BIND));
         let target = if bound_again { "after" } else { "before" };
-        run(cluster.program("pg_dump", "postgres").args(["--dbname=staging", "--file"]).arg(&path));
+        let dump = dump(&cluster, "postgres", "staging", &[]);
         administer(&cluster, &format!("CREATE DATABASE {target} TEMPLATE template0"));
-        run(cluster
-            .program("psql", "postgres")
-            .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", target, "--file"])
-            .arg(&path));
+        restore(&cluster, "postgres", target, &dump);
         let mut restored = cluster.client_of("postgres", target);
         let names = "SELECT coalesce(string_agg(graph::text, ' '), '') FROM graph_kernel.binding";
         assert_eq!(text(&mut restored, names), name.unwrap_or_default());

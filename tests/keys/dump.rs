@@ -44,7 +44,7 @@ fn a_table_that_promotes_is_guarded_after_a_restore_as_before() {
     client.batch_execute(insert).unwrap();
 
     let other = Cluster::start("");
-    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres", &[]));
     let mut client = other.client();
     // The row is there, though its key is not known here.
     assert_eq!(text(&mut client, "SELECT count(*)::text FROM atoms"), "1");
@@ -58,17 +58,42 @@ fn a_table_that_promotes_is_guarded_after_a_restore_as_before() {
     client.batch_execute(insert).unwrap();
 }
 
-/// A role's dump of a database, as SQL.
-fn dump(cluster: &Cluster, role: &str, database: &str) -> PathBuf {
-    let path = cluster.folder.join("dump.sql");
-    run(cluster.program("pg_dump", role).args(["--dbname", database, "--file"]).arg(&path));
+/// A role's dump of a database, as SQL or as the options ask. The next one of the cluster takes its place.
+pub fn dump(cluster: &Cluster, role: &str, database: &str, options: &[&str]) -> PathBuf {
+    let path = cluster.folder.join("dump");
+    run(cluster
+        .program("pg_dump", role)
+        .args(options)
+        .args(["--dbname", database, "--file"])
+        .arg(&path));
     path
 }
 
-fn restore(cluster: &Cluster, role: &str, database: &str, dump: &Path) {
-    run(cluster
+/// Restores a dump that is SQL, and returns what psql says of it.
+pub fn restore(cluster: &Cluster, role: &str, database: &str, dump: &Path) -> String {
+    let restored = cluster
         .program("psql", role)
         .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", database, "--file"])
+        .arg(dump)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
+    assert!(restored.status.success(), "{said}");
+    said
+}
+
+/// Restores a dump of the custom format.
+pub fn restore_archive(
+    cluster: &Cluster,
+    role: &str,
+    database: &str,
+    options: &[&str],
+    dump: &Path,
+) {
+    run(cluster
+        .program("pg_restore", role)
+        .args(options)
+        .args(["--exit-on-error", "--dbname", database])
         .arg(dump));
 }
 
@@ -84,7 +109,7 @@ fn a_dump_restored_without_a_key_file_has_a_new_key() {
     let origins_keys = keys(&mut client, "verifying");
 
     let other = Cluster::start("");
-    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres", &[]));
     let mut client = other.client();
     // Unknown, not forged.
     assert_eq!(reasons(&mut client, &[revoked, old.clone()]), ["unknown_key"; 2]);
@@ -115,7 +140,7 @@ fn origin_with_key_file(root: &[u8]) -> (Cluster, Vec<String>) {
 fn restored_with_key_file(origin: &Cluster, root: &[u8]) -> Cluster {
     let other = Cluster::start("");
     secret_file::use_root(&other, root);
-    restore(&other, "postgres", "postgres", &dump(origin, "postgres", "postgres"));
+    restore(&other, "postgres", "postgres", &dump(origin, "postgres", "postgres", &[]));
     other
 }
 
@@ -199,7 +224,7 @@ fn an_owner_who_is_no_superuser_dumps_and_restores() {
 
     let other = Cluster::start("");
     let mut client = owned_database(&other);
-    restore(&other, "keeper", "kept", &dump(&origin, "keeper", "kept"));
+    restore(&other, "keeper", "kept", &dump(&origin, "keeper", "kept", &[]));
     let tables = "SELECT b.turns || ' ' || b.edges FROM graph_kernel.binding AS b";
     assert_eq!(text(&mut client, tables), "memory_turns memory_turn_edges");
     // He could have edited the dump: the graph has a name of its own from here on.
@@ -222,18 +247,11 @@ fn an_archive_restores_as_its_owner_too() {
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     create_graph(&mut client);
     text(&mut client, BIND);
-    let archive = origin.folder.join("dump");
-    run(origin
-        .program("pg_dump", "keeper")
-        .args(["--dbname=kept", "--format=custom", "--file"])
-        .arg(&archive));
+    let archive = dump(&origin, "keeper", "kept", &["--format=custom"]);
 
     let other = Cluster::start("");
     let mut client = owned_database(&other);
-    run(other
-        .program("pg_restore", "keeper")
-        .args(["--dbname=kept", "--exit-on-error", "--single-transaction"])
-        .arg(&archive));
+    restore_archive(&other, "keeper", "kept", &["--single-transaction"], &archive);
     let export = slice(&mut client);
     assert_eq!(reason(&mut client, &export), "ok");
 }
@@ -251,7 +269,7 @@ fn registered_policies_are_in_a_dump_and_the_presets_are_not() {
 
     // Restored into a cluster that has the presets already.
     let other = Cluster::start("");
-    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres"));
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres", &[]));
     let mut client = other.client();
     assert_eq!(text(&mut client, POLICIES), policies);
     // And they may be registered again.

@@ -1,13 +1,13 @@
 //! Nothing but the functions and a restore changes the private tables: no subscription, no role that may set
 //! session_replication_role, no TRUNCATE.
 
-use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::Client;
 
 use crate::cluster::{Cluster, wait_until};
+use crate::dump::{dump, restore, restore_archive};
 use crate::graph::{install, kid, reason, refusal, rotate, slice, text};
 
 const TABLES: [&str; 6] =
@@ -234,24 +234,10 @@ fn one_odd_row_loses_no_other_in_a_restore() {
         .unwrap();
     let of_gone = "SELECT graph::text FROM graph_kernel.bindings WHERE name = 'of gone'";
     let graph = text(&mut client, of_gone);
-    let path = origin.folder.join("dump.sql");
-    crate::common::process::run(
-        origin
-            .program("pg_dump", "postgres")
-            .args(["--no-privileges", "--dbname=postgres", "--file"])
-            .arg(&path),
-    );
+    let rows = dump(&origin, "postgres", "postgres", &["--no-privileges"]);
 
     let other = Cluster::start("");
-    let restored = other
-        .program("psql", "postgres")
-        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres", "--file"])
-        .arg(&path)
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
-    assert!(restored.status.success(), "{said}");
+    let said = restore(&other, "postgres", "postgres", &rows);
     for warning in [
         "WARNING:  role gone in table graph_kernel.binding does not exist: the binding does not count",
         "HINT:  SELECT graph_kernel.bind_tables('public.memory_turns', 'public.memory_turn_edges', NULL, 'of gone'); \
@@ -301,25 +287,9 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     // Restored again, nothing is lost and nothing doubled.
     let count = "SELECT count(*)::text FROM graph_kernel.binding";
     let before = text(&mut client, count);
-    let data = origin.folder.join("data.dump");
-    crate::common::process::run(
-        origin
-            .program("pg_dump", "postgres")
-            .args(["--format=custom", "--no-privileges", "--dbname=postgres", "--file"])
-            .arg(&data),
-    );
-    crate::common::process::run(
-        other
-            .program("pg_restore", "postgres")
-            .args([
-                "--data-only",
-                "--schema=graph_kernel",
-                "--table=binding",
-                "--exit-on-error",
-                "--dbname=postgres",
-            ])
-            .arg(&data),
-    );
+    let data = dump(&origin, "postgres", "postgres", &["--format=custom", "--no-privileges"]);
+    let bindings = ["--data-only", "--schema=graph_kernel", "--table=binding"];
+    restore_archive(&other, "postgres", "postgres", &bindings, &data);
     assert_eq!(text(&mut client, count), before);
 }
 
@@ -347,22 +317,8 @@ fn a_restore_over_rows_that_are_there_loses_none() {
         r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa');
            SELECT graph_policy_register('{"max_nodes": 7}', 'seven'), graph_policy_register('{"max_nodes": 5}', 'taken')"#,
     );
-    let path = cluster.folder.join("data.sql");
-    crate::common::process::run(
-        cluster
-            .program("pg_dump", "postgres")
-            .args(["--data-only", "--dbname=a", "--file"])
-            .arg(&path),
-    );
-    let restored = cluster
-        .program("psql", "postgres")
-        .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=b", "--file"])
-        .arg(&path)
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
-    assert!(restored.status.success(), "{said}");
+    let rows = dump(&cluster, "postgres", "a", &["--data-only"]);
+    let said = restore(&cluster, "postgres", "b", &rows);
     assert!(said.contains("the name taken is another policy's: the row is left out"), "{said}");
     let kids = "SELECT string_agg(kid, ' ' ORDER BY kid) FROM graph_kernel.revoked_keys";
     assert_eq!(text(&mut client, kids), "1-aaaaaaaaaaaaaaaa 1-bbbbbbbbbbbbbbbb");
@@ -377,13 +333,7 @@ fn a_restore_without_triggers_is_put_right() {
     let origin = Cluster::start("");
     let mut client = origin.client();
     fill(&mut client);
-    let data = origin.folder.join("data.dump");
-    crate::common::process::run(
-        origin
-            .program("pg_dump", "postgres")
-            .args(["--format=custom", "--dbname=postgres", "--file"])
-            .arg(&data),
-    );
+    let data = dump(&origin, "postgres", "postgres", &["--format=custom"]);
     let other = Cluster::start("");
     let mut client = other.client();
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
@@ -393,12 +343,7 @@ fn a_restore_without_triggers_is_put_right() {
              SELECT graph_kernel.make_trace_table('public')",
         )
         .unwrap();
-    crate::common::process::run(
-        other
-            .program("pg_restore", "postgres")
-            .args(["--data-only", "--disable-triggers", "--exit-on-error", "--dbname=postgres"])
-            .arg(&data),
-    );
+    restore_archive(&other, "postgres", "postgres", &["--data-only", "--disable-triggers"], &data);
     let check = "SELECT count::text FROM graph_check() WHERE check_name = 'private_triggers'";
     let hint = "SELECT hint FROM graph_check() WHERE check_name = 'private_triggers'";
     assert_ne!(text(&mut client, check), "0");

@@ -88,12 +88,10 @@ pub fn turn(number: usize, score: u8) -> Turn {
         phase: Some(PHASES[usize::from(score) % PHASES.len()]),
         salience: Some(SALIENCES[usize::from(score >> 3) % SALIENCES.len()]),
         trajectory_depth: Some(number as i64),
-        trajectory_sibling_order: None,
         trajectory_homogeneity: Some(0.1),
-        trajectory_temporal: None,
         trajectory_complexity: Some(2.5),
         created_at: Some(1_700_000_000 + number as i64),
-        content_hash: None,
+        ..StoredTurn::default()
     }
     .into()
 }

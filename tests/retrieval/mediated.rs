@@ -1,5 +1,6 @@
 //! sql/roles/mediated.sql: searches inside slices for those who cannot read the tables.
 
+use crate::common::shared_roles;
 use crate::sample::{ANCHOR, database, folder, question, refusal, text};
 
 const USER: &str = "aaaaaaaa-0000-4000-8000-000000000001";
@@ -10,6 +11,7 @@ fn callers_get_slices_and_nothing_else() {
     let mut client = database.connect();
     let question = question(&mut client);
     for script in ["supabase.sql", "mediated.sql"] {
+        let _roles = shared_roles();
         let script = std::fs::read_to_string(folder().join("../roles").join(script)).unwrap();
         client.batch_execute(&script).unwrap();
     }

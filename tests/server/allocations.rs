@@ -2,12 +2,11 @@
 //! the same right after. Where an allocation fails for good, the session ends, and no other. Needs a build of the
 //! extension with the feature `failing_allocations`.
 
-mod common;
-
-use common::database::Database;
-use common::process::backend_pid;
-use common::shortage::answer;
-use common::tell;
+use crate::alone;
+use crate::common::database::Database;
+use crate::common::process::backend_pid;
+use crate::common::shortage::answer;
+use crate::common::tell;
 use postgres::Client;
 
 /// Of the allocations of a backend's first call, one in so many fails.
@@ -43,6 +42,7 @@ const CALLS: [&str; 9] = [
 
 #[test]
 fn each_allocation_may_fail() {
+    let _alone = alone();
     let database = Database::with_tables("allocations");
     database.connect().batch_execute(SET_UP).unwrap();
     for call in CALLS {
@@ -88,6 +88,7 @@ fn each_allocation_may_fail() {
 
 #[test]
 fn where_even_the_reserve_does_not_help_one_session_ends() {
+    let _alone = alone();
     let database = Database::with_tables("last_allocations");
     let mut witness = database.connect();
     witness.batch_execute(SET_UP).unwrap();

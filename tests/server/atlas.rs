@@ -1,11 +1,9 @@
 //! Many slices of real conversations: in seconds, and what SQL makes of the slices one by one.
 
-mod common;
-
 use std::time::Instant;
 
-use common::database::{Database, load_graph};
-use common::tell;
+use crate::common::database::{Database, load_graph};
+use crate::common::tell;
 use graph_kernel_tests::shared::shared_or_skip;
 use postgres::Client;
 

@@ -1,12 +1,10 @@
 //! Content hashes of a large table: the backfill tells how far it is, stops and goes on.
 
-mod common;
-
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use common::database::Database;
+use crate::common::database::Database;
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 

@@ -2,19 +2,16 @@
 //! database with the sample conversation, and the output printed below an example is compared.
 //! `GRAPH_KERNEL_BLESS=1` writes the answers into the pages.
 
-mod common;
-mod page;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::database::{Database, load_graph};
-use common::process::program;
-use common::tell;
-use page::{Example, Page};
+use crate::common::database::{Database, load_graph};
+use crate::common::process::program;
+use crate::common::{shared_roles, tell};
+use crate::page::{Example, Page};
 
 /// Beginnings of the names of functions that are not called by name: the reference lists them.
 const INTERNAL: &[&str] = &[
@@ -246,7 +243,10 @@ fn examples_print_what_the_pages_show() {
             continue;
         }
         let database = sample.copy("docs_page");
+        let makes_roles = page.examples.iter().any(|e| e.text.contains("sql/roles/"));
+        let roles = makes_roles.then(shared_roles);
         let printed = run(&page, &database);
+        drop(roles);
         let run = page.examples.iter().filter(|example| example.runs).count();
         tell(&format!(
             "{}: {run} examples run, {} not run",

@@ -1,14 +1,12 @@
 //! Published values through the server: what SQL answers is what an independent program computed
 //! from the specification's text, and what the kernel exports, byte for byte.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::database::{Database, load_graph};
-use common::export::{read_export, slice_text, without_claims};
-use common::shape::{Ids, Shape};
+use crate::common::database::{Database, load_graph};
+use crate::common::export::{read_export, slice_text, without_claims};
+use crate::common::shape::{Ids, Shape};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::shared::shared_or_skip;

@@ -4,12 +4,7 @@
 //! is odd in them: nodes without messages, halves of surrogate pairs, regenerated answers, transcripts of called agents.
 //! Beside each is what the tables hold after its import.
 
-#[path = "../keys/cluster.rs"]
-#[allow(dead_code)]
-mod cluster;
-mod common;
 mod connections;
-mod page;
 mod pooler;
 
 use std::fs;
@@ -17,11 +12,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use cluster::Cluster;
-use common::database::Database;
-use common::process::run;
-use common::{tell, variable};
-use page::Page;
+use crate::cluster::{Cluster, give_to_server};
+use crate::common::database::{Database, load_graph};
+use crate::common::process::run;
+use crate::common::{Server, tell, variable};
+use crate::page::Page;
 use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -378,7 +373,7 @@ fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
 #[test]
 fn a_restore_brings_back_the_rows_of_the_created_tables() {
     let database = Database::with_tables("import_restore");
-    common::database::load_graph(
+    load_graph(
         &mut database.connect(),
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/sample"),
     );
@@ -1132,7 +1127,7 @@ fn free_port() -> u16 {
 #[test]
 fn connections_are_encrypted_as_with_libpq() {
     let skip = |why| tell(&format!("SKIPPED: connections_are_encrypted_as_with_libpq: {why}"));
-    let mut admin = common::Server::primary().connect_admin();
+    let mut admin = Server::primary().connect_admin();
     if admin.query_one("SHOW ssl_library", &[]).unwrap().get::<_, &str>(0).is_empty() {
         return skip("the server is built without TLS");
     }
@@ -1154,7 +1149,7 @@ fn connections_are_encrypted_as_with_libpq() {
             ]));
     }
     for file in [".", "server.key", "server.crt"] {
-        cluster::give_to_server(&folder.0.join(file));
+        give_to_server(&folder.0.join(file));
     }
     let port = free_port();
     let mut cluster = Cluster::start_on(

@@ -1,16 +1,14 @@
 //! Values of type text that hold bytes which are not UTF-8, as settings of a connection's start and what is made of them
 //! can: an error or an answer, never the end of the server's process, and never what lies behind the value.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-use common::calls::{ANCHOR, Function, functions, values};
-use common::database::Database;
-use common::process::{backend_pid, program};
-use common::tell;
+use crate::common::calls::{ANCHOR, Function, functions, values};
+use crate::common::database::Database;
+use crate::common::process::{backend_pid, program};
+use crate::common::tell;
 use postgres::{Client, SimpleQueryMessage};
 
 /// Beginnings of characters that do not go on.

@@ -1,16 +1,11 @@
 //! Calls where a process may take little more memory, in each small amount: an error of the server's own within a call,
 //! which there is no memory to copy, ends nothing but the call or its session.
 
-#[path = "../keys/cluster.rs"]
-#[allow(dead_code)]
-mod cluster;
-mod common;
-
 use std::collections::BTreeMap;
 
-use cluster::Cluster;
-use common::process::{backend_pid, limit_address_space};
-use common::tell;
+use crate::cluster::Cluster;
+use crate::common::process::{backend_pid, limit_address_space};
+use crate::common::tell;
 use postgres::Client;
 use postgres::error::SqlState;
 

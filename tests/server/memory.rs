@@ -1,16 +1,14 @@
 //! What a call holds of the largest inputs that are taken, and that larger ones are refused.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::database::Database;
-use common::export::EXPORT;
-use common::process::{backend_pid, private_memory};
-use common::shortage::{Shortage, answer};
-use common::tell;
+use crate::common::database::Database;
+use crate::common::export::EXPORT;
+use crate::common::process::{backend_pid, private_memory};
+use crate::common::shortage::{Shortage, answer};
+use crate::common::tell;
 use postgres::Client;
 
 /// The most that a call may hold, in KiB.

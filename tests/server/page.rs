@@ -1,5 +1,4 @@
 //! A page of documentation: its examples, of SQL or of commands, and the output printed below them.
-#![allow(dead_code)] // each test binary uses its part of it
 
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,11 @@
 //! Slices of SlicePolicy v2 through the server: as an independent program computed them from its text, in created tables
 //! and in those of applications.
 
-mod common;
-
 use std::path::Path;
 
-use common::database::{Database, load_graph};
-use common::export::{ExportedEdge, read_export, slice_text};
-use common::shape::{Ids, Shape};
+use crate::common::database::{Database, load_graph};
+use crate::common::export::{ExportedEdge, read_export, slice_text};
+use crate::common::shape::{Ids, Shape};
 use graph_kernel_tests::data::read_json_lines;
 use graph_kernel_tests::shared::v2_slices_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};

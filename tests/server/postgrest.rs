@@ -1,14 +1,11 @@
 //! What PostgREST sends, sent by a test: the transaction, the settings, the role and the statement of
 //! a request, as its versions 12 and 13 make them. HTTP itself is not spoken here.
 
-mod common;
-
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use common::Server;
-use common::database::Database;
-use common::process::{program, run};
+use crate::common::database::Database;
+use crate::common::process::{program, run};
+use crate::common::{Server, shared_roles};
 use postgres::{Client, Transaction};
 use serde_json::{Value, json};
 
@@ -68,9 +65,6 @@ fn script(name: &str) -> PathBuf {
 
 impl Api {
     fn start(name: &str) -> Self {
-        // Roles are the cluster's: two of these at once would make them twice.
-        static MAKING: Mutex<()> = Mutex::new(());
-        let _making = MAKING.lock();
         let database = Database::empty(&format!("postgrest_{name}"));
         let mut client = database.connect();
         client
@@ -99,6 +93,7 @@ impl Api {
     }
 
     fn run_script(&self, name: &str) {
+        let _roles = shared_roles();
         run(program("psql")
             .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.database.name])
             .arg("--file")
@@ -308,6 +303,7 @@ fn the_scripts_use_no_function_or_table_that_a_plain_role_has_put_into_their_way
 
 /// The errors of a script that is refused.
 fn refusal(database: &Database, arguments: &[&str], name: &str) -> String {
+    let _roles = shared_roles();
     let output = program("psql")
         .args(["-X", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &database.name])
         .args(arguments)

@@ -1,13 +1,11 @@
 //! Proofs in other hands: the commands of docs/proofs.md, as printed, accept a proof of the server's, and nothing else.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::database::Database;
-use common::variable;
+use crate::common::database::Database;
+use crate::common::variable;
 use graph_kernel_tests::data::read_text;
 
 const ANCHOR: &str = "a9ad8365-bc0a-5da2-93e6-e37e99d95d9c";

@@ -1,14 +1,12 @@
 //! Chunks of recorder events through the server.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::database::Database;
-use common::process::{backend_pid, cancelled_after, private_memory};
-use common::tell;
+use crate::common::database::Database;
+use crate::common::process::{backend_pid, cancelled_after, private_memory};
+use crate::common::tell;
 use graph_kernel_tests::recorder::{ChunkCase, ExpectedChunk, chunk_cases};
 use postgres::error::SqlState;
 use postgres::{Client, Error};

@@ -1,6 +1,5 @@
 //! One call sees one snapshot: while four writers change the graph, no slice mixes two states.
 
-mod common;
 mod subtrees;
 
 use std::collections::HashSet;
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::database::Database;
+use crate::common::database::Database;
 use kernel::graph::turn::TurnId;
 use postgres::{Client, IsolationLevel, Row};
 use subtrees::{ADDED_BY_READER, Generations, ROOT, Reading, SUBTREES, head};

@@ -1,15 +1,14 @@
 //! A hot standby answers what its primary answers.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::database::{Database, load_graph};
-use common::process::{run, server_program};
-use common::{Server, variable};
+use crate::alone;
+use crate::common::database::{Database, load_graph};
+use crate::common::process::{run, server_program};
+use crate::common::{Server, variable};
 use kernel::graph::turn::TurnId;
 use postgres::Client;
 
@@ -171,6 +170,7 @@ fn fifty_turns(client: &mut Client) -> Vec<TurnId> {
 
 #[test]
 fn a_standby_slices_byte_for_byte_as_its_primary() {
+    let _alone = alone();
     let database = Database::with_loose_tables("standby");
     let mut primary = database.connect();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/hard");

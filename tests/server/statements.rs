@@ -1,12 +1,10 @@
 //! How many statements a slice starts, and how they are planned.
 
-mod common;
-
 use std::sync::mpsc::channel;
 
-use common::database::Database;
-use common::shape::{Ids, Shape};
-use common::tell;
+use crate::common::database::Database;
+use crate::common::shape::{Ids, Shape};
+use crate::common::tell;
 use postgres::error::{DbError, SqlState};
 
 /// A graph of 5 000 turns; `parents` says which a turn has, by its number n.

@@ -1,16 +1,11 @@
 //! Statistics of calls, in servers that preload the library.
 
-#[path = "../keys/cluster.rs"]
-#[allow(dead_code)]
-mod cluster;
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use cluster::Cluster;
-use common::database::Database;
-use common::process::{backend_pid, private_memory};
+use crate::cluster::Cluster;
+use crate::common::database::Database;
+use crate::common::process::{backend_pid, private_memory};
 use postgres::{Client, NoTls};
 
 const ANCHOR: &str = "00000000-0000-4000-8000-000000000001";

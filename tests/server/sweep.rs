@@ -1,11 +1,9 @@
 //! Every function of the extension, called with every odd value of its arguments' types: an answer or a clear error, never
 //! an internal error, and never the end of the server's process.
 
-mod common;
-
-use common::calls::{ANCHOR, functions, values};
-use common::database::Database;
-use common::tell;
+use crate::common::calls::{ANCHOR, functions, values};
+use crate::common::database::Database;
+use crate::common::tell;
 use postgres::Client;
 use postgres::error::SqlState;
 

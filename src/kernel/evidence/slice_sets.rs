@@ -332,20 +332,7 @@ mod tests {
     #[test]
     fn slices_hold_no_more_turns_together_than_allowed() {
         let id = TurnId::from_u128(1);
-        let turn = Turn::from(StoredTurn {
-            id,
-            session_id: None,
-            role: None,
-            phase: None,
-            salience: None,
-            trajectory_depth: None,
-            trajectory_sibling_order: None,
-            trajectory_homogeneity: None,
-            trajectory_temporal: None,
-            trajectory_complexity: None,
-            created_at: None,
-            content_hash: None,
-        });
+        let turn = Turn::from(StoredTurn { id, ..StoredTurn::default() });
         let turns = vec![SelectedTurn {
             turn: turn.into(),
             distance: 0,

@@ -193,17 +193,8 @@ mod tests {
     fn turn(id: u128, salience: f64) -> Turn {
         Turn::from(StoredTurn {
             id: TurnId::from_u128(id),
-            session_id: None,
-            role: None,
-            phase: None,
             salience: Some(salience),
-            trajectory_depth: None,
-            trajectory_sibling_order: None,
-            trajectory_homogeneity: None,
-            trajectory_temporal: None,
-            trajectory_complexity: None,
-            created_at: None,
-            content_hash: None,
+            ..StoredTurn::default()
         })
     }
 

@@ -76,17 +76,8 @@ mod tests {
         let turn = |number: u128| {
             let turn = StoredTurn {
                 id: id(number),
-                session_id: None,
                 role: results.contains(&number).then_some("tool"),
-                phase: None,
-                salience: None,
-                trajectory_depth: None,
-                trajectory_sibling_order: None,
-                trajectory_homogeneity: None,
-                trajectory_temporal: None,
-                trajectory_complexity: None,
-                created_at: None,
-                content_hash: None,
+                ..StoredTurn::default()
             };
             let turn = std::rc::Rc::new(turn.into());
             SelectedTurn { turn, distance: 0, priority: 0.0, tokens: 0, selection_order: 0 }

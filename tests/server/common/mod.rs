@@ -66,6 +66,15 @@ impl Server {
     }
 }
 
+/// Holds back other tests that make the roles of sql/roles, which are the cluster's, until it goes out of scope. They may
+/// be in another program.
+#[must_use]
+pub fn shared_roles() -> Client {
+    let mut client = Server::primary().connect_admin();
+    client.batch_execute("SELECT pg_catalog.pg_advisory_lock(7462)").unwrap();
+    client
+}
+
 /// A line on standard output, past the capture of `print!`, so that a passing test can report.
 pub fn tell(line: &str) {
     std::io::stdout()

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use serde_json::json;
 
-use super::cluster::{give_to_server, send_signal};
-use super::common::database::Database;
-use super::common::process::as_owner;
-use super::common::{lack, variable};
 use super::{Answer, Folder, export, node};
+use crate::cluster::{give_to_server, send_signal};
+use crate::common::database::Database;
+use crate::common::process::as_owner;
+use crate::common::{lack, variable};
 
 /// PgBouncer before the server under test.
 struct Pooler {

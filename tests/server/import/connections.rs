@@ -9,11 +9,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::cluster::Cluster;
-use super::common::database::Database;
-use super::common::process::program;
-use super::common::{tell, variable};
 use super::{Answer, Folder, free_port, graph_kernel};
+use crate::cluster::Cluster;
+use crate::common::database::Database;
+use crate::common::process::program;
+use crate::common::{tell, variable};
 
 /// What a client has sent to a server.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,25 @@
+//! Tests that share the running server: each has databases and roles of its own, or a server of its own.
+
+#[path = "../keys/cluster.rs"]
+#[allow(dead_code)]
+mod cluster;
+mod common;
+mod page;
+
+mod atlas;
+mod cancel;
+mod content;
+mod docs;
+mod golden;
+mod import;
+mod invalid_bytes;
+mod little_memory;
+mod memory;
+mod policy_v2;
+mod postgrest;
+mod proofs;
+mod recorder;
+mod snapshot;
+mod statements;
+mod statistics;
+mod sweep;
