@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
 # What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
-# the bench on the first of several majors only.
+# the bench on the first of several majors only. While the first is tested, the others are built.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/steps.sh"
 
@@ -65,12 +65,23 @@ server_targets() {
   awk -F'"' '/^\[/ { name = "" } /^name = / { name = $2 }
     /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
-# They compile nothing of PostgreSQL, so one build serves every major. Some run the program.
+# They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
+# others, as the last tests of a program leave processors idle; server_alone runs when these have ended.
 server_tests() {
+  local run status=0 beside="$logs/beside-$major.log"
   export CARGO_TARGET_DIR="$root/target"
   cargo build -p graph_kernel_cli
+  export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
+  run=(cargo test --no-fail-fast -p graph_kernel_tests --features server)
   # shellcheck disable=SC2046 # words
-  GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel" cargo test --no-fail-fast -p graph_kernel_tests --features server $(server_targets)
+  "${run[@]}" --no-run $(server_targets)
+  "${run[@]}" --test server >"$beside" 2>&1 &
+  # shellcheck disable=SC2046
+  "${run[@]}" $(server_targets | grep -vxE -e '--test (server|server_alone)') || status=$?
+  wait $! || status=$?
+  cat "$beside"
+  "${run[@]}" --test server_alone || status=$?
+  return "$status"
 }
 
 stop_server() { "$root/tests/harness/server.sh" stop test; }
@@ -87,17 +98,74 @@ release_install() {
   install_release 2>&1 | awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
 }
 
+# built NAME COMMAND…: runs it into a log, and leaves its status beside that.
+built() {
+  local name=$1 status=0 start=$SECONDS
+  shift
+  # In a shell of its own, which ends at its first error.
+  set +e
+  (set -e && "$@") >"$logs/built-$name.log" 2>&1 </dev/null
+  status=$?
+  set -e
+  note "$name: $((SECONDS - start)) s" >>"$logs/built.log"
+  note "$status" >"$logs/built-$name.new"
+  mv "$logs/built-$name.new" "$logs/built-$name"
+}
+# was_built NAME: waits for `built NAME`, prints its log and has its status.
+was_built() {
+  while [[ ! -f $logs/built-$1 ]]; do
+    kill -0 "$builder" 2>/dev/null || [[ -f $logs/built-$1 ]] || {
+      note "the builds beside the tests ended before $1"
+      return 1
+    }
+    sleep 0.2
+  done
+  cat "$logs/built-$1.log"
+  return "$(cat "$logs/built-$1")"
+}
+
+select_major() {
+  local server
+  server=$(server_of "$1")
+  get_server "$1" "$server"
+  select_server "$server"
+}
+on_major() {
+  select_major "$1"
+  "${@:2}"
+}
+
+# All release builds, beside the tests, as a linker keeps one processor busy. One after the other: Cargo builds half of
+# the extension anew for another server, so all that needs one build comes before the next.
+build_all() {
+  local number
+  for number in "$@"; do
+    built server-"$number" select_major "$number"
+    built install-"$number" on_major "$number" release_install
+    if [[ $packaged ]]; then built stage-"$number" "$root/packaging/stage.sh" "$number"; fi
+    # Its build takes minutes: a run of one major goes without.
+    if [[ $several && $number == "$1" ]]; then
+      GRAPH_KERNEL_INSTALLED=1 built bench on_major "$number" "$root/tests/harness/bench.sh" short
+    fi
+  done
+  # With the flags that packages.sh builds it with.
+  if [[ $packaged ]]; then built program on_major "$1" cargo build --release -p graph_kernel_cli; fi
+}
+end() {
+  [[ ! $builder ]] || kill "$builder" 2>/dev/null || true
+  stop_server
+}
+
 # Everything that needs the extension in a running server, for the selected major.
 server_steps() {
   local server="PostgreSQL $major"
-  step count_status "$server: release install" release_install
+  step count_status "$server: release install" was_built install-"$major"
   if ((bad != 0)); then
     skip "$server: all tests on it" 'the extension did not install'
     return
   fi
   tested+=("$bindir")
-  # Now, while it is built: for another server Cargo builds half of it anew.
-  if [[ $packaged ]]; then step count_status "$server: stage the package" "$root/packaging/stage.sh" "$major"; fi
+  if [[ $packaged ]]; then step count_status "$server: stage the package" was_built stage-"$major"; fi
   if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
     lack "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
   fi
@@ -159,31 +227,38 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
+several='' builder=''
+if (($# > 1)); then several=yes; fi
 # Packages are of all majors, and building them takes minutes: a run of one major goes without.
 packaged=
-if (($# > 1)); then
+if [[ $several ]]; then
   if command -v dh >/dev/null; then packaged=yes; else lack 'packages' 'there is no debhelper: run make setup as root'; fi
 fi
 
 first=yes tested=() had=()
+position=0
 for number in "$@"; do
+  position=$((position + 1))
   server=$(server_of "$number")
-  if ! get_server "$number" "$server" >"$logs/server-$number.log" 2>&1; then
+  if [[ $first ]]; then get=(get_server "$number" "$server"); else get=(was_built server-"$number"); fi
+  if ! "${get[@]}" >"$logs/server-$number.log" 2>&1; then
     lack "PostgreSQL $number" "$(tail -n 1 "$logs/server-$number.log")"
     continue
   fi
   had+=("$number")
   select_server "$server"
-  trap stop_server EXIT
-  if [[ $first ]]; then built_once; fi
-  server_steps
+  trap end EXIT
   if [[ $first ]]; then
-    script_step
-    # Its build takes minutes: a run of one major goes without.
-    if (($# > 1)); then step count_status 'bench, short' "$root/tests/harness/bench.sh" short; fi
+    built_once
+    # After the tests inside the server, which install a build of their own.
+    build_all "${@:position}" &
+    builder=$!
   fi
+  server_steps
+  if [[ $first ]]; then script_step; fi
   first=
 done
+if [[ $several && ! $first ]]; then step count_status 'bench, short' was_built bench; fi
 if ((${#tested[@]} > 1)); then
   step count_cargo 'from one version of PostgreSQL to another' majors_tests
   stop_server
