@@ -36,8 +36,7 @@ fn who_has_no_right_to_the_bound_tables_locks_none() {
     ];
     // These wait as any statement on a table does, and keep nothing: they read a table that the caller names, or the
     // server prints an expression of an index of it.
-    let waits =
-        |call: &str| ["index_command", "raising_row"].iter().any(|f| call.contains(f));
+    let waits = |call: &str| ["index_command", "raising_row"].iter().any(|f| call.contains(f));
     let calls = || CALLS.iter().filter_map(|(_, call)| *call).chain(more);
     // While another session holds the tables, nothing waits for them; then nothing is held.
     for is_held in [true, false] {
