@@ -384,12 +384,36 @@ pub fn vectors(size: &Size, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// Who slices the graphs of the growth, by the graph's place among the sizes.
+const GROWTH: [(&str, [&str; 3]); 4] = [
+    ("graph_slice", ["graph_slice, smallest graph", "ten times larger", "a hundred times larger"]),
+    (
+        "index probes alone",
+        [
+            "index probes, smallest graph",
+            "probes, ten times larger",
+            "probes, a hundred times larger",
+        ],
+    ),
+    (
+        "recursive CTE",
+        ["recursive CTE, smallest graph", "CTE, ten times larger", "CTE, a hundred times larger"],
+    ),
+    (
+        "crate in memory",
+        ["crate, smallest graph", "crate, ten times larger", "crate, a hundred times larger"],
+    ),
+];
+/// Turns of the largest graph of which the crate holds a copy.
+const MAX_TURNS_OF_CRATE: usize = 1_000_000;
+
 /// S5: the same slices in ever larger graphs.
 pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
     let mut sizes = vec![size.largest];
     while sizes[0] / 10 >= size.turns {
         sizes.insert(0, sizes[0] / 10);
     }
+    let runtime = Arc::new(tokio::runtime::Builder::new_current_thread().enable_all().build()?);
     let mut graphs = Vec::new();
     for turns in &sizes {
         let graph = graphs::sessions(*turns);
@@ -400,38 +424,51 @@ pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
         server.batch_execute(&format!("DROP DATABASE IF EXISTS {name}; "))?;
         server.batch_execute(&format!("ALTER DATABASE growth RENAME TO {name}"))?;
         client = connect(&name)?;
+        client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
         let ids: Vec<Uuid> = graph.turns.iter().map(|turn| turn.id).collect();
         let anchors = anchors(&ids, size.anchors);
         let floor = Floor::new(&mut client, &anchors)?;
         let slice = client.prepare("SELECT graph_slice($1)::text")?;
-        graphs.push((RefCell::new(client), slice, floor, anchors));
+        let ball = client.prepare("SELECT * FROM radius_ball($1)")?;
+        let copied = *turns <= MAX_TURNS_OF_CRATE;
+        let in_memory = copied.then(|| peer::in_memory(&graph, &runtime)).transpose()?;
+        graphs.push((RefCell::new(client), slice, floor, ball, in_memory, anchors));
     }
     // Each graph has anchors of its own: the race hands out their positions.
     let positions: Vec<Uuid> = (0..size.anchors as u128).map(Uuid::from_u128).collect();
-    let names = [
-        ["smallest graph", "ten times larger", "a hundred times larger"],
-        ["its index probes alone", "those of ten times larger", "those of a hundred times larger"],
-    ];
     let at =
         |anchors: &[Uuid], position: Uuid| anchors[position.as_u128() as usize % anchors.len()];
-    let slices = graphs.iter().zip(names[0]).map(|((client, slice, _, anchors), name)| {
-        Contestant::new(name, move |position| {
-            client.borrow_mut().query(slice, &[&at(anchors, position)])?;
-            Ok(())
-        })
-    });
-    let probes = graphs.iter().zip(names[1]).map(|((client, _, floor, anchors), name)| {
-        Contestant::new(name, move |position| floor.probe(client, at(anchors, position)))
-    });
-    let times = race(&mut slices.chain(probes).collect::<Vec<_>>(), &positions, size.rounds)?;
-    let (slices, probes) = times.split_at(sizes.len());
-    for (times, goal) in [(slices, Goal::at_most(1.3, 1.1)), (probes, Goal::none())] {
+    let mut contestants = Vec::new();
+    for ((_, names), kind) in GROWTH.iter().zip(0..) {
+        for ((client, slice, floor, ball, in_memory, anchors), name) in graphs.iter().zip(names) {
+            contestants.push(match (kind, in_memory) {
+                (0 | 2, _) => Contestant::new(name, move |position| {
+                    let statement = if kind == 0 { slice } else { ball };
+                    client.borrow_mut().query(statement, &[&at(anchors, position)])?;
+                    Ok(())
+                }),
+                (1, _) => Contestant::new(name, move |position| {
+                    floor.probe(client, at(anchors, position))
+                }),
+                (_, Some(peer)) => Contestant::new(name, move |position| {
+                    peer.slice(at(anchors, position)).map(drop)
+                }),
+                (_, None) => continue,
+            });
+        }
+    }
+    let times = race(&mut contestants, &positions, size.rounds)?;
+    let curves: Vec<(&str, &[Times])> =
+        GROWTH.iter().map(|(kind, _)| *kind).zip(times.chunks(sizes.len())).collect();
+    for ((_, times), goal) in
+        curves.iter().zip([Goal::at_most(1.3, 1.1), Goal::none(), Goal::none(), Goal::none()])
+    {
         for (pair, turns) in times.windows(2).zip(sizes.windows(2)) {
             let name = if turns[1] >= 10_000_000 { "to 10 000 000" } else { "to 1 000 000" };
             report.compare("S5", name, &pair[1], &pair[0], goal);
         }
     }
-    report.times("growth", &times);
+    report.curves("growth", &sizes, &curves);
     Ok(())
 }
 
@@ -441,7 +478,6 @@ pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
 pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
     let database = format!("growth_{}", size.largest);
     let mut client = connect(&database)?;
-    client.batch_execute(include_str!("../sql/radius_ball.sql"))?;
     let ids = client
         .query("SELECT id FROM memory_turns TABLESAMPLE BERNOULLI (5) REPEATABLE (1)", &[])?;
     let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
