@@ -1,79 +1,128 @@
 -- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph. A role that
 -- cannot log in reads the tables; functions in schema api run with its rights, and these are all
 -- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
--- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again.
+-- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes nothing,
+-- where others own schema api or one of these functions, or may act as the new role.
 
 BEGIN;
--- Not public: where plain roles may create objects in it, what is named here must not be theirs.
-SELECT set_config('search_path', format('%s, pg_temp', extnamespace::regnamespace), true)
-  FROM pg_extension WHERE extname = 'graph_kernel';
+-- Nothing that others have made is found without its schema. That of the extension may be one where they make objects: what is
+-- called there is called with the types of its arguments, all of them.
+SET LOCAL search_path = pg_catalog, pg_temp;
 
-DO $$
+DO $mediated$
+DECLARE
+    home text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel');
+    foreigner text;
+    created text;
 BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         RAISE EXCEPTION 'mediated.sql needs a superuser' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF home IS NULL THEN
+        RAISE EXCEPTION 'extension graph_kernel is not installed here'
+            USING ERRCODE = 'undefined_object', HINT = 'CREATE EXTENSION graph_kernel;';
     END IF;
     IF to_regrole('anon') IS NULL OR to_regrole('authenticated') IS NULL THEN
         RAISE EXCEPTION 'there are no roles anon and authenticated'
             USING ERRCODE = 'undefined_object', HINT = 'Run sql/roles/supabase.sql first.';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'graph_reader') THEN
+
+    -- A role of that name may be another's.
+    IF to_regrole('graph_reader') IS NULL THEN
         CREATE ROLE graph_reader NOLOGIN;
     END IF;
-    EXECUTE format('GRANT USAGE ON SCHEMA %s TO graph_reader',
-                   (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel'));
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'graph_reader' AND (rolcanlogin OR rolsuper OR rolbypassrls)) THEN
+        RAISE EXCEPTION 'role graph_reader may log in, or passes row security'
+            USING ERRCODE = 'duplicate_object',
+                  HINT = 'ALTER ROLE graph_reader NOLOGIN NOSUPERUSER NOBYPASSRLS;';
+    END IF;
+    SELECT string_agg(m.member::regrole::text, ', ') INTO foreigner
+    FROM pg_auth_members AS m JOIN pg_roles AS r ON r.oid = m.member
+    WHERE m.roleid = 'graph_reader'::regrole AND NOT r.rolsuper;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'role graph_reader, which reads the tables, has members: %', foreigner
+            USING ERRCODE = 'duplicate_object', HINT = format('REVOKE graph_reader FROM %s;', foreigner);
+    END IF;
+
+    -- Not IF NOT EXISTS: the owner of a schema can replace what is in it.
+    IF to_regnamespace('api') IS NULL THEN
+        CREATE SCHEMA api;
+    END IF;
+    SELECT n.nspowner::regrole::text INTO foreigner
+    FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner
+    WHERE n.nspname = 'api' AND NOT r.rolsuper;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'schema api belongs to %', foreigner
+            USING ERRCODE = 'duplicate_schema',
+                  HINT = format('Look at what is in it; then: ALTER SCHEMA api OWNER TO %I;', current_user);
+    END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO graph_reader', home);
+    GRANT USAGE ON SCHEMA api TO authenticated;
+
+    -- The bodies are parsed now, so that no search_path of a caller decides what the names in them mean.
+    EXECUTE format($create$
+        CREATE OR REPLACE FUNCTION api.graph_slice(anchor uuid, policy text DEFAULT 'default') RETURNS json
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        RETURN %1$s.graph_slice(anchor, %1$s.graph_policy(policy));
+
+        CREATE OR REPLACE FUNCTION api.slice_content(anchor uuid, policy text DEFAULT 'default')
+        RETURNS TABLE (turn_id uuid, role text, content text)
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        BEGIN ATOMIC
+            SELECT s.turn_id, s.role, t.content_text
+              FROM %1$s.graph_slice_turns(anchor, %1$s.graph_policy(policy)) AS s
+              JOIN public.memory_turns AS t ON t.id = s.turn_id
+             ORDER BY s.selection_order;
+        END;
+
+        CREATE OR REPLACE FUNCTION api.search_slice(
+            query_embedding real[], anchor uuid, policy text DEFAULT 'default', limit_count integer DEFAULT 10)
+        RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        BEGIN ATOMIC
+            SELECT s.rank, s.turn_id, s.similarity, s.role, s.content, s.provenance
+              FROM %1$s.graph_search_slice(query_embedding, anchor, %1$s.graph_policy(policy), limit_count,
+                                           NULL::real, NULL::real, NULL::text) AS s
+             ORDER BY s.rank;
+        END;
+
+        CREATE OR REPLACE FUNCTION api.graph_api_slice(json) RETURNS json
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        RETURN %1$s.graph_api_slice($1);
+
+        CREATE OR REPLACE FUNCTION api.graph_api_slice_batch(json) RETURNS json
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        RETURN %1$s.graph_api_slice_batch($1);
+
+        CREATE OR REPLACE FUNCTION api.graph_api_search_slice(json) RETURNS json
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        RETURN %1$s.graph_api_search_slice($1)
+        $create$, home);
+
+    -- Whoever owned a function before it was replaced owns it still, and has given others what he liked.
+    SELECT format('%s belongs to %s', p.oid::regprocedure, p.proowner::regrole), p.oid::regprocedure
+    INTO foreigner, created
+    FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = p.proowner
+    WHERE p.pronamespace = 'api'::regnamespace AND NOT r.rolsuper AND r.rolname <> 'graph_reader'
+      AND p.proname IN ('graph_slice', 'slice_content', 'search_slice', 'graph_api_slice', 'graph_api_slice_batch',
+                        'graph_api_search_slice')
+    LIMIT 1;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'function %', foreigner
+            USING ERRCODE = 'duplicate_function', HINT = format('Look at it; then: DROP FUNCTION %s;', created);
+    END IF;
 END
-$$;
+$mediated$;
 
 -- Row security holds for the reader as well: it sees what the user in the JWT owns.
 GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO graph_reader;
 REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM PUBLIC, anon, authenticated;
-
-CREATE SCHEMA IF NOT EXISTS api;
-GRANT USAGE ON SCHEMA api TO authenticated;
-
--- The bodies are parsed now, so that no search_path of a caller decides what the names in them mean.
-CREATE OR REPLACE FUNCTION api.graph_slice(anchor uuid, policy text DEFAULT 'default') RETURNS json
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-RETURN graph_slice(anchor, graph_policy(policy));
-
-CREATE OR REPLACE FUNCTION api.slice_content(anchor uuid, policy text DEFAULT 'default')
-RETURNS TABLE (turn_id uuid, role text, content text)
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-BEGIN ATOMIC
-    SELECT s.turn_id, s.role, t.content_text
-      FROM graph_slice_turns(anchor, graph_policy(policy)) AS s
-      JOIN public.memory_turns AS t ON t.id = s.turn_id
-     ORDER BY s.selection_order;
-END;
-
-CREATE OR REPLACE FUNCTION api.search_slice(
-    query_embedding real[], anchor uuid, policy text DEFAULT 'default', limit_count integer DEFAULT 10)
-RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-BEGIN ATOMIC
-    SELECT s.rank, s.turn_id, s.similarity, s.role, s.content, s.provenance
-      FROM graph_search_slice(query_embedding, anchor, graph_policy(policy), limit_count) AS s
-     ORDER BY s.rank;
-END;
-
-CREATE OR REPLACE FUNCTION api.graph_api_slice(json) RETURNS json
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-RETURN graph_api_slice($1);
-
-CREATE OR REPLACE FUNCTION api.graph_api_slice_batch(json) RETURNS json
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-RETURN graph_api_slice_batch($1);
-
-CREATE OR REPLACE FUNCTION api.graph_api_search_slice(json) RETURNS json
-LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
-RETURN graph_api_search_slice($1);
 
 -- A function's new owner needs CREATE on its schema while it becomes the owner.
 GRANT CREATE ON SCHEMA api TO graph_reader;

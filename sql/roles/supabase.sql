@@ -4,9 +4,8 @@
 -- docs/postgrest.md says what each role may call then.
 
 BEGIN;
--- Not public: where plain roles may create objects in it, what is named here must not be theirs.
-SELECT set_config('search_path', format('%s, pg_temp', extnamespace::regnamespace), true)
-  FROM pg_extension WHERE extname = 'graph_kernel';
+-- Nothing that others have made is found without its schema. That of the extension may be one where they make objects.
+SET LOCAL search_path = pg_catalog, pg_temp;
 
 -- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
 DO $$
@@ -37,6 +36,16 @@ GRANT ALL ON public.memory_turns, public.memory_turn_edges TO service_role;
 -- run with a search_path of their own; the subquery is evaluated once for a statement.
 ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
     DEFAULT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid;
+DO $$
+BEGIN
+    IF (SELECT a.atttypid FROM pg_attribute AS a
+        WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'owner_id') <> 'uuid'::regtype THEN
+        RAISE EXCEPTION 'column owner_id of table public.memory_turns is not of type uuid'
+            USING ERRCODE = 'datatype_mismatch',
+                  HINT = 'ALTER TABLE public.memory_turns RENAME COLUMN owner_id TO other_owner_id;';
+    END IF;
+END
+$$;
 ALTER TABLE public.memory_turns ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS own_turns ON public.memory_turns;
 CREATE POLICY own_turns ON public.memory_turns USING (
@@ -53,6 +62,8 @@ CREATE POLICY own_edges ON public.memory_turn_edges USING (
 DO $$
 DECLARE
     home regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'graph_kernel');
+    -- The private schema has one function of that name.
+    register regprocedure := 'graph_kernel.register_policy'::regproc;
     user_of name;
 BEGIN
     FOREACH user_of IN ARRAY '{anon,authenticated,service_role}'::name[] LOOP
@@ -66,10 +77,10 @@ BEGIN
                                     'service_role;', home);
         END IF;
     END LOOP;
-    IF NOT has_function_privilege('service_role', 'graph_kernel.register_policy(slice_policy, text)', 'EXECUTE') THEN
-        GRANT EXECUTE ON FUNCTION graph_kernel.register_policy TO service_role;
+    IF NOT has_function_privilege('service_role', register, 'EXECUTE') THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO service_role', register);
     END IF;
-    IF NOT has_function_privilege('service_role', 'graph_kernel.register_policy(slice_policy, text)', 'EXECUTE') THEN
+    IF NOT has_function_privilege('service_role', register, 'EXECUTE') THEN
         RAISE EXCEPTION 'role service_role cannot be given graph_kernel.register_policy'
             USING ERRCODE = 'insufficient_privilege',
                   HINT = 'Let the owner of the extension run: GRANT EXECUTE ON FUNCTION '

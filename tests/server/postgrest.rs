@@ -301,6 +301,98 @@ fn the_scripts_use_no_function_or_table_that_a_plain_role_has_put_into_their_way
     assert_eq!(admin.query_one(uses, &[]).unwrap().get::<_, i64>(0), 0);
 }
 
+/// Objects of a plain role in the schema that is first in its turn for names: they raise where a superuser runs them.
+const PLANTED_OVERLOADS: &str = "
+    GRANT CREATE ON SCHEMA public TO script_planter;
+    SET ROLE script_planter;
+    CREATE FUNCTION public.caught() RETURNS boolean LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'code of % ran as %', 'script_planter', current_user; END $$;
+    CREATE FUNCTION public.format(text, regnamespace) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
+    CREATE FUNCTION public.format(text, name, text) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
+    CREATE FUNCTION public.format(text, regnamespace, name) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
+    CREATE FUNCTION public.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
+    CREATE FUNCTION public.set_config(text, text, boolean) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
+    CREATE FUNCTION public.has_schema_privilege(name, regnamespace, text) RETURNS boolean LANGUAGE sql AS 'SELECT public.caught()';
+    CREATE FUNCTION public.graph_search_slice(real[], uuid, public.slice_policy, integer)
+        RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
+        LANGUAGE sql AS 'SELECT NULL::integer, NULL::uuid, NULL::real, NULL::text, NULL::text, NULL::jsonb';
+    CREATE DOMAIN public.record AS integer CHECK (public.caught());
+    CREATE FUNCTION public.equal(name, text) RETURNS boolean LANGUAGE sql AS 'SELECT public.caught()';
+    CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = text, FUNCTION = public.equal);
+    CREATE FUNCTION public.differ(oid, regtype) RETURNS boolean LANGUAGE sql AS 'SELECT public.caught()';
+    CREATE OPERATOR public.<> (LEFTARG = oid, RIGHTARG = regtype, FUNCTION = public.differ);
+    RESET ROLE;";
+
+#[test]
+fn the_scripts_run_nothing_that_a_plain_role_has_planted_in_the_extensions_schema() {
+    // The roles of the cluster are there.
+    let _roles_exist = Api::start("overloads_roles");
+    let database = Database::empty("postgrest_overloads");
+    let mut admin = database.connect();
+    admin
+        .batch_execute(
+            "DO $$ BEGIN CREATE ROLE script_planter; EXCEPTION WHEN duplicate_object THEN END $$;
+             CREATE EXTENSION graph_kernel WITH SCHEMA public; SELECT graph_kernel.create_tables()",
+        )
+        .unwrap();
+    admin.batch_execute(PLANTED_OVERLOADS).unwrap();
+    let api = Api { database, schema: "api" };
+    for path in ["\"$user\", public", "public, pg_catalog", "pg_catalog, public"] {
+        let set = format!("ALTER DATABASE {} SET search_path = {path}", api.database.name);
+        admin.batch_execute(&set).unwrap();
+        api.run_script("supabase.sql");
+        api.run_script("mediated.sql");
+    }
+    let uses = "SELECT count(*) FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_proc'::regclass
+                  AND p.proowner = 'script_planter'::regrole
+                  AND d.objid IN (SELECT f.oid FROM pg_proc AS f WHERE f.pronamespace = 'api'::regnamespace)";
+    assert_eq!(admin.query_one(uses, &[]).unwrap().get::<_, i64>(0), 0);
+}
+
+#[test]
+fn mediated_access_keeps_no_schema_no_function_and_no_role_of_others() {
+    let api = Api::start("squatted");
+    let mut admin = api.database.connect();
+    let roles = "DO $$ BEGIN CREATE ROLE api_squatter; EXCEPTION WHEN duplicate_object THEN END $$";
+    admin.batch_execute(roles).unwrap();
+    let planted = "CREATE FUNCTION api.slice_content(anchor uuid, policy text DEFAULT 'x')
+                       RETURNS TABLE (turn_id uuid, role text, content text) LANGUAGE sql AS
+                       $$ SELECT NULL::uuid, '', '' $$;
+                   ALTER FUNCTION api.slice_content(uuid, text) OWNER TO api_squatter";
+    for (before, message, after) in [
+        (
+            "CREATE SCHEMA api AUTHORIZATION api_squatter".to_owned(),
+            "schema api belongs to api_squatter",
+            "DROP SCHEMA api",
+        ),
+        (
+            format!("CREATE SCHEMA api; {planted}"),
+            "function api.slice_content(uuid,text) belongs to api_squatter",
+            "DROP SCHEMA api CASCADE",
+        ),
+    ] {
+        admin.batch_execute(&before).unwrap();
+        let errors = refusal(&api.database, &[], "mediated.sql");
+        assert!(errors.contains(message), "{errors}");
+        admin.batch_execute(after).unwrap();
+    }
+    // Roles are the cluster's: other tests see no change of them before it is committed.
+    for (change, message) in [
+        ("GRANT graph_reader TO api_squatter", "which reads the tables, has members: api_squatter"),
+        ("ALTER ROLE graph_reader LOGIN", "role graph_reader may log in, or passes row security"),
+    ] {
+        let change = format!(
+            "--command=BEGIN; DO $$ BEGIN IF to_regrole('graph_reader') IS NULL THEN
+                 CREATE ROLE graph_reader; END IF; END $$; {change}"
+        );
+        let errors = refusal(&api.database, &[&change], "mediated.sql");
+        assert!(errors.contains(message), "{errors}");
+    }
+    api.run_script("mediated.sql");
+    api.run_script("mediated.sql");
+}
+
 /// The errors of a script that is refused.
 fn refusal(database: &Database, arguments: &[&str], name: &str) -> String {
     let _roles = shared_roles();
