@@ -241,7 +241,7 @@ BEGIN ATOMIC
     SELECT graph_kernel.api_verify_token($1);
 END;
 
-CREATE FUNCTION graph_kernel.verify_proof(slice json, proof json, public_key text)
+CREATE FUNCTION graph_kernel.verify_proof(document json, proof json, public_key text)
 RETURNS TABLE (valid boolean, reason text)
     AS 'MODULE_PATHNAME', 'graph_verify_proof_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE COST 3000 ROWS 1 SET search_path = pg_catalog, pg_temp;

@@ -363,6 +363,6 @@ CREATE CAST (text AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (@extschema@.slice_policy AS jsonb) WITH INOUT;
 CREATE CAST (@extschema@.slice_policy AS json) WITH INOUT;
 
-CREATE FUNCTION @extschema@.graph_slice_support(internal) RETURNS internal
-    AS 'MODULE_PATHNAME', 'graph_slice_support_wrapper'
+CREATE FUNCTION graph_kernel.slice_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME', 'slice_support_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;

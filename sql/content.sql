@@ -36,8 +36,8 @@ CREATE FUNCTION graph_kernel.rehash_turn(graph text, turns_table oid, turn uuid)
 
 -- Two arguments: the content column and the hash column. The library writes the hash where both are of type text or
 -- varchar, as it does so many times faster; else the function below does, or says what is wrong.
-CREATE FUNCTION graph_kernel.content_hash_trigger() RETURNS trigger
-    AS 'MODULE_PATHNAME', 'content_hash_trigger_wrapper'
+CREATE FUNCTION @extschema@.graph_content_hash_trigger() RETURNS trigger
+    AS 'MODULE_PATHNAME', 'graph_content_hash_trigger_wrapper'
     LANGUAGE c;
 
 -- It runs with the writer's rights. The content is read through its type's output function: a type's owner could give it a
@@ -50,12 +50,13 @@ DECLARE
     fault text;
     fault_code text := 'invalid_parameter_value';
     place regclass;
+    guard regproc;
     content text;
     old_content text;
     read_content text;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
-        RAISE EXCEPTION 'content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
+        RAISE EXCEPTION 'graph_content_hash_trigger() must run BEFORE INSERT OR UPDATE FOR EACH ROW'
             USING ERRCODE = 'trigger_protocol_violated', DETAIL = 'INVALID_TRIGGER';
     END IF;
     IF TG_NARGS <> 2 THEN
@@ -76,14 +77,15 @@ BEGIN
     END IF;
     IF fault IS NOT NULL THEN
         -- That of a partition is changed on the table that it was created on.
-        SELECT g.tgrelid INTO place FROM pg_partition_ancestors(TG_RELID) WITH ORDINALITY AS a (relation, distance)
+        SELECT g.tgrelid, g.tgfoid INTO place, guard
+        FROM unnest(array_prepend(TG_RELID::regclass, ARRAY(SELECT pg_partition_ancestors(TG_RELID))))
+            WITH ORDINALITY AS a (relation, distance)
         JOIN pg_trigger AS g ON g.tgrelid = a.relation AND g.tgname = TG_NAME AND g.tgparentid = 0
         ORDER BY a.distance LIMIT 1;
         RAISE EXCEPTION '%', fault
             USING ERRCODE = fault_code, DETAIL = 'INVALID_TRIGGER',
                   HINT = format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION'
-                                ' graph_kernel.content_hash_trigger(''content_column'', ''hash_column'');',
-                                TG_NAME, coalesce(place, TG_RELID));
+                                ' %s(''content_column'', ''hash_column'');', TG_NAME, place, guard);
     END IF;
     read_content := format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', TG_ARGV[0]);
     EXECUTE read_content INTO content USING NEW;

@@ -1,5 +1,5 @@
 -- Invoker's rights: the tables belong to the caller, not to the extension. Called while DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.create_tables_internal(schema name, options jsonb) RETURNS void
+CREATE FUNCTION graph_kernel.create_tables_internal(schema name, options jsonb, guard regproc) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -82,7 +82,7 @@ BEGIN
     IF coalesce((options -> 'content_hash')::boolean, true) THEN
         EXECUTE pg_catalog.format(
             'CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON %1$I.memory_turns
-                FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger(''content_text'', ''content_hash'')', schema);
+                FOR EACH ROW EXECUTE FUNCTION %2$s(''content_text'', ''content_hash'')', schema, guard);
     END IF;
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);
@@ -98,7 +98,7 @@ LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.create_tables_internal($1, $2);
+    SELECT graph_kernel.create_tables_internal($1, $2, '@extschema@.graph_content_hash_trigger'::regproc);
 END;
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -3,13 +3,13 @@
 ALTER FUNCTION graph_slice(uuid, slice_policy)
     SET search_path = pg_catalog, pg_temp COST 10000;
 ALTER FUNCTION graph_slice_turns(uuid, slice_policy)
-    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_kernel.slice_support;
 ALTER FUNCTION graph_slice_edges(uuid, slice_policy)
-    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_kernel.slice_support;
 ALTER FUNCTION graph_slices(uuid[], slice_policy)
     SET search_path = pg_catalog, pg_temp COST 100000 ROWS 10;
 ALTER FUNCTION graph_verify(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 1;
-ALTER FUNCTION graph_verify_slice(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 15;
+ALTER FUNCTION graph_verify_explain(json) SET search_path = pg_catalog, pg_temp COST 2000 ROWS 15;
 ALTER FUNCTION graph_verify_token(text, text, uuid, text, text, text, text)
     SET search_path = pg_catalog, pg_temp COST 100;
 ALTER FUNCTION graph_proof(json) SET search_path = pg_catalog, pg_temp COST 3000;
@@ -29,7 +29,7 @@ ALTER FUNCTION graph_slice_stats(uuid, slice_policy)
 ALTER FUNCTION graph_slice_diff(json, json) SET search_path = pg_catalog, pg_temp COST 4000 ROWS 50;
 ALTER FUNCTION graph_export_draw(json, text) SET search_path = pg_catalog, pg_temp COST 2000;
 ALTER FUNCTION graph_prompt(uuid, slice_policy)
-    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_slice_support;
+    SET search_path = pg_catalog, pg_temp COST 10000 ROWS 256 SUPPORT graph_kernel.slice_support;
 ALTER FUNCTION graph_slice_draw(uuid, slice_policy, text, jsonb)
     SET search_path = pg_catalog, pg_temp COST 20000;
 ALTER FUNCTION graph_content_hash(text) COST 100;
@@ -71,7 +71,7 @@ COMMENT ON CAST (json AS slice_policy) IS 'reads a slice policy';
 COMMENT ON CAST (text AS slice_policy) IS 'reads a slice policy';
 COMMENT ON CAST (slice_policy AS jsonb) IS 'a slice policy as JSON';
 COMMENT ON CAST (slice_policy AS json) IS 'a slice policy as JSON';
-COMMENT ON FUNCTION graph_slice_support(internal) IS 'planner support: rows of a slice';
+COMMENT ON FUNCTION graph_kernel.slice_support(internal) IS 'planner support: rows of a slice';
 COMMENT ON FUNCTION graph_kernel_version() IS 'version of the loaded library';
 COMMENT ON FUNCTION graph_policy_hash(slice_policy) IS 'params_hash of a slice policy';
 COMMENT ON FUNCTION graph_normalize_text(text) IS
@@ -92,7 +92,7 @@ COMMENT ON FUNCTION graph_slices(uuid[], slice_policy) IS
     'the slices at many anchor turns, in order; a bad anchor gives a row with an error';
 COMMENT ON FUNCTION graph_verify(json) IS
     'whether an export is the kernel''s and unchanged; else the reason';
-COMMENT ON FUNCTION graph_verify_slice(json) IS 'every check of an export, for people';
+COMMENT ON FUNCTION graph_verify_explain(json) IS 'every check of an export, for people';
 COMMENT ON FUNCTION graph_verify_token(text, text, uuid, text, text, text, text) IS
     'whether an admissibility token is the kernel''s for these fields';
 COMMENT ON FUNCTION graph_proof(json) IS
@@ -162,10 +162,10 @@ COMMENT ON FUNCTION graph_influence(uuid[], slice_policy) IS
     'in how many of the slices at these anchors each turn is';
 COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
     'fingerprints of the slices at these anchors and of how they relate';
-COMMENT ON FUNCTION graph_kernel.content_hash_trigger() IS
+COMMENT ON FUNCTION graph_content_hash_trigger() IS
     'trigger: keeps the hash of a row, its second argument, that of the content, its first one';
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
-    'what content_hash_trigger does for columns that the library does not write';
+    'what graph_content_hash_trigger does for columns that the library does not write';
 COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
     'writes content hashes that are missing or wrong, batch by batch';
 COMMENT ON FUNCTION graph_kernel.create_tables(name, jsonb) IS
@@ -243,7 +243,7 @@ COMMENT ON FUNCTION recorder_chunk_span(bigint, bigint, integer, bigint, bigint,
     'the events of a chunk, and which of their characters it holds';
 COMMENT ON FUNCTION recorder_verify_chunks(regclass, chunking_policy, boolean) IS
     'compares a table of chunks with the log: ok, changed, missing, extra';
-COMMENT ON FUNCTION graph_kernel.create_recorder_tables(name) IS
+COMMENT ON FUNCTION graph_kernel.create_recorder_table(name) IS
     'creates recorder_events, owned by the caller';
 COMMENT ON FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb) IS
     'makes this table the log of recorder events';
@@ -317,7 +317,7 @@ COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_tr
 COMMENT ON FUNCTION graph_kernel.write_trace(jsonb) IS 'adds a row to the trace table';
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
-COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb) IS 'create_tables';
+COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb, regproc) IS 'create_tables';
 COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, oid) IS 'bind_tables';
 COMMENT ON FUNCTION graph_kernel.bind_tables_for(regclass, regclass, jsonb, text, oid) IS 'bind_tables, for its caller';
 COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';

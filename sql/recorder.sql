@@ -118,7 +118,7 @@ CREATE TYPE @extschema@.recorder_chunk AS (
 
 -- The index by position gives the log order; a sort would read the whole log before the first chunk.
 CREATE FUNCTION @extschema@.recorder_chunks(
-    policy @extschema@.chunking_policy DEFAULT 'default',
+    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy,
     pane_id bigint DEFAULT NULL,
     from_segment_id bigint DEFAULT NULL,
     from_ordinal bigint DEFAULT NULL,
@@ -132,7 +132,7 @@ CREATE FUNCTION @extschema@.recorder_chunks(
 CREATE FUNCTION @extschema@.recorder_chunks_since(
     segment_id bigint,
     ordinal bigint,
-    policy @extschema@.chunking_policy DEFAULT 'default'
+    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunks_since_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
@@ -140,14 +140,14 @@ CREATE FUNCTION @extschema@.recorder_chunks_since(
 CREATE FUNCTION @extschema@.recorder_event_chunks(
     segment_id bigint,
     ordinal bigint,
-    policy @extschema@.chunking_policy DEFAULT 'default'
+    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_event_chunks_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
 CREATE FUNCTION @extschema@.recorder_chunk_events(
     events jsonb,
-    policy @extschema@.chunking_policy DEFAULT 'default'
+    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunk_events_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE COST 10000 ROWS 100
@@ -260,7 +260,7 @@ $$;
 
 CREATE FUNCTION @extschema@.recorder_verify_chunks(
     chunks regclass,
-    policy @extschema@.chunking_policy DEFAULT 'default',
+    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy,
     per_pane boolean DEFAULT false
 ) RETURNS TABLE (chunk_id text, status text)
 LANGUAGE sql STABLE ROWS 1000
@@ -271,7 +271,7 @@ BEGIN ATOMIC
 END;
 
 -- Invoker's rights: the table belongs to the caller, not to the extension.
-CREATE FUNCTION graph_kernel.create_recorder_tables(schema name DEFAULT 'public') RETURNS void
+CREATE FUNCTION graph_kernel.create_recorder_table(schema name DEFAULT 'public') RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -285,7 +285,7 @@ BEGIN
     IF schema = '' THEN
         RAISE EXCEPTION 'schema must not be empty'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
-                  HINT = 'SELECT graph_kernel.create_recorder_tables(''public'');';
+                  HINT = 'SELECT graph_kernel.create_recorder_table(''public'');';
     END IF;
     SELECT r.relname INTO taken
     FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace

@@ -15,9 +15,13 @@ extension_sql_file!("../sql/keys.sql", name = "keys", requires = ["binding"]);
 extension_sql_file!("../sql/policies.sql", name = "policies", requires = [graph_policy_hash]);
 extension_sql_file!("../sql/api.sql", name = "api", requires = ["policies", graph_kernel_version]);
 extension_sql_file!("../sql/promotion.sql", name = "promotion");
-extension_sql_file!("../sql/create_tables.sql", name = "create_tables", requires = ["binding"]);
-extension_sql_file!("../sql/check.sql", name = "check", requires = ["binding", "promotion"]);
 extension_sql_file!("../sql/content.sql", name = "content");
+extension_sql_file!(
+    "../sql/create_tables.sql",
+    name = "create_tables",
+    requires = ["binding", "content"]
+);
+extension_sql_file!("../sql/check.sql", name = "check", requires = ["binding", "promotion"]);
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
 extension_sql_file!("../sql/statistics.sql", name = "statistics", requires = ["bootstrap"]);

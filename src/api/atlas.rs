@@ -17,7 +17,7 @@ fn graph_snapshot() -> JsonbText {
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_overlap(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
     min_jaccard: default!(Option<f32>, "0"),
 ) -> TableIterator<
     'static,
@@ -40,7 +40,7 @@ fn graph_overlap(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_influence(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -65,7 +65,7 @@ fn graph_influence(
 #[pg_extern(stable, parallel_restricted)]
 fn graph_atlas(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
     selection_policy: default!(Option<TextArg>, "'given'"),
     min_jaccard: default!(Option<f32>, "0"),
     centroids: default!(Option<i32>, "3"),

@@ -11,7 +11,7 @@ type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<Te
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slices(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (

@@ -22,8 +22,8 @@ type DiffRow = (
 #[pg_extern(immutable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_diff(
-    a: JsonArg,
-    b: JsonArg,
+    first: JsonArg,
+    second: JsonArg,
 ) -> TableIterator<
     'static,
     (
@@ -36,7 +36,7 @@ fn graph_slice_diff(
         name!(now, Option<Text>),
     ),
 > {
-    let (heads, content) = compare::diff(&a, &b).or_raise();
+    let (heads, content) = compare::diff(&first, &second).or_raise();
     TableIterator::new(heads.into_iter().map(head_row).chain(content.into_iter().map(diff_row)))
 }
 

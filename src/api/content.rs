@@ -23,7 +23,7 @@ fn graph_content_hash(content: TextArg) -> Text {
 
 // Declared in sql/content.sql, as a trigger function.
 #[pg_extern(sql = false)]
-fn content_hash_trigger(call: TriggerCall) -> pgrx::Internal {
+fn graph_content_hash_trigger(call: TriggerCall) -> pgrx::Internal {
     hash_written(&call).or_raise()
 }
 

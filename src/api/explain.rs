@@ -11,7 +11,7 @@ use crate::service::explain::{explanation, reason_for, statistics};
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_explain(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -50,7 +50,7 @@ fn graph_slice_explain(
 fn graph_why(
     anchor: Option<Uuid>,
     turn: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (name!(included, bool), name!(explanation, Text), name!(path, Option<Vec<Uuid>>)),
@@ -66,7 +66,7 @@ fn graph_why(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_stats(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (

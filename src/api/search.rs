@@ -36,7 +36,7 @@ type SearchRow = (
 fn graph_search_slice(
     query_embedding: Option<Array<f32>>,
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),

@@ -18,7 +18,7 @@ use crate::service::slices::ReadSlice;
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> Option<JsonText> {
     let policy = Policy::required(policy).or_raise();
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
@@ -29,7 +29,7 @@ fn graph_slice(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_turns(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -89,7 +89,7 @@ fn graph_slice_turns(
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice_edges(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
 ) -> TableIterator<'static, (name!(parent, Uuid), name!(child, Uuid), name!(edge_type, &'static str))>
 {
     let policy = Policy::required(policy).or_raise();
@@ -107,7 +107,7 @@ fn graph_slice_edges(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_prompt(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'chat'"),
+    policy: default!(Option<Policy>, "'chat'::text::slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -144,7 +144,7 @@ fn graph_prompt(
 #[pg_extern(stable, parallel_restricted)]
 fn graph_slice_draw(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'"),
+    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
     format: default!(Option<TextArg>, "'mermaid'"),
     options: default!(Option<JsonbText>, "'{}'"),
 ) -> Option<Text> {

@@ -13,7 +13,7 @@ use crate::service::verify::{self, Drift, Replayed, Unreplayable};
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_verify(
-    slice: Option<JsonArg>,
+    document: Option<JsonArg>,
 ) -> TableIterator<
     'static,
     (
@@ -24,7 +24,7 @@ fn graph_verify(
         name!(rls, Option<bool>),
     ),
 > {
-    let verdict = verify::verdict(text(slice)).or_raise();
+    let verdict = verify::verdict(text(document)).or_raise();
     let reason = verdict.reason();
     let claimed = verdict.attestation();
     TableIterator::once((
@@ -37,11 +37,11 @@ fn graph_verify(
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_verify_slice(
-    slice: Option<JsonArg>,
+fn graph_verify_explain(
+    document: Option<JsonArg>,
 ) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, Text))>
 {
-    let outcomes = verify::verdict(text(slice)).or_raise().checks;
+    let outcomes = verify::verdict(text(document)).or_raise().checks;
     TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, Text(o.detail))))
 }
 
@@ -84,19 +84,19 @@ fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn graph_proof(slice: JsonArg) -> JsonText {
-    JsonText(verify::proof(&slice).or_raise())
+fn graph_proof(document: JsonArg) -> JsonText {
+    JsonText(verify::proof(&document).or_raise())
 }
 
 // Needs no key and no table of this database.
 #[pg_extern(immutable, parallel_safe)]
 fn graph_verify_proof(
-    slice: Option<JsonArg>,
+    document: Option<JsonArg>,
     proof: Option<JsonArg>,
     public_key: Option<TextArg>,
 ) -> TableIterator<'static, (name!(valid, bool), name!(reason, &'static str))> {
     let key = public_key.map_or("", |key| key.0);
-    let checked = verify::check_proof(text(slice), text(proof), key);
+    let checked = verify::check_proof(text(document), text(proof), key);
     let reason = checked.err().map_or("ok", ProofRefusal::name);
     TableIterator::once((reason == "ok", reason))
 }

@@ -105,7 +105,7 @@ pub fn way_out(reason: &str) -> &'static str {
             "Take the slice again, and give what graph_slice returns."
         }
         _ => {
-            "Give the export as graph_slice returned it. What does not fit is listed by graph_verify_slice."
+            "Give the export as graph_slice returned it. What does not fit is listed by graph_verify_explain."
         }
     }
 }

@@ -292,7 +292,7 @@ fn no_binding_changes_what_a_trigger_writes() {
     let trigger = |arguments: &str| {
         format!(
             "CREATE OR REPLACE TRIGGER hashes BEFORE INSERT OR UPDATE ON vault.secrets
-                 FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger({arguments})"
+                 FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger({arguments})"
         )
     };
     attack
@@ -322,7 +322,7 @@ fn no_binding_changes_what_a_trigger_writes() {
     }
     let both = "CREATE TABLE own.both (content text);
                 CREATE TRIGGER hashes BEFORE INSERT ON own.both
-                    FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content', 'content')";
+                    FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content', 'content')";
     attack.admin.batch_execute(both).unwrap();
     let refusal = answer(&mut attack.admin, "INSERT INTO own.both VALUES ('x')");
     assert_eq!(refusal, invalid);
@@ -335,7 +335,7 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     attack
         .admin
         .batch_execute(&format!(
-            "SELECT graph_kernel.create_recorder_tables('vault'), graph_kernel.make_trace_table('vault');
+            "SELECT graph_kernel.create_recorder_table('vault'), graph_kernel.make_trace_table('vault');
              INSERT INTO vault.recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms,
                                                 event_type, text)
              VALUES (0, 0, 0, 'e', 1, 0, 'egress_output', 'the secret');

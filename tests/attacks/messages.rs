@@ -106,13 +106,13 @@ fn what_cannot_be_called_says_so() {
     for call in [
         "SELECT graph_kernel.announce_change()",
         "SELECT graph_kernel.guard_table()",
-        "SELECT graph_kernel.content_hash_trigger()",
+        "SELECT graph_content_hash_trigger()",
         "SELECT graph_require_admissible()",
         "CREATE TEMP TABLE a (x int); CREATE TRIGGER t BEFORE INSERT ON a EXECUTE FUNCTION graph_kernel.announce_change();
          INSERT INTO a VALUES (1)",
         "CREATE TEMP TABLE b (x int); CREATE TRIGGER t AFTER INSERT ON b FOR EACH ROW
              EXECUTE FUNCTION graph_kernel.announce_change(); INSERT INTO b VALUES (1)",
-        "SELECT graph_slice_support(NULL)",
+        "SELECT graph_kernel.slice_support(NULL)",
         "SELECT graph_kernel.describe_tables(NULL, NULL, NULL, NULL, NULL)",
         "SELECT graph_kernel.describe_tables(0, 0, '1e400', 'public', 'default')",
         "SELECT graph_kernel.describe_recorder_table(0, '1e400')",

@@ -10,7 +10,7 @@ const SETUP: &str = "
     CREATE FUNCTION turn(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
         $$ SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
     SELECT graph_kernel.create_tables('own', jsonb_build_object('content_hash', false)),
-           graph_kernel.create_recorder_tables('own');
+           graph_kernel.create_recorder_table('own');
     INSERT INTO memory_turns (id, session_id) SELECT turn(n), 's' FROM generate_series(1, 5) AS n;
     INSERT INTO memory_turn_edges SELECT turn(n), turn(n + 1) FROM generate_series(1, 4) AS n;
     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, event_type,

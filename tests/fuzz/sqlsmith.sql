@@ -21,7 +21,7 @@ DO $$ BEGIN
   PERFORM graph_kernel.bind_tables('notes', columns => '{"turns": {
             "id": {"expression": "graph_turn_id(id)"}, "content_text": "body",
             "parents": [{"parent": {"expression": "graph_turn_id(reply_to)"}, "edge_type": "reply"}]}}', name => 'notes');
-  PERFORM graph_kernel.create_recorder_tables(), graph_kernel.create_trace_table('public');
+  PERFORM graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
   PERFORM graph_policy_register('{"max_nodes": 64, "max_radius": 4}', 'support');
   PERFORM graph_policy_register('{"version": "slice_policy_v2", "max_tokens": 900, "same_session": true}', 'tokens');
 END $$;

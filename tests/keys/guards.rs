@@ -28,7 +28,7 @@ fn fill(client: &mut Client) {
     client
         .batch_execute(
             "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'),
-                    graph_kernel.create_recorder_tables(), graph_kernel.create_trace_table(),
+                    graph_kernel.create_recorder_table(), graph_kernel.create_trace_table(),
                     graph_kernel.rotate_key(revoke_old => true);
              SELECT graph_kernel.bind_recorder_table('recorder_events');
              SELECT graph_policy_register('{\"max_nodes\": 7}', 'seven')",
@@ -339,7 +339,7 @@ fn a_restore_without_triggers_is_put_right() {
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     client
         .batch_execute(
-            "SELECT graph_kernel.create_tables(), graph_kernel.create_recorder_tables();
+            "SELECT graph_kernel.create_tables(), graph_kernel.create_recorder_table();
              SELECT graph_kernel.make_trace_table('public')",
         )
         .unwrap();

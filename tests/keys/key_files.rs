@@ -37,7 +37,7 @@ fn statements_that_need_a_key(export: &str) -> Vec<String> {
         format!("SELECT * FROM graph_slices(ARRAY[{anchor}::uuid])"),
         format!("SELECT admissibility_token FROM graph_slice_turns({anchor})"),
         format!("SELECT * FROM graph_verify('{export}')"),
-        format!("SELECT * FROM graph_verify_slice('{export}')"),
+        format!("SELECT * FROM graph_verify_explain('{export}')"),
         format!("SELECT graph_is_admissible('{export}', {anchor})"),
         format!("SELECT graph_filter_admissible('{export}', ARRAY[{anchor}::uuid])"),
         format!(

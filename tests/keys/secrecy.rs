@@ -166,7 +166,7 @@ fn neither_log_nor_statistics_hold_a_secret() {
     let exports = [slice(&mut client), export];
     for export in &exports {
         client.query("SELECT * FROM graph_verify($1::text::json)", &[export]).unwrap();
-        client.query("SELECT * FROM graph_verify_slice($1::text::json)", &[export]).unwrap();
+        client.query("SELECT * FROM graph_verify_explain($1::text::json)", &[export]).unwrap();
     }
     // A copy of the root where another secret belongs.
     secret_file::write(&shared, &root);

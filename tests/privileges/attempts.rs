@@ -94,6 +94,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_check()", Some("SELECT * FROM graph_check()")),
     ("graph_content_audit(bigint)", Some("SELECT * FROM graph_content_audit()")),
     ("graph_content_hash(text)", Some("SELECT graph_content_hash('x')")),
+    ("graph_content_hash_trigger()", None),
     (
         "graph_diversity(json)",
         Some("SELECT graph_diversity(graph_slice('00000000-0000-4000-8000-000000000001'))"),
@@ -186,7 +187,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.content_hash_or_null(text)",
         Some("SELECT graph_kernel.content_hash_or_null('x')"),
     ),
-    ("graph_kernel.content_hash_trigger()", None),
     ("graph_kernel.content_hash_trigger_internal()", None),
     (
         "graph_kernel.content_page(text,oid,uuid,integer)",
@@ -197,13 +197,13 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.count_found('default', 'turns')"),
     ),
     (
-        "graph_kernel.create_recorder_tables(name)",
-        Some("SELECT graph_kernel.create_recorder_tables('open')"),
+        "graph_kernel.create_recorder_table(name)",
+        Some("SELECT graph_kernel.create_recorder_table('open')"),
     ),
     ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
     (
-        "graph_kernel.create_tables_internal(name,jsonb)",
-        Some("SELECT graph_kernel.create_tables_internal('open', '{}')"),
+        "graph_kernel.create_tables_internal(name,jsonb,regproc)",
+        Some("SELECT graph_kernel.create_tables_internal('open', '{}', 'graph_content_hash_trigger')"),
     ),
     (
         "graph_kernel.create_trace_table(name)",
@@ -325,6 +325,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
                  '{00000000-0000-4000-8000-000000000001}', 'default')",
         ),
     ),
+    ("graph_kernel.slice_support(internal)", None),
     ("graph_kernel.text_prefix(text,integer)", Some("SELECT graph_kernel.text_prefix('x', 1)")),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
@@ -414,7 +415,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_slice_stats(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_stats('00000000-0000-4000-8000-000000000001')"),
     ),
-    ("graph_slice_support(internal)", None),
     (
         "graph_slice_turns(uuid,slice_policy)",
         Some("SELECT * FROM graph_slice_turns('00000000-0000-4000-8000-000000000001')"),
@@ -435,11 +435,11 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_turn_id(text)", Some("SELECT graph_turn_id('a')")),
     ("graph_turn_id(text[])", Some("SELECT graph_turn_id('a', 'b')")),
     ("graph_verify(json)", Some("SELECT * FROM graph_verify('{}')")),
+    ("graph_verify_explain(json)", Some("SELECT * FROM graph_verify_explain('{}')")),
     (
         "graph_verify_proof(json,json,text)",
         Some("SELECT * FROM graph_verify_proof('{}', '{}', '')"),
     ),
-    ("graph_verify_slice(json)", Some("SELECT * FROM graph_verify_slice('{}')")),
     (
         "graph_verify_token(text,text,uuid,text,text,text,text)",
         Some("SELECT graph_verify_token('', '', NULL, '', '', '', '')"),

@@ -26,6 +26,10 @@ const FUNCTIONS: &str = "
 /// somebody else owns can stand for what they name.
 const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     (
+        "graph_content_hash_trigger()",
+        "a trigger in C of the writer's rights: looks no name up but that of the next one, a member of the extension",
+    ),
+    (
         "graph_kernel.announce_change()",
         "a trigger of the writer's rights, in C: it looks at the trigger's own relation",
     ),
@@ -40,10 +44,6 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
     (
         "graph_kernel.bind_traces_for(regclass,oid)",
         "parsed at creation; holds the extension before it calls",
-    ),
-    (
-        "graph_kernel.content_hash_trigger()",
-        "a trigger in C of the writer's rights: looks no name up but that of the next one, a member of the extension",
     ),
     (
         "graph_kernel.content_hash_trigger_internal()",
@@ -93,9 +93,9 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.bind_traces_internal(regclass,oid)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
-    ("graph_kernel.content_hash_trigger_internal()", "content_hash_trigger"),
-    ("graph_kernel.create_recorder_tables(name)", "names it in a hint alone"),
-    ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
+    ("graph_kernel.content_hash_trigger_internal()", "graph_content_hash_trigger"),
+    ("graph_kernel.create_recorder_table(name)", "names it in a hint alone"),
+    ("graph_kernel.create_tables_internal(name,jsonb,regproc)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
     ("graph_kernel.make_trace_table(name)", "names it in a hint alone"),
     ("graph_kernel.policy_not_found(text)", "graph_policy: the lock of policies"),
@@ -201,7 +201,7 @@ const TABLES: &str = "
     INSERT INTO memory_turns (id, content_text) VALUES ('00000000-0000-4000-8000-000000000001', 'one'),
                                                        ('00000000-0000-4000-8000-000000000002', 'two');
     ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1}';
-    SELECT graph_kernel.create_recorder_tables();
+    SELECT graph_kernel.create_recorder_table();
     INSERT INTO recorder_events VALUES (0, 0, 0, NULL, 'e', 1, NULL, 0, 'egress_output', 'text');
     CREATE TABLE kept_chunks AS SELECT * FROM recorder_chunks();
     SELECT graph_kernel.create_trace_table();
@@ -211,7 +211,7 @@ const TABLES: &str = "
         EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
     CREATE TABLE hashed (content_text text, content_hash text);
     CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
-        EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash')";
+        EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash')";
 
 /// The owner's own schema in the place of the extension's, full of planted functions of the same names.
 const PLANTED_FUNCTIONS: &str = r#"
@@ -397,7 +397,7 @@ fn who_owns_a_columns_type_gets_no_code_run() {
                  EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
              CREATE TABLE hashed (content_text open.kind, content_hash text, other open.kind);
              CREATE TRIGGER hashed BEFORE INSERT ON hashed FOR EACH ROW
-                 EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash');
+                 EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash');
              CREATE TABLE chunks AS SELECT * FROM recorder_chunks();
              ALTER TABLE chunks ALTER COLUMN direction TYPE open.kind USING 'x'::open.kind",
         )

@@ -67,7 +67,7 @@ impl Setup {
                  ALTER TABLE memory_turn_edges OWNER TO table_owner;
                  ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1}';
                  GRANT SELECT ON memory_turns, memory_turn_edges TO plain;
-                 SELECT graph_kernel.create_recorder_tables();
+                 SELECT graph_kernel.create_recorder_table();
                  INSERT INTO recorder_events VALUES
                      (0, 0, 0, NULL, 'e', 1, NULL, 0, 'egress_output', 'text');
                  CREATE TABLE kept_chunks AS SELECT * FROM recorder_chunks();

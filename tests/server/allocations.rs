@@ -15,7 +15,7 @@ const STEP: usize = 7;
 /// Turns with branches, with calls and results of tools, and a log of events.
 const SET_UP: &str = "
     CREATE FUNCTION turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
-    SELECT graph_kernel.create_recorder_tables();
+    SELECT graph_kernel.create_recorder_table();
     INSERT INTO memory_turns (id, session_id, role, trajectory_phase, salience_score, created_at, content_text)
     SELECT turn(n), 's' || n / 50, (ARRAY['user', 'assistant', 'tool'])[1 + n % 3],
            (ARRAY['synthesis', 'planning', 'debugging'])[1 + n % 3], (n % 97) / 97.0, to_timestamp(1000000000 + n), 'content'
@@ -33,7 +33,7 @@ const CALLS: [&str; 9] = [
          \"keep_tool_results\": true, \"same_session\": true}')::text",
     "SELECT string_agg(slice::text, ' ') FROM graph_slices(ARRAY[turn(50), turn(51), turn(-1)], 'focused')",
     "SELECT reason FROM kept, graph_verify(slice)",
-    "SELECT string_agg(check_name || ok, ' ') FROM kept, graph_verify_slice(slice)",
+    "SELECT string_agg(check_name || ok, ' ') FROM kept, graph_verify_explain(slice)",
     "SELECT string_agg(chunk_id, ' ') FROM recorder_chunks('{\"max_chunk_chars\": 40}')",
     "SELECT graph_atlas(ARRAY[turn(50), turn(60)], 'focused')::text",
     "SELECT string_agg(turn_id || reason, ' ') FROM graph_slice_explain(turn(50), 'focused')",

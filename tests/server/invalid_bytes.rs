@@ -211,7 +211,7 @@ fn every_argument_of_every_function_takes_any_bytes() {
     let mut admin = database.connect();
     admin
         .batch_execute(&format!(
-            "SELECT graph_kernel.create_recorder_tables(), graph_kernel.create_trace_table('public');
+            "SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
              ALTER TABLE memory_turns ADD embedding real[];
              INSERT INTO memory_turns (id, role, content_text, embedding) VALUES ('{ANCHOR}', 'user', 'anchor', '{{1,0,0}}')"
         ))
@@ -460,7 +460,7 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
     assert_eq!(text_of(&mut client, stale), "1");
     client
         .batch_execute(
-            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash')",
+            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash')",
         )
         .unwrap();
     let refused = client
@@ -477,7 +477,7 @@ fn events_with_any_bytes_are_refused() {
     let database = database_of_bytes("bytes_events");
     let mut canary = Canary::new(&database);
     let mut client = database.connect();
-    client.batch_execute("SELECT graph_kernel.create_recorder_tables()").unwrap();
+    client.batch_execute("SELECT graph_kernel.create_recorder_table()").unwrap();
     let columns = ["event_id", "session_id", "event_type", "schema_version", "text"];
     for column in columns {
         for odd in 1..=BYTES.len() * PLACES.len() {

@@ -17,7 +17,7 @@ const CALLS: [&str; 8] = [
     "SELECT reason FROM exports, graph_verify(j)",
     "SELECT count(*)::text FROM events, recorder_chunk_events(j)",
     "SELECT length(graph_atlas(ARRAY[id])::text)::text FROM anchor",
-    "SELECT count(*)::text FROM exports, graph_verify_slice(j)",
+    "SELECT count(*)::text FROM exports, graph_verify_explain(j)",
 ];
 
 const PRELOADED: &str = "shared_preload_libraries = 'graph_kernel'";

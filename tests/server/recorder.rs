@@ -36,9 +36,7 @@ fn database(name: &str) -> Database {
     let database = Database::empty(name);
     database
         .connect()
-        .batch_execute(
-            "CREATE EXTENSION graph_kernel; SELECT graph_kernel.create_recorder_tables()",
-        )
+        .batch_execute("CREATE EXTENSION graph_kernel; SELECT graph_kernel.create_recorder_table()")
         .unwrap();
     database
 }

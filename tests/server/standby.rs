@@ -153,7 +153,7 @@ fn answers(client: &mut Client, anchors: &[TurnId]) -> Vec<String> {
 }
 
 /// A log of recorder events.
-const EVENTS: &str = "SELECT graph_kernel.create_recorder_tables();
+const EVENTS: &str = "SELECT graph_kernel.create_recorder_table();
     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
         occurred_at_ms, event_type, text)
     SELECT 0, i, i, 'e' || i, i / 20, i * 1000, 'egress_output', repeat('x', i * 20)

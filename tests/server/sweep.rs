@@ -34,7 +34,7 @@ fn no_function_answers_with_an_internal_error() {
     let mut admin = database.connect();
     for statement in [
         format!(
-            "SELECT graph_kernel.create_recorder_tables(), graph_kernel.create_trace_table('public');
+            "SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
              INSERT INTO memory_turns (id, content_text) VALUES ('{ANCHOR}', 'anchor');
              INSERT INTO memory_turns (id, session_id, content_text) SELECT gen_random_uuid(), 's', 'x' FROM generate_series(1, 50);
              INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) SELECT '{ANCHOR}', id FROM memory_turns WHERE id <> '{ANCHOR}'"

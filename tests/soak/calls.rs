@@ -7,7 +7,7 @@ use postgres::Client;
 const SET_UP: &str = "
     CREATE EXTENSION IF NOT EXISTS graph_kernel;
     CREATE FUNCTION public.turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
-    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false)), graph_kernel.create_recorder_tables();
+    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false)), graph_kernel.create_recorder_table();
     ALTER TABLE public.memory_turns ADD embedding real[];
     INSERT INTO public.memory_turns
         (id, session_id, role, trajectory_phase, salience_score, created_at, content_text, embedding)
@@ -95,7 +95,7 @@ pub const READING: [&str; 58] = [
     "SELECT graph_policy_registry_fingerprint()",
     "SELECT count(*) FROM graph_policies",
     "SELECT reason FROM kept, graph_verify(slice)",
-    "SELECT count(*) FROM kept, graph_verify_slice(slice)",
+    "SELECT count(*) FROM kept, graph_verify_explain(slice)",
     "SELECT graph_verify_token(slice ->> 'admissibility_token', slice ->> 'slice_id', turn(50), slice ->> 'policy_id',
         slice ->> 'policy_params_hash', slice ->> 'graph_snapshot_hash', slice ->> 'schema_version') FROM kept",
     "SELECT graph_is_admissible(slice, turn(50)) FROM kept",

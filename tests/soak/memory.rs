@@ -104,7 +104,7 @@ fn calls_and_errors_leave_no_memory_behind() {
 /// Inputs, and a graph with a hub: `{edges}` and `{anchors}` are how many there are.
 const HOSTILE: [&str; 6] = [
     "CREATE FUNCTION turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid",
-    "SELECT graph_kernel.create_recorder_tables()",
+    "SELECT graph_kernel.create_recorder_table()",
     "INSERT INTO memory_turns (id, salience_score, created_at)
      SELECT turn(n), (n % 97) / 97.0, to_timestamp(1000000000 + n) FROM generate_series(1, {edges} + 1) AS n",
     "INSERT INTO memory_turn_edges SELECT turn(1), turn(n), 'reply' FROM generate_series(2, {edges} + 1) AS n",

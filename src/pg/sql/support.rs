@@ -8,7 +8,7 @@ use crate::pg::sql::types::Policy;
 
 /// A slice with a constant policy has at most that policy's `max_nodes` rows.
 #[pg_extern(immutable, strict, parallel_safe, sql = false)]
-fn graph_slice_support(request: Internal) -> Internal {
+fn slice_support(request: Internal) -> Internal {
     // "No answer" is a null pointer that is not SQL NULL.
     let null = Internal::from(Some(pg_sys::Datum::null()));
     // SAFETY: the planner calls a support function with a pointer to a request node.

@@ -127,7 +127,7 @@ fn no_default_table() -> SqlError {
     )
     .word(Word::RecorderTable)
     .hint(
-        "Run SELECT graph_kernel.create_recorder_tables(), or bind a table of your own with \
+        "Run SELECT graph_kernel.create_recorder_table(), or bind a table of your own with \
          SELECT graph_kernel.bind_recorder_table('events').",
     )
 }

@@ -3,7 +3,7 @@
 SELECT provolatile, proisstrict, proparallel FROM pg_proc WHERE proname IN ('graph_normalize_text', 'graph_content_hash');
 -- The trigger keeps the hash that of the content, whatever the statement says. Without a content the hash is as written.
 CREATE TABLE hashed (LIKE memory_turns INCLUDING ALL);
-CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON hashed FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'content_hash');
+CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON hashed FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash');
 CREATE VIEW truth AS
     SELECT turn_number(id) AS turn, content_text, content_hash = graph_content_hash(content_text) AS true, salience_score, created_at IS NULL AS undated
     FROM hashed ORDER BY id;
@@ -17,7 +17,7 @@ SELECT * FROM truth;
 -- Columns of other names, as arguments; a column of fixed length.
 CREATE TABLE notes (id uuid, "My Text" varchar(20), "My ""Hash" char(64), other int DEFAULT 7);
 CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON notes FOR EACH ROW
-    EXECUTE FUNCTION graph_kernel.content_hash_trigger('My Text', 'My "Hash');
+    EXECUTE FUNCTION graph_content_hash_trigger('My Text', 'My "Hash');
 INSERT INTO notes (id, "My Text") VALUES (turn(1), 'note') RETURNING "My ""Hash" = graph_content_hash('note') AS true, other;
 -- Also in partitions.
 CREATE TABLE parts (LIKE memory_turns) PARTITION BY HASH (id);
@@ -26,27 +26,27 @@ ALTER TABLE parts ADD UNIQUE (id);
 CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 SELECT graph_kernel.bind_tables('parts', 'memory_turn_edges', '{"turns": {"content_text": "body"}}') IS NOT NULL AS bound;
-CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('body', 'content_hash');
+CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('body', 'content_hash');
 INSERT INTO parts (id, body) SELECT turn(n), 'turn ' || n FROM generate_series(1, 6) AS n;
 SELECT count(*), count(DISTINCT tableoid) AS partitions, bool_and(content_hash = graph_content_hash(body)) AS true FROM parts;
 DROP TRIGGER content_hash ON parts;
 -- What a trigger cannot do is said at the first row, with the command that replaces it: that of a partition on its parent.
-CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger();
 SELECT * FROM test_error('INSERT INTO parts (id) VALUES (turn(7))');
 DROP TRIGGER content_hash ON parts;
 CREATE TABLE bare (id uuid, content_text text);
-CREATE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+CREATE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger();
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
-CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'hash');
+CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'hash');
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
-CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text');
+CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text');
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
 ALTER TABLE bare ADD hash text, ADD body text GENERATED ALWAYS AS (upper(content_text)) STORED;
-CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('body', 'hash');
+CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('body', 'hash');
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
-CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('content_text', 'body');
+CREATE OR REPLACE TRIGGER content_hash BEFORE INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'body');
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
-CREATE OR REPLACE TRIGGER content_hash AFTER INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger();
+CREATE OR REPLACE TRIGGER content_hash AFTER INSERT ON bare FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger();
 SELECT * FROM test_error('INSERT INTO bare VALUES (turn(1))');
 
 -- The library writes columns of type text and varchar, the function in SQL all others: both as the types demand.
@@ -56,10 +56,10 @@ CREATE TABLE kinds (
     d text, d_hash text
 );
 ALTER TABLE kinds DROP COLUMN gone;
-CREATE TRIGGER a BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('a', 'a_hash');
-CREATE TRIGGER b BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('b', 'b_hash');
-CREATE TRIGGER c BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('c', 'c_hash');
-CREATE TRIGGER d BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_kernel.content_hash_trigger('d', 'd_hash');
+CREATE TRIGGER a BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('a', 'a_hash');
+CREATE TRIGGER b BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('b', 'b_hash');
+CREATE TRIGGER c BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('c', 'c_hash');
+CREATE TRIGGER d BEFORE INSERT OR UPDATE ON kinds FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('d', 'd_hash');
 INSERT INTO kinds (n, a, b, d, a_hash, d_hash) VALUES
     (1, 'x', '{"b": 1}', repeat('long ', 10000), 'given', NULL), (2, NULL, NULL, '', 'given', 'given');
 SELECT n, a_hash = graph_content_hash(a) AS a, b_hash = graph_content_hash(b::text) AS b, d_hash = graph_content_hash(d) AS d,

@@ -1,5 +1,5 @@
 -- Promise: NULL or an empty value in any argument of any function gives NULL, no row or a clean error.
-SELECT graph_kernel.create_recorder_tables();
+SELECT graph_kernel.create_recorder_table();
 CREATE TEMP TABLE sample (type regtype, good text, empty text);
 INSERT INTO sample VALUES
     ('uuid', quote_literal(turn(2)), quote_literal(turn(0))),
@@ -18,7 +18,8 @@ INSERT INTO sample VALUES
     ('json', $$'{}'$$, $$'{}'$$),
     ('jsonb', $$'{}'$$, $$'{}'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
-    ('regclass', $$'memory_turns'$$, '0');
+    ('regclass', $$'memory_turns'$$, '0'),
+    ('regproc', $$'graph_content_hash_trigger'$$, '0');
 
 ALTER TABLE memory_turns ADD COLUMN embedding real[] DEFAULT '{1,2}';
 
@@ -60,7 +61,7 @@ ALTER TABLE memory_turns DROP COLUMN embedding;
 
 -- Functions with an internal argument cannot be called by SQL at all: 42883, in PostgreSQL 16 0A000.
 SELECT call, code IN ('42883', '0A000') AS refused
-FROM unnest('{slice_policy_recv(NULL),graph_slice_support(NULL),chunking_policy_recv(NULL)}'::text[]) AS call,
+FROM unnest('{slice_policy_recv(NULL),graph_kernel.slice_support(NULL),chunking_policy_recv(NULL)}'::text[]) AS call,
      test_error('SELECT ' || call);
 
 -- Every argument NULL at once, and columns of NULLs.

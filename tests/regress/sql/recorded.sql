@@ -9,9 +9,9 @@ FROM unnest(ARRAY['NULL', '''[]''', '''1''', '''{"content_hash": 1}''', '''{"con
 BEGIN;
 CREATE SCHEMA "Of them";
 SELECT graph_kernel.create_tables('Of them');
-SELECT graph_kernel.create_recorder_tables('Of them');
+SELECT graph_kernel.create_recorder_table('Of them');
 SELECT graph_kernel.create_trace_table('Of them');
-SELECT function, schema, e.* FROM unnest(ARRAY['create_tables', 'create_recorder_tables', 'create_trace_table']) AS function,
+SELECT function, schema, e.* FROM unnest(ARRAY['create_tables', 'create_recorder_table', 'create_trace_table']) AS function,
     unnest(ARRAY['', 'Of them']) AS schema, test_error(format('SELECT graph_kernel.%I(%L)', function, schema)) AS e;
 SELECT * FROM test_error('SELECT graph_kernel.create_tables()');
 ROLLBACK;

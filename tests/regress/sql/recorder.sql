@@ -1,6 +1,6 @@
 -- Promise: chunks come from the bound event table, stream, are selected without changing, and are compared with what was kept.
 SELECT code, message, hint FROM test_error('SELECT recorder_chunks()');
-SELECT graph_kernel.create_recorder_tables();
+SELECT graph_kernel.create_recorder_table();
 INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, occurred_at_ms, event_type, text)
 SELECT i / 10, i, i * 100, 'e' || i, 1 + i / 15, 's', i * 1000,
        CASE WHEN i % 5 = 0 THEN 'ingress_text' ELSE 'egress_output' END, repeat('line ' || i || E' \r\n', i % 4)

@@ -9,10 +9,10 @@ CREATE TEMP VIEW member_function AS
 SELECT p.*, p.pronamespace::regnamespace::text AS schema
 FROM pg_proc AS p JOIN member AS m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid;
 
--- Every function: arguments, result, kind of evaluation.
+-- Every function: arguments, result, kind of evaluation. Settings are there once the library is.
+SELECT graph_kernel_version() IS NOT NULL AS loaded;
 SELECT oid::regprocedure AS function,
-       replace(replace(pg_get_function_arguments(oid), 'default'::slice_policy::text, '<default>'),
-               'default'::chunking_policy::text, '<default>') AS arguments,
+       pg_get_function_arguments(oid) AS arguments,
        pg_get_function_result(oid) AS result
 FROM member_function ORDER BY schema = 'graph_kernel', proname COLLATE "C", oid::regprocedure::text COLLATE "C";
 SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, proparallel AS par,
@@ -20,6 +20,8 @@ SELECT p.oid::regproc AS function, l.lanname AS lang, provolatile AS vol, propar
        nullif(prosupport::oid, 0)::regproc AS support, array_to_string(proconfig, '; ') AS config
 FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY schema = 'graph_kernel', proname COLLATE "C", p.oid::regprocedure::text COLLATE "C";
+-- \df graph_* has two screens of fifty lines.
+SELECT count(*) <= 96 AS two_screens FROM member_function WHERE schema = 'public' AND proname LIKE 'graph\_%';
 -- One function a name but for graph_turn_id, and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
 SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v'

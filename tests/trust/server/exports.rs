@@ -74,7 +74,7 @@ fn garbage_is_answered_by_false() {
             &mut client,
             "(SELECT ARRAY[(count(*) > 0)::text, (count(*) = count(v.check_name || v.detail))::text,
                            bool_and(v.ok)::text]
-              FROM graph_verify_slice($1::text::json) AS v) AS answer",
+              FROM graph_verify_explain($1::text::json) AS v) AS answer",
             export,
         );
         assert_eq!(checks, ["true", "true", "false"], "{export:?}");
