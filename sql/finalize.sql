@@ -367,6 +367,26 @@ COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text)
 COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
     'ok, or why what a search retrieved must not be promoted';
 
+-- All of it belongs to the bootstrap superuser, whoever creates the extension: its owner may lose SUPERUSER, or have what he owns
+-- reassigned, and an owner of the private tables reads the roots of the keys. Before the grants, which an owner makes.
+DO $$
+DECLARE
+    bootstrap name := (SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) 10);
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('ALTER %s %s OWNER TO %I', o.type, o.identity, bootstrap)
+        FROM pg_catalog.pg_extension AS x
+        JOIN pg_catalog.pg_depend AS d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+            AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
+        CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) AS o
+        WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel' AND o.type OPERATOR(pg_catalog.<>) 'cast'
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
 -- Administration belongs to the extension's owner, who may grant it on. Privileges that
 -- default privileges gave to other roles are revoked first, also on the tables.
 DO $$

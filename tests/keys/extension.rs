@@ -44,6 +44,67 @@ fn a_database_owner_creates_and_drops_the_extension() {
     assert_eq!(reason(&mut client, &export), "ok");
 }
 
+/// The extension's objects that do not belong to the bootstrap superuser, whose OID is 10.
+const OF_OTHERS: &str = "
+    SELECT coalesce(string_agg(o.type || ' ' || o.identity, ', '), 'nothing')
+    FROM pg_depend AS d JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
+    CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
+    LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+    LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+    LEFT JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
+    LEFT JOIN pg_namespace AS n ON d.classid = 'pg_namespace'::regclass AND n.oid = d.objid
+    LEFT JOIN pg_operator AS q ON d.classid = 'pg_operator'::regclass AND q.oid = d.objid
+    LEFT JOIN pg_opclass AS k ON d.classid = 'pg_opclass'::regclass AND k.oid = d.objid
+    LEFT JOIN pg_opfamily AS f ON d.classid = 'pg_opfamily'::regclass AND f.oid = d.objid
+    WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND d.classid <> 'pg_cast'::regclass
+      AND coalesce(proowner, relowner, typowner, nspowner, oprowner, opcowner, opfowner) IS DISTINCT FROM 10";
+
+/// Ways to the root, and to what runs with more rights than its caller, for an owner of the objects.
+const TAKEN_BY_OWNERS: [&str; 6] = [
+    "ALTER TABLE graph_kernel.root_keys DISABLE ROW LEVEL SECURITY",
+    "ALTER TABLE graph_kernel.binding DISABLE TRIGGER ALL",
+    "SELECT root FROM graph_kernel.root_keys",
+    "ALTER FUNCTION graph_kernel.rotate_key(boolean) RESET ALL",
+    "ALTER EXTENSION graph_kernel DROP TABLE graph_kernel.root_keys",
+    "CREATE FUNCTION graph_kernel.planted() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+];
+
+#[test]
+fn the_extensions_owner_has_no_way_to_the_root_however_he_became_it() {
+    let cluster = with_owner();
+    let mut admin = cluster.client_of("postgres", "kept");
+    admin
+        .batch_execute(
+            "CREATE ROLE maker LOGIN SUPERUSER; GRANT CREATE ON DATABASE kept TO maker, somebody",
+        )
+        .unwrap();
+    let mut maker = cluster.client_of("maker", "kept");
+    maker.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    assert_eq!(text(&mut admin, OF_OTHERS), "nothing");
+    admin.batch_execute("ALTER ROLE maker NOSUPERUSER").unwrap();
+    for statement in TAKEN_BY_OWNERS {
+        assert_eq!(refusal(&mut maker, statement).0, "42501", "{statement}");
+    }
+    // What he was given as the owner stays his.
+    maker
+        .batch_execute("SELECT graph_kernel.rotate_key(); SELECT * FROM graph_kernel.keys")
+        .unwrap();
+    create_graph(&mut admin);
+    maker.batch_execute("ALTER EXTENSION graph_kernel UPDATE").unwrap();
+    admin.batch_execute("REASSIGN OWNED BY maker TO somebody").unwrap();
+    let mut somebody = cluster.client_of("somebody", "kept");
+    for statement in TAKEN_BY_OWNERS {
+        assert_eq!(refusal(&mut somebody, statement).0, "42501", "{statement}");
+    }
+    // With the former owner's rights goes none of the objects.
+    admin.batch_execute("DROP OWNED BY maker; DROP ROLE maker").unwrap();
+    let export = slice(&mut admin);
+    assert_eq!(reason(&mut admin, &export), "ok");
+    assert_eq!(text(&mut admin, OF_OTHERS), "nothing");
+    somebody.batch_execute("DROP EXTENSION graph_kernel CASCADE").unwrap();
+    assert!(!is_there(&mut admin, "to_regnamespace('graph_kernel')"));
+}
+
 #[test]
 fn others_neither_create_nor_drop_the_extension() {
     let cluster = with_owner();
