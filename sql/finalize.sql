@@ -37,6 +37,8 @@ ALTER FUNCTION graph_content_hash(text) COST 100;
 ALTER FUNCTION graph_turn_id(text) COST 10 LEAKPROOF;
 ALTER FUNCTION graph_turn_id(bigint) COST 10 LEAKPROOF;
 ALTER FUNCTION graph_turn_id(text[]) COST 10 LEAKPROOF;
+ALTER FUNCTION graph_message_text(text) COST 100;
+ALTER FUNCTION graph_message_role(text) COST 100;
 ALTER FUNCTION graph_content_audit(bigint)
     SET search_path = pg_catalog, pg_temp COST 10000000 ROWS 10;
 ALTER FUNCTION graph_snapshot() SET search_path = pg_catalog, pg_temp COST 1000000;
@@ -81,6 +83,10 @@ COMMENT ON FUNCTION graph_turn_id(text) IS
 COMMENT ON FUNCTION graph_turn_id(bigint) IS 'the turn id of a number: that of its decimal text';
 COMMENT ON FUNCTION graph_turn_id(text[]) IS
     'the turn id of a text in parts, NULL if one is';
+COMMENT ON FUNCTION graph_message_text(text) IS
+    'the text of a message stored as JSON; what is not such a message is itself the text';
+COMMENT ON FUNCTION graph_message_role(text) IS
+    'the role of a message stored as JSON: user, assistant, system, tool or the name it has';
 COMMENT ON FUNCTION graph_content_hash(text) IS 'SHA-256 of the normalised content, in hex';
 COMMENT ON FUNCTION graph_slice(uuid, slice_policy) IS
     'the context slice at an anchor turn, as canonical JSON';

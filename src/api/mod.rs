@@ -9,6 +9,7 @@ mod evidence;
 mod explain;
 mod graph;
 mod keys;
+mod messages;
 mod policy;
 mod promotion;
 mod provenance;

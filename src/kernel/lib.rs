@@ -6,7 +6,7 @@
 //! tokens; [`verification`] checks an export from outside. [`evidence`] measures slices as evidence, one or many
 //! together. [`explain`] says why turns are in a slice or not, by a [`slicing::observer`]; [`drawing`] draws slices,
 //! [`prompt`] orders their turns. [`retrieval`] ranks the turns of a slice by similarity and signs what was found.
-//! [`chunking`] cuts recorder events into chunks.
+//! [`chunking`] cuts recorder events into chunks. [`messages`] reads the JSON in which applications store messages.
 #![forbid(unsafe_code)]
 
 pub mod chunking;
@@ -18,6 +18,7 @@ pub mod graph;
 pub mod hex;
 mod interrupts;
 pub mod json;
+pub mod messages;
 pub mod named_enum;
 pub mod policy;
 pub mod prompt;

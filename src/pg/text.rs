@@ -257,6 +257,11 @@ text_argument!(
 pub struct StoredText(pg_sys::Datum);
 
 impl StoredText {
+    /// The argument itself, to be returned.
+    pub fn datum(self) -> pg_sys::Datum {
+        self.0
+    }
+
     /// What `read` makes of its bytes.
     pub fn with_bytes<T>(self, read: impl FnOnce(&[u8]) -> T) -> T {
         // SAFETY: it is made of an argument of type text.

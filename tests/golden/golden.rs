@@ -4,6 +4,7 @@ mod atlas;
 mod attestation;
 mod chunks;
 mod drawing;
+mod messages;
 mod policy_v2;
 mod proof;
 mod recorded_slices;

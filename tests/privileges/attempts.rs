@@ -356,6 +356,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search_global('{1}')"),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
+    ("graph_message_role(text)", Some("SELECT graph_message_role('null')")),
+    ("graph_message_text(text)", Some("SELECT graph_message_text('x')")),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
     (
         "graph_overlap(uuid[],slice_policy,real)",

@@ -7,6 +7,7 @@ mod explaining;
 mod failures;
 mod generate;
 mod invariants;
+mod messages;
 mod naive;
 mod naive_v2;
 mod policy_text;

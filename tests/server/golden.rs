@@ -9,6 +9,7 @@ use crate::common::export::{read_export, slice_text, without_claims};
 use crate::common::shape::{Ids, Shape};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
+use graph_kernel_tests::messages::{MessageCase, message_cases};
 use graph_kernel_tests::shared::shared_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSlice, RecordedSlice, SmallGraph};
 use kernel::export::document::Export;
@@ -204,5 +205,27 @@ fn small_graphs_are_sliced_as_the_specification_asks() {
         let shape = Shape::numbered(case.case);
         shape.bind(&mut client);
         assert_eq!(taken(&case, &mut client), case.spec_tiebreak, "case {} {shape:?}", case.case);
+    }
+}
+
+#[test]
+fn each_form_of_messages_has_its_text_and_its_role() {
+    let database = Database::with_tables("golden_messages");
+    let mut client = database.connect();
+    let cases = message_cases();
+    assert!(cases.len() > 40, "{} cases", cases.len());
+    for MessageCase { stored, text, role, .. } in &cases {
+        let rows = client
+            .query(
+                "SELECT graph_message_text(m) AS text, graph_message_role(m) AS role
+                   FROM (VALUES ($1::text), ($1::text::json::text), ($1::text::jsonb::text)) AS stored (m)",
+                &[stored],
+            )
+            .unwrap();
+        assert_eq!(rows.len(), 3);
+        for row in rows {
+            assert_eq!(row.get::<_, Option<String>>("text"), *text, "{stored}");
+            assert_eq!(row.get::<_, Option<String>>("role"), *role, "{stored}");
+        }
     }
 }

@@ -77,7 +77,7 @@ impl Size {
 pub const ORDINARY: &str = "SELECT graph_slice(turn(77))::text";
 
 /// A call of each function that reads.
-pub const READING: [&str; 58] = [
+pub const READING: [&str; 60] = [
     "SELECT graph_slice(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_turns(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_edges(turn(50), {policy})",
@@ -129,6 +129,8 @@ pub const READING: [&str; 58] = [
     "SELECT graph_api_search_slice(json_build_object('anchor_turn_id', turn(50), 'query_embedding', '[1,2,3]'::json))",
     "SELECT graph_api_search_global('{\"query_embedding\": [1, 2, 3]}')",
     "SELECT graph_content_hash(repeat('content ', 1000))",
+    "SELECT graph_message_text(json_build_object('role', 'user', 'content', repeat('content ', 1000))::text)",
+    "SELECT graph_message_role('{\"role\": \"model\", \"parts\": []}')",
     "SELECT graph_normalize_text(repeat(E'content\\r\\n', 1000))",
     "SELECT count(*) FROM graph_content_audit(50)",
     "SELECT count(*) FROM graph_check()",

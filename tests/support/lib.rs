@@ -3,6 +3,7 @@
 pub mod data;
 pub mod key_ring;
 pub mod memory_store;
+pub mod messages;
 pub mod recorder;
 pub mod shared;
 pub mod vectors;

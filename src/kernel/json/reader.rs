@@ -71,6 +71,7 @@ pub struct JsonReader<'a, 'c> {
     values_left: usize,
     limits: JsonLimits,
     checked_at: usize,
+    replaces_surrogates: bool,
     check_interrupts: &'c dyn Fn(),
 }
 
@@ -95,8 +96,14 @@ impl<'a, 'c> JsonReader<'a, 'c> {
             values_left,
             limits,
             checked_at: 0,
+            replaces_surrogates: false,
             check_interrupts,
         })
+    }
+
+    /// The same reader, which takes a lone surrogate in an escape for U+FFFD.
+    pub fn replacing_surrogates(self) -> Self {
+        JsonReader { replaces_surrogates: true, ..self }
     }
 
     /// Whether the next value is an array.
@@ -406,6 +413,7 @@ impl<'a, 'c> JsonReader<'a, 'c> {
     fn escaped_unit(&mut self) -> Result<char, JsonError> {
         let mut units = [self.unit()?, 0];
         let is_pair = (0xd800..0xdc00).contains(&units[0]);
+        let after_first = self.at;
         if is_pair && self.text[self.at..].starts_with("\\u") {
             self.at += 2;
             units[1] = self.unit()?;
@@ -413,6 +421,11 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         let used = &units[..if is_pair { 2 } else { 1 }];
         match char::decode_utf16(used.iter().copied()).next() {
             Some(Ok(character)) => Ok(character),
+            _ if self.replaces_surrogates => {
+                // The escape after it is one of its own.
+                self.at = after_first;
+                Ok(char::REPLACEMENT_CHARACTER)
+            }
             _ => Err(self.syntax("lone surrogate in hex escape")),
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, Word, chunking_policy_error};
 use crate::pg::shortage::memory;
-use crate::pg::text::{checked, checked_datum, expect_length, text_datum};
+use crate::pg::text::{StoredText, checked, checked_datum, expect_length, text_datum};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -46,6 +46,14 @@ impl From<String> for Text {
     fn from(text: String) -> Self {
         Text(text)
     }
+}
+
+/// A result of the SQL type `text`: a new text, or an argument as it is stored.
+pub enum TextOrStored {
+    /// A new text.
+    Text(String),
+    /// The argument.
+    Stored(StoredText),
 }
 
 /// A result of the SQL type `json`, byte for byte.
@@ -260,6 +268,10 @@ macro_rules! sql_text_type {
 }
 
 sql_result!(Text, "text", |text| text_datum(&text.0).or_raise());
+sql_result!(TextOrStored, "text", |result| match result {
+    TextOrStored::Text(text) => text_datum(&text).or_raise(),
+    TextOrStored::Stored(argument) => argument.datum(),
+});
 sql_result!(JsonText, "json", |json| text_datum(&json.0).or_raise());
 sql_text_type!(JsonbText, "jsonb");
 sql_text_type!(Policy, "slice_policy");

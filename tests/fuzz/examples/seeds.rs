@@ -8,6 +8,7 @@ use std::path::Path;
 
 use graph_kernel_fuzz::genuine;
 use graph_kernel_tests::data::{read_json_lines, read_text};
+use graph_kernel_tests::messages::message_cases;
 use graph_kernel_tests::recorder::chunk_cases;
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::evidence::sufficiency::SufficiencyPolicy;
@@ -57,6 +58,7 @@ fn main() {
     policies(&mut seeds);
     documents(&mut seeds);
     events(&mut seeds);
+    add(&mut seeds, "messages", message_cases().into_iter().map(|case| case.stored));
     imports(&mut seeds);
     for (target, inputs) in seeds {
         write(Path::new(&folder), target, &inputs);

@@ -5,6 +5,7 @@ pub mod events;
 pub mod genuine;
 pub mod import;
 mod memory;
+pub mod messages;
 pub mod policies;
 
 /// Of the formats: what they call an error.

@@ -1,0 +1,32 @@
+use kernel::messages::{MAX_MESSAGE_BYTES, MessageText, message_role, message_text};
+use pgrx::prelude::*;
+
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
+use crate::pg::sql::types::{Text, TextOrStored};
+use crate::pg::text::{StoredText, checked};
+
+/// What `read` makes of a stored message; `None` where its bytes are not text.
+fn read<T>(message: StoredText, read: impl FnOnce(&str) -> T) -> Option<T> {
+    message.with_bytes(|bytes| {
+        if bytes.len() <= MAX_MESSAGE_BYTES {
+            // Strings are unescaped and joined, and each copy may have room for twice as much.
+            memory::assure(4 * bytes.len());
+        }
+        checked(bytes).ok().map(read)
+    })
+}
+
+#[pg_extern(immutable, parallel_safe)]
+fn graph_message_text(message: StoredText) -> Option<TextOrStored> {
+    match read(message, |stored| message_text(stored, &check_interrupts))? {
+        MessageText::AsStored => Some(TextOrStored::Stored(message)),
+        MessageText::Absent => None,
+        MessageText::Text(text) => Some(TextOrStored::Text(text)),
+    }
+}
+
+#[pg_extern(immutable, parallel_safe)]
+fn graph_message_role(message: StoredText) -> Option<Text> {
+    read(message, |stored| message_role(stored, &check_interrupts))?.map(Text)
+}

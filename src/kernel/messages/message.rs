@@ -1,0 +1,164 @@
+//! Objects that are messages, and their roles.
+
+use std::borrow::Cow;
+
+use crate::json::JsonValue;
+
+/// An object of JSON. Of a key that is given twice, the last value counts, as in a jsonb.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<'v>(pub(super) &'v [(Cow<'v, str>, JsonValue<'v>)]);
+
+impl<'v> Entries<'v> {
+    pub(super) fn get(self, key: &str) -> Option<&'v JsonValue<'v>> {
+        let Entries(entries) = self;
+        entries.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The value of the first of these keys that is there and not null.
+    pub(super) fn first(self, keys: &[&str]) -> Option<&'v JsonValue<'v>> {
+        let mut values = keys.iter().filter_map(|key| self.get(key));
+        values.find(|value| **value != JsonValue::Null)
+    }
+
+    pub(super) fn text(self, key: &str) -> Option<&'v str> {
+        as_text(self.get(key)?)
+    }
+
+    /// The first text of these keys that is not empty.
+    pub(super) fn first_text(self, keys: &[&str]) -> Option<&'v str> {
+        keys.iter().filter_map(|key| self.text(key)).find(|text| !text.is_empty())
+    }
+
+    pub(super) fn object(self, key: &str) -> Option<Entries<'v>> {
+        as_object(self.get(key)?)
+    }
+
+    pub(super) fn array(self, key: &str) -> Option<&'v [JsonValue<'v>]> {
+        match self.get(key)? {
+            JsonValue::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn as_text<'v>(value: &'v JsonValue<'v>) -> Option<&'v str> {
+    match value {
+        JsonValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(super) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
+    match value {
+        JsonValue::Object(entries) => Some(Entries(entries)),
+        _ => None,
+    }
+}
+
+/// A message: what it says of its role, and the object that has its content.
+pub(super) struct Message<'v> {
+    pub(super) role: Option<&'v str>,
+    pub(super) body: Entries<'v>,
+}
+
+/// Keys of which a message that names its role has one.
+const CONTENT_KEYS: [&str; 6] =
+    ["content", "parts", "tool_calls", "function_call", "refusal", "audio"];
+
+/// LangChain's names of the types of messages, but those that end in `MessageChunk`.
+const LANGCHAIN_TYPES: [&str; 8] =
+    ["human", "ai", "system", "developer", "tool", "function", "chat", "generic"];
+
+/// The message that an object is.
+pub(super) fn message(object: Entries<'_>) -> Option<Message<'_>> {
+    let kind = object.text("type");
+    if object.get("lc").is_some()
+        && let (Some(path), Some(body)) = (object.array("id"), object.object("kwargs"))
+    {
+        let class = path.last().and_then(as_text).and_then(langchain_class)?;
+        return Some(Message { role: langchain_role(class, body), body });
+    }
+    if let Some(kind) = kind.filter(|kind| is_langchain_type(kind)) {
+        let body = object.object("data").unwrap_or(object);
+        if body.get("content").is_some() {
+            return Some(Message { role: langchain_role(kind, body), body });
+        }
+    }
+    let role = object.text("role");
+    let has_content = || CONTENT_KEYS.iter().any(|key| object.get(key).is_some());
+    let is_message = match (kind, role) {
+        (_, Some(_)) => has_content(),
+        (Some("message"), None) => object.get("content").is_some(),
+        (Some(_), None) => false,
+        (None, None) => object
+            .array("parts")
+            .is_some_and(|parts| parts.iter().all(|part| as_object(part).is_some())),
+    };
+    is_message.then_some(Message { role, body: object })
+}
+
+fn is_langchain_type(kind: &str) -> bool {
+    LANGCHAIN_TYPES.contains(&kind) || kind.ends_with("MessageChunk")
+}
+
+/// The type that the name of a class says: `Human` of `HumanMessage` and `HumanMessageChunk`.
+fn langchain_class(name: &str) -> Option<&str> {
+    name.strip_suffix("MessageChunk").or_else(|| name.strip_suffix("Message"))
+}
+
+fn langchain_role<'v>(kind: &'v str, body: Entries<'v>) -> Option<&'v str> {
+    let kind = langchain_class(kind).unwrap_or(kind);
+    let names_its_role = ["chat", "generic"].iter().any(|name| kind.eq_ignore_ascii_case(name));
+    if names_its_role { body.text("role") } else { Some(kind) }
+}
+
+/// The role of an object: that of the message it is, or that of what makes or returns such an item.
+pub(super) fn role_of<'v>(object: Entries<'v>) -> Option<&'v str> {
+    if let Some(Message { role, body }) = message(object) {
+        let role = role.map(role_name);
+        let items = body.first(&["parts", "content"]);
+        return match role {
+            None | Some("user") if items.is_some_and(are_results) => Some("tool"),
+            role => role,
+        };
+    }
+    if is_result(object) {
+        return Some("tool");
+    }
+    let is_made = |kind: &str| kind == "reasoning" || kind.ends_with("_call") || kind == "tool_use";
+    object.text("type").filter(|kind| is_made(kind)).map(|_| "assistant")
+}
+
+/// The kernel's name of a role.
+fn role_name(name: &str) -> &str {
+    let known = [
+        ("user", "user"),
+        ("human", "user"),
+        ("assistant", "assistant"),
+        ("ai", "assistant"),
+        ("model", "assistant"),
+        ("system", "system"),
+        ("developer", "system"),
+        ("tool", "tool"),
+        ("function", "tool"),
+    ];
+    let role = known.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    role.map_or(name, |(_, role)| role)
+}
+
+/// Whether a content is results of calls alone.
+fn are_results(content: &JsonValue<'_>) -> bool {
+    let JsonValue::Array(blocks) = content else { return false };
+    let is_result = |block: &JsonValue<'_>| as_object(block).is_some_and(is_result);
+    !blocks.is_empty() && blocks.iter().all(is_result)
+}
+
+/// Whether a block or an item is the result of a call.
+fn is_result(block: Entries<'_>) -> bool {
+    match block.text("type") {
+        Some(kind) => {
+            kind.ends_with("tool_result") || kind.ends_with("_call_output") || kind == "tool-result"
+        }
+        None => block.first(&["functionResponse", "function_response"]).is_some(),
+    }
+}
