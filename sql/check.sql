@@ -225,7 +225,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
         format('turns: %s, edges: %s', turns, array_to_string(
-            CASE WHEN graph #> '{resolved,turns,parents}' IS NOT NULL THEN ARRAY[turns] ELSE '{}' END || tables[2:], ', ')),
+            CASE WHEN graph #> '{resolved,turns}' ?| '{parents,follows}' THEN ARRAY[turns] ELSE '{}' END || tables[2:], ', ')),
         NULL::text;
 
     RETURN QUERY
@@ -456,7 +456,8 @@ BEGIN
                     ' WHERE pg_catalog.lower((%7$s) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ''reply'''
                     ' AND COALESCE(p.session_id, '''') COLLATE pg_catalog."C" OPERATOR(pg_catalog.<>)'
                     ' COALESCE(c.session_id, '''') COLLATE pg_catalog."C";'
-                    ' -- Where a session goes on from another one, nothing is wrong.',
+                    ' -- Where a session goes on from another one, nothing is wrong. A parent that is computed, as by'
+                    ' graph_turn_id(id - 1), may be a turn of another session: bind "follows" in place of it.',
                     e, t, x ->> 'id', x ->> 'session_id', x ->> 'parent', x ->> 'child', x ->> 'edge_type')),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child', advice)),

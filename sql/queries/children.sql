@@ -5,7 +5,7 @@ SELECT k.position, t.id, t.phase, t.salience, t.created_at, t.session_id, t.role
 FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
 CROSS JOIN LATERAL (
     [[SELECT {e.child} AS child, {e.edge_type?} AS edge_type
-    FROM {edges} AS e
+    FROM {edges_by_parent} AS e
     WHERE {e.parent} OPERATOR(pg_catalog.=) k.id
       AND {e.parent} OPERATOR(pg_catalog.>=) k.id
       AND {e.parent} OPERATOR(pg_catalog.<=) k.id]]

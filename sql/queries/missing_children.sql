@@ -3,7 +3,7 @@ SELECT k.position, e.child, e.edge_type
 FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
 CROSS JOIN LATERAL (
     [[SELECT {e.child} AS child, {e.edge_type?} AS edge_type
-    FROM {edges} AS e
+    FROM {edges_by_parent} AS e
     WHERE {e.parent} OPERATOR(pg_catalog.=) k.id
       AND {e.parent} OPERATOR(pg_catalog.>=) k.id
       AND {e.parent} OPERATOR(pg_catalog.<=) k.id]]

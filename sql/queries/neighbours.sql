@@ -7,6 +7,6 @@ WHERE {e.child} OPERATOR(pg_catalog.=) ANY ($1)
   AND {e.child} OPERATOR(pg_catalog.>=) $3 AND {e.child} OPERATOR(pg_catalog.<=) $4
 UNION ALL
 SELECT {e.parent}, false, {e.child}, {e.edge_type?}
-FROM {edges} AS e
+FROM {edges_by_parent} AS e
 WHERE {e.parent} OPERATOR(pg_catalog.=) ANY ($2)
   AND {e.parent} OPERATOR(pg_catalog.>=) $3 AND {e.parent} OPERATOR(pg_catalog.<=) $4]]

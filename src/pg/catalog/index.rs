@@ -70,8 +70,8 @@ pub fn btree_indexes(table: pg_sys::Oid) -> Vec<BtreeIndex> {
 
 fn btree_index(index: pg_sys::Oid) -> Option<BtreeIndex> {
     let cache = pg_sys::SysCacheIdentifier::INDEXRELID as c_int;
-    // SAFETY: a syscache look-up; the tuple is released after all was copied from it. The vectors have as many elements as
-    // the index has keys, the list of expressions one for each key that is not a column.
+    // SAFETY: a syscache look-up; the tuple is released after all was copied from it. The vectors have as many elements
+    // as the index has keys, the list of expressions one for each key that is not a column.
     unsafe {
         if relation_method(index) != pg_sys::BTREE_AM_OID {
             return None;

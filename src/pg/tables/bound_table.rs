@@ -23,6 +23,10 @@ pub enum ValueKind {
     Number,
     Time,
     Boolean,
+    /// What rows are compared by, each value as the type that it has; ids of sessions.
+    Session,
+    /// What rows are ordered by, each value as the type that it has.
+    Order,
 }
 
 /// A column of a bound table: its key in a mapping, the names it is recognised by, the values it holds, whether
@@ -242,6 +246,8 @@ impl BoundTable {
             name,
             alias,
             from: self.from(),
+            by_parent: None,
+            times: 1,
             oid: *oid,
             table_columns: Rc::clone(table_columns),
             columns,
@@ -451,6 +457,10 @@ impl ValueKind {
             ValueKind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
             ValueKind::Boolean => oid == pg_sys::BOOLOID,
             ValueKind::Time => matches!(oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
+            ValueKind::Session => {
+                integer || matches!(oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::UUIDOID)
+            }
+            ValueKind::Order => own_cast(oid).is_some(),
         }
     }
 
@@ -468,6 +478,12 @@ impl ValueKind {
                 | pg_sys::INT8OID,
             ) => Some(format!("graph_turn_id({column})")),
             (ValueKind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
+            (ValueKind::Session | ValueKind::Order, of) if relation::is_enum(of) => {
+                Some(format!("({column})::text"))
+            }
+            (ValueKind::Session | ValueKind::Order, pg_sys::BPCHAROID | pg_sys::NUMERICOID) => {
+                Some(format!("({column})::text"))
+            }
             (ValueKind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
             (ValueKind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
             (ValueKind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
@@ -499,6 +515,7 @@ impl ValueKind {
             ValueKind::Number => "::pg_catalog.float8",
             ValueKind::Boolean => "::pg_catalog.bool",
             ValueKind::Time => "::pg_catalog.timestamptz",
+            ValueKind::Session | ValueKind::Order => "",
         }
     }
 
@@ -510,8 +527,29 @@ impl ValueKind {
             ValueKind::Number => "real, double precision or an integer type",
             ValueKind::Boolean => "boolean",
             ValueKind::Time => "timestamp or timestamptz",
+            ValueKind::Session => "text, varchar, uuid or an integer type",
+            ValueKind::Order => "a type of numbers, dates and times, text, varchar or uuid",
         }
     }
+}
+
+/// The cast to a type that values are compared as; `None` for a type whose values have no order that is used.
+fn own_cast(oid: pg_sys::Oid) -> Option<&'static str> {
+    Some(match oid {
+        // An index on a varchar compares texts.
+        pg_sys::TEXTOID | pg_sys::VARCHAROID => "::pg_catalog.text",
+        pg_sys::UUIDOID => "::pg_catalog.uuid",
+        pg_sys::INT2OID => "::pg_catalog.int2",
+        pg_sys::INT4OID => "::pg_catalog.int4",
+        pg_sys::INT8OID => "::pg_catalog.int8",
+        pg_sys::FLOAT4OID => "::pg_catalog.float4",
+        pg_sys::FLOAT8OID => "::pg_catalog.float8",
+        pg_sys::NUMERICOID => "::pg_catalog.numeric",
+        pg_sys::DATEOID => "::pg_catalog.date",
+        pg_sys::TIMESTAMPOID => "::pg_catalog.timestamp",
+        pg_sys::TIMESTAMPTZOID => "::pg_catalog.timestamptz",
+        _ => return None,
+    })
 }
 
 impl BoundColumn {
@@ -524,6 +562,9 @@ impl BoundColumn {
             return format!("NULL{}", self.kind.cast());
         };
         let value = match base_type {
+            oid if matches!(self.kind, ValueKind::Session | ValueKind::Order) => {
+                format!("{value}{}", own_cast(oid).unwrap_or_default())
+            }
             oid if relation::is_enum(oid) => {
                 format!("CASE WHEN {value} IS NOT NULL THEN pg_catalog.concat({value}) END")
             }
@@ -627,6 +668,10 @@ pub struct TableText {
     /// Its alias in the statement, which begins the placeholders of columns.
     alias: &'static str,
     from: String,
+    /// What stands for it where rows are found by their parent, where that is another text.
+    by_parent: Option<String>,
+    /// How often the table is named in each of them.
+    times: usize,
     oid: pg_sys::Oid,
     table_columns: Rc<[relation::TableColumn]>,
     /// The columns as expressions over the alias, by key.
@@ -635,8 +680,16 @@ pub struct TableText {
     computes: bool,
 }
 
+impl TableText {
+    /// The same with these texts in the place of the table, which name it so many times: where rows are found by their child,
+    /// or in any order, and where they are found by their parent.
+    pub fn in_place_of(self, times: usize, from: String, by_parent: String) -> Self {
+        TableText { from, by_parent: Some(by_parent), times, ..self }
+    }
+}
+
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and their texts. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
+/// are other placeholders and their texts. `{edges_by_parent}` is `{edges}` where rows are found by their parent. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
 /// ALL between. In one pass: names that users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
@@ -695,11 +748,18 @@ impl Filling<'_> {
             needed => needed.unwrap_or(placeholder),
         };
         let found = match placeholder.split_once('.') {
-            None => tables.iter().find(|t| t.name == placeholder).map(|table| {
-                let columns = Rc::clone(&table.table_columns);
-                self.named.push(NamedTable { oid: table.oid, columns });
-                &table.from
-            }),
+            None => {
+                let name = placeholder.strip_suffix("_by_parent").unwrap_or(placeholder);
+                tables.iter().find(|t| t.name == name).map(|table| {
+                    let named = || {
+                        let columns = Rc::clone(&table.table_columns);
+                        NamedTable { oid: table.oid, columns }
+                    };
+                    self.named.extend(std::iter::repeat_with(named).take(table.times));
+                    let by_parent = table.by_parent.as_ref().filter(|_| name != placeholder);
+                    by_parent.unwrap_or(&table.from)
+                })
+            }
             Some((alias, key)) => {
                 tables.iter().find(|t| t.alias == alias).and_then(|table| table.columns.get(key))
             }

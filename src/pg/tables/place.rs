@@ -11,6 +11,10 @@ pub enum Place {
     Key(&'static str),
     /// The turn that this element of `parents` names.
     Parent(usize),
+    /// The session of `follows`.
+    FollowsSession,
+    /// This key of the order of `follows`.
+    FollowsOrder(usize),
 }
 
 impl fmt::Display for Place {
@@ -18,6 +22,8 @@ impl fmt::Display for Place {
         match self {
             Place::Key(key) => f.write_str(key),
             Place::Parent(number) => write!(f, "parents[{number}].parent"),
+            Place::FollowsSession => f.write_str("follows.session"),
+            Place::FollowsOrder(number) => write!(f, "follows.order[{number}]"),
         }
     }
 }
@@ -25,14 +31,25 @@ impl fmt::Display for Place {
 impl Place {
     /// Puts a value here. What is around the place is left as it is where it has another form.
     pub fn put(self, mapping: &mut Map<String, Value>, value: Value) {
-        let element = match self {
-            Place::Key(key) => return drop(mapping.insert(key.to_owned(), value)),
+        match self {
+            Place::Key(key) => drop(mapping.insert(key.to_owned(), value)),
             Place::Parent(number) => {
-                mapping.get_mut("parents").and_then(|list| list.get_mut(number))
+                let element = mapping.get_mut("parents").and_then(|list| list.get_mut(number));
+                if let Some(element) = element.and_then(Value::as_object_mut) {
+                    element.insert("parent".to_owned(), value);
+                }
             }
-        };
-        if let Some(element) = element.and_then(Value::as_object_mut) {
-            element.insert("parent".to_owned(), value);
+            Place::FollowsSession => {
+                if let Some(follows) = mapping.get_mut("follows").and_then(Value::as_object_mut) {
+                    follows.insert("session".to_owned(), value);
+                }
+            }
+            Place::FollowsOrder(number) => {
+                let order = mapping.get_mut("follows").and_then(|follows| follows.get_mut("order"));
+                if let Some(key) = order.and_then(|order| order.get_mut(number)) {
+                    *key = value;
+                }
+            }
         }
     }
 }

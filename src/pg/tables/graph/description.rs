@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
-use super::mapping::{EDGE_TYPE, PARENTS, ROLES};
+use super::mapping::{EDGE_TYPE, FOLLOWS, PARENTS, ROLES};
 use super::{Graph, ParentColumn};
 use crate::pg::query::{Planning, Template};
 
@@ -20,6 +20,9 @@ impl Graph {
                 self.parents.iter().map(ParentColumn::mapped).collect(),
             );
         }
+        if let Some(follows) = &self.follows {
+            turns.insert(FOLLOWS.to_owned(), follows.mapped());
+        }
         let roles = &self.turns.columns["role"].read_as;
         if !roles.is_empty() {
             let roles = roles.iter().map(|(name, role)| (name.clone(), Value::from(*role)));
@@ -32,8 +35,8 @@ impl Graph {
         let expressions = self.keys().filter(|(_, column)| column.is_expression());
         json!({
             "turns": self.turns.description("t"),
-            "edges": match (&self.edges, self.parents.as_slice()) {
-                (Some(edges), []) => edges.description("e"),
+            "edges": match (&self.edges, self.parents.as_slice(), &self.follows) {
+                (Some(edges), [], None) => edges.description("e"),
                 _ => self.description_of_sources(),
             },
             "tables": self.tables().map(pg_sys::Oid::to_u32).collect::<Vec<_>>(),

@@ -23,7 +23,8 @@ struct Wanted<'a> {
 }
 
 impl Graph {
-    /// The indexes that the graph is read by: by the id, by each end of an edge, by session and time.
+    /// The indexes that the graph is read by: by the id, by each end of an edge, by session and order, by session and
+    /// time.
     pub(super) fn indexes(&self) -> Vec<Value> {
         let turns = &self.turns;
         let id = &turns.columns["id"];
@@ -49,6 +50,12 @@ impl Graph {
             let include = raw_columns_of_expressions(turns, &[parent, id]);
             let keys = vec![parent, id];
             wanted.push(Wanted { include, ..Wanted::new("index_edge_parent", turns, keys) });
+        }
+        if let Some(follows) = &self.follows {
+            let (keys, include) = follows.index_keys(turns);
+            let (searched, include) = (keys.len(), include.into_iter().collect());
+            let wanted_keys = Wanted::new("index_follows", turns, keys);
+            wanted.push(Wanted { searched, include, ..wanted_keys });
         }
         let [session, time] = ["session_id", "created_at"].map(|name| &turns.columns[name]);
         if session.stored.is_some() && time.stored.is_some() {
@@ -124,6 +131,15 @@ impl<'a> Wanted<'a> {
                 && options.take(searched.len()).all(|of| of == index.keys[0].options)
         })
     }
+}
+
+/// The columns that a value is read from, where an index can hold them.
+pub(super) fn raw_columns_to_include<'a>(
+    bound: &'a BoundTable,
+    column: &'a BoundColumn,
+) -> Vec<&'a str> {
+    let raw = raw_columns_of_expressions(bound, &[column]);
+    raw.into_iter().chain(column.column_name()).collect()
 }
 
 /// The columns that those of these that are expressions are computed from, where an index can hold them: a JSON value,

@@ -1,4 +1,5 @@
-//! How a mapping is read: its columns, its edges in the turns table, its names of roles; and the command that binds with another one.
+//! How a mapping is read: its columns, its edges in the turns table, its names of roles; and the command that binds with
+//! another one.
 
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::Role;
@@ -6,6 +7,7 @@ use kernel::json::quoted;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
+use super::follows::Follows;
 use super::{Graph, ParentColumn};
 use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::catalog::writers::CatalogWriters;
@@ -13,7 +15,7 @@ use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, literal,
-    optional, rule,
+    optional, required, rule,
 };
 use crate::pg::tables::embedding;
 use crate::pg::tables::place::Place;
@@ -44,6 +46,18 @@ pub(super) const EDGE_TYPE: &str = "edge_type";
 
 /// How many of them a table may have: each is one more part of every statement that reads edges.
 const MAX_PARENTS: usize = 16;
+
+/// The key of edges of tables whose turns follow each other, and what it has.
+pub(super) const FOLLOWS: &str = "follows";
+pub(super) const SESSION: &str = "session";
+pub(super) const ORDER: &str = "order";
+
+const SESSION_COLUMN: ColumnRule = required(SESSION, &[], ValueKind::Session);
+
+const ORDER_COLUMN: ColumnRule = required(ORDER, &[], ValueKind::Order);
+
+/// How many keys it may have.
+const MAX_ORDER: usize = 2;
 
 /// The key of names of roles that the kernel does not know, and what each means.
 pub(super) const ROLES: &str = "roles";
@@ -138,7 +152,10 @@ impl GraphTables<'_> {
         };
         let parents = json!([{ "parent": parent, "edge_type": "reply" }]);
         let command = self.command("turns", Some((Place::Key(PARENTS), parents)));
-        format!("{command} with the column that names the parent")
+        format!(
+            "{command} with the column that names the parent; where none does and a turn follows the one before it, give \
+             \"{FOLLOWS}\" in place of \"{PARENTS}\""
+        )
     }
 }
 
@@ -168,6 +185,7 @@ impl Graph {
         let mut turns = BoundTable::resolve(tables.turns, &rules, part("turns"))?;
         let given = |key| columns.get("turns").and_then(|turns| turns.get(key));
         let parents = resolve_parents(&turns, tables, &rules, part("turns"), given(PARENTS))?;
+        let follows = resolve_follows(&turns, tables, &rules, part("turns"), given(FOLLOWS))?;
         let roles = resolve_roles(tables, given(ROLES))?;
         if let Some(role) = turns.columns.get_mut("role") {
             if role.stored.is_none() && !roles.is_empty() {
@@ -182,9 +200,10 @@ impl Graph {
             TableRules { part: "edges", columns: EDGE_COLUMNS, command: &edges_command, ..rules };
         let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &rules, part("edges")));
         let edges = edges.transpose()?;
-        if edges.is_none() && (parents.is_empty() || columns.contains_key("edges")) {
+        let has_none = parents.is_empty() && follows.is_none();
+        if edges.is_none() && (has_none || columns.contains_key("edges")) {
             return Err(bad_mapping(
-                "there is neither an edges table nor parents",
+                &format!("there is neither an edges table nor \"{PARENTS}\" nor \"{FOLLOWS}\""),
                 &tables.command_with_parents(),
             ));
         }
@@ -192,12 +211,15 @@ impl Graph {
         let sources = edges.iter().map(|edges| edges.in_statements("edges", "e"));
         let sources: Vec<TableText> =
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
+        let following = follows.iter().map(|follows| follows.source(&turns));
+        let sources = sources.into_iter().chain(following).collect();
         Ok(Graph {
             name,
             kept: Default::default(),
             turns,
             edges,
             parents,
+            follows,
             turns_text,
             sources,
             embedding,
@@ -217,13 +239,11 @@ fn resolve_parents(
     given: Option<&Value>,
 ) -> Result<Vec<ParentColumn>, SqlError> {
     let bad = || {
-        let types: Vec<String> =
-            EdgeType::ALL.iter().map(|t| format!("\"{}\"", t.name())).collect();
         bad_mapping(
             &format!(
                 "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": …, \"edge_type\": …}}, \
                  the type one of {}",
-                types.join(", ")
+                edge_types()
             ),
             &tables.command_with_parents(),
         )
@@ -246,6 +266,48 @@ fn resolve_parents(
         Ok(ParentColumn { parent, edge_type })
     };
     given.iter().enumerate().map(resolve).collect()
+}
+
+fn resolve_follows(
+    turns: &BoundTable,
+    tables: &GraphTables<'_>,
+    rules: &TableRules<'_>,
+    mapping: Mapping<'_>,
+    given: Option<&Value>,
+) -> Result<Option<Follows>, SqlError> {
+    let bad = || {
+        let example = json!({ SESSION: "my_session", ORDER: ["my_column"], EDGE_TYPE: "reply" });
+        bad_mapping(
+            &format!(
+                "\"{FOLLOWS}\" must be an object {{\"{SESSION}\": …, \"{ORDER}\": […], \"{EDGE_TYPE}\": …}} \
+                 with one or two keys of the order, the type one of {}",
+                edge_types()
+            ),
+            &tables.command("turns", Some((Place::Key(FOLLOWS), example))),
+        )
+    };
+    let given = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(given) => given.as_object().filter(|given| given.len() == 3).ok_or_else(bad)?,
+    };
+    let order = given.get(ORDER).and_then(Value::as_array);
+    let order = order.filter(|order| (1..=MAX_ORDER).contains(&order.len())).ok_or_else(bad)?;
+    let edge_type = given.get(EDGE_TYPE).and_then(Value::as_str).and_then(EdgeType::from_name);
+    let (Some(session), Some(edge_type)) = (given.get(SESSION), edge_type) else {
+        return Err(bad());
+    };
+    let resolve = |rule: &ColumnRule, mapped, place| {
+        rule.resolve(&turns.table, rules, mapping, Some(mapped), place)
+    };
+    let session = resolve(&SESSION_COLUMN, session, Place::FollowsSession)?;
+    let order = order.iter().enumerate();
+    let order = order.map(|(number, key)| resolve(&ORDER_COLUMN, key, Place::FollowsOrder(number)));
+    Ok(Some(Follows::new(turns, session, order.collect::<Result<_, _>>()?, edge_type)))
+}
+
+/// The names of the types of edges, for messages.
+fn edge_types() -> String {
+    EdgeType::ALL.iter().map(|t| format!("\"{}\"", t.name())).collect::<Vec<_>>().join(", ")
 }
 
 /// The names of roles that a mapping adds, each in ASCII lower case, and what each means.
@@ -305,7 +367,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .word(Word::InvalidBinding)
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
-                 {}, {}, {PARENTS}, {ROLES}; of edges: {}.",
+                 {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
                 keys(EDGE_COLUMNS)
@@ -327,7 +389,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
         let known = |key: &str| {
             rules.iter().any(|rule| rule.key == key)
-                || (part == "turns" && [embedding::KEY, PARENTS, ROLES].contains(&key))
+                || (part == "turns" && [embedding::KEY, PARENTS, FOLLOWS, ROLES].contains(&key))
         };
         if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));

@@ -4,6 +4,7 @@ mod advice;
 mod current;
 mod description;
 mod findings;
+mod follows;
 mod indexes;
 mod mapping;
 mod rights;
@@ -18,6 +19,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 pub use self::advice::Advice;
+use self::follows::Follows;
 pub use self::mapping::{GraphTables, MappingReading};
 use self::statements::KeptBy;
 use crate::pg::catalog::privileges::{Use, check_binder};
@@ -42,8 +44,10 @@ pub struct Graph {
     edges: Option<BoundTable>,
     /// Edges that the turns table stores.
     parents: Vec<ParentColumn>,
+    /// Edges that follow from the order of turns.
+    follows: Option<Follows>,
     turns_text: TableText,
-    /// What edges are read from: the edges table, and the turns table once for each of `parents`.
+    /// What edges are read from: the edges table, and the turns table once for each of `parents` and for `follows`.
     sources: Vec<TableText>,
     /// The mapping of `embedding`, as given to `bind_tables`.
     embedding: Option<Value>,
@@ -195,6 +199,12 @@ impl Graph {
     fn turn_values(&self) -> impl Iterator<Item = (Place, &BoundColumn)> {
         let columns = self.turns.columns.iter().map(|(key, column)| (Place::Key(key), column));
         let parents = self.parents.iter().enumerate();
-        columns.chain(parents.map(|(number, parent)| (Place::Parent(number), &parent.parent)))
+        let parents = parents.map(|(number, parent)| (Place::Parent(number), &parent.parent));
+        let follows = self.follows.iter().flat_map(|follows| {
+            let order = follows.order.iter().enumerate();
+            let order = order.map(|(number, key)| (Place::FollowsOrder(number), key));
+            [(Place::FollowsSession, &follows.session)].into_iter().chain(order)
+        });
+        columns.chain(parents).chain(follows)
     }
 }

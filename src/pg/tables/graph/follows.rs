@@ -1,0 +1,132 @@
+//! Edges of tables without a parent column: each turn follows the one before it in its session.
+//!
+//! The turns of a session have a total order: by the keys of the mapping, then by id where no unique index says that
+//! the keys differ. So a turn has at most one turn before it and one after it, and both are one index probe: a row
+//! comparison that is ordered by all its columns. An equality of the sessions would let the planner leave the session
+//! out of the order and walk an index on the key alone; two inequalities keep the scan within the session.
+
+use std::collections::BTreeMap;
+
+use kernel::graph::edge::EdgeType;
+use serde_json::{Value, json};
+
+use super::indexes::raw_columns_to_include;
+use super::mapping::{EDGE_TYPE, ORDER, SESSION};
+use crate::pg::catalog::index::btree_indexes;
+use crate::pg::tables::bound_table::{BoundColumn, BoundTable, TableText};
+
+/// What the turns of a table follow each other by.
+pub(super) struct Follows {
+    pub(super) session: BoundColumn,
+    /// One or two keys.
+    pub(super) order: Vec<BoundColumn>,
+    edge_type: EdgeType,
+    /// Whether two turns of a session may have the same keys: then the ids are compared too.
+    has_ties: bool,
+}
+
+/// In which direction a row of the table is sought from another.
+#[derive(Clone, Copy)]
+enum Sought {
+    Before,
+    After,
+}
+
+impl Follows {
+    /// Those of this table, which is locked.
+    pub(super) fn new(
+        turns: &BoundTable,
+        session: BoundColumn,
+        order: Vec<BoundColumn>,
+        edge_type: EdgeType,
+    ) -> Self {
+        let mut follows = Follows { session, order, edge_type, has_ties: false };
+        follows.has_ties = !follows.has_unique_keys(turns);
+        follows
+    }
+
+    /// Whether a unique index says that no two turns of a session have the same keys.
+    fn has_unique_keys(&self, turns: &BoundTable) -> bool {
+        let keys = [&self.session].into_iter().chain(&self.order);
+        let keys: Vec<_> = keys.filter_map(|key| turns.indexed(key)).collect();
+        btree_indexes(turns.table.oid).iter().any(|index| {
+            index.is_unique
+                && index.keys.iter().all(|key| {
+                    // SAFETY: both were read within this call.
+                    keys.iter().any(|(of, collation, _)| unsafe {
+                        key.of.is(*of) && key.collation == *collation
+                    })
+                })
+        })
+    }
+
+    /// What rows are compared by after the session.
+    fn keys<'a>(&'a self, turns: &'a BoundTable) -> Vec<&'a BoundColumn> {
+        let id = self.has_ties.then(|| &turns.columns["id"]);
+        self.order.iter().chain(id).collect()
+    }
+
+    /// The keys of the index that both probes read, and the columns that it should hold besides.
+    pub(super) fn index_keys<'a>(
+        &'a self,
+        turns: &'a BoundTable,
+    ) -> (Vec<&'a BoundColumn>, Vec<&'a str>) {
+        let keys = [&self.session].into_iter().chain(self.keys(turns)).collect();
+        (keys, raw_columns_to_include(turns, &turns.columns["id"]))
+    }
+
+    /// The turns table as a source of these edges.
+    pub(super) fn source(&self, turns: &BoundTable) -> TableText {
+        let columns = [
+            ("parent", "e.parent".to_owned()),
+            ("child", "e.child".to_owned()),
+            ("edge_type", format!("'{}'::pg_catalog.text", self.edge_type.name())),
+        ];
+        let values = [&self.session, &turns.columns["id"]].into_iter().chain(&self.order);
+        let computes = values.into_iter().any(BoundColumn::is_expression);
+        let text = turns.in_statements_with("edges", "e", BTreeMap::from(columns), computes);
+        text.in_place_of(2, self.from(turns, Sought::Before), self.from(turns, Sought::After))
+    }
+
+    /// A subquery of all edges: of each row of the table, e, and the row that is sought from it, t.
+    fn from(&self, turns: &BoundTable, sought: Sought) -> String {
+        let id = &turns.columns["id"];
+        let ([own, other], comparison, direction) = match sought {
+            Sought::Before => (["child", "parent"], "<", " DESC"),
+            Sought::After => (["parent", "child"], ">", ""),
+        };
+        let keys = self.keys(turns);
+        let row = |alias: &str| {
+            let keys = keys.iter().map(|key| key.expression(alias));
+            let all: Vec<String> =
+                [self.session.expression(alias)].into_iter().chain(keys).collect();
+            all
+        };
+        let ordered: Vec<String> =
+            row("t").into_iter().map(|key| format!("{key}{direction}")).collect();
+        let stored = [&self.session].into_iter().chain(&self.order);
+        let stored: Vec<String> =
+            stored.map(|key| format!("{} IS NOT NULL", key.expression("e"))).collect();
+        let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
+        format!(
+            "(SELECT {} AS {own}, o.id AS {other} FROM {table} AS e CROSS JOIN LATERAL (SELECT {} AS id FROM {table} AS t \
+             WHERE {} AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
+             AND {session_of_other} OPERATOR(pg_catalog.>=) {session} \
+             AND {session_of_other} OPERATOR(pg_catalog.<=) {session} \
+             ORDER BY {} LIMIT 1) AS o)",
+            id.expression("e"),
+            id.expression("t"),
+            stored.join(" AND "),
+            row("t").join(", "),
+            row("e").join(", "),
+            ordered.join(", "),
+            table = turns.from(),
+        )
+    }
+
+    /// What a resolved mapping has for them.
+    pub(super) fn mapped(&self) -> Value {
+        let order: Vec<Value> = self.order.iter().map(BoundColumn::mapped).collect();
+        json!({ SESSION: self.session.mapped(), ORDER: order, EDGE_TYPE: self.edge_type.name() })
+    }
+}
