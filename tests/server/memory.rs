@@ -294,6 +294,8 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",
         "SELECT length(graph_normalize_text(repeat(E'x\\r', 10000000)))::text",
         "SELECT graph_content_hash(repeat(E'x\\r', 10000000))",
+        "SELECT length(graph_message_text(to_json(repeat(E'x\\n', 10000000))::text))::text",
+        "SELECT graph_message_role('{\"role\": \"user\", \"content\": [' || repeat('{\"type\": \"text\"},', 30000) || '1]}')",
         "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 1000) AS n), 'focused')",
     ] {
         shortage.call(&database, statement, &[4, 16, 64, 128]);
