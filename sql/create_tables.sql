@@ -48,7 +48,6 @@ BEGIN
                          ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
                                      format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;
     END IF;
-    -- The primary key includes the columns that score a turn, so that scoring reads the index alone.
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.memory_turns (
             id uuid NOT NULL,
@@ -65,8 +64,14 @@ BEGIN
             content_text text,
             content_hash text,
             token_count integer,
-            PRIMARY KEY (id) INCLUDE (trajectory_phase, salience_score)
+            payload jsonb,
+            PRIMARY KEY (id)
         )', schema);
+    -- It includes the columns that score a turn, so that scoring reads the index alone. Apart from the primary key, on
+    -- which foreign keys depend: it can be dropped to change the columns'' types, and made again.
+    EXECUTE pg_catalog.format(
+        'CREATE INDEX memory_turns_scores_idx ON %1$I.memory_turns (id)
+            INCLUDE (trajectory_phase, salience_score)', schema);
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.memory_turn_edges (
             parent_turn_id uuid NOT NULL REFERENCES %1$I.memory_turns (id),

@@ -147,8 +147,8 @@ pub(crate) struct QueryArguments {
 pub(crate) struct ImportArguments {
     /// The format of the files.
     pub(crate) format: ImportFormat,
-    /// The files, or pipes; `-` is the standard input. Of claude-code also folders, with the transcripts in them and
-    /// below.
+    /// The files, or pipes; `-` is the standard input. Of claude-code and codex also folders, with the transcripts in
+    /// them and below; links in them are followed.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -181,6 +181,8 @@ pub(crate) enum ImportFormat {
     Claude,
     /// Claude Code: transcripts of sessions, in JSONL.
     ClaudeCode,
+    /// Codex CLI: rollouts of sessions, in JSONL.
+    Codex,
     /// LibreChat: conversations exported as JSON.
     Librechat,
     /// Open WebUI: exported chats.
@@ -196,6 +198,7 @@ impl ImportFormat {
             ImportFormat::Chatgpt => "chatgpt",
             ImportFormat::Claude => "claude",
             ImportFormat::ClaudeCode => "claude-code",
+            ImportFormat::Codex => "codex",
             ImportFormat::Librechat => "librechat",
             ImportFormat::Openwebui => "openwebui",
             ImportFormat::Jsonl => "jsonl",

@@ -6,6 +6,7 @@
 
 mod connections;
 mod pooler;
+mod real_files;
 
 use std::fs;
 use std::io::Write;
@@ -212,10 +213,6 @@ Be brief.
 user:
 [image ledger.png]
 Which invoices are overdue? \u{fffd}
-
-assistant:
-Reading the picture
-The dates are in the second column.
 
 assistant:
 [call python] overdue(ledger)
@@ -559,7 +556,7 @@ fn bound_tables_take_what_they_have_columns_for() {
     let line = sessions.out.lines().nth(1).unwrap();
     let anchor = line.split_whitespace().nth(2).unwrap();
     let prompt = ask(&database, &["prompt", anchor, "--policy", "lineage", "--graph", "chats"]);
-    assert_eq!(prompt.out.matches("\nassistant:\n").count(), 4, "{}", prompt.out);
+    assert_eq!(prompt.out.matches("\nassistant:\n").count(), 3, "{}", prompt.out);
 
     let refused = import(&database, &["chatgpt", &file, "--graph", "made"]);
     assert!(refused.status == 2 && refused.err.contains("create_tables"), "{}", refused.err);
@@ -899,7 +896,10 @@ fn devices_and_sockets_are_refused_and_pipes_are_read() {
         "cp {transcript} folder/a.jsonl; ln -s /dev/zero folder/b.jsonl; \
                                    mkfifo folder/c.jsonl; $0 import claude-code folder --dry-run"
     ));
-    assert_eq!(answer.expect_success().count("conversations: "), 1);
+    assert_eq!((answer.status, answer.count("conversations: ")), (0, 1), "{}", answer.err);
+    let named = ["folder/b.jsonl: not a regular file", "folder/c.jsonl: not a regular file"];
+    assert!(named.iter().all(|named| answer.err.contains(named)), "{}", answer.err);
+    assert_eq!(answer.count("files that are not transcripts: "), 2);
 
     let file = export("chatgpt.json");
     let scripts = [

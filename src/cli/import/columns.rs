@@ -1,12 +1,14 @@
 //! The columns of `memory_turns`, as `graph_kernel.create_tables` makes it, but its id.
 
 /// What a column holds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum ColumnKind {
     Text,
     Integer,
     Real,
     Timestamp,
+    /// An object of JSON.
+    Json,
 }
 
 /// A column.
@@ -22,7 +24,7 @@ const fn column(key: &'static str, name: &'static str, kind: ColumnKind) -> Colu
     Column { key, name, kind }
 }
 
-pub(super) const COLUMNS: [Column; 13] = [
+pub(super) const COLUMNS: [Column; 14] = [
     column("session_id", "session_id", ColumnKind::Text),
     column("role", "role", ColumnKind::Text),
     column("phase", "trajectory_phase", ColumnKind::Text),
@@ -36,4 +38,10 @@ pub(super) const COLUMNS: [Column; 13] = [
     column("content_text", "content_text", ColumnKind::Text),
     column("content_hash", "content_hash", ColumnKind::Text),
     column("token_count", "token_count", ColumnKind::Integer),
+    column("payload", "payload", ColumnKind::Json),
 ];
+
+/// Where the column of this name is among [`COLUMNS`].
+pub(super) fn position(name: &str) -> usize {
+    COLUMNS.iter().position(|column| column.name == name).expect("it is one of the columns")
+}

@@ -234,7 +234,7 @@ impl<R: Read> JsonStream<R> {
 }
 
 /// Whether a text begins as a `data:` URL of a file does: `data:image/png;base64,`.
-fn is_data_url(text: &[u8]) -> bool {
+pub(super) fn is_data_url(text: &[u8]) -> bool {
     let head = text.strip_prefix(b"data:").and_then(|rest| rest.split(|byte| *byte == b',').next());
     head.is_some_and(|head| {
         head.ends_with(b";base64")

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kernel::graph::edge::EdgeType;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+
+use super::json::is_data_url;
 
 /// A message of a conversation, with the ids of the export.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,43 @@ pub(super) struct ImportedTurn {
     pub(super) content: String,
     pub(super) created_at: Option<DateTime<Utc>>,
     pub(super) tokens: Option<i32>,
+    /// What the message needs to be sent again, as its source has it: an object with its role.
+    pub(super) payload: Map<String, Value>,
+}
+
+/// An object of these values, without those that are null.
+pub(super) fn object<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    let pairs = pairs.into_iter().filter(|(_, value)| !value.is_null());
+    pairs.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// The payload as it is stored: without U+0000, which jsonb cannot hold, and without the bytes of files. What contains
+/// these keeps its other keys, such as the media type.
+pub(super) fn stored_payload(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.contains('\0') {
+                *text = text.replace('\0', "\u{fffd}");
+            }
+            if is_data_url(text.as_bytes()) {
+                text.truncate(text.find(',').map_or(0, |comma| comma + 1));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(stored_payload),
+        Value::Object(object) => {
+            if object.get("type").is_some_and(|kind| kind == "base64") {
+                object.remove("data");
+            }
+            if object.keys().any(|key| key.contains('\0')) {
+                *object = std::mem::take(object)
+                    .into_iter()
+                    .map(|(key, value)| (plain_text(key), value))
+                    .collect();
+            }
+            object.values_mut().for_each(stored_payload);
+        }
+        _ => {}
+    }
 }
 
 /// Ids that mark the beginning of a conversation. Siblings over such a parent would mix conversations.
@@ -108,15 +147,31 @@ pub(super) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
 /// How many blocks a message may have.
 const MAX_BLOCKS: usize = 10_000;
 
+/// The turn of a call, by the call's id, where it is in another message.
+pub(super) type CallTurns<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// No call of another message is known.
+pub(super) fn no_calls(_: &str) -> Option<String> {
+    None
+}
+
 /// A part of a message that has calls and results in it.
+#[derive(Default)]
 struct Part {
     is_result: bool,
     content: String,
+    blocks: Vec<Value>,
+    /// The call of a result, if it is named.
+    call: Option<String>,
+    /// Bytes of calls and results beside the text, which are sent as well.
+    extra_bytes: usize,
+    has_reasoning: bool,
 }
 
-/// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result;
-/// one with the text after these. The last has the id of the whole, so that answers follow it. Each is a microsecond
-/// later than the one before, so that their times tell their order.
+/// Splits one message of several blocks: a message with its text and its calls; one of the role `tool` for each result,
+/// which follows its call; one with the text after these. The last has the id of the whole, so that answers follow it.
+/// Each is a microsecond later than the one before, so that their times tell their order. The payload of each has its
+/// blocks under `key`; that of the part with `turn`'s own text has what `turn`'s payload has.
 ///
 /// # Errors
 /// More than [`MAX_BLOCKS`] blocks.
@@ -124,89 +179,240 @@ pub(super) fn in_turns(
     id: &str,
     parent: Option<String>,
     turn: ImportedTurn,
-    blocks: &[Value],
+    (key, blocks): (&str, &[Value]),
+    calls: CallTurns,
 ) -> Result<Vec<Message>, String> {
     if blocks.len() > MAX_BLOCKS {
         return Err(format!("a message has more than {MAX_BLOCKS} blocks"));
     }
     let mut parts: Vec<Part> = Vec::new();
     for block in blocks {
-        let (said, result) = block_texts(block);
-        if !said.is_empty() {
-            match parts.last_mut() {
-                Some(part) if !part.is_result => append(&mut part.content, &said),
-                _ => parts.push(Part { is_result: false, content: said }),
+        let Block { said, result, is_reasoning, extra_bytes } = block_texts(block);
+        let is_result_alone = said.is_empty() && result.is_some() && !is_call(block);
+        if !is_result_alone {
+            if parts.last().is_none_or(|part| part.is_result) {
+                parts.push(Part::default());
             }
+            let part = parts.last_mut().expect("there is one");
+            append(&mut part.content, &said);
+            part.blocks.push(without_output(block));
+            part.extra_bytes += extra_bytes;
+            part.has_reasoning |= is_reasoning;
         }
         if let Some(content) = result {
-            parts.push(Part { is_result: true, content });
+            let call = call_id(block).map(str::to_owned);
+            let extra_bytes = call.as_ref().map_or(0, String::len);
+            let block = match is_result_alone {
+                true => block.clone(),
+                false => result_of(block, &content),
+            };
+            parts.push(Part {
+                is_result: true,
+                content,
+                blocks: vec![block],
+                call,
+                extra_bytes,
+                has_reasoning: false,
+            });
         }
     }
-    match parts.last_mut() {
-        Some(part) if !part.is_result || turn.content.is_empty() => {
-            append(&mut part.content, &turn.content)
-        }
-        _ => parts.push(Part { is_result: false, content: turn.content.clone() }),
+    // A message of results alone has no other text.
+    if parts.last().is_none_or(|part| part.is_result)
+        && (parts.is_empty() || !turn.content.is_empty())
+    {
+        parts.push(Part::default());
+    }
+    let main = parts.iter().rposition(|part| !part.is_result);
+    if let Some(main) = main {
+        append(&mut parts[main].content, &turn.content);
     }
     let last = parts.len() - 1;
     let mut messages: Vec<Message> = Vec::with_capacity(parts.len());
     let mut call = parent.clone();
+    let mut call_turns: Vec<(String, String)> = Vec::new();
     for (n, part) in parts.into_iter().enumerate() {
         let id = if n == last { id.to_owned() } else { format!("{id}#{n}") };
         let before = messages.last().map(|message| message.id.clone()).or_else(|| parent.clone());
+        // Tokens were counted over the whole, with those of thoughts, which are not sent again.
+        let counted = turn.tokens.filter(|_| last == 0 && !part.has_reasoning);
+        let sent = part.content.len() + part.extra_bytes;
+        let tokens = counted.or((part.extra_bytes > 0).then(|| quarter(sent)));
+        let created_at = turn.created_at.map(|at| at + TimeDelta::microseconds(n as i64));
+        let mut payload = Map::new();
         let (role, parent) = if part.is_result {
-            ("tool".to_owned(), call.clone())
+            let named = part.call.as_deref().and_then(|call| {
+                let here = call_turns.iter().rev().find(|(id, _)| id == call);
+                here.map(|(_, turn)| turn.clone()).or_else(|| calls(call))
+            });
+            payload.insert("role".to_owned(), role_of_results(&part.blocks[0]).into());
+            ("tool".to_owned(), named.or_else(|| call.clone()))
         } else {
             call = Some(id.clone());
+            let named = part.blocks.iter().filter(|block| is_call(block)).filter_map(call_id);
+            call_turns.extend(named.map(|call| (call.to_owned(), id.clone())));
+            payload.insert("role".to_owned(), turn.role.clone().into());
             (turn.role.clone(), before)
         };
-        // Tokens were counted over the whole.
-        let tokens = turn.tokens.filter(|_| last == 0);
-        let created_at = turn.created_at.map(|at| at + TimeDelta::microseconds(n as i64));
-        let turn = ImportedTurn { role, content: part.content, created_at, tokens };
+        if Some(n) == main {
+            payload.extend(turn.payload.clone());
+        }
+        if !part.blocks.is_empty() {
+            payload.insert(key.to_owned(), Value::Array(part.blocks));
+        }
+        let turn = ImportedTurn { role, content: part.content, created_at, tokens, payload };
         messages.push(Message { id, parent, edge: EdgeType::Reply, turn: Some(turn) });
     }
     Ok(messages)
 }
 
-/// The text of a block, and the result of a call in it. Files are named, not stored.
-fn block_texts(block: &Value) -> (String, Option<String>) {
-    let said = |text: String| (text, None);
-    match block["type"].as_str().unwrap_or_default() {
-        "text" | "input_text" | "output_text" => said(plain(&block["text"])),
-        kind @ ("think" | "thinking" | "error") => {
-            said(plain(if block[kind].is_null() { &block["text"] } else { &block[kind] }))
+/// About how many tokens so many bytes are, as the extension counts them.
+pub(super) fn quarter(bytes: usize) -> i32 {
+    i32::try_from(bytes.div_ceil(4)).unwrap_or(i32::MAX)
+}
+
+/// The role in which a provider takes a result.
+fn role_of_results(block: &Value) -> &'static str {
+    let kind = block["type"].as_str().unwrap_or_default();
+    if kind.ends_with("tool_result") { "user" } else { "tool" }
+}
+
+/// The id of the call that a block is, or whose result it is.
+pub(super) fn call_id(block: &Value) -> Option<&str> {
+    let keys = [&block["tool_use_id"], &block["call_id"], &block["tool_call"]["id"], &block["id"]];
+    keys.into_iter().find_map(|key| key.as_str().filter(|id| !id.is_empty()))
+}
+
+/// Whether a block is a call, perhaps with its result.
+pub(super) fn is_call(block: &Value) -> bool {
+    let kind = block["type"].as_str().unwrap_or_default();
+    kind.ends_with("tool_use") || kind.ends_with("_call") || kind == CODE_INTERPRETER
+}
+
+/// What Open WebUI calls code that it has run.
+const CODE_INTERPRETER: &str = "open_webui:code_interpreter";
+
+/// The key of a result that stands in its call.
+const OUTPUT_KEYS: [&str; 2] = ["output", "outputs"];
+
+/// A call without the result that stands in it.
+fn without_output(block: &Value) -> Value {
+    let mut block = block.clone();
+    let inner = match block["type"].as_str() {
+        Some("tool_call") => {
+            let inner = &mut block["tool_call"];
+            if inner["code_interpreter"].is_object() {
+                &mut inner["code_interpreter"]
+            } else if inner["function"].is_object() {
+                &mut inner["function"]
+            } else {
+                inner
+            }
         }
-        "redacted_thinking" => said("[thinking]".to_owned()),
+        Some(CODE_INTERPRETER) => &mut block,
+        _ => return block,
+    };
+    if let Some(inner) = inner.as_object_mut() {
+        OUTPUT_KEYS.iter().for_each(|key| drop(inner.remove(*key)));
+    }
+    block
+}
+
+/// The result that stands in a call, as a block of its own.
+fn result_of(block: &Value, content: &str) -> Value {
+    json!({"type": "function_call_output", "call_id": call_id(block), "output": content})
+}
+
+/// What a block has in it.
+struct Block {
+    /// Its text, a call as text.
+    said: String,
+    /// The result of a call in it.
+    result: Option<String>,
+    /// Whether it is what the model has thought, which is not said.
+    is_reasoning: bool,
+    /// How many bytes of a call are sent beside its text: its id.
+    extra_bytes: usize,
+}
+
+/// The text of a block, and the result of a call in it. Files are named, not stored.
+fn block_texts(block: &Value) -> Block {
+    let said =
+        |said: String| Block { said, result: None, is_reasoning: false, extra_bytes: 0 };
+    let kind = block["type"].as_str().unwrap_or_default();
+    let mut found = match kind {
+        "text" | "input_text" | "output_text" => said(plain(&block["text"])),
+        "message" => said(plain(&block["content"])),
+        "error" => said(plain(if block[kind].is_null() { &block["text"] } else { &block[kind] })),
+        "think" | "thinking" | "redacted_thinking" | "reasoning" => {
+            Block { is_reasoning: true, ..said(String::new()) }
+        }
         // What an application notes for itself.
         "token_budget" | "agent_update" | "flag" => said(String::new()),
-        "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-            said(call(block["name"].as_str(), &block["input"]))
-        }
+        kind if kind.ends_with("tool_use") => said(call(block["name"].as_str(), &block["input"])),
         "tool_call" => {
             let inner = &block["tool_call"];
             let interpreter = &inner["code_interpreter"];
             if interpreter.is_object() {
-                let said = call(Some("code_interpreter"), &interpreter["input"]);
-                return (
-                    said,
-                    Some(plain(&interpreter["outputs"])).filter(|text| !text.is_empty()),
-                );
+                Block {
+                    result: Some(plain(&interpreter["outputs"])),
+                    ..said(call(Some("code_interpreter"), &interpreter["input"]))
+                }
+            } else {
+                let function =
+                    if inner["function"].is_object() { &inner["function"] } else { inner };
+                let arguments = if function["args"].is_null() {
+                    &function["arguments"]
+                } else {
+                    &function["args"]
+                };
+                Block {
+                    result: Some(plain(&function["output"])),
+                    ..said(call(function["name"].as_str(), arguments))
+                }
             }
-            let function = if inner["function"].is_object() { &inner["function"] } else { inner };
-            let arguments =
-                if function["args"].is_null() { &function["arguments"] } else { &function["args"] };
-            let output = plain(&function["output"]);
-            let result = Some(output).filter(|output| !output.is_empty());
-            (call(function["name"].as_str(), arguments), result)
+            .without_empty_result()
         }
-        kind if kind.ends_with("tool_result") => (String::new(), Some(plain(&block["content"]))),
+        CODE_INTERPRETER => Block {
+            result: Some(plain(&block["output"])),
+            ..said(call(Some("code_interpreter"), &block["code"]))
+        }
+        .without_empty_result(),
+        kind if kind.ends_with("tool_result") => {
+            Block { result: Some(plain(&block["content"])), ..said(String::new()) }
+        }
+        kind if is_output(kind) => {
+            let output = ["output", "tools", "result"].map(|key| &block[key]);
+            let output = output.into_iter().find(|value| !value.is_null());
+            Block { result: Some(output.map_or(String::new(), plain)), ..said(String::new()) }
+        }
+        kind if kind.ends_with("_call") => {
+            let arguments = ["arguments", "input", "action", "actions", "queries", "query"];
+            let arguments = arguments.into_iter().map(|key| &block[key]).find(|value| !value.is_null());
+            let name = block["name"].as_str().or(kind.strip_suffix("_call"));
+            said(call(name, arguments.unwrap_or(&Value::Null)))
+        }
         _ => match block {
             Value::String(text) => said(text.clone()),
             Value::Null => said(String::new()),
             _ => said(plain(block)),
         },
+    };
+    if is_call(block) {
+        found.extra_bytes = call_id(block).map_or(0, str::len) + 1;
     }
+    found
+}
+
+impl Block {
+    fn without_empty_result(mut self) -> Self {
+        self.result = self.result.filter(|text| !text.is_empty());
+        self
+    }
+}
+
+/// Whether a block of this type is a result in OpenAI's form.
+pub(super) fn is_output(kind: &str) -> bool {
+    kind.ends_with("_call_output") || kind == "tool_search_output"
 }
 
 /// A call as text: the tool and its arguments.
@@ -314,6 +520,7 @@ mod tests {
             content: String::new(),
             created_at: None,
             tokens: Some(9),
+            payload: Map::new(),
         };
         let blocks = json!([
             {"type": "text", "text": "Let me look."},
@@ -324,7 +531,8 @@ mod tests {
             {"type": "text", "text": "One file."}
         ]);
         let messages =
-            in_turns("m", Some("p".to_owned()), turn, blocks.as_array().unwrap()).unwrap();
+            in_turns("m", Some("p".to_owned()), turn, ("content", blocks.as_array().unwrap()), &no_calls)
+                .unwrap();
         let seen: Vec<_> = messages
             .iter()
             .map(|m| {
@@ -351,6 +559,55 @@ mod tests {
                 ("m", "m#2", "assistant", "One file."),
             ]
         );
-        assert!(messages.iter().all(|m| m.turn.as_ref().unwrap().tokens.is_none()));
+        // What was counted over the whole belongs to none of them; calls count with their text.
+        let tokens: Vec<_> = messages.iter().map(|m| m.turn.as_ref().unwrap().tokens).collect();
+        assert_eq!(tokens, [Some(13), None, None, None]);
+        let blocks: Vec<_> = messages
+            .iter()
+            .map(|m| m.turn.as_ref().unwrap().payload["content"].as_array().unwrap().len())
+            .collect();
+        assert_eq!(blocks, [3, 1, 1, 1]);
+    }
+
+    #[test]
+    fn results_follow_the_calls_that_they_name() {
+        let turn = ImportedTurn {
+            role: "user".to_owned(),
+            content: String::new(),
+            created_at: None,
+            tokens: None,
+            payload: Map::new(),
+        };
+        let blocks = json!([
+            {"type": "tool_result", "tool_use_id": "b", "content": "two"},
+            {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+            {"type": "tool_result", "tool_use_id": "z", "content": "lost"},
+        ]);
+        let calls = |id: &str| (id != "z").then(|| format!("turn of {id}"));
+        let messages = in_turns(
+            "m",
+            Some("p".to_owned()),
+            turn,
+            ("content", blocks.as_array().unwrap()),
+            &calls,
+        )
+        .unwrap();
+        let seen: Vec<_> =
+            messages.iter().map(|m| (m.id.as_str(), m.parent.as_deref().unwrap())).collect();
+        assert_eq!(seen, [("m#0", "turn of b"), ("m#1", "turn of a"), ("m", "p")]);
+        let payload = &messages[0].turn.as_ref().unwrap().payload;
+        assert_eq!((&payload["role"], &payload["content"][0]["tool_use_id"]), (&json!("user"), &json!("b")));
+    }
+
+    #[test]
+    fn payloads_hold_no_files_and_no_null_characters() {
+        let mut payload = json!({"a\u{0}": "b\u{0}", "source": {"type": "base64", "data": "AAAA", "media_type": "image/png"},
+                                 "urls": ["data:image/png;base64,AAAA", "https://example.org/data:a/b;base64,"]});
+        stored_payload(&mut payload);
+        assert_eq!(
+            payload,
+            json!({"a\u{fffd}": "b\u{fffd}", "source": {"type": "base64", "media_type": "image/png"},
+                   "urls": ["data:image/png;base64,", "https://example.org/data:a/b;base64,"]})
+        );
     }
 }

@@ -5,8 +5,10 @@
 
 mod columns;
 mod formats;
+mod inputs;
 mod json;
 mod keywords;
+mod likeness;
 mod lines;
 mod message;
 mod progress;
@@ -19,25 +21,28 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{BufReader, Read, Write, stderr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use kernel::graph::content::content_hash;
 use kernel::graph::edge::EdgeType;
-use serde_json::{Map, Value};
-use walkdir::WalkDir;
+use serde_json::Value;
 use zip::ZipArchive;
 
-use self::formats::claude_code::Subagents;
-use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::columns::position;
+use self::formats::agents::AgentFile;
+use self::formats::claude_code::Transcripts;
+use self::formats::{MessageSink, Stop, chatgpt, claude, codex, librechat, openwebui};
+use self::inputs::Inputs;
 use self::json::LineColumn;
 use self::keywords::Keywords;
-use self::message::{MAX_ID_BYTES, Message, parse_timestamp, plain_text};
+use self::likeness::{MAX_HEAD_BYTES, looks_like};
+use self::message::{MAX_ID_BYTES, Message, parse_timestamp, plain_text, stored_payload};
 use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::statements::Ids;
-use self::store::{Conversation, Counts, RowKind, StagedRow, Store, StoreError};
+use self::store::{Columns, Counts, Origin, RowKind, StagedRow, Store, Stored};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::{escaped, line, shortened};
@@ -73,19 +78,26 @@ pub(crate) fn import(
             format!("--since: {text} is not a date such as 2025-03-01 or 2025-03-01T12:00:00Z")
         })?),
     };
-    let paths = in_reading_order(arguments)?;
+    let mut transcripts = Transcripts::default();
+    let inputs = Inputs::new(arguments.format, &arguments.files, &mut transcripts);
     let mut total = 0;
-    for path in &paths {
+    for input in &inputs.files {
+        let path = &input.path;
         if path != Path::new("-") {
             total +=
                 fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
         }
     }
     let database = connect(&arguments.connection)?;
-    let ids = if is_restore { Ids::Given } else { Ids::Derived };
+    let origin = Origin {
+        format: arguments.format.name(),
+        account: arguments.account.clone(),
+        ids: if is_restore { Ids::Given } else { Ids::Derived },
+        commits: !arguments.dry_run,
+    };
     let read = Rc::new(Cell::new(0));
     let mut import = Import {
-        store: Store::new(database, ids)?,
+        store: Store::new(database, origin)?,
         arguments,
         since,
         keywords: arguments.label.map(|Labeling::Keywords| Keywords::new()),
@@ -96,11 +108,27 @@ pub(crate) fn import(
         current: Current::default(),
         report: Report::default(),
     };
-    let mut subagents = Subagents::default();
-    for path in &paths {
-        import.path = path;
-        import.file(&read, &mut subagents)?;
+    for note in &inputs.unread {
+        import.note(note);
     }
+    for failure in &inputs.failed {
+        import.note(failure);
+        import.report.failed += 1;
+    }
+    for input in &inputs.files {
+        import.path = &input.path;
+        let file = import.file(&read, &input.agent, &mut transcripts);
+        if file.is_err() {
+            // What was read to its end is stored, if the server is there.
+            _ = import.store.abandon().and_then(|()| import.store.flush());
+        }
+        file?;
+    }
+    if let Err(Stop::Failed(failure)) = transcripts.end(&mut import) {
+        return Err(failure);
+    }
+    let stored = import.store.flush()?;
+    import.count(stored);
     import.progress.bar.finish_and_clear();
     let report = &import.report;
     let more = report.broken.saturating_sub(MAX_BROKEN_PRINTED);
@@ -108,7 +136,7 @@ pub(crate) fn import(
         _ = writeln!(stderr(), "and {more} more broken records");
     }
     let tense = if arguments.dry_run { "would be stored" } else { "stored" };
-    let lines = [
+    let mut lines = vec![
         format!(
             "conversations: {} {tense}, {} unchanged, {} left out",
             report.stored, report.unchanged, report.left_out
@@ -123,36 +151,14 @@ pub(crate) fn import(
         format!("edges whose child is missing: {}", report.counts.without_child),
         format!("broken records: {}", report.broken),
     ];
+    if inputs.has_folder {
+        lines.push(format!("files that are not transcripts: {}", inputs.others));
+    }
     for line in lines {
         line!(out, "{line}");
     }
-    Ok(if report.broken == 0 { Outcome::Success } else { Outcome::Negative })
-}
-
-/// The files in the order in which they are read. Of a folder those are the transcripts in it and below; transcripts of
-/// subagents come after those of the agents that called them.
-fn in_reading_order(arguments: &ImportArguments) -> Result<Vec<PathBuf>, Failure> {
-    if arguments.format != ImportFormat::ClaudeCode {
-        return Ok(arguments.files.clone());
-    }
-    let mut paths = Vec::new();
-    for path in &arguments.files {
-        if !path.is_dir() {
-            paths.push(path.clone());
-            continue;
-        }
-        for entry in WalkDir::new(path).sort_by_file_name() {
-            let entry = entry.map_err(|error| error.to_string())?;
-            let is_transcript = entry.path().extension().is_some_and(|name| name == "jsonl");
-            if is_transcript && entry.file_type().is_file() {
-                paths.push(entry.into_path());
-            }
-        }
-    }
-    paths.sort_by_key(|path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
-    });
-    Ok(paths)
+    let is_whole = report.broken == 0 && report.failed == 0;
+    Ok(if is_whole { Outcome::Success } else { Outcome::Negative })
 }
 
 struct Import<'a> {
@@ -173,6 +179,7 @@ struct Import<'a> {
 #[derive(Default)]
 struct FileCounts {
     conversations: u64,
+    messages: u64,
     /// Messages, and records that cannot be read.
     records: u64,
     /// Conversations that were left out for a broken record.
@@ -193,45 +200,68 @@ struct Report {
     unchanged: u64,
     left_out: u64,
     broken: u64,
+    /// Folders that were not read.
+    failed: u64,
     counts: Counts,
 }
 
 impl Import<'_> {
-    fn file(&mut self, read: &Rc<Cell<u64>>, subagents: &mut Subagents) -> Result<(), Failure> {
+    fn file(
+        &mut self,
+        read: &Rc<Cell<u64>>,
+        agent: &AgentFile,
+        transcripts: &mut Transcripts,
+    ) -> Result<(), Failure> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         (self.in_file, self.member) = (FileCounts::default(), None);
         let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
+        let mut head = Vec::new();
         let result = if file.is_zip().map_err(failed)? {
             let bytes = file.len().map_err(failed)?;
-            self.archive(file, bytes, subagents)
+            self.archive(file, bytes, &mut head)
         } else {
-            self.stream(file, subagents)
+            self.stream(Beginning { source: file, kept: &mut head }, agent, transcripts)
         };
         match result {
-            Ok(()) => {
-                if self.in_file.conversations > 0 && self.in_file.records == 0 {
-                    let format = self.arguments.format.name();
-                    self.report_error(
-                        (0, 0),
-                        &format!("no message in the format {format} is in it"),
-                    );
-                }
-                Ok(())
-            }
-            Err(Stop::Failed(failure)) => Err(failure),
+            Ok(()) => {}
+            Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Unreadable(place, why)) => {
                 self.report_error(place, &format!("{why}; the rest of the file is not read"));
                 // What was read of the conversation is not the whole of it.
-                if self.current.messages > 0 { self.leave_out() } else { Ok(()) }
+                if self.current.messages > 0 && self.arguments.format == ImportFormat::ClaudeCode {
+                    self.current.is_broken = true;
+                } else if self.current.messages > 0 {
+                    self.leave_out()?;
+                }
             }
         }
+        let is_of_lines = matches!(
+            self.arguments.format,
+            ImportFormat::ClaudeCode | ImportFormat::Codex | ImportFormat::Jsonl
+        );
+        let is_empty = self.in_file.conversations == 0 && !is_of_lines;
+        if self.in_file.messages == 0 && (self.in_file.records > 0 || !is_empty) {
+            let format = self.arguments.format;
+            let mut why = format!("no message in the format {} is in it", format.name());
+            let other = looks_like(&head).filter(|other| *other != format);
+            if let Some(other) = other {
+                why = format!("{why}; this looks like {}", other.name());
+            }
+            if self.in_file.records == 0 {
+                self.report_error((0, 0), &why);
+            } else if other.is_some() {
+                // Each record was reported.
+                self.note(&format!("{}: {why}", self.path.display()));
+            }
+        }
+        Ok(())
     }
 
     fn archive(
         &mut self,
         file: CountedFile,
         bytes: u64,
-        subagents: &mut Subagents,
+        head: &mut Vec<u8>,
     ) -> Result<(), Stop> {
         let unreadable = |why: String| Stop::Unreadable(json::UNKNOWN, why);
         if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
@@ -247,17 +277,27 @@ impl Import<'_> {
             let file = unpacked(&mut archive, &name, &left)
                 .map_err(|error| unreadable(error.to_string()))?;
             self.member = Some(name);
-            self.stream(file, subagents)?;
+            let file = Beginning { source: file, kept: head };
+            self.stream(file, &AgentFile::default(), &mut Transcripts::default())?;
         }
         Ok(())
     }
 
-    fn stream(&mut self, source: impl Read, subagents: &mut Subagents) -> Result<(), Stop> {
+    fn stream(
+        &mut self,
+        source: impl Read,
+        agent: &AgentFile,
+        transcripts: &mut Transcripts,
+    ) -> Result<(), Stop> {
         let source = WholeCharacters::new(source);
         match self.arguments.format {
             ImportFormat::Chatgpt => chatgpt::read(source, self),
             ImportFormat::Claude => claude::read(source, self),
-            ImportFormat::ClaudeCode => claude_code::read(BufReader::new(source), subagents, self),
+            ImportFormat::ClaudeCode => transcripts.read(BufReader::new(source), agent, self),
+            ImportFormat::Codex => {
+                let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+                codex::read(BufReader::new(source), name.as_deref().filter(|name| *name != "-"), self)
+            }
             ImportFormat::Librechat => librechat::read(source, self),
             ImportFormat::Openwebui => openwebui::read(source, self),
             ImportFormat::Jsonl => {
@@ -275,29 +315,54 @@ impl Import<'_> {
 
     fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
         self.in_file.records += 1;
+        self.in_file.messages += 1;
         self.current.messages += 1;
         self.progress.update();
         if self.current.is_broken {
             return Ok(());
         }
-        match self.store.add(row) {
-            Ok(()) => Ok(()),
-            Err(StoreError::Values(why)) => {
-                self.report_error(json::UNKNOWN, &why);
-                self.current.is_broken = true;
-                self.store.abandon()
-            }
-            Err(StoreError::Failed(failure)) => Err(failure),
+        self.store.add(&row)
+    }
+
+    /// Counts what was stored, and says what was refused.
+    fn count(&mut self, stored: Stored) {
+        let (sum, counts) = (&mut self.report.counts, stored.counts);
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        add(&mut sum.turns, counts.turns);
+        add(&mut sum.new_turns, counts.new_turns);
+        add(&mut sum.new_edges, counts.new_edges);
+        add(&mut sum.without_parent, counts.without_parent);
+        add(&mut sum.without_child, counts.without_child);
+        self.report.stored += stored.stored;
+        self.report.unchanged += stored.unchanged;
+        for (place, why) in stored.refused {
+            self.report.left_out += 1;
+            self.broken_at(&place, &why);
         }
     }
 
+    /// Says something on the error stream.
+    fn note(&self, text: &str) {
+        let message = escaped(text);
+        // A stream that cannot be written to is not a reason to stop.
+        self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
+    }
+
     /// Says on the error stream what is wrong where.
-    fn report_error(&mut self, (line, column): LineColumn, why: &str) {
+    fn report_error(&mut self, place: LineColumn, why: &str) {
         self.in_file.records += 1;
+        self.broken_at(&self.place(place), why);
+    }
+
+    fn broken_at(&mut self, place: &str, why: &str) {
         self.report.broken += 1;
-        if self.report.broken > MAX_BROKEN_PRINTED {
-            return;
+        if self.report.broken <= MAX_BROKEN_PRINTED {
+            self.note(&format!("{place}: {}", shortened(why, MAX_WHY_BYTES)));
         }
+    }
+
+    /// A place in the file that is being read.
+    fn place(&self, (line, column): LineColumn) -> String {
         let mut place = self.path.display().to_string();
         if let Some(member) = &self.member {
             place = format!("{place}:{member}");
@@ -307,9 +372,7 @@ impl Import<'_> {
                 place = format!("{place}:{number}");
             }
         }
-        let message = escaped(&format!("{place}: {}", shortened(why, MAX_WHY_BYTES)));
-        // A stream that cannot be written to is not a reason to stop.
-        self.progress.bar.suspend(|| _ = writeln!(stderr(), "{message}"));
+        place
     }
 
     fn leave_out(&mut self) -> Result<(), Failure> {
@@ -319,32 +382,48 @@ impl Import<'_> {
     }
 }
 
+/// A source of which the beginning is kept.
+struct Beginning<'a, R> {
+    source: R,
+    kept: &'a mut Vec<u8>,
+}
+
+impl<R: Read> Read for Beginning<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        let room = MAX_HEAD_BYTES - self.kept.len();
+        self.kept.extend_from_slice(&buffer[..read.min(room)]);
+        Ok(read)
+    }
+}
+
 impl MessageSink for Import<'_> {
     fn message(&mut self, message: Message) -> Result<(), Failure> {
         let Message { id, parent, edge, turn } = message;
-        let (kind, turn) = match turn {
-            None => (RowKind::Skipped, Value::Null),
-            Some(turn) => {
-                self.current.latest = self.current.latest.max(turn.created_at);
-                let content = plain_text(turn.content);
-                let mut columns = Map::new();
-                if let Some(keywords) = &self.keywords {
-                    let labels = keywords.labels(&content);
-                    columns.insert("trajectory_phase".to_owned(), labels.phase.into());
-                    columns.insert("salience_score".to_owned(), labels.salience.into());
-                }
-                let created_at =
-                    turn.created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
-                columns.insert("role".to_owned(), plain_text(turn.role).into());
-                columns.insert("created_at".to_owned(), created_at.into());
-                columns.insert("token_count".to_owned(), turn.tokens.into());
-                columns.insert("content_hash".to_owned(), content_hash(&content, &|| {}).into());
-                columns.insert("content_text".to_owned(), content.into());
-                (RowKind::Turn, Value::Object(columns))
+        let mut columns = Columns::default();
+        let kind = if turn.is_some() { RowKind::Turn } else { RowKind::Skipped };
+        if let Some(turn) = turn {
+            self.current.latest = self.current.latest.max(turn.created_at);
+            let content = plain_text(turn.content);
+            let mut set = |name, value| columns[position(name)] = value;
+            if let Some(keywords) = &self.keywords {
+                let labels = keywords.labels(&content);
+                set("trajectory_phase", labels.phase.map(str::to_owned));
+                set("salience_score", labels.salience.map(|salience| salience.to_string()));
             }
-        };
+            let mut payload = Value::Object(turn.payload);
+            stored_payload(&mut payload);
+            let created_at = turn.created_at;
+            let created_at = created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
+            set("role", Some(plain_text(turn.role)));
+            set("created_at", created_at);
+            set("token_count", turn.tokens.map(|tokens| tokens.to_string()));
+            set("content_hash", Some(content_hash(&content, &|| {}).to_string()));
+            set("content_text", Some(content));
+            set("payload", Some(payload.to_string()));
+        }
         let (message, parent) = (plain_text(id), parent.map(plain_text));
-        self.add(StagedRow { kind, message, parent, edge_type: edge.name().to_owned(), turn })
+        self.add(StagedRow { kind, message, parent, edge_type: edge.name().to_owned(), columns })
     }
 
     fn edge(&mut self, parent: String, child: String) -> Result<(), Failure> {
@@ -353,7 +432,7 @@ impl MessageSink for Import<'_> {
             message: plain_text(child),
             parent: Some(plain_text(parent)),
             edge_type: EdgeType::Reply.name().to_owned(),
-            turn: Value::Null,
+            columns: Columns::default(),
         })
     }
 
@@ -387,34 +466,11 @@ impl MessageSink for Import<'_> {
         if is_other || is_older || self.in_file.broken_ids.contains(&id) {
             return self.leave_out();
         }
-        let conversation = Conversation {
-            format: self.arguments.format.name(),
-            account: &self.arguments.account,
-            id: &id,
-        };
-        match self.store.finish(conversation, !self.arguments.dry_run) {
-            Ok(counts) => {
-                let sum = &mut self.report.counts;
-                let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
-                add(&mut sum.turns, counts.turns);
-                add(&mut sum.new_turns, counts.new_turns);
-                add(&mut sum.new_edges, counts.new_edges);
-                add(&mut sum.without_parent, counts.without_parent);
-                add(&mut sum.without_child, counts.without_child);
-                if counts.new_turns == 0 && counts.new_edges == 0 {
-                    self.report.unchanged += 1;
-                } else {
-                    self.report.stored += 1;
-                }
-                self.current = Current::default();
-                Ok(())
-            }
-            Err(StoreError::Values(why)) => {
-                self.report_error(place, &format!("conversation {id}: {why}"));
-                self.leave_out()
-            }
-            Err(StoreError::Failed(failure)) => Err(failure),
-        }
+        self.current = Current::default();
+        let place = self.place(place);
+        let stored = self.store.finish(id, place)?;
+        self.count(stored);
+        Ok(())
     }
 }
 
@@ -457,7 +513,12 @@ mod tests {
             ImportFormat::Chatgpt => chatgpt::read(source, &mut counting),
             ImportFormat::Claude => claude::read(source, &mut counting),
             ImportFormat::ClaudeCode => {
-                claude_code::read(BufReader::new(source), &mut Subagents::default(), &mut counting)
+                let (mut transcripts, file) = (Transcripts::default(), AgentFile::default());
+                let read = transcripts.read(BufReader::new(source), &file, &mut counting);
+                read.and_then(|()| transcripts.end(&mut counting))
+            }
+            ImportFormat::Codex => {
+                codex::read(BufReader::new(source), Some("rollout.jsonl"), &mut counting)
             }
             ImportFormat::Librechat => librechat::read(source, &mut counting),
             ImportFormat::Openwebui => openwebui::read(source, &mut counting),
@@ -473,7 +534,7 @@ mod tests {
     }
 
     /// Pieces of the formats, which replace others.
-    const PIECES: [&str; 22] = [
+    const PIECES: [&str; 26] = [
         "null",
         "true",
         "1e400",
@@ -495,6 +556,10 @@ mod tests {
         ",",
         "\n",
         "\"uuid\"",
+        "\"output\"",
+        "\"type\":\"function_call\"",
+        "\"type\":\"function_call_output\"",
+        "\"payload\"",
         "data:",
     ];
 
@@ -507,6 +572,7 @@ mod tests {
             (ImportFormat::Chatgpt, "chatgpt.json"),
             (ImportFormat::Claude, "claude.json"),
             (ImportFormat::ClaudeCode, "claude-code.jsonl"),
+            (ImportFormat::Codex, "rollout-codex.jsonl"),
             (ImportFormat::Librechat, "librechat.json"),
             (ImportFormat::Librechat, "librechat-recursive.json"),
             (ImportFormat::Openwebui, "openwebui.json"),

@@ -11,7 +11,7 @@ use super::json::LineColumn;
 use super::json::value_in;
 use super::lines::{Line, each_line};
 use super::message::plain_text;
-use super::store::{RowKind, StagedRow};
+use super::store::{Columns, RowKind, StagedRow};
 
 /// Calls `take` with each row, or with what is wrong with it.
 pub(super) fn read(
@@ -44,18 +44,17 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
             Some(_) => return Err("\"edge_type\" is not text".to_owned()),
         };
         no_other(&record)?;
-        let turn = Value::Null;
         return Ok(StagedRow {
             kind: RowKind::Edge,
             message,
             parent: Some(parent),
             edge_type,
-            turn,
+            columns: Columns::default(),
         });
     }
     let message = id(record.remove("id"), "id")?;
-    let mut turn = Map::new();
-    for column in &COLUMNS {
+    let mut columns = Columns::default();
+    for (place, column) in columns.iter_mut().zip(&COLUMNS) {
         let Some(value) = record.remove(column.name).filter(|value| !value.is_null()) else {
             continue;
         };
@@ -68,6 +67,7 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
                 Value::String(text) => ["NaN", "Infinity", "-Infinity"].contains(&text.as_str()),
                 value => value.as_f64().is_some_and(|number| (number as f32).is_finite()),
             },
+            ColumnKind::Json => true,
             ColumnKind::Timestamp => value.as_str().is_some_and(|text| {
                 // The server knows more of them: years before the first, and of five digits.
                 matches!(text, "infinity" | "-infinity")
@@ -77,15 +77,14 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
         if !fits {
             return Err(format!("\"{}\" has a value of another type", column.name));
         }
-        let value = match value {
-            Value::String(text) => Value::String(plain_text(text)),
-            value => value,
-        };
-        turn.insert(column.name.to_owned(), value);
+        *place = Some(match value {
+            Value::String(text) if column.kind != ColumnKind::Json => plain_text(text),
+            value => value.to_string(),
+        });
     }
     no_other(&record)?;
     let (parent, edge_type) = (None, String::new());
-    Ok(StagedRow { kind: RowKind::Turn, message, parent, edge_type, turn: Value::Object(turn) })
+    Ok(StagedRow { kind: RowKind::Turn, message, parent, edge_type, columns })
 }
 
 fn id(value: Option<Value>, key: &str) -> Result<String, String> {

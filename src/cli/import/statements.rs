@@ -22,42 +22,82 @@ pub(super) enum Ids {
 
 /// The names of the temporary tables. They are an import's own: another client of a pooler may have left tables behind.
 pub(super) struct Stages {
-    rows: String,
-    links: String,
+    suffix: String,
 }
 
 impl Stages {
     pub(super) fn new() -> Self {
-        let suffix = RandomState::new().hash_one(process::id());
-        Stages {
-            rows: format!("graph_kernel_import_{suffix:016x}"),
-            links: format!("graph_kernel_links_{suffix:016x}"),
-        }
+        Stages { suffix: format!("{:016x}", RandomState::new().hash_one(process::id())) }
     }
 
-    /// The text with `{rows}` and `{links}` replaced by the names.
+    /// The text with the temporary tables' names: `{rows}`, `{conversations}`, `{turns}` and `{links}`.
     pub(super) fn named(&self, text: &str) -> String {
-        text.replace("{rows}", &self.rows).replace("{links}", &self.links)
+        let name = |table: &str| format!("graph_kernel_{table}_{}", self.suffix);
+        let all = [
+            ("{all}", "all"),
+            ("{rows}", "rows"),
+            ("{conversations}", "conversations"),
+            ("{turns}", "turns"),
+            ("{links}", "links"),
+        ];
+        all.iter().fold(text.to_owned(), |text, (key, table)| text.replace(key, &name(table)))
     }
 }
 
-/// The temporary tables of a transaction: the rows of a conversation, and its edges by turn ids. Of the kinds of rows
-/// `t` is a turn with the edge from its parent, `s` a message that is skipped, `e` an edge alone.
-pub(super) const STAGES: &str = "\
-    CREATE TEMPORARY TABLE {rows} (n bigint, kind \"char\", message text, parent text, edge_type text, \
-        turn jsonb) ON COMMIT DROP; \
-    CREATE TEMPORARY TABLE {links} (child uuid, parent uuid, edge_type text, n bigint, is_staged boolean) \
-        ON COMMIT DROP";
+/// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files; the kind of a row is `t`
+/// for a turn with the edge from its parent, `s` for a message that is skipped, `e` for an edge alone. `{conversations}`
+/// has the ids of those that are stored; `{turns}` the ids of the turns, and whether they are new; `{links}` the edges by
+/// turn ids. Values are stored as they are: to compress them twice takes longer than all the rest.
+pub(super) fn stages() -> String {
+    let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
+    let external: Vec<String> = COLUMNS
+        .iter()
+        .map(|column| format!("ALTER COLUMN {} SET STORAGE EXTERNAL", column.name))
+        .collect();
+    format!(
+        "CREATE TEMPORARY TABLE {{rows}} (n bigint, conversation bigint, kind \"char\", message text, parent text, \
+           edge_type text{columns}) WITH (toast_tuple_target = 8160) ON COMMIT DROP; \
+         ALTER TABLE pg_temp.{{rows}} {}; \
+         CREATE TEMPORARY TABLE {{conversations}} (conversation bigint, id text, session_id text) ON COMMIT DROP; \
+         CREATE TEMPORARY TABLE {{turns}} (n bigint, conversation bigint, id uuid, is_new boolean) ON COMMIT DROP; \
+         CREATE TEMPORARY TABLE {{links}} (conversation bigint, child uuid, parent uuid, edge_type text, n bigint, \
+           is_staged boolean) ON COMMIT DROP; \
+         SET LOCAL jit = off",
+        external.join(", "),
+    )
+}
+
+/// Keeps the rows of all conversations apart, so that each can be stored by itself.
+pub(super) const SET_APART: &str = "\
+    ALTER TABLE pg_temp.{rows} RENAME TO {all}; \
+    CREATE TEMPORARY TABLE {rows} (LIKE pg_temp.{all}) ON COMMIT DROP";
+
+/// Takes the rows of one of these.
+pub(super) const TAKE_ONE: &str = "\
+    INSERT INTO pg_temp.{rows} SELECT * FROM pg_temp.{all} WHERE conversation = $1";
+
+/// Empties the temporary tables that are filled anew.
+pub(super) const EMPTY: &str = "TRUNCATE pg_temp.{conversations}, pg_temp.{turns}, pg_temp.{links}";
+
+/// Leaves out the rows of conversations that are not stored.
+pub(super) const LEAVE_OUT: &str = "DELETE FROM pg_temp.{rows} WHERE conversation = ANY ($1)";
+
+/// The conversations, with the names of their sessions.
+pub(super) const CONVERSATIONS: &str = "\
+    INSERT INTO pg_temp.{conversations} SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])";
+
+/// Two imports of one conversation wait for each other, so that each sees what the other has stored. All lock in one
+/// order.
+pub(super) const LOCK: &str = "\
+    SELECT pg_advisory_xact_lock(k.key) \
+      FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY 1 OFFSET 0) AS k";
 
 /// Of messages with one id the first counts.
 pub(super) const DEDUPLICATE: &str = "\
     DELETE FROM pg_temp.{rows} AS s \
-     USING (SELECT message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' GROUP BY message \
-            HAVING count(*) > 1) AS f \
-     WHERE s.kind <> 'e' AND s.message = f.message AND s.n > f.n";
-
-/// Returns how many turns are staged.
-pub(super) const COUNT_TURNS: &str = "SELECT count(*) FROM pg_temp.{rows} WHERE kind = 't'";
+     USING (SELECT conversation, message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' \
+             GROUP BY conversation, message HAVING count(*) > 1) AS f \
+     WHERE s.kind <> 'e' AND s.conversation = f.conversation AND s.message = f.message AND s.n > f.n";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const MAX_SKIPS: usize = 40;
@@ -67,21 +107,28 @@ pub(super) const MAX_SKIPS: usize = 40;
 /// times.
 pub(super) const SKIP: &str = "\
     UPDATE pg_temp.{rows} AS s SET parent = p.parent FROM pg_temp.{rows} AS p \
-     WHERE s.kind = 's' AND p.kind = 's' AND p.message = s.parent";
+     WHERE s.kind = 's' AND p.kind = 's' AND p.conversation = s.conversation AND p.message = s.parent";
 
 /// Fills in the edges; `{id:x}` is the turn id of the message x. What follows a skipped message follows its parent
 /// instead; skipped messages that follow each other in a circle have none. An edge alone counts where its child has no
 /// parent of its own.
 const LINK: &str = "\
     INSERT INTO pg_temp.{links} \
-    SELECT {id:f.child}, {id:f.parent}, f.edge_type, f.n, p.kind IS NOT DISTINCT FROM 't' \
-      FROM (SELECT s.message AS child, s.edge_type, s.n, \
+    SELECT f.conversation, coalesce(ct.id, {id:f.child}), coalesce(pt.id, {id:f.parent}), f.edge_type, f.n, \
+           pt.id IS NOT NULL \
+      FROM (SELECT s.conversation, s.message AS child, s.edge_type, s.n, \
+                   CASE WHEN s.kind = 't' THEN s.n ELSE c.n END AS child_n, \
                    CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
               FROM pg_temp.{rows} AS s \
-              LEFT JOIN pg_temp.{rows} AS k ON k.kind = 's' AND k.message = s.parent \
-              LEFT JOIN pg_temp.{rows} AS c ON s.kind = 'e' AND c.kind = 't' AND c.message = s.message \
+              LEFT JOIN pg_temp.{rows} AS k \
+                     ON k.kind = 's' AND k.conversation = s.conversation AND k.message = s.parent \
+              LEFT JOIN pg_temp.{rows} AS c ON s.kind = 'e' AND c.kind = 't' AND c.conversation = s.conversation \
+                    AND c.message = s.message \
              WHERE s.kind <> 's' AND c.parent IS NULL) AS f \
-      LEFT JOIN pg_temp.{rows} AS p ON p.kind <> 'e' AND p.message = f.parent \
+      JOIN pg_temp.{conversations} AS v ON v.conversation = f.conversation \
+      LEFT JOIN pg_temp.{rows} AS p ON p.kind <> 'e' AND p.conversation = f.conversation AND p.message = f.parent \
+      LEFT JOIN pg_temp.{turns} AS ct ON ct.n = f.child_n \
+      LEFT JOIN pg_temp.{turns} AS pt ON pt.n = p.n \
      WHERE f.parent <> f.child AND p.kind IS DISTINCT FROM 's'";
 
 /// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog,
@@ -89,12 +136,17 @@ const LINK: &str = "\
 pub(super) struct InsertStatements {
     /// The name of the graph.
     pub(super) graph: String,
-    /// Fills in the staged edges. Its parameters, as those of `turns`, are format, account and conversation where ids
-    /// are derived from them.
+    /// Whether sessions are uuids.
+    pub(super) has_uuid_sessions: bool,
+    /// Fills in the ids of turns. Its parameters, as those of `link`, are format and account where ids are derived from
+    /// them.
+    pub(super) identify: String,
+    /// Fills in the edges.
     pub(super) link: String,
     /// Returns how many turns were stored, and how many parents with them.
     pub(super) turns: String,
-    /// None where the table of turns stores the edges.
+    /// Returns of each conversation how many of its edges are new, and how many were stored of all of them. None where
+    /// the table of turns stores the edges.
     pub(super) edges: Option<String>,
     /// Returns how many turns follow one that is not stored.
     pub(super) without_parent: String,
@@ -112,19 +164,20 @@ impl InsertStatements {
 
         let turns = target.name_of("turns")?;
         let id = target.needed("turns", "id")?.name;
-        let (mut names, mut values) = (vec![id.clone()], vec!["s.id".to_owned()]);
+        let (mut names, mut values) = (vec![id.clone()], vec!["i.id".to_owned()]);
+        let mut has_uuid_sessions = false;
         for column in &COLUMNS {
-            let Some(bound) = target.column("turns", column.key)? else { continue };
+            let bound = match (target.column("turns", column.key)?, column.key) {
+                (None, "payload") => target.created_payload(&turns)?,
+                (bound, _) => bound,
+            };
+            let Some(bound) = bound else { continue };
             let text = match (column.key, ids) {
-                ("session_id", Ids::Derived) if bound.base_type == "uuid" => {
-                    format!(
-                        "{schema}.graph_turn_id(json_build_array($1::text, $2::text, $3::text)::text)"
-                    )
-                }
                 ("session_id", Ids::Derived) => {
-                    "($1::text || ':' || $2::text || ':' || $3::text)".to_owned()
+                    has_uuid_sessions = bound.base_type == "uuid";
+                    "v.session_id".to_owned()
                 }
-                _ => format!("(s.turn ->> '{}')", column.name),
+                _ => format!("s.{}", column.name),
             };
             values.push(bound.assigned(&text));
             names.push(bound.name);
@@ -144,19 +197,26 @@ impl InsertStatements {
         }
         // Rights on all columns are asked for only where they are needed.
         let returned = if has_edges_table { "1" } else { "*" };
+        let identify_statement = format!(
+            "INSERT INTO pg_temp.{{turns}} SELECT s.n, s.conversation, s.id, NOT {} FROM ( \
+             SELECT s.n, s.conversation, {} AS id FROM pg_temp.{{rows}} AS s \
+             JOIN pg_temp.{{conversations}} AS v ON v.conversation = s.conversation WHERE s.kind = 't' OFFSET 0) AS s",
+            exists("s.id"),
+            with_ids("{id:s.message}"),
+        );
         let turns_statement = format!(
-            "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM (SELECT {} AS id, s.n, s.turn \
-             FROM pg_temp.{{rows}} AS s WHERE s.kind = 't') AS s{joins} \
-             WHERE NOT {} ORDER BY s.n RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
+            "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM pg_temp.{{rows}} AS s \
+             JOIN pg_temp.{{turns}} AS i ON i.n = s.n AND i.is_new \
+             JOIN pg_temp.{{conversations}} AS v ON v.conversation = s.conversation{joins} \
+             RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
             names.join(", "),
             values.join(", "),
-            with_ids("{id:s.message}"),
-            exists("s.id"),
         );
         let edges_statement =
             if has_edges_table { Some(edges_statement(&mut target, exists)?) } else { None };
         let without_parent = format!(
-            "SELECT count(DISTINCT l.child) FROM pg_temp.{{links}} AS l WHERE NOT {} AND {}",
+            "SELECT count(DISTINCT l.child) FROM pg_temp.{{links}} AS l \
+             WHERE NOT l.is_staged AND NOT {} AND {}",
             exists("l.parent"),
             exists("l.child")
         );
@@ -166,6 +226,8 @@ impl InsertStatements {
             exists("l.child")
         );
         Ok(InsertStatements {
+            has_uuid_sessions,
+            identify: stages.named(&identify_statement),
             link: stages.named(&with_ids(LINK)),
             turns: stages.named(&turns_statement),
             edges: edges_statement.map(|edges| stages.named(&edges)),
@@ -188,7 +250,7 @@ fn parent_join(n: usize, parents: &[(TargetColumn, String)], is_stored: &str) ->
     };
     format!(
         " LEFT JOIN (SELECT DISTINCT ON (l.child) l.child, l.parent FROM pg_temp.{{links}} AS l \
-           WHERE {is_of_column} AND (l.is_staged OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = s.id"
+           WHERE {is_of_column} AND (l.is_staged OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = i.id"
     )
 }
 
@@ -208,12 +270,15 @@ fn edges_statement(
         names.push(edge_type.name);
     }
     Ok(format!(
-        "INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM pg_temp.{{links}} AS l WHERE {} AND {} \
-         AND NOT EXISTS (SELECT FROM {edges} AS e WHERE {same})",
-        names.join(", "),
-        values.join(", "),
+        "WITH fresh AS MATERIALIZED (SELECT DISTINCT l.conversation, l.parent, l.child, l.edge_type \
+             FROM pg_temp.{{links}} AS l WHERE {} AND {} \
+              AND NOT EXISTS (SELECT FROM {edges} AS e WHERE {same})), \
+         stored AS (INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM fresh AS l RETURNING 1) \
+         SELECT l.conversation, count(*), (SELECT count(*) FROM stored) FROM fresh AS l GROUP BY l.conversation",
         exists("l.parent"),
         exists("l.child"),
+        names.join(", "),
+        values.join(", "),
     ))
 }
 
@@ -226,7 +291,7 @@ fn with_turn_ids(text: &str, schema: &str, ids: Ids) -> String {
         done.push_str(before);
         done.push_str(&match ids {
             Ids::Derived => format!(
-                "{schema}.graph_turn_id(json_build_array($1::text, $2::text, $3::text, {message})::text)"
+                "{schema}.graph_turn_id(json_build_array($1::text, $2::text, v.id, {message})::text)"
             ),
             Ids::Given => format!("{message}::uuid"),
         });
@@ -311,6 +376,15 @@ impl TargetTables<'_> {
             Some(name) if !resolved.is_null() => self.lookup(part, name),
             _ => Ok(None),
         }
+    }
+
+    /// The column `payload` of a created table, whatever the binding says of it.
+    fn created_payload(&mut self, turns: &str) -> Result<Option<TargetColumn>, Failure> {
+        if turns.rsplit('.').next() != Some("memory_turns") {
+            return Ok(None);
+        }
+        let column = self.lookup("turns", "payload")?;
+        Ok(column.filter(|column| matches!(column.base_type.as_str(), "jsonb" | "json")))
     }
 
     fn needed(&mut self, part: &str, key: &str) -> Result<TargetColumn, Failure> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, parent_id, plain, text_of, timestamp,
+    ImportedTurn, Message, append, file, object, parent_id, plain, text_of, timestamp,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -38,12 +38,19 @@ fn message(id: String, node: &Value) -> Result<Message, String> {
     }
     let turn = match &node["message"] {
         Value::Null => None,
-        message => Some(ImportedTurn {
-            role: text_of(&message["author"], "role")?,
-            content: content(message),
-            created_at: timestamp(&message["create_time"])?,
-            tokens: None,
-        }),
+        message => {
+            let role = text_of(&message["author"], "role")?;
+            let payload = object([
+                ("role", role.clone().into()),
+                ("name", message["author"]["name"].clone()),
+                ("recipient", message["recipient"].clone()),
+                ("channel", message["channel"].clone()),
+                ("content", message["content"].clone()),
+                ("attachments", message["metadata"]["attachments"].clone()),
+            ]);
+            let created_at = timestamp(&message["create_time"])?;
+            Some(ImportedTurn { role, content: content(message), created_at, tokens: None, payload })
+        }
     };
     Ok(Message { id, parent: parent_id(&node["parent"])?, edge: EdgeType::Reply, turn })
 }
@@ -58,14 +65,8 @@ fn content(message: &Value) -> String {
             said
         }
         "model_editable_context" => plain(&content["model_set_context"]),
-        "thoughts" => {
-            let mut said = String::new();
-            for thought in content["thoughts"].as_array().into_iter().flatten() {
-                append(&mut said, &plain(&thought["summary"]));
-                append(&mut said, &plain(&thought["content"]));
-            }
-            said
-        }
+        // What the model has thought is in the payload.
+        "thoughts" | "reasoning_recap" => String::new(),
         "tether_quote" | "sonic_webpage" | "system_error" => {
             let mut said = String::new();
             for key in ["name", "title", "url", "snippet", "text"] {

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, id_of, in_turns, parent_id, plain, text_of, timestamp,
+    ImportedTurn, Message, append, file, id_of, in_turns, no_calls, object, parent_id, plain, text_of,
+    timestamp,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -43,7 +44,13 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
     };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
     let has_text = blocks.iter().any(|block| !plain(block).is_empty());
-    let mut content = if has_text { String::new() } else { plain(&message["text"]) };
+    let (blocks, mut content) =
+        if has_text { (blocks, String::new()) } else { (&[][..], plain(&message["text"])) };
+    let payload = object([
+        ("content", if has_text { Value::Null } else { content.clone().into() }),
+        ("attachments", listed(&message["attachments"])),
+        ("files", listed(&message["files"])),
+    ]);
     for attachment in message["attachments"].as_array().into_iter().flatten() {
         append(&mut content, &file("file", attachment["file_name"].as_str()));
         append(&mut content, &plain(&attachment["extracted_content"]));
@@ -52,5 +59,11 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
         append(&mut content, &file("file", named["file_name"].as_str()));
     }
     let created_at = timestamp(&message["created_at"])?;
-    in_turns(&id, parent, ImportedTurn { role, content, created_at, tokens: None }, blocks)
+    let turn = ImportedTurn { role, content, created_at, tokens: None, payload };
+    in_turns(&id, parent, turn, ("content", blocks), &no_calls)
+}
+
+/// The list, or null where there is nothing in it.
+fn listed(list: &Value) -> Value {
+    if list.as_array().is_some_and(|list| !list.is_empty()) { list.clone() } else { Value::Null }
 }

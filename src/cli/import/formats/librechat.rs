@@ -7,7 +7,8 @@ use struson::reader::ValueType;
 
 use super::super::json::{JsonStream, LineColumn};
 use super::super::message::{
-    ImportedTurn, Message, append, file, id_of, in_turns, parent_id, plain, timestamp, token_count,
+    ImportedTurn, Message, append, file, id_of, in_turns, no_calls, object, parent_id, plain,
+    timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, text};
 
@@ -111,6 +112,9 @@ fn is_read(key: &str) -> bool {
             | "createdAt"
             | "tokenCount"
             | "files"
+            | "sender"
+            | "error"
+            | "attachments"
     )
 }
 
@@ -144,11 +148,21 @@ fn messages(message: &Value) -> Result<Vec<Message>, String> {
     for named in message["files"].as_array().into_iter().flatten() {
         append(&mut content, &file("file", named["filename"].as_str()));
     }
+    let text = if blocks.is_empty() { message["text"].clone() } else { Value::Null };
+    let payload = object([
+        ("content", text),
+        ("name", message["sender"].clone()),
+        ("files", message["files"].clone()),
+        ("attachments", message["attachments"].clone()),
+        ("is_error", if message["error"] == true { true.into() } else { Value::Null }),
+    ]);
     let turn = ImportedTurn {
         role: role.to_owned(),
         content,
         created_at: timestamp(&message["createdAt"])?,
         tokens: token_count(&message["tokenCount"]),
+        payload,
     };
-    in_turns(&id, parent_id(&message["parentMessageId"])?, turn, blocks)
+    let parent = parent_id(&message["parentMessageId"])?;
+    in_turns(&id, parent, turn, ("content", blocks), &no_calls)
 }

@@ -1,8 +1,10 @@
 //! The formats: each reads a file and emits its messages, conversation by conversation.
 
+pub(super) mod agents;
 pub(super) mod chatgpt;
 pub(super) mod claude;
 pub(super) mod claude_code;
+pub(super) mod codex;
 pub(super) mod librechat;
 pub(super) mod openwebui;
 

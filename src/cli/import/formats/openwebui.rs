@@ -2,13 +2,13 @@
 
 use std::io::Read;
 
-use kernel::graph::edge::EdgeType;
 use serde_json::Value;
 use struson::reader::ValueType;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, parent_id, plain, text_of, timestamp, token_count,
+    ImportedTurn, Message, append, file, in_turns, no_calls, object, parent_id, plain, text_of,
+    timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -66,7 +66,7 @@ fn part_of_chat<R: Read>(
                     let ids =
                         ids.filter_map(Value::as_str).map(|child| (id.clone(), child.to_owned()));
                     children.extend(ids);
-                    Ok(vec![turn(id, message)?])
+                    turns(&id, message)
                 })?;
                 // Some messages name no parent, but are named by it.
                 children.into_iter().try_for_each(|(parent, child)| sink.edge(parent, child))?;
@@ -77,8 +77,19 @@ fn part_of_chat<R: Read>(
     Ok(())
 }
 
-fn turn(id: String, message: &Value) -> Result<Message, String> {
-    let mut content = plain(&message["content"]);
+/// The turns of a message. From version 0.10 on, an answer is in `output`, a list of texts, thoughts, calls and results;
+/// `content` is what older versions have, and counts where no text is in `output`.
+fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
+    let output = message["output"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_text = |item: &Value| item["type"] == "message" && !plain(&item["content"]).is_empty();
+    let has_text = output.iter().any(is_text);
+    let mut content = if has_text { String::new() } else { plain(&message["content"]) };
+    let payload = object([
+        ("content", if has_text { Value::Null } else { message["content"].clone() }),
+        ("model", message["model"].clone()),
+        ("files", message["files"].clone()),
+        ("error", message["error"].clone()),
+    ]);
     for named in message["files"].as_array().into_iter().flatten() {
         let name = named["name"].as_str().or(named["file"]["filename"].as_str());
         append(&mut content, &file(named["type"].as_str().unwrap_or("file"), name));
@@ -95,11 +106,7 @@ fn turn(id: String, message: &Value) -> Result<Message, String> {
         content,
         created_at: timestamp(&message["timestamp"])?,
         tokens: tokens.into_iter().find_map(token_count),
+        payload,
     };
-    Ok(Message {
-        id,
-        parent: parent_id(&message["parentId"])?,
-        edge: EdgeType::Reply,
-        turn: Some(turn),
-    })
+    in_turns(id, parent_id(&message["parentId"])?, turn, ("output", output), &no_calls)
 }
