@@ -136,7 +136,8 @@ impl Inputs {
         };
         let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
         // Each folder once as well: links could multiply them.
-        for entry in walk.filter_entry(|entry| !entry.file_type().is_dir() || is_new(entry.path())) {
+        for entry in walk.filter_entry(|entry| !entry.file_type().is_dir() || is_new(entry.path()))
+        {
             let entry = match entry {
                 Ok(entry) => entry,
                 // A link to a folder above it.
@@ -171,9 +172,8 @@ impl Inputs {
         let mut kept = HashSet::new();
         found.retain(|file| {
             file.folder != Some(number)
-                || fs::canonicalize(&file.path).map_or(true, |path| {
-                    kept.insert(path.clone()) && seen.insert(path)
-                })
+                || fs::canonicalize(&file.path)
+                    .map_or(true, |path| kept.insert(path.clone()) && seen.insert(path))
         });
         was_seen || found.len() < before
     }
@@ -216,9 +216,7 @@ fn scan(
 }
 
 /// Something where a record of Codex is in the file.
-fn first_record(
-    source: BufReader<WholeCharacters<CountedFile>>,
-) -> Result<Option<String>, Stop> {
+fn first_record(source: BufReader<WholeCharacters<CountedFile>>) -> Result<Option<String>, Stop> {
     let mut found = None;
     let result = each_line(source, &mut |_, line| {
         let Line::Text(bytes) = line else { return Ok(()) };
@@ -250,7 +248,9 @@ fn agent_of(path: &Path) -> AgentFile {
     let mut text = Vec::new();
     let meta = path.with_file_name(format!("agent-{agent}.meta.json"));
     let is_read = meta.is_file()
-        && File::open(meta).and_then(|file| file.take(MAX_META_BYTES).read_to_end(&mut text)).is_ok();
+        && File::open(meta)
+            .and_then(|file| file.take(MAX_META_BYTES).read_to_end(&mut text))
+            .is_ok();
     let call = is_read.then(|| value_in(&text).ok()).flatten().and_then(|meta| {
         let call = ["toolUseId", "toolUseID", "tool_use_id"].map(|key| meta[key].as_str());
         call.into_iter().flatten().next().map(str::to_owned)

@@ -34,6 +34,50 @@ pub(super) fn object<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, V
     pairs.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
+/// The list, or null where there is nothing in it.
+pub(super) fn listed(list: &Value) -> Value {
+    if list.as_array().is_some_and(|list| !list.is_empty()) { list.clone() } else { Value::Null }
+}
+
+/// Whether a payload says no more than the role and the text that are stored beside it.
+pub(super) fn is_plain(payload: &Map<String, Value>, text: &str) -> bool {
+    let is_text = |(key, value): (&String, &Value)| match key.as_str() {
+        "role" => true,
+        "content" | "output" => is_plain_text(value, text),
+        _ => false,
+    };
+    payload.iter().all(is_text)
+}
+
+/// Whether a value is this text alone, also in a block or a list of one.
+fn is_plain_text(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(value) => value == text,
+        Value::Array(values) => match &values[..] {
+            [value] => is_plain_text(value, text),
+            values => values.is_empty() && text.is_empty(),
+        },
+        Value::Object(object) => {
+            let kind = object.get("type").or_else(|| object.get("content_type"));
+            let kind = kind.and_then(Value::as_str).unwrap_or_default();
+            let is_empty = |value: &Value| match value {
+                Value::Null | Value::Bool(false) => true,
+                Value::String(text) => text.is_empty(),
+                Value::Array(values) => values.is_empty(),
+                _ => false,
+            };
+            matches!(kind, "text" | "input_text" | "output_text" | "message")
+                && object.iter().all(|(key, value)| match key.as_str() {
+                    "text" | "content" | "parts" => is_plain_text(value, text),
+                    "type" | "content_type" | "role" | "id" | "status" => true,
+                    "start_timestamp" | "stop_timestamp" => true,
+                    _ => is_empty(value),
+                })
+        }
+        _ => false,
+    }
+}
+
 /// The payload as it is stored: without U+0000, which jsonb cannot hold, and without the bytes of files. What contains
 /// these keeps its other keys, such as the media type.
 pub(super) fn stored_payload(value: &mut Value) {
@@ -336,8 +380,7 @@ struct Block {
 
 /// The text of a block, and the result of a call in it. Files are named, not stored.
 fn block_texts(block: &Value) -> Block {
-    let said =
-        |said: String| Block { said, result: None, is_reasoning: false, extra_bytes: 0 };
+    let said = |said: String| Block { said, result: None, is_reasoning: false, extra_bytes: 0 };
     let kind = block["type"].as_str().unwrap_or_default();
     let mut found = match kind {
         "text" | "input_text" | "output_text" => said(plain(&block["text"])),
@@ -387,7 +430,8 @@ fn block_texts(block: &Value) -> Block {
         }
         kind if kind.ends_with("_call") => {
             let arguments = ["arguments", "input", "action", "actions", "queries", "query"];
-            let arguments = arguments.into_iter().map(|key| &block[key]).find(|value| !value.is_null());
+            let arguments =
+                arguments.into_iter().map(|key| &block[key]).find(|value| !value.is_null());
             let name = block["name"].as_str().or(kind.strip_suffix("_call"));
             said(call(name, arguments.unwrap_or(&Value::Null)))
         }
@@ -530,9 +574,14 @@ mod tests {
             {"type": "tool_result", "content": "/home"},
             {"type": "text", "text": "One file."}
         ]);
-        let messages =
-            in_turns("m", Some("p".to_owned()), turn, ("content", blocks.as_array().unwrap()), &no_calls)
-                .unwrap();
+        let messages = in_turns(
+            "m",
+            Some("p".to_owned()),
+            turn,
+            ("content", blocks.as_array().unwrap()),
+            &no_calls,
+        )
+        .unwrap();
         let seen: Vec<_> = messages
             .iter()
             .map(|m| {
@@ -596,7 +645,36 @@ mod tests {
             messages.iter().map(|m| (m.id.as_str(), m.parent.as_deref().unwrap())).collect();
         assert_eq!(seen, [("m#0", "turn of b"), ("m#1", "turn of a"), ("m", "p")]);
         let payload = &messages[0].turn.as_ref().unwrap().payload;
-        assert_eq!((&payload["role"], &payload["content"][0]["tool_use_id"]), (&json!("user"), &json!("b")));
+        assert_eq!(
+            (&payload["role"], &payload["content"][0]["tool_use_id"]),
+            (&json!("user"), &json!("b"))
+        );
+    }
+
+    #[test]
+    fn payloads_that_repeat_the_text_are_plain() {
+        let plain = [
+            json!({"role": "user", "content": "a"}),
+            json!({"role": "user"}),
+            json!({"role": "user", "content": {"content_type": "text", "parts": ["a"]}}),
+            json!({"role": "user", "content": [{"type": "text", "text": "a", "citations": [], "flags": null}]}),
+            json!({"role": "user", "output": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]}]}),
+        ];
+        for payload in plain {
+            assert!(is_plain(payload.as_object().unwrap(), "a"), "{payload}");
+        }
+        let more = [
+            json!({"role": "user", "content": "b"}),
+            json!({"role": "user", "content": "a", "files": [{"name": "f"}]}),
+            json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "a"}]}),
+            json!({"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "x"}}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "content": "a"}]}),
+            json!({"role": "user", "content": [{"type": "thinking", "thinking": "a"}]}),
+        ];
+        for payload in more {
+            assert!(!is_plain(payload.as_object().unwrap(), "a"), "{payload}");
+        }
     }
 
     #[test]

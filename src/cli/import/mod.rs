@@ -38,7 +38,7 @@ use self::inputs::Inputs;
 use self::json::LineColumn;
 use self::keywords::Keywords;
 use self::likeness::{MAX_HEAD_BYTES, looks_like};
-use self::message::{MAX_ID_BYTES, Message, parse_timestamp, plain_text, stored_payload};
+use self::message::{MAX_ID_BYTES, Message, is_plain, parse_timestamp, plain_text, stored_payload};
 use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::statements::Ids;
@@ -257,12 +257,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn archive(
-        &mut self,
-        file: CountedFile,
-        bytes: u64,
-        head: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    fn archive(&mut self, file: CountedFile, bytes: u64, head: &mut Vec<u8>) -> Result<(), Stop> {
         let unreadable = |why: String| Stop::Unreadable(json::UNKNOWN, why);
         if !matches!(self.arguments.format, ImportFormat::Chatgpt | ImportFormat::Claude) {
             return Err(unreadable("a zip archive: unpack it first".to_owned()));
@@ -296,7 +291,11 @@ impl Import<'_> {
             ImportFormat::ClaudeCode => transcripts.read(BufReader::new(source), agent, self),
             ImportFormat::Codex => {
                 let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
-                codex::read(BufReader::new(source), name.as_deref().filter(|name| *name != "-"), self)
+                codex::read(
+                    BufReader::new(source),
+                    name.as_deref().filter(|name| *name != "-"),
+                    self,
+                )
             }
             ImportFormat::Librechat => librechat::read(source, self),
             ImportFormat::Openwebui => openwebui::read(source, self),
@@ -404,6 +403,7 @@ impl MessageSink for Import<'_> {
         let kind = if turn.is_some() { RowKind::Turn } else { RowKind::Skipped };
         if let Some(turn) = turn {
             self.current.latest = self.current.latest.max(turn.created_at);
+            let is_plain = is_plain(&turn.payload, &turn.content);
             let content = plain_text(turn.content);
             let mut set = |name, value| columns[position(name)] = value;
             if let Some(keywords) = &self.keywords {
@@ -411,8 +411,11 @@ impl MessageSink for Import<'_> {
                 set("trajectory_phase", labels.phase.map(str::to_owned));
                 set("salience_score", labels.salience.map(|salience| salience.to_string()));
             }
-            let mut payload = Value::Object(turn.payload);
-            stored_payload(&mut payload);
+            if !is_plain {
+                let mut payload = Value::Object(turn.payload);
+                stored_payload(&mut payload);
+                set("payload", Some(payload.to_string()));
+            }
             let created_at = turn.created_at;
             let created_at = created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
             set("role", Some(plain_text(turn.role)));
@@ -420,7 +423,6 @@ impl MessageSink for Import<'_> {
             set("token_count", turn.tokens.map(|tokens| tokens.to_string()));
             set("content_hash", Some(content_hash(&content, &|| {}).to_string()));
             set("content_text", Some(content));
-            set("payload", Some(payload.to_string()));
         }
         let (message, parent) = (plain_text(id), parent.map(plain_text));
         self.add(StagedRow { kind, message, parent, edge_type: edge.name().to_owned(), columns })

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::{self, File, FileType, Metadata};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -165,76 +165,88 @@ impl<R: Read> Read for Bounded<'_, R> {
 /// JSON without a byte order mark, and without halves of surrogate pairs: exports cut texts in the middle of an emoji,
 /// and write the half as an escape, which is not a character. It is replaced by U+FFFD.
 pub(super) struct WholeCharacters<R> {
-    source: BufReader<R>,
-    /// Bytes that were read ahead, to be looked at again.
-    ahead: VecDeque<u8>,
-    /// Bytes to give out.
-    ready: VecDeque<u8>,
+    source: R,
+    /// What was read and not looked at yet, from `start` on.
+    ahead: Vec<u8>,
+    start: usize,
+    /// How many bytes from `start` on may be given out.
+    ready: usize,
     at_start: bool,
+    at_end: bool,
 }
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// The longest that has to be looked at as a whole: two escapes.
+const PAIR_BYTES: usize = 12;
 
 impl<R: Read> WholeCharacters<R> {
     pub(super) fn new(source: R) -> Self {
         WholeCharacters {
-            source: BufReader::with_capacity(1 << 16, source),
-            ahead: VecDeque::new(),
-            ready: VecDeque::new(),
+            source,
+            ahead: Vec::new(),
+            start: 0,
+            ready: 0,
             at_start: true,
+            at_end: false,
         }
     }
 
-    fn byte(&mut self) -> io::Result<Option<u8>> {
-        if let Some(byte) = self.ahead.pop_front() {
-            return Ok(Some(byte));
-        }
-        let byte = self.source.fill_buf()?.first().copied();
-        self.source.consume(usize::from(byte.is_some()));
-        Ok(byte)
-    }
-
-    /// The next bytes, fewer at the end.
-    fn bytes(&mut self, count: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(count);
-        while bytes.len() < count
-            && let Some(byte) = self.byte()?
-        {
-            bytes.push(byte);
-        }
-        Ok(bytes)
-    }
-
-    /// Takes an escape, of which the backslash comes next.
-    fn escape(&mut self) -> io::Result<()> {
-        let first = self.bytes(2)?;
-        self.ready.extend(&first);
-        if first != b"\\u" {
-            return Ok(());
-        }
-        let digits = self.bytes(4)?;
-        match unit(&digits) {
-            Some(0xD800..=0xDBFF) => {
-                let next = self.bytes(6)?;
-                let is_pair = next
-                    .strip_prefix(b"\\u")
-                    .and_then(unit)
-                    .is_some_and(|unit| (0xDC00..=0xDFFF).contains(&unit));
-                if is_pair {
-                    self.ready.extend(&digits);
-                    self.ready.extend(&next);
-                } else {
-                    self.ready.extend(b"fffd");
-                    next.into_iter().rev().for_each(|byte| self.ahead.push_front(byte));
-                }
-            }
-            Some(0xDC00..=0xDFFF) => self.ready.extend(b"fffd"),
-            _ => digits.into_iter().rev().for_each(|byte| self.ahead.push_front(byte)),
+    /// Reads until so many bytes are there, or the end.
+    fn fill(&mut self, bytes: usize) -> io::Result<()> {
+        while !self.at_end && self.ahead.len() - self.start < bytes {
+            self.ahead.drain(..std::mem::take(&mut self.start));
+            let length = self.ahead.len();
+            self.ahead.resize(length + CHUNK_BYTES, 0);
+            let read = self.source.read(&mut self.ahead[length..]);
+            self.ahead.truncate(length + *read.as_ref().unwrap_or(&0));
+            self.at_end = read? == 0;
         }
         Ok(())
     }
+
+    /// Looks at what was read: how much of it can be given out. Halves of pairs are replaced.
+    fn look(&mut self) {
+        const HALF: &[u8] = b"\\ufffd";
+        let bytes = &mut self.ahead[self.start..];
+        let mut at = 0;
+        while at < bytes.len() {
+            let Some(escape) = bytes[at..].iter().position(|byte| *byte == b'\\') else {
+                at = bytes.len();
+                break;
+            };
+            at += escape;
+            if bytes.len() - at < PAIR_BYTES && !self.at_end {
+                break;
+            }
+            let unit_at = |at: usize| bytes.get(at..at + HALF.len()).and_then(unit);
+            match unit_at(at) {
+                Some(0xD800..=0xDBFF) => {
+                    if unit_at(at + HALF.len())
+                        .is_some_and(|unit| (0xDC00..=0xDFFF).contains(&unit))
+                    {
+                        at += PAIR_BYTES;
+                        continue;
+                    }
+                }
+                Some(0xDC00..=0xDFFF) => {}
+                // The backslash and what it escapes.
+                _ => {
+                    at = (at + 2).min(bytes.len());
+                    continue;
+                }
+            }
+            bytes[at..at + HALF.len()].copy_from_slice(HALF);
+            at += HALF.len();
+        }
+        self.ready = at;
+    }
 }
 
-/// The code unit of four hex digits.
-fn unit(digits: &[u8]) -> Option<u32> {
+/// The code unit of an escape, `\\u` and four hex digits.
+fn unit(escape: &[u8]) -> Option<u32> {
+    let digits = escape.strip_prefix(b"\\u")?;
     let is_hex = digits.len() == 4 && digits.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
     u32::from_str_radix(digits, 16).ok()
@@ -244,35 +256,20 @@ impl<R: Read> Read for WholeCharacters<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
         if std::mem::take(&mut self.at_start) {
-            let start = self.bytes(BYTE_ORDER_MARK.len())?;
-            if start != BYTE_ORDER_MARK {
-                self.ahead.extend(start);
+            self.fill(BYTE_ORDER_MARK.len())?;
+            if self.ahead.starts_with(BYTE_ORDER_MARK) {
+                self.start = BYTE_ORDER_MARK.len();
             }
         }
-        loop {
-            if !self.ready.is_empty() {
-                return self.ready.read(buffer);
-            }
-            match self.ahead.front() {
-                Some(b'\\') => self.escape()?,
-                Some(_) => {
-                    let byte = self.ahead.pop_front();
-                    self.ready.extend(byte);
-                }
-                None => {
-                    let bytes = self.source.fill_buf()?;
-                    let plain = bytes.iter().position(|byte| *byte == b'\\').unwrap_or(bytes.len());
-                    if plain == 0 && !bytes.is_empty() {
-                        self.escape()?;
-                        continue;
-                    }
-                    let length = plain.min(buffer.len());
-                    buffer[..length].copy_from_slice(&bytes[..length]);
-                    self.source.consume(length);
-                    return Ok(length);
-                }
-            }
+        if self.ready == 0 {
+            self.fill(PAIR_BYTES)?;
+            self.look();
         }
+        let length = self.ready.min(buffer.len());
+        buffer[..length].copy_from_slice(&self.ahead[self.start..self.start + length]);
+        self.start += length;
+        self.ready -= length;
+        Ok(length)
     }
 }
 
@@ -285,7 +282,8 @@ mod tests {
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                self.0.read(&mut buffer[..1])
+                let end = buffer.len().min(1);
+                self.0.read(&mut buffer[..end])
             }
         }
         let mut slow = String::new();

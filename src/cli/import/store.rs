@@ -23,7 +23,7 @@ const MAX_BUFFER_BYTES: usize = 2 << 20;
 /// How many rows, how many bytes of them, and how many conversations a transaction stores, unless one conversation alone
 /// has more.
 const MAX_ROWS: u64 = 10_000;
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 5 << 20;
 const MAX_CONVERSATIONS: usize = 128;
 
 /// Above this number of rows the planner needs statistics of the temporary tables.
@@ -292,7 +292,9 @@ impl Store {
             Err(StoreError::Values(why)) => {
                 let mut stored = Stored::default();
                 let complete = std::mem::take(&mut self.complete);
-                stored.refused.extend(complete.into_iter().map(|one| (one.in_words(), why.clone())));
+                stored
+                    .refused
+                    .extend(complete.into_iter().map(|one| (one.in_words(), why.clone())));
                 self.end(false)?;
                 return Ok(stored);
             }
@@ -325,9 +327,10 @@ impl Store {
         let Origin { format, account, ids, .. } = &self.origin;
         let graph = &self.statements.graph;
         let locks: Vec<String> = match ids {
-            Ids::Derived => {
-                complete.iter().map(|one| format!("{graph}:{format}:{account}:{}", one.id)).collect()
-            }
+            Ids::Derived => complete
+                .iter()
+                .map(|one| format!("{graph}:{format}:{account}:{}", one.id))
+                .collect(),
             Ids::Given => vec![graph.clone()],
         };
         database.execute(LOCK, &[(&locks, Type::TEXT_ARRAY)])?;
@@ -449,6 +452,7 @@ impl Complete {
 
 /// The id of a session where the column takes uuids: `graph_turn_id` of the text that `json_build_array` makes.
 fn uuid_session(parts: [&str; 3]) -> String {
-    let parts: Vec<String> = parts.iter().map(|part| serde_json::Value::from(*part).to_string()).collect();
+    let parts: Vec<String> =
+        parts.iter().map(|part| serde_json::Value::from(*part).to_string()).collect();
     turn_id(&format!("[{}]", parts.join(", "))).to_string()
 }

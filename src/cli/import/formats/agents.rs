@@ -174,7 +174,9 @@ impl Agents {
                 prompted.calls[n]
             }
             // More chains than calls: they are of the last one.
-            None => *prompted.calls.iter().rev().find(|call| is_free(call)).or(prompted.calls.last())?,
+            None => {
+                *prompted.calls.iter().rev().find(|call| is_free(call)).or(prompted.calls.last())?
+            }
         };
         self.turns.get(&chosen).cloned()
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, object, parent_id, plain, text_of, timestamp,
+    ImportedTurn, Message, append, file, listed, object, parent_id, plain, text_of, timestamp,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -43,16 +43,27 @@ fn message(id: String, node: &Value) -> Result<Message, String> {
             let payload = object([
                 ("role", role.clone().into()),
                 ("name", message["author"]["name"].clone()),
-                ("recipient", message["recipient"].clone()),
+                ("recipient", recipient(message).map_or(Value::Null, Value::from)),
                 ("channel", message["channel"].clone()),
                 ("content", message["content"].clone()),
-                ("attachments", message["metadata"]["attachments"].clone()),
+                ("attachments", listed(&message["metadata"]["attachments"])),
             ]);
             let created_at = timestamp(&message["create_time"])?;
-            Some(ImportedTurn { role, content: content(message), created_at, tokens: None, payload })
+            Some(ImportedTurn {
+                role,
+                content: content(message),
+                created_at,
+                tokens: None,
+                payload,
+            })
         }
     };
     Ok(Message { id, parent: parent_id(&node["parent"])?, edge: EdgeType::Reply, turn })
+}
+
+/// The tool that a message is for; for all others it is `all`.
+fn recipient(message: &Value) -> Option<&str> {
+    message["recipient"].as_str().filter(|name| !matches!(*name, "all" | ""))
 }
 
 fn content(message: &Value) -> String {
@@ -83,8 +94,7 @@ fn content(message: &Value) -> String {
             _ => plain(content),
         },
     };
-    // A recipient other than `all` is a tool.
-    if let Some(tool) = message["recipient"].as_str().filter(|name| !matches!(*name, "all" | "")) {
+    if let Some(tool) = recipient(message) {
         said = format!("[call {tool}] {said}").trim_end().to_owned();
     }
     let parts = content["parts"].to_string();

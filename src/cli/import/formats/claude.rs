@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, id_of, in_turns, no_calls, object, parent_id, plain, text_of,
-    timestamp,
+    ImportedTurn, Message, append, file, id_of, in_turns, listed, no_calls, object, parent_id,
+    plain, text_of, timestamp,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -61,9 +61,4 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
     let created_at = timestamp(&message["created_at"])?;
     let turn = ImportedTurn { role, content, created_at, tokens: None, payload };
     in_turns(&id, parent, turn, ("content", blocks), &no_calls)
-}
-
-/// The list, or null where there is nothing in it.
-fn listed(list: &Value) -> Value {
-    if list.as_array().is_some_and(|list| !list.is_empty()) { list.clone() } else { Value::Null }
 }

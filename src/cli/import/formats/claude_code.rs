@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
 use super::super::message::{
-    CallTurns, ImportedTurn, Message, call_id, id_of, in_turns, is_call, no_calls, object, parent_id, plain,
-    timestamp,
+    CallTurns, ImportedTurn, Message, call_id, id_of, in_turns, is_call, no_calls, object,
+    parent_id, plain, timestamp,
 };
 use super::agents::{AgentFile, Agents};
 use super::{MessageSink, Stop};
@@ -160,9 +160,9 @@ impl Transcripts {
 
 /// The ids of the calls in messages, each with the id of its turn.
 fn calls_in(messages: &[Message]) -> impl Iterator<Item = (&str, &str)> {
-    blocks_in(messages).filter(|(block, _)| is_call(block)).filter_map(|(block, turn)| {
-        call_id(block).map(|call| (call, turn))
-    })
+    blocks_in(messages)
+        .filter(|(block, _)| is_call(block))
+        .filter_map(|(block, turn)| call_id(block).map(|call| (call, turn)))
 }
 
 /// The blocks of messages, each with the id of its turn.
@@ -174,10 +174,7 @@ pub(super) fn blocks_in(messages: &[Message]) -> impl Iterator<Item = (&Value, &
     })
 }
 
-fn messages(
-    record: &Value,
-    calls: CallTurns,
-) -> Result<Vec<Message>, String> {
+fn messages(record: &Value, calls: CallTurns) -> Result<Vec<Message>, String> {
     let id = id_of(record, "uuid")?;
     let mut parent = parent_id(&record["parentUuid"])?;
     let mut edge = EdgeType::Reply;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
 use super::super::message::{
-    ImportedTurn, Message, call_id, in_turns, is_call, is_output, object, plain, short_id, timestamp,
+    ImportedTurn, Message, call_id, in_turns, is_call, is_output, object, plain, short_id,
+    timestamp,
 };
 use super::{MessageSink, Stop};
 
@@ -87,7 +88,8 @@ impl Session {
             Some("session_meta") => {
                 // A session that was made of another one has the other's record as well.
                 if self.id.is_none() {
-                    self.id = payload["id"].as_str().map(str::to_owned).map(short_id).transpose()?;
+                    self.id =
+                        payload["id"].as_str().map(str::to_owned).map(short_id).transpose()?;
                 }
             }
             Some("response_item") => return self.item(number, payload, &record["timestamp"]),
@@ -160,11 +162,18 @@ impl Session {
     }
 
     /// The summary that stands for the messages before it.
-    fn compacted(&mut self, number: u64, payload: &Value, at: &Value) -> Result<Vec<Message>, String> {
+    fn compacted(
+        &mut self,
+        number: u64,
+        payload: &Value,
+        at: &Value,
+    ) -> Result<Vec<Message>, String> {
         let history = payload["replacement_history"].as_array();
         let mut content = plain(&payload["message"]);
         if content.is_empty() {
-            content = history.and_then(|items| items.last()).map_or(String::new(), |item| plain(&item["content"]));
+            content = history
+                .and_then(|items| items.last())
+                .map_or(String::new(), |item| plain(&item["content"]));
         }
         let turn = ImportedTurn {
             role: "system".to_owned(),
@@ -183,9 +192,15 @@ impl Session {
 /// Whether a message of the user was written by the program, which is not taken back with what was asked.
 fn is_context(text: &str) -> bool {
     let text = text.trim_start();
-    ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<INSTRUCTIONS>"]
-        .iter()
-        .any(|beginning| text.starts_with(beginning))
+    [
+        "<environment_context>",
+        "<user_instructions>",
+        "# AGENTS.md instructions",
+        "<permissions",
+        "<INSTRUCTIONS>",
+    ]
+    .iter()
+    .any(|beginning| text.starts_with(beginning))
 }
 
 #[cfg(test)]

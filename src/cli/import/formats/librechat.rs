@@ -7,8 +7,8 @@ use struson::reader::ValueType;
 
 use super::super::json::{JsonStream, LineColumn};
 use super::super::message::{
-    ImportedTurn, Message, append, file, id_of, in_turns, no_calls, object, parent_id, plain,
-    timestamp, token_count,
+    ImportedTurn, Message, append, file, id_of, in_turns, listed, no_calls, object, parent_id,
+    plain, timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, text};
 
@@ -112,7 +112,6 @@ fn is_read(key: &str) -> bool {
             | "createdAt"
             | "tokenCount"
             | "files"
-            | "sender"
             | "error"
             | "attachments"
     )
@@ -151,9 +150,8 @@ fn messages(message: &Value) -> Result<Vec<Message>, String> {
     let text = if blocks.is_empty() { message["text"].clone() } else { Value::Null };
     let payload = object([
         ("content", text),
-        ("name", message["sender"].clone()),
-        ("files", message["files"].clone()),
-        ("attachments", message["attachments"].clone()),
+        ("files", listed(&message["files"])),
+        ("attachments", listed(&message["attachments"])),
         ("is_error", if message["error"] == true { true.into() } else { Value::Null }),
     ]);
     let turn = ImportedTurn {

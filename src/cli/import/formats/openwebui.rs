@@ -7,8 +7,8 @@ use struson::reader::ValueType;
 
 use super::super::json::JsonStream;
 use super::super::message::{
-    ImportedTurn, Message, append, file, in_turns, no_calls, object, parent_id, plain, text_of,
-    timestamp, token_count,
+    ImportedTurn, Message, append, file, in_turns, listed, no_calls, object, parent_id, plain,
+    text_of, timestamp, token_count,
 };
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
@@ -86,8 +86,7 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
     let mut content = if has_text { String::new() } else { plain(&message["content"]) };
     let payload = object([
         ("content", if has_text { Value::Null } else { message["content"].clone() }),
-        ("model", message["model"].clone()),
-        ("files", message["files"].clone()),
+        ("files", listed(&message["files"])),
         ("error", message["error"].clone()),
     ]);
     for named in message["files"].as_array().into_iter().flatten() {
