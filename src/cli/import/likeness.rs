@@ -25,7 +25,7 @@ const KEYS: [(ImportFormat, &[&[&str]]); 7] = [
 pub(super) fn looks_like(head: &[u8]) -> Option<ImportFormat> {
     let keys = keys_in(head);
     let has = |list: &&[&str]| list.iter().any(|key| keys.contains(key.as_bytes()));
-    KEYS.iter().find(|(_, lists)| lists.iter().all(|list| has(list))).map(|(format, _)| *format)
+    KEYS.iter().find(|(_, lists)| lists.iter().all(has)).map(|(format, _)| *format)
 }
 
 /// The keys of all objects in the beginning of a JSON document.

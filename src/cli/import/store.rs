@@ -294,7 +294,7 @@ impl Store {
                 let complete = std::mem::take(&mut self.complete);
                 stored
                     .refused
-                    .extend(complete.into_iter().map(|one| (one.in_words(), why.clone())));
+                    .extend(complete.into_iter().map(|one| (one.described(), why.clone())));
                 self.end(false)?;
                 return Ok(stored);
             }
@@ -343,7 +343,7 @@ impl Store {
         };
         self.database.run("ROLLBACK TO conversations")?;
         if let [one] = &complete[..] {
-            stored.refused.push((one.in_words(), why));
+            stored.refused.push((one.described(), why));
             return Ok(stored);
         }
         self.database.run(&self.stages.named(SET_APART))?;
@@ -358,7 +358,7 @@ impl Store {
                     self.database.run(&self.stages.named(empty))?;
                 }
                 Err(StoreError::Values(why)) => {
-                    stored.refused.push((one.in_words(), why));
+                    stored.refused.push((one.described(), why));
                     self.database.run("ROLLBACK TO conversation")?;
                 }
                 Err(error) => return Err(error),
@@ -445,7 +445,7 @@ impl Store {
 }
 
 impl Complete {
-    fn in_words(&self) -> String {
+    fn described(&self) -> String {
         format!("{}: conversation {}", self.place, self.id)
     }
 }

@@ -94,3 +94,10 @@ ORDER BY conname COLLATE "C";
 SELECT obj_description('memory_turns'::regclass) AS turns, obj_description('memory_turn_edges'::regclass) AS edges;
 SELECT count(*) FROM member
 WHERE classid = 'pg_class'::regclass AND objid IN ('memory_turns'::regclass, 'memory_turn_edges'::regclass);
+
+-- Columns that the index for scores includes can change their type while foreign keys refer to the primary key.
+BEGIN;
+ALTER TABLE memory_turns ALTER COLUMN salience_score TYPE double precision, ALTER COLUMN trajectory_phase TYPE varchar(40);
+SELECT indexdef FROM pg_indexes WHERE indexname = 'memory_turns_scores_idx';
+SELECT conname, conindid::regclass FROM pg_constraint WHERE contype = 'f' AND confrelid = 'memory_turns'::regclass ORDER BY conname;
+ROLLBACK;

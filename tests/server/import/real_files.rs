@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::common::database::Database;
 use super::{Answer, Folder, export, graph_kernel, import, number, stored};
+use crate::common::database::Database;
 
 /// Lines of JSON.
 fn lines(records: &[Value]) -> String {
