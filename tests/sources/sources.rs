@@ -28,6 +28,7 @@ const IN_SIGNATURES: &[&str] = &[
     "TextArg",
     "TextOrStored",
     "TriggerCall",
+    "FunctionCall",
     "Uuid",
     "VariadicArray",
     "Vec",
