@@ -8,6 +8,8 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
     AS 'MODULE_PATHNAME', 'slice_summaries_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 10
     SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], @extschema@.slice_policy) IS
+    'slices as the REST bodies have them, or what is wrong';
 
 -- The summaries of slices at these anchors, joined, and the errors of single anchors where a batch is asked for. Any other
 -- error has the SQLSTATE of its HTTP status.
@@ -48,6 +50,8 @@ BEGIN
     RETURN NEXT;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.api_summaries(text[], @extschema@.slice_policy, boolean) IS
+    'slices as the REST bodies have them; an error has the SQLSTATE of its status';
 
 -- A misspelt key would be ignored silently, and without a policy_ref the default policy is taken. Parsing takes
 -- a multiple of a request's size in memory, so a long one is not parsed. Not IMMUTABLE: the planner would
@@ -95,6 +99,8 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.check_request(json, text[], text[]) IS
+    'refuses a request that lacks keys or has others';
 
 CREATE FUNCTION graph_kernel.requested_policy_not_found(policy_ref json) RETURNS @extschema@.slice_policy
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -110,6 +116,8 @@ BEGIN
         HINT = 'graph_api_policies() lists the registered policies.';
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.requested_policy_not_found(json) IS
+    'raises that a request refers to no registered policy';
 
 -- The policy that a request's policy_ref names: the default one where there is none.
 CREATE FUNCTION graph_kernel.requested_policy(policy_ref json) RETURNS @extschema@.slice_policy
@@ -126,12 +134,14 @@ BEGIN ATOMIC
                       graph_kernel.requested_policy_not_found(policy_ref))
     END;
 END;
+COMMENT ON FUNCTION graph_kernel.requested_policy(json) IS 'the policy that a request refers to';
 
 CREATE FUNCTION graph_kernel.policy_ref(policy @extschema@.slice_policy) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 RETURN format('{"policy_id":%s,"params_hash":%s}', policy::json -> 'version',
               to_json(@extschema@.graph_policy_hash(policy)));
+COMMENT ON FUNCTION graph_kernel.policy_ref(@extschema@.slice_policy) IS 'a reference to a policy, as compact JSON';
 
 CREATE FUNCTION @extschema@.graph_api_slice(json) RETURNS json
 LANGUAGE sql STABLE COST 10000
@@ -143,6 +153,7 @@ BEGIN ATOMIC
     FROM (SELECT graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
     CROSS JOIN LATERAL graph_kernel.api_summaries(ARRAY[$1 ->> 'anchor_turn_id'], asked.policy, false) AS taken;
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_slice(json) IS 'REST: the slice at an anchor turn';
 
 -- The anchors of the request of a batch, which it checks.
 CREATE FUNCTION graph_kernel.requested_anchors(request json) RETURNS text[]
@@ -167,6 +178,7 @@ BEGIN
                  ORDER BY a.position);
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.requested_anchors(json) IS 'the anchors of a batch';
 
 -- An error that concerns every anchor is an error of the batch.
 CREATE FUNCTION @extschema@.graph_api_slice_batch(json) RETURNS json
@@ -180,6 +192,7 @@ BEGIN ATOMIC
                  graph_kernel.requested_policy($1 -> 'policy_ref') AS policy OFFSET 0) AS asked
     CROSS JOIN LATERAL graph_kernel.api_summaries(asked.anchors, asked.policy, true) AS taken;
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_slice_batch(json) IS 'REST: the slices at up to 100 anchor turns';
 
 CREATE FUNCTION @extschema@.graph_api_policies() RETURNS json
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -190,6 +203,7 @@ RETURN (
         to_json(@extschema@.graph_policy_registry_fingerprint()))::json
     FROM (SELECT DISTINCT ON (d.params_hash) d.params_hash, d.policy
           FROM graph_kernel.known_policies AS d WHERE d.is_counted ORDER BY d.params_hash) AS p);
+COMMENT ON FUNCTION @extschema@.graph_api_policies() IS 'REST: the registered policies';
 
 CREATE FUNCTION @extschema@.graph_api_register_policy(json) RETURNS json
 LANGUAGE sql VOLATILE
@@ -200,6 +214,7 @@ BEGIN ATOMIC
     FROM (SELECT ($1 -> 'policy')::@extschema@.slice_policy AS policy OFFSET 0) AS asked
     CROSS JOIN LATERAL graph_kernel.register_policy(asked.policy, $1 ->> 'name') AS r;
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_register_policy(json) IS 'REST: registers a policy';
 
 CREATE FUNCTION graph_kernel.verify_token(
     admissibility_token text, slice_id text, anchor_turn_id uuid, policy_id text, policy_params_hash text,
@@ -207,6 +222,8 @@ CREATE FUNCTION graph_kernel.verify_token(
 ) RETURNS boolean
     AS 'MODULE_PATHNAME', 'graph_verify_token_wrapper'
     LANGUAGE c STABLE PARALLEL SAFE COST 100 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.verify_token(text, text, uuid, text, text, text, text) IS
+    'graph_verify_token, for api_verify_token';
 
 CREATE FUNCTION graph_kernel.api_verify_token(request json) RETURNS json
 LANGUAGE plpgsql STABLE
@@ -232,6 +249,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
     RAISE SQLSTATE 'PT503' USING MESSAGE = SQLERRM, DETAIL = 'SERVICE_UNAVAILABLE';
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.api_verify_token(json) IS 'graph_api_verify_token';
 
 CREATE FUNCTION @extschema@.graph_api_verify_token(json) RETURNS json
 LANGUAGE sql STABLE
@@ -240,11 +258,14 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.api_verify_token($1);
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_verify_token(json) IS 'REST: whether an admissibility token is the kernel''s';
 
 CREATE FUNCTION graph_kernel.verify_proof(document json, proof json, public_key text)
 RETURNS TABLE (valid boolean, reason text)
     AS 'MODULE_PATHNAME', 'graph_verify_proof_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE COST 3000 ROWS 1 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.verify_proof(json, json, text) IS
+    'graph_verify_proof, for functions of the extension';
 
 CREATE FUNCTION @extschema@.graph_api_verify_proof(json) RETURNS json
 LANGUAGE sql STABLE
@@ -255,6 +276,8 @@ BEGIN ATOMIC
     SELECT format('{"valid":%s,"reason":%s}', to_json(v.valid), CASE WHEN v.valid THEN 'null' ELSE to_json(v.reason)::text END)::json
     FROM graph_kernel.verify_proof($1 -> 'slice', $1 -> 'proof', $1 ->> 'public_key') AS v;
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_verify_proof(json) IS
+    'REST: whether a proof is that of a slice under a public key';
 
 CREATE FUNCTION @extschema@.graph_api_health() RETURNS json
 LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -269,5 +292,6 @@ BEGIN ATOMIC
         (SELECT count(DISTINCT p.params_hash) FROM graph_kernel.known_policies AS p WHERE p.is_counted),
         to_json(@extschema@.graph_policy_registry_fingerprint()))::json;
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_health() IS 'REST: whether slices can be taken';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -56,6 +56,7 @@ EXCEPTION WHEN SQLSTATE '02000' OR data_exception OR program_limit_exceeded OR o
     RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = coalesce(hint, '');
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.api_search(json, boolean) IS 'graph_api_search_slice and graph_api_search_global';
 
 CREATE FUNCTION @extschema@.graph_api_search_slice(json) RETURNS json
 LANGUAGE sql STABLE COST 20000
@@ -64,6 +65,7 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.api_search($1, false);
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_search_slice(json) IS 'REST: a search within a slice';
 
 CREATE FUNCTION @extschema@.graph_api_search_global(json) RETURNS json
 LANGUAGE sql STABLE COST 20000
@@ -72,5 +74,6 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.api_search($1, true);
 END;
+COMMENT ON FUNCTION @extschema@.graph_api_search_global(json) IS 'REST: a search over the whole graph';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

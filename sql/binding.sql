@@ -4,25 +4,38 @@ CREATE FUNCTION graph_kernel.describe_tables(
 ) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_tables_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid) IS
+    'checks tables for use as a graph and says what holds what';
 -- The other functions take the name of a binding, so that one call reads the setting graph_kernel.graph once.
 CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text
     AS 'MODULE_PATHNAME', 'chosen_graph_wrapper'
     LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION graph_kernel.chosen_graph() IS 'the name in the setting graph_kernel.graph';
 CREATE FUNCTION graph_kernel.describe_graph(graph text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_graph_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.describe_graph(text) IS
+    'a bound graph: its tables and what holds what';
 CREATE FUNCTION graph_kernel.count_found(graph text, what text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'count_found_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.count_found(text, text) IS
+    'how many rows of a bound graph have this finding of graph_check';
 CREATE FUNCTION graph_kernel.turns_in_cycles(graph text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.turns_in_cycles(text) IS
+    'how many turns of a bound graph lie on or between cycles; NULL when it is too large';
 CREATE FUNCTION graph_kernel.evaluate(graph text, place text) RETURNS void
     AS 'MODULE_PATHNAME', 'evaluate_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.evaluate(text, text) IS
+    'computes a bound expression for every row, and raises what it raises';
 CREATE FUNCTION graph_kernel.evaluate_row(graph text, place text, row_table oid, row_id text) RETURNS void
     AS 'MODULE_PATHNAME', 'evaluate_row_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.evaluate_row(text, text, oid, text) IS
+    'computes a bound expression for one row';
 
 -- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
 -- contain the partition key.
@@ -51,6 +64,8 @@ AS $$
     ) AS included
     WHERE c.oid = table_id
 $$;
+COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[]) IS
+    'the command that creates an index';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
@@ -67,6 +82,8 @@ BEGIN ATOMIC
         AS w (name text, rel oid, is_unique boolean, found boolean, searched text[], keys text[], include text[])
     ORDER BY listed.position;
 END;
+COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
+    'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait. Nothing here plans or reads the tables, which runs code of their owner: that could change the
@@ -130,6 +147,7 @@ BEGIN
     RETURN bound;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.bind_tables_internal(regclass, regclass, jsonb, text, oid) IS 'bind_tables';
 
 CREATE FUNCTION graph_kernel.bind_tables_for(
     turns regclass, edges regclass, columns jsonb, name text, binder oid
@@ -140,6 +158,7 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.bind_tables_internal($1, $2, $3, $4, $5);
 END;
+COMMENT ON FUNCTION graph_kernel.bind_tables_for(regclass, regclass, jsonb, text, oid) IS 'bind_tables, for its caller';
 
 -- With its caller's rights: a function with definer's rights does not know its caller. The library calls bind_tables_for,
 -- which no role may execute, with the caller as the last argument. What the mapping leaves out is said after that, with the
@@ -152,6 +171,8 @@ CREATE FUNCTION graph_kernel.bind_tables(
 ) RETURNS uuid
     AS 'MODULE_PATHNAME', 'bind_tables_wrapper'
     LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.bind_tables(regclass, regclass, jsonb, text) IS
+    'makes these tables the graph of this name; returns the name of the graph in attestations';
 
 CREATE FUNCTION graph_kernel.unbind_tables_internal(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -175,6 +196,7 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';
 
 CREATE FUNCTION graph_kernel.unbind_tables(name text DEFAULT 'default') RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
@@ -183,5 +205,7 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.unbind_tables_internal($1);
 END;
+COMMENT ON FUNCTION graph_kernel.unbind_tables(text) IS
+    'takes the name from a graph; public.memory_turns and public.memory_turn_edges are the default graph again';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -73,6 +73,8 @@ SET search_path = pg_catalog, pg_temp
 RETURN relation IS NULL OR coalesce(
     (SELECT c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND c.relnamespace <> 'pg_toast'::regnamespace
      FROM pg_class AS c WHERE c.oid = relation), with_dropped);
+COMMENT ON FUNCTION graph_kernel.is_restorable(regclass, boolean) IS
+    'whether a row that names this relation can be restored from a dump';
 SET LOCAL search_path TO @extschema@, pg_temp;
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
     'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)
@@ -197,6 +199,8 @@ BEGIN
     RETURN NEW;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.guard_table() IS
+    'trigger: keeps rows of private tables from being written past the functions';
 
 -- Runs after the guard, as its name does. What makes a row of no use is a warning: an error would lose the other rows of
 -- a restore.
@@ -292,6 +296,8 @@ COMMENT ON TRIGGER guard_truncate ON graph_kernel.revoked_keys IS 'a revocation 
 -- triggers.
 CREATE FUNCTION graph_kernel.announce_change() RETURNS trigger
     AS 'MODULE_PATHNAME', 'announce_change_wrapper' LANGUAGE c;
+COMMENT ON FUNCTION graph_kernel.announce_change() IS
+    'trigger: invalidates what every backend has cached of a private table';
 CREATE TRIGGER announce AFTER INSERT OR UPDATE OR DELETE ON graph_kernel.binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.announce_change();
 ALTER TABLE graph_kernel.binding ENABLE ALWAYS TRIGGER announce;
@@ -311,12 +317,17 @@ CREATE TYPE @extschema@.slice_policy;
 
 CREATE FUNCTION @extschema@.slice_policy_in(cstring) RETURNS @extschema@.slice_policy
     AS 'MODULE_PATHNAME', 'slice_policy_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_in(cstring) IS 'reads a slice policy';
 CREATE FUNCTION @extschema@.slice_policy_out(@extschema@.slice_policy) RETURNS cstring
     AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_out(@extschema@.slice_policy) IS 'canonical JSON of a slice policy';
 CREATE FUNCTION @extschema@.slice_policy_recv(internal) RETURNS @extschema@.slice_policy
     AS 'MODULE_PATHNAME', 'slice_policy_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_recv(internal) IS 'reads a slice policy in the binary protocol';
 CREATE FUNCTION @extschema@.slice_policy_send(@extschema@.slice_policy) RETURNS bytea
     AS 'textsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_send(@extschema@.slice_policy) IS
+    'canonical JSON of a slice policy in the binary protocol';
 
 CREATE TYPE @extschema@.slice_policy (
     INPUT = @extschema@.slice_policy_in,
@@ -330,13 +341,21 @@ CREATE TYPE @extschema@.slice_policy (
 CREATE FUNCTION @extschema@.slice_policy_eq(@extschema@.slice_policy, @extschema@.slice_policy)
     RETURNS boolean
     AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_eq(@extschema@.slice_policy, @extschema@.slice_policy) IS
+    'same parameters';
 CREATE FUNCTION @extschema@.slice_policy_ne(@extschema@.slice_policy, @extschema@.slice_policy)
     RETURNS boolean
     AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_ne(@extschema@.slice_policy, @extschema@.slice_policy) IS
+    'other parameters';
 CREATE FUNCTION @extschema@.slice_policy_hash(@extschema@.slice_policy) RETURNS integer
     AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_hash(@extschema@.slice_policy) IS
+    'hash of a slice policy for hash indexes and joins';
 CREATE FUNCTION @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint) RETURNS bigint
     AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint) IS
+    'seeded hash of a slice policy';
 
 CREATE OPERATOR @extschema@.= (
     LEFTARG = @extschema@.slice_policy, RIGHTARG = @extschema@.slice_policy,
@@ -362,7 +381,19 @@ CREATE CAST (json AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (text AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (@extschema@.slice_policy AS jsonb) WITH INOUT;
 CREATE CAST (@extschema@.slice_policy AS json) WITH INOUT;
+COMMENT ON TYPE @extschema@.slice_policy IS
+    'parameters of a slice (SlicePolicy v1 or v2): a JSON object or the name of a preset';
+COMMENT ON OPERATOR @extschema@.= (@extschema@.slice_policy, @extschema@.slice_policy) IS 'same parameters';
+COMMENT ON OPERATOR @extschema@.<> (@extschema@.slice_policy, @extschema@.slice_policy) IS 'other parameters';
+COMMENT ON OPERATOR FAMILY @extschema@.slice_policy_ops USING hash IS 'equality of slice policies';
+COMMENT ON OPERATOR CLASS @extschema@.slice_policy_ops USING hash IS 'equality of slice policies';
+COMMENT ON CAST (jsonb AS @extschema@.slice_policy) IS 'reads a slice policy';
+COMMENT ON CAST (json AS @extschema@.slice_policy) IS 'reads a slice policy';
+COMMENT ON CAST (text AS @extschema@.slice_policy) IS 'reads a slice policy';
+COMMENT ON CAST (@extschema@.slice_policy AS jsonb) IS 'a slice policy as JSON';
+COMMENT ON CAST (@extschema@.slice_policy AS json) IS 'a slice policy as JSON';
 
 CREATE FUNCTION graph_kernel.slice_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME', 'slice_support_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION graph_kernel.slice_support(internal) IS 'planner support: rows of a slice';

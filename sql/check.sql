@@ -59,6 +59,8 @@ BEGIN ATOMIC
     WHERE g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
                        '@extschema@.graph_require_admissible_result()'::regprocedure);
 END;
+COMMENT ON FUNCTION graph_kernel.promoting_triggers() IS
+    'the triggers that hold rows to slices or searches, and how they can be got round';
 
 -- A function as commands name it whatever their search_path is: its types are qualified too.
 CREATE FUNCTION graph_kernel.function_name(function oid) RETURNS text
@@ -73,12 +75,16 @@ BEGIN ATOMIC
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = $1;
 END;
+COMMENT ON FUNCTION graph_kernel.function_name(oid) IS
+    'a function as commands name it whatever their search_path is';
 
 -- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too long.
 CREATE FUNCTION graph_kernel.whole_command(command text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ BEGIN RETURN CASE WHEN octet_length(command) <= 1000000 THEN graph_kernel.text_prefix(command, 1000000) END; END $$;
+COMMENT ON FUNCTION graph_kernel.whole_command(text) IS
+    'a command of a hint, and NULL where it is too long';
 
 -- A name for the successor of a trigger that no trigger and no constraint of the table and of its partitions has.
 CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURNS name
@@ -98,6 +104,8 @@ BEGIN ATOMIC
     WHERE format('promotion_%s_%s', $2, i)::name NOT IN (SELECT taken.name FROM taken)
     ORDER BY i LIMIT 1;
 END;
+COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
+    'a name that no trigger and no constraint of a table has';
 
 SET LOCAL search_path TO @extschema@, pg_temp;
 
@@ -547,18 +555,20 @@ BEGIN
     RETURN NEXT;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.check_graph(text) IS 'graph_check';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
 CREATE FUNCTION @extschema@.graph_check() RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE COST 10000000 ROWS 26
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT c.check_name, c.ok, c.count, c.detail, c.hint
     FROM graph_kernel.check_graph(graph_kernel.chosen_graph()) AS c;
 END;
+COMMENT ON FUNCTION @extschema@.graph_check() IS 'what is wrong with the bound graph, and how to fix it';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -4,21 +4,29 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION graph_kernel.content_hash(content text) RETURNS text
     AS 'MODULE_PATHNAME', 'graph_content_hash_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION graph_kernel.content_hash(text) IS 'graph_content_hash, for statements';
 
 -- What statements make of contents as they are stored, where bytes that are not UTF-8 are not an error: they have no
 -- hash, and stand for U+FFFD.
 CREATE FUNCTION graph_kernel.content_hash_or_null(content text) RETURNS text
     AS 'MODULE_PATHNAME', 'content_hash_or_null_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION graph_kernel.content_hash_or_null(text) IS
+    'graph_content_hash, and NULL for a content that is not UTF-8';
 CREATE FUNCTION graph_kernel.is_text(content text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION graph_kernel.is_text(text) IS 'whether the bytes of a text are UTF-8';
 CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
     AS 'MODULE_PATHNAME', 'char_count_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION graph_kernel.char_count(text) IS
+    'how many characters a text has; bytes that are not UTF-8 are replaced';
 CREATE FUNCTION graph_kernel.text_prefix(content text, chars integer) RETURNS text
     AS 'MODULE_PATHNAME', 'text_prefix_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION graph_kernel.text_prefix(text, integer) IS
+    'the first characters of a text; bytes that are not UTF-8 are replaced';
 
 -- Parts of the backfill: some turns after an id; hashes written where no other transaction holds the turn; one
 -- turn's hash written, after waiting for it. They read and write the bound table if it still is this one.
@@ -26,19 +34,27 @@ CREATE FUNCTION graph_kernel.content_page(graph text, turns_table oid, after_id 
 RETURNS TABLE (turns bigint, last_id uuid, stale uuid[], not_text bigint)
     AS 'MODULE_PATHNAME', 'content_page_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 1 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.content_page(text, oid, uuid, integer) IS
+    'turns after an id, and those whose content hash is missing or wrong';
 CREATE FUNCTION graph_kernel.rehash_free_turns(graph text, turns_table oid, turns uuid[])
 RETURNS TABLE (changed bigint, held uuid[])
     AS 'MODULE_PATHNAME', 'rehash_free_turns_wrapper'
     LANGUAGE c VOLATILE STRICT ROWS 1 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.rehash_free_turns(text, oid, uuid[]) IS
+    'writes the content hashes of those of these turns that no other transaction holds';
 CREATE FUNCTION graph_kernel.rehash_turn(graph text, turns_table oid, turn uuid) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rehash_turn_wrapper'
     LANGUAGE c VOLATILE STRICT SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.rehash_turn(text, oid, uuid) IS
+    'writes the content hash of a turn, after waiting for a transaction that has locked it';
 
 -- Two arguments: the content column and the hash column. The library writes the hash where both are of type text or
 -- varchar, as it does so many times faster; else the function below does, or says what is wrong.
 CREATE FUNCTION @extschema@.graph_content_hash_trigger() RETURNS trigger
     AS 'MODULE_PATHNAME', 'graph_content_hash_trigger_wrapper'
     LANGUAGE c;
+COMMENT ON FUNCTION @extschema@.graph_content_hash_trigger() IS
+    'trigger: keeps the hash of a row, its second argument, that of the content, its first one';
 
 -- It runs with the writer's rights. The content is read through its type's output function: a type's owner could give it a
 -- cast, which to_jsonb would call.
@@ -102,6 +118,8 @@ BEGIN
     RETURN NEW;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
+    'what graph_content_hash_trigger does for columns that the library does not write';
 
 -- COMMIT forbids a SET clause, so all names and operators say their schema. COMMIT also gives up the lock that
 -- makes DROP EXTENSION wait, so each transaction takes it: it locks the table named binding, and goes on if that is
@@ -203,5 +221,7 @@ BEGIN
     END LOOP;
 END
 $$;
+COMMENT ON PROCEDURE graph_kernel.backfill_content_hashes(integer) IS
+    'writes content hashes that are missing or wrong, batch by batch';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -95,6 +95,7 @@ BEGIN
         'COMMENT ON TABLE %1$I.memory_turn_edges IS ''edges from earlier to later turns''', schema);
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb, regproc) IS 'create_tables';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
@@ -105,5 +106,7 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.create_tables_internal($1, $2, '@extschema@.graph_content_hash_trigger'::regproc);
 END;
+COMMENT ON FUNCTION graph_kernel.create_tables(name, jsonb) IS
+    'creates memory_turns and memory_turn_edges, with indexes and the trigger of content hashes, owned by the caller';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

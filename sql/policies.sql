@@ -2,9 +2,12 @@ CREATE FUNCTION graph_kernel.presets()
     RETURNS TABLE (name text, policy @extschema@.slice_policy, is_counted boolean)
     AS 'MODULE_PATHNAME', 'presets_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
 CREATE FUNCTION graph_kernel.registry_fingerprint(policy_ids text[], params_hashes text[]) RETURNS text
     AS 'MODULE_PATHNAME', 'registry_fingerprint_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[], text[]) IS
+    'fingerprint of a registry with these policies';
 
 -- A row without a name for each policy, one more for each of its names. The presets have none, so that a
 -- restored dump meets nothing that is there already. A name never has the form of a hash.
@@ -60,9 +63,11 @@ CREATE VIEW graph_kernel.known_policies AS
             WHERE @extschema@.graph_policy_hash(d.policy) OPERATOR(pg_catalog.=) r.params_hash
               AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name OPERATOR(pg_catalog.=) d.name))
     ) AS p;
+COMMENT ON VIEW graph_kernel.known_policies IS 'registered policies and presets, by name';
 CREATE VIEW @extschema@.graph_policies AS
     SELECT p.name, p.policy_id, p.params_hash, p.policy, p.registered_by, p.registered_at
     FROM graph_kernel.known_policies AS p;
+COMMENT ON VIEW @extschema@.graph_policies IS 'the presets and the registered policies, a row for each name';
 COMMENT ON COLUMN graph_kernel.known_policies.name IS 'a name of the policy; NULL when it has none';
 COMMENT ON COLUMN graph_kernel.known_policies.policy_id IS 'version of the policy''s rules';
 COMMENT ON COLUMN graph_kernel.known_policies.params_hash IS 'fingerprint of its parameters';
@@ -99,6 +104,8 @@ RETURN CASE
                            AND NOT EXISTS (SELECT FROM graph_kernel.policies AS n WHERE n.name = p.name)))
         THEN 'POLICY_NAME_TAKEN'
 END;
+COMMENT ON FUNCTION graph_kernel.policy_fault(@extschema@.slice_policy, text) IS
+    'the word for what forbids to register a policy; NULL where nothing does';
 
 -- Raises what forbids to register; register_policy and the table's trigger both ask it.
 CREATE FUNCTION graph_kernel.check_policy(policy @extschema@.slice_policy, name text) RETURNS void
@@ -133,6 +140,8 @@ BEGIN
     END CASE;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.check_policy(@extschema@.slice_policy, text) IS
+    'raises what forbids to register a policy';
 
 -- The table's trigger checks the right to register.
 CREATE FUNCTION graph_kernel.add_policy(policy @extschema@.slice_policy, name text) RETURNS void
@@ -142,6 +151,7 @@ BEGIN ATOMIC
     INSERT INTO graph_kernel.policies (policy, name) VALUES (add_policy.policy, add_policy.name)
     ON CONFLICT DO NOTHING;
 END;
+COMMENT ON FUNCTION graph_kernel.add_policy(@extschema@.slice_policy, text) IS 'adds a row to the registered policies';
 
 -- EXECUTE on this is the right to register. Invoker's rights: the caller's name goes into the table. Writes nothing
 -- when the policy and the name are there already; each statement sees what those before it have waited for.
@@ -163,14 +173,18 @@ BEGIN ATOMIC
 
     SELECT register_policy.policy::json ->> 'version', @extschema@.graph_policy_hash(register_policy.policy);
 END;
+COMMENT ON FUNCTION graph_kernel.register_policy(@extschema@.slice_policy, text) IS
+    'registers a policy, under a name if one is given; EXECUTE on it is the right to register';
 
 CREATE FUNCTION @extschema@.graph_policy_register(policy @extschema@.slice_policy, name text DEFAULT NULL)
 RETURNS TABLE (policy_id text, params_hash text)
-LANGUAGE sql VOLATILE ROWS 1
+LANGUAGE sql VOLATILE COST 1000 ROWS 1
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT r.policy_id, r.params_hash FROM graph_kernel.register_policy($1, $2) AS r;
 END;
+COMMENT ON FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text) IS
+    'registers a policy for good, and may give it a name; returns its reference';
 
 CREATE FUNCTION graph_kernel.policy_not_found(ref text) RETURNS @extschema@.slice_policy
 LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -186,6 +200,7 @@ BEGIN
               HINT = 'SELECT name, params_hash FROM graph_policies;';
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 
 CREATE FUNCTION @extschema@.graph_policy(ref text) RETURNS @extschema@.slice_policy
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -193,6 +208,7 @@ SET search_path = pg_catalog, pg_temp
 RETURN coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
                  WHERE graph_policy.ref IN (p.name, p.params_hash) LIMIT 1),
                 graph_kernel.policy_not_found(graph_policy.ref));
+COMMENT ON FUNCTION @extschema@.graph_policy(text) IS 'the policy of this name or params_hash';
 
 CREATE FUNCTION @extschema@.graph_policy_registry_fingerprint() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -200,5 +216,6 @@ SET search_path = pg_catalog, pg_temp
 RETURN (
     SELECT graph_kernel.registry_fingerprint(array_agg(p.policy_id), array_agg(p.params_hash))
     FROM graph_kernel.known_policies AS p WHERE p.is_counted);
+COMMENT ON FUNCTION @extschema@.graph_policy_registry_fingerprint() IS 'fingerprint of all registered policies';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

@@ -5,6 +5,10 @@
 CREATE FUNCTION @extschema@.graph_require_admissible() RETURNS trigger
     AS 'MODULE_PATHNAME', 'graph_require_admissible_wrapper'
     LANGUAGE c SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION @extschema@.graph_require_admissible() IS
+    'trigger: a row must carry a slice that verifies and name only turns inside it';
 CREATE FUNCTION @extschema@.graph_require_admissible_result() RETURNS trigger
     AS 'MODULE_PATHNAME', 'graph_require_admissible_result_wrapper'
     LANGUAGE c SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION @extschema@.graph_require_admissible_result() IS
+    'trigger: a row must carry the provenance of a search that may be promoted, and name only turns that it retrieved';

@@ -12,7 +12,8 @@ COMMENT ON TABLE graph_kernel.recorder_binding IS
 COMMENT ON COLUMN graph_kernel.recorder_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.recorder_binding.events IS 'table of the events';
 COMMENT ON COLUMN graph_kernel.recorder_binding.columns IS 'names of columns that are not recognised';
-COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
+COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS
+    'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS
     'the role that bound the table, which must be allowed to read it; 0: one that a restore did not find';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding',
@@ -34,12 +35,18 @@ CREATE TYPE @extschema@.chunking_policy;
 
 CREATE FUNCTION @extschema@.chunking_policy_in(cstring) RETURNS @extschema@.chunking_policy
     AS 'MODULE_PATHNAME', 'chunking_policy_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_in(cstring) IS 'reads a chunking policy';
 CREATE FUNCTION @extschema@.chunking_policy_out(@extschema@.chunking_policy) RETURNS cstring
     AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_out(@extschema@.chunking_policy) IS
+    'canonical JSON of a chunking policy';
 CREATE FUNCTION @extschema@.chunking_policy_recv(internal) RETURNS @extschema@.chunking_policy
     AS 'MODULE_PATHNAME', 'chunking_policy_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_recv(internal) IS 'reads a chunking policy in the binary protocol';
 CREATE FUNCTION @extschema@.chunking_policy_send(@extschema@.chunking_policy) RETURNS bytea
     AS 'textsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_send(@extschema@.chunking_policy) IS
+    'canonical JSON of a chunking policy in the binary protocol';
 
 CREATE TYPE @extschema@.chunking_policy (
     INPUT = @extschema@.chunking_policy_in,
@@ -53,13 +60,21 @@ CREATE TYPE @extschema@.chunking_policy (
 CREATE FUNCTION @extschema@.chunking_policy_eq(@extschema@.chunking_policy, @extschema@.chunking_policy)
     RETURNS boolean
     AS 'byteaeq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_eq(@extschema@.chunking_policy, @extschema@.chunking_policy) IS
+    'same parameters';
 CREATE FUNCTION @extschema@.chunking_policy_ne(@extschema@.chunking_policy, @extschema@.chunking_policy)
     RETURNS boolean
     AS 'byteane' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_ne(@extschema@.chunking_policy, @extschema@.chunking_policy) IS
+    'other parameters';
 CREATE FUNCTION @extschema@.chunking_policy_hash32(@extschema@.chunking_policy) RETURNS integer
     AS 'hashvarlena' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_hash32(@extschema@.chunking_policy) IS
+    'hash of a chunking policy for hash indexes and joins';
 CREATE FUNCTION @extschema@.chunking_policy_hash64(@extschema@.chunking_policy, bigint) RETURNS bigint
     AS 'hashvarlenaextended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_hash64(@extschema@.chunking_policy, bigint) IS
+    'seeded hash of a chunking policy';
 
 CREATE OPERATOR @extschema@.= (
     LEFTARG = @extschema@.chunking_policy, RIGHTARG = @extschema@.chunking_policy,
@@ -84,10 +99,22 @@ CREATE CAST (json AS @extschema@.chunking_policy) WITH INOUT;
 CREATE CAST (text AS @extschema@.chunking_policy) WITH INOUT;
 CREATE CAST (@extschema@.chunking_policy AS jsonb) WITH INOUT;
 CREATE CAST (@extschema@.chunking_policy AS json) WITH INOUT;
+COMMENT ON TYPE @extschema@.chunking_policy IS
+    'parameters of chunking (ft.recorder.chunking.v1): a JSON object or default';
+COMMENT ON OPERATOR @extschema@.= (@extschema@.chunking_policy, @extschema@.chunking_policy) IS 'same parameters';
+COMMENT ON OPERATOR @extschema@.<> (@extschema@.chunking_policy, @extschema@.chunking_policy) IS 'other parameters';
+COMMENT ON OPERATOR FAMILY @extschema@.chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON OPERATOR CLASS @extschema@.chunking_policy_ops USING hash IS 'equality of chunking policies';
+COMMENT ON CAST (jsonb AS @extschema@.chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (json AS @extschema@.chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (text AS @extschema@.chunking_policy) IS 'reads a chunking policy';
+COMMENT ON CAST (@extschema@.chunking_policy AS jsonb) IS 'a chunking policy as JSON';
+COMMENT ON CAST (@extschema@.chunking_policy AS json) IS 'a chunking policy as JSON';
 
 CREATE FUNCTION @extschema@.chunking_policy_hash(policy @extschema@.chunking_policy) RETURNS text
     AS 'MODULE_PATHNAME', 'chunking_policy_hash_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.chunking_policy_hash(@extschema@.chunking_policy) IS 'fingerprint of a chunking policy';
 
 -- A type of its own, so that a chunk taken from the select list keeps its columns' names.
 CREATE TYPE @extschema@.recorder_chunk AS (
@@ -115,6 +142,7 @@ CREATE TYPE @extschema@.recorder_chunk AS (
     is_open boolean,
     chunk_text text
 );
+COMMENT ON TYPE @extschema@.recorder_chunk IS 'a chunk of recorder events';
 
 -- The index by position gives the log order; a sort would read the whole log before the first chunk.
 CREATE FUNCTION @extschema@.recorder_chunks(
@@ -129,6 +157,9 @@ CREATE FUNCTION @extschema@.recorder_chunks(
     AS 'MODULE_PATHNAME', 'recorder_chunks_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+COMMENT ON FUNCTION
+    @extschema@.recorder_chunks(@extschema@.chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
+    'the chunks of the bound event table, in log order';
 CREATE FUNCTION @extschema@.recorder_chunks_since(
     segment_id bigint,
     ordinal bigint,
@@ -137,6 +168,8 @@ CREATE FUNCTION @extschema@.recorder_chunks_since(
     AS 'MODULE_PATHNAME', 'recorder_chunks_since_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+COMMENT ON FUNCTION @extschema@.recorder_chunks_since(bigint, bigint, @extschema@.chunking_policy) IS
+    'the chunks from the last resume point at or before a position';
 CREATE FUNCTION @extschema@.recorder_event_chunks(
     segment_id bigint,
     ordinal bigint,
@@ -145,6 +178,8 @@ CREATE FUNCTION @extschema@.recorder_event_chunks(
     AS 'MODULE_PATHNAME', 'recorder_event_chunks_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+COMMENT ON FUNCTION @extschema@.recorder_event_chunks(bigint, bigint, @extschema@.chunking_policy) IS
+    'the chunks that hold an event';
 CREATE FUNCTION @extschema@.recorder_chunk_events(
     events jsonb,
     policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
@@ -152,6 +187,8 @@ CREATE FUNCTION @extschema@.recorder_chunk_events(
     AS 'MODULE_PATHNAME', 'recorder_chunk_events_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE COST 10000 ROWS 100
     SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION @extschema@.recorder_chunk_events(jsonb, @extschema@.chunking_policy) IS
+    'the chunks of a JSON array of events';
 CREATE FUNCTION @extschema@.recorder_chunk_span(
     start_segment_id bigint,
     start_ordinal bigint,
@@ -172,10 +209,14 @@ CREATE FUNCTION @extschema@.recorder_chunk_span(
     AS 'MODULE_PATHNAME', 'recorder_chunk_span_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 ROWS 10
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+COMMENT ON FUNCTION @extschema@.recorder_chunk_span(bigint, bigint, integer, bigint, bigint, integer) IS
+    'the events of a chunk, and which of their characters it holds';
 
 CREATE FUNCTION graph_kernel.describe_recorder_table(events oid, columns jsonb, binder oid) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_recorder_table_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.describe_recorder_table(oid, jsonb, oid) IS
+    'checks a table for use as a log and says which columns hold what';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
@@ -186,6 +227,9 @@ CREATE FUNCTION graph_kernel.recorder_chunks(
     AS 'MODULE_PATHNAME', 'recorder_chunks_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
     SET search_path = pg_catalog, pg_temp SET enable_sort = off;
+COMMENT ON FUNCTION
+    graph_kernel.recorder_chunks(@extschema@.chunking_policy, bigint, bigint, bigint, bigint, bigint, boolean) IS
+    'recorder_chunks, for verify_chunks';
 
 -- Compares the columns that both sides have: a stored table need not have every column, nor the pane. A type that is
 -- not the server's own could have a cast or an operator of a user. Called while DROP EXTENSION has to wait.
@@ -257,6 +301,8 @@ BEGIN
     USING policy, per_pane;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, @extschema@.chunking_policy, boolean) IS
+    'recorder_verify_chunks';
 
 CREATE FUNCTION @extschema@.recorder_verify_chunks(
     chunks regclass,
@@ -269,6 +315,8 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.recorder_binding LIMIT 0; -- DROP EXTENSION waits
     SELECT v.chunk_id, v.status FROM graph_kernel.verify_chunks($1, $2, $3) AS v;
 END;
+COMMENT ON FUNCTION @extschema@.recorder_verify_chunks(regclass, @extschema@.chunking_policy, boolean) IS
+    'compares a table of chunks with the log: ok, changed, missing, extra';
 
 -- Invoker's rights: the table belongs to the caller, not to the extension.
 CREATE FUNCTION graph_kernel.create_recorder_table(schema name DEFAULT 'public') RETURNS void
@@ -314,6 +362,8 @@ BEGIN
         'COMMENT ON TABLE %1$I.recorder_events IS ''events of terminal recorders''', schema);
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.create_recorder_table(name) IS
+    'creates recorder_events, owned by the caller';
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
 -- DROP EXTENSION has to wait.
@@ -355,6 +405,7 @@ BEGIN
     SET events = excluded.events, columns = excluded.columns, bound_by = excluded.bound_by, binder = excluded.binder;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb, oid) IS 'bind_recorder_table';
 
 CREATE FUNCTION graph_kernel.bind_recorder_table_for(events regclass, columns jsonb, binder oid) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
@@ -363,10 +414,13 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.recorder_binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.bind_recorder_table_internal($1, $2, $3);
 END;
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table_for(regclass, jsonb, oid) IS 'bind_recorder_table, for its caller';
 
 CREATE FUNCTION graph_kernel.bind_recorder_table(events regclass, columns jsonb DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME', 'bind_recorder_table_wrapper'
     LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.bind_recorder_table(regclass, jsonb) IS
+    'makes this table the log of recorder events';
 
 CREATE FUNCTION graph_kernel.unbind_recorder_table() RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
@@ -374,5 +428,7 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     DELETE FROM graph_kernel.recorder_binding;
 END;
+COMMENT ON FUNCTION graph_kernel.unbind_recorder_table() IS
+    'makes public.recorder_events the log of recorder events again';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

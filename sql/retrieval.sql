@@ -4,14 +4,20 @@ CREATE FUNCTION graph_kernel.search_slice_body(
 ) RETURNS json
     AS 'MODULE_PATHNAME', 'search_slice_body_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.search_slice_body(real[], uuid, @extschema@.slice_policy, integer, real, real, text) IS
+    'graph_search_slice as the body of a response';
 CREATE FUNCTION graph_kernel.search_global_body(
     query_embedding real[], limit_count integer, min_similarity real, query_text text
 ) RETURNS json
     AS 'MODULE_PATHNAME', 'search_global_body_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text) IS
+    'graph_search_global as the body of a response';
 CREATE FUNCTION graph_kernel.provenance_reason(provenance jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'provenance_reason_wrapper'
     LANGUAGE c STABLE PARALLEL SAFE COST 1000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
+    'ok, or why what a search retrieved must not be promoted';
 
 CREATE TABLE graph_kernel.trace_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -22,7 +28,8 @@ CREATE TABLE graph_kernel.trace_binding (
 COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
 COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.trace_binding.traces IS 'table of the traces';
-COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
+COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS
+    'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.trace_binding.binder IS
     'the role that bound the table, which must be allowed to insert there; 0: one that a restore did not find';
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding',
@@ -77,6 +84,7 @@ BEGIN
     SET traces = excluded.traces, bound_by = excluded.bound_by, binder = excluded.binder;
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass, oid) IS 'bind_traces';
 
 CREATE FUNCTION graph_kernel.bind_traces_for(traces regclass, binder oid) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
@@ -85,10 +93,12 @@ BEGIN ATOMIC
     SELECT FROM graph_kernel.trace_binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.bind_traces_internal($1, $2);
 END;
+COMMENT ON FUNCTION graph_kernel.bind_traces_for(regclass, oid) IS 'bind_traces, for its caller';
 
 CREATE FUNCTION graph_kernel.bind_traces(traces regclass) RETURNS void
     AS 'MODULE_PATHNAME', 'bind_traces_wrapper'
     LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.bind_traces(regclass) IS 'makes graph_trace write to this table';
 
 -- Invoker's rights: the table belongs to the caller. Binding it takes EXECUTE on bind_traces.
 CREATE FUNCTION graph_kernel.make_trace_table(schema name) RETURNS regclass
@@ -135,6 +145,7 @@ BEGIN
     RETURN pg_catalog.format('%I.retrieval_traces', schema);
 END
 $$;
+COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_traces, owned by the caller';
 
 CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
 LANGUAGE sql VOLATILE
@@ -142,15 +153,19 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT graph_kernel.bind_traces(graph_kernel.make_trace_table($1));
 END;
+COMMENT ON FUNCTION graph_kernel.create_trace_table(name) IS
+    'creates retrieval_traces with its indexes, owned by the caller, and binds it';
 
 -- Invoker's rights: a caller needs INSERT on the bound table.
 CREATE FUNCTION graph_kernel.write_trace(provenance jsonb) RETURNS uuid
     AS 'MODULE_PATHNAME', 'write_trace_wrapper'
     LANGUAGE c VOLATILE COST 1000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.write_trace(jsonb) IS 'adds a row to the trace table';
 
 CREATE FUNCTION @extschema@.graph_trace(provenance jsonb) RETURNS uuid
 LANGUAGE sql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 RETURN graph_kernel.write_trace(provenance);
+COMMENT ON FUNCTION @extschema@.graph_trace(jsonb) IS 'stores the provenance of a search; returns its query_id';
 
 SET LOCAL search_path TO @extschema@, pg_temp;

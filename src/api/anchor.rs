@@ -8,7 +8,8 @@ use crate::pg::text::TextArg;
 use crate::service::anchor::{find_anchor, latest_turns};
 use crate::service::search::checked_limit;
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 1000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_anchor(
     turn_id: default!(Option<Uuid>, "NULL"),
     session_id: default!(Option<TextArg>, "NULL"),
@@ -21,7 +22,8 @@ fn graph_anchor(
     TableIterator::new(found.map(|(id, strategy)| (to_sql_uuid(id), strategy.name())))
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 1000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_anchors_recent(
     limit_count: default!(Option<i32>, 5),
     session_id: default!(Option<TextArg>, "NULL"),
@@ -40,3 +42,15 @@ pub fn elements(array: &Array<f32>) -> Result<Vec<Option<f32>>, SqlError> {
         _ => Ok(array.iter().collect()),
     }
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_anchor(uuid, text, real[]) ROWS 1;
+COMMENT ON FUNCTION graph_anchor(uuid, text, real[]) IS
+    'the turn to take a slice at, and the strategy that found it';
+ALTER FUNCTION graph_anchors_recent(integer, text) ROWS 5;
+COMMENT ON FUNCTION graph_anchors_recent(integer, text) IS 'the latest turns, of a session or of all';
+",
+    name = "anchor_comments",
+    requires = [graph_anchor, graph_anchors_recent]
+);

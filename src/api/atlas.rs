@@ -8,12 +8,14 @@ use crate::pg::sql::types::{JsonbText, Policy, Text, to_sql_uuid, turn_ids};
 use crate::pg::text::TextArg;
 use crate::service::atlas::{AnchoredSlices, checked_centroids, checked_jaccard, snapshot};
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 1000000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_snapshot() -> JsonbText {
     JsonbText(snapshot().or_raise())
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 1000000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_overlap(
     anchors: Option<Array<Uuid>>,
@@ -36,7 +38,8 @@ fn graph_overlap(
     )
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 1000000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_influence(
     anchors: Option<Array<Uuid>>,
@@ -62,7 +65,8 @@ fn graph_influence(
     }))
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 2000000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_atlas(
     anchors: Option<Array<Uuid>>,
     policy: default!(Option<Policy>, "'default'::text::slice_policy"),
@@ -77,3 +81,19 @@ fn graph_atlas(
     let slices = AnchoredSlices::at(turn_ids(&anchors).or_raise(), &policy).or_raise();
     Some(JsonbText(slices.manifest(&selection_policy, min_jaccard, centroids).or_raise()))
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_snapshot() IS 'fingerprint of which turns and edges the graph has';
+ALTER FUNCTION graph_overlap(uuid[], slice_policy, real) ROWS 1000;
+COMMENT ON FUNCTION graph_overlap(uuid[], slice_policy, real) IS
+    'which of the slices at these anchors share turns';
+ALTER FUNCTION graph_influence(uuid[], slice_policy) ROWS 1000;
+COMMENT ON FUNCTION graph_influence(uuid[], slice_policy) IS
+    'in how many of the slices at these anchors each turn is';
+COMMENT ON FUNCTION graph_atlas(uuid[], slice_policy, text, real, integer) IS
+    'fingerprints of the slices at these anchors and of how they relate';
+",
+    name = "atlas_comments",
+    requires = [graph_snapshot, graph_overlap, graph_influence, graph_atlas]
+);

@@ -7,7 +7,8 @@ use crate::service::slices::{ExportResult, ExportStream};
 
 type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<Text>);
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 100000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slices(
     anchors: Option<Array<Uuid>>,
@@ -38,3 +39,13 @@ fn slice_row((anchor, export): ExportResult) -> SliceRow {
         }
     }
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_slices(uuid[], slice_policy) ROWS 10;
+COMMENT ON FUNCTION graph_slices(uuid[], slice_policy) IS
+    'the slices at many anchor turns, in order; a bad anchor gives a row with an error';
+",
+    name = "batch_comments",
+    requires = [graph_slices]
+);

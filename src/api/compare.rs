@@ -19,7 +19,8 @@ type DiffRow = (
     Option<Text>,
 );
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 4000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_diff(
     first: JsonArg,
@@ -70,8 +71,19 @@ fn diff_row(difference: Difference) -> DiffRow {
     }
 }
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_export_draw(slice: JsonArg, format: default!(TextArg, "'mermaid'")) -> Text {
     let format = compare::drawing_format(&format).or_raise();
     Text(compare::draw(&slice, format).or_raise())
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_slice_diff(json, json) ROWS 50;
+COMMENT ON FUNCTION graph_slice_diff(json, json) IS 'what differs between two slices';
+COMMENT ON FUNCTION graph_export_draw(json, text) IS 'an export as a drawing for Mermaid or Graphviz';
+",
+    name = "compare_comments",
+    requires = [graph_slice_diff, graph_export_draw]
+);

@@ -16,7 +16,7 @@ fn graph_normalize_text(content: TextArg) -> Text {
     Text(normalised(&content).into_owned())
 }
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 100)]
 fn graph_content_hash(content: TextArg) -> Text {
     Text(hash(&content))
 }
@@ -27,7 +27,8 @@ fn graph_content_hash_trigger(call: TriggerCall) -> pgrx::Internal {
     hash_written(&call).or_raise()
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_content_audit(
     limit_count: default!(Option<i64>, "NULL"),
 ) -> TableIterator<
@@ -101,3 +102,16 @@ fn rehash_free_turns(
 fn rehash_turn(graph: TextArg, table: pg_sys::Oid, turn: Uuid) -> i64 {
     rehash(Backfilled { graph: &graph, turns: table }, from_sql_uuid(turn)).or_raise()
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_normalize_text(text) IS
+    'content as it is hashed: line ends LF, outer white space trimmed';
+COMMENT ON FUNCTION graph_content_hash(text) IS 'SHA-256 of the normalised content, in hex';
+ALTER FUNCTION graph_content_audit(bigint) ROWS 10;
+COMMENT ON FUNCTION graph_content_audit(bigint) IS
+    'turns whose content_hash is missing or not that of their content, by ascending id';
+",
+    name = "content_comments",
+    requires = [graph_normalize_text, graph_content_hash, graph_content_audit]
+);

@@ -7,12 +7,14 @@ use crate::pg::sql::types::JsonbText;
 use crate::pg::text::{JsonArg, text};
 use crate::service::evidence::{diversity, insufficiencies};
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_diversity(slice: JsonArg) -> JsonbText {
     JsonbText(json_text(&diversity(&slice).or_raise()))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_sufficiency(
     slice: Option<JsonArg>,
@@ -32,3 +34,15 @@ fn graph_sufficiency(
     let violated = |v: Violation| (false, Some(v.key), Some(v.required), Some(v.actual));
     TableIterator::new(sufficient.into_iter().chain(violations.into_iter().map(violated)))
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_diversity(json) IS
+    'how varied the turns of a slice that verifies are';
+ALTER FUNCTION graph_sufficiency(json, jsonb) ROWS 1;
+COMMENT ON FUNCTION graph_sufficiency(json, jsonb) IS
+    'whether a slice that verifies is enough evidence; else a row for each thing it lacks';
+",
+    name = "evidence_comments",
+    requires = [graph_diversity, graph_sufficiency]
+);

@@ -7,7 +7,8 @@ use crate::pg::error::OrRaise;
 use crate::pg::sql::types::{JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::explain::{explanation, reason_for, statistics};
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 20000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_explain(
     anchor: Option<Uuid>,
@@ -45,7 +46,8 @@ fn graph_slice_explain(
     }))
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 100000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_why(
     anchor: Option<Uuid>,
@@ -62,7 +64,8 @@ fn graph_why(
     TableIterator::once((why.included(), Text(why.because.to_string()), path))
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 20000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_stats(
     anchor: Option<Uuid>,
@@ -104,3 +107,19 @@ fn graph_slice_stats(
 fn counts(counts: impl Iterator<Item = (&'static str, usize)>) -> JsonbText {
     Value::Object(counts.map(|(name, count)| (name.to_owned(), count.into())).collect()).into()
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_slice_explain(uuid, slice_policy) ROWS 512;
+COMMENT ON FUNCTION graph_slice_explain(uuid, slice_policy) IS
+    'every turn that slicing at an anchor turn read, with its outcome';
+ALTER FUNCTION graph_why(uuid, uuid, slice_policy) ROWS 1;
+COMMENT ON FUNCTION graph_why(uuid, uuid, slice_policy) IS
+    'why a turn is in the slice at an anchor turn, or what change of the policy brings it in';
+ALTER FUNCTION graph_slice_stats(uuid, slice_policy) ROWS 1;
+COMMENT ON FUNCTION graph_slice_stats(uuid, slice_policy) IS
+    'how the slice at an anchor turn fills its bounds, and what is in it';
+",
+    name = "explain_comments",
+    requires = [graph_slice_explain, graph_why, graph_slice_stats]
+);

@@ -17,7 +17,7 @@ fn read<T>(message: StoredText, read: impl FnOnce(&str) -> T) -> Option<T> {
     })
 }
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 100)]
 fn graph_message_text(message: StoredText) -> Option<TextOrStored> {
     match read(message, |stored| message_text(stored, &check_interrupts))? {
         MessageText::AsStored => Some(TextOrStored::Stored(message)),
@@ -26,7 +26,18 @@ fn graph_message_text(message: StoredText) -> Option<TextOrStored> {
     }
 }
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 100)]
 fn graph_message_role(message: StoredText) -> Option<Text> {
     read(message, |stored| message_role(stored, &check_interrupts))?.map(Text)
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_message_text(text) IS
+    'the text of a message stored as JSON; what is not such a message is itself the text';
+COMMENT ON FUNCTION graph_message_role(text) IS
+    'the role of a message stored as JSON: user, assistant, system, tool or the name it has';
+",
+    name = "messages_comments",
+    requires = [graph_message_text, graph_message_role]
+);

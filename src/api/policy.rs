@@ -47,3 +47,11 @@ fn registry_fingerprint(policy_ids: Array<'_, TextArg>, params_hashes: Array<'_,
         PolicyRef { policy_id: policy_id.0, params_hash: params_hash.0 }
     })))
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_policy_hash(slice_policy) IS 'params_hash of a slice policy';
+",
+    name = "policy_comments",
+    requires = [graph_policy_hash]
+);

@@ -8,12 +8,14 @@ use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
 use crate::service::tables::{self, check_traces};
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 1000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
     admissible_turns(&text(provenance)).or_raise().is_some()
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 1000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_can_promote(provenance: Option<JsonbText>, turn: Option<Uuid>) -> bool {
     let retrieved = admissible_turns(&text(provenance)).or_raise();
     retrieved.zip(turn).is_some_and(|(retrieved, turn)| retrieved.contains(&from_sql_uuid(turn)))
@@ -42,7 +44,8 @@ fn bind_traces(call: FunctionCall) -> pgrx::Internal {
     tables::bind_traces(&call)
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 20000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_replay_retrieval(
     provenance: Option<JsonbText>,
     query_embedding: Option<Array<f32>>,
@@ -65,3 +68,17 @@ fn graph_replay_retrieval(
 fn text(provenance: Option<JsonbText>) -> String {
     provenance.map(|json| json.0).unwrap_or_default()
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_is_admissible_result(jsonb) IS
+    'whether what a search retrieved may be promoted';
+COMMENT ON FUNCTION graph_can_promote(jsonb, uuid) IS
+    'whether a search that may be promoted retrieved this turn';
+ALTER FUNCTION graph_replay_retrieval(jsonb, real[]) ROWS 7;
+COMMENT ON FUNCTION graph_replay_retrieval(jsonb, real[]) IS
+    'makes a search again and says what differs';
+",
+    name = "provenance_comments",
+    requires = [graph_is_admissible_result, graph_can_promote, graph_replay_retrieval]
+);

@@ -31,7 +31,8 @@ type SearchRow = (
     Option<JsonbText>,
 );
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::too_many_arguments)] // the SQL signature
 fn graph_search_slice(
     query_embedding: Option<Array<f32>>,
@@ -71,7 +72,8 @@ fn graph_search_slice(
     rows(question.in_slice(from_sql_uuid(anchor), &policy).or_raise())
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_search_global(
     query_embedding: Option<Array<f32>>,
     limit_count: default!(Option<i32>, 10),
@@ -171,3 +173,16 @@ fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
         )
     }))
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) ROWS 10;
+COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) IS
+    'the turns of a slice that are most similar to an embedding, with signed provenance';
+ALTER FUNCTION graph_search_global(real[], integer, real, text) ROWS 10;
+COMMENT ON FUNCTION graph_search_global(real[], integer, real, text) IS
+    'the turns of the whole graph that are most similar to an embedding: never admissible';
+",
+    name = "search_comments",
+    requires = [graph_search_slice, graph_search_global]
+);

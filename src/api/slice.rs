@@ -15,7 +15,8 @@ use crate::service::compare::{drawing_format, drawing_options};
 use crate::service::export::export_text;
 use crate::service::slices::ReadSlice;
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_slice(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'::text::slice_policy"),
@@ -25,7 +26,8 @@ fn graph_slice(
     Some(JsonText(taken.export().and_then(|export| export_text(&export)).or_raise()))
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_turns(
     anchor: Option<Uuid>,
@@ -86,7 +88,8 @@ fn graph_slice_turns(
     })
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_slice_edges(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'::text::slice_policy"),
@@ -103,7 +106,8 @@ fn graph_slice_edges(
     })
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_prompt(
     anchor: Option<Uuid>,
@@ -141,7 +145,8 @@ fn graph_prompt(
     })
 }
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 20000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_slice_draw(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'default'::text::slice_policy"),
@@ -154,3 +159,23 @@ fn graph_slice_draw(
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
     Some(Text(taken.picture(format, options).or_raise()))
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_slice(uuid, slice_policy) IS
+    'the context slice at an anchor turn, as canonical JSON';
+ALTER FUNCTION graph_slice_turns(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
+COMMENT ON FUNCTION graph_slice_turns(uuid, slice_policy) IS
+    'the turns of the slice at an anchor turn, ordered by turn_id';
+ALTER FUNCTION graph_slice_edges(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
+COMMENT ON FUNCTION graph_slice_edges(uuid, slice_policy) IS
+    'the edges of the slice at an anchor turn, ordered by parent, child, type';
+ALTER FUNCTION graph_prompt(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
+COMMENT ON FUNCTION graph_prompt(uuid, slice_policy) IS
+    'the turns of the slice at an anchor in the order of the conversation, with contents and tokens';
+COMMENT ON FUNCTION graph_slice_draw(uuid, slice_policy, text, jsonb) IS
+    'a picture of the slice at an anchor, with the beginnings of its contents';
+",
+    name = "slice_comments",
+    requires = [graph_slice, graph_slice_turns, graph_slice_edges, graph_prompt, graph_slice_draw]
+);

@@ -10,7 +10,8 @@ use crate::pg::sql::types::{JsonText, Policy, Text, from_sql_uuid, present_ids, 
 use crate::pg::text::{JsonArg, TextArg, text};
 use crate::service::verify::{self, Drift, Replayed, Unreplayable};
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_verify(
     document: Option<JsonArg>,
@@ -36,7 +37,8 @@ fn graph_verify(
     ))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_verify_explain(
     document: Option<JsonArg>,
 ) -> TableIterator<'static, (name!(check_name, &'static str), name!(ok, bool), name!(detail, Text))>
@@ -45,7 +47,8 @@ fn graph_verify_explain(
     TableIterator::new(outcomes.into_iter().map(|o| (o.check.name(), o.ok, Text(o.detail))))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 100)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::too_many_arguments)] // the arguments are the published token's fields
 fn graph_verify_token(
     admissibility_token: Option<TextArg>,
@@ -70,26 +73,30 @@ fn graph_verify_token(
     verify::verify_token(&token, &fields).or_raise()
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_is_admissible(slice: Option<JsonArg>, turn: Option<Uuid>) -> bool {
     let turns = turn.map(from_sql_uuid).into_iter().collect();
     !verify::admissible_turns(text(slice), turns).or_raise().is_empty()
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 2000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_filter_admissible(slice: Option<JsonArg>, turns: Option<Array<Uuid>>) -> Vec<Uuid> {
     let turns = turns.map(|turns| present_ids(&turns).or_raise()).unwrap_or_default();
     let admissible = verify::admissible_turns(text(slice), turns).or_raise();
     admissible.into_iter().map(to_sql_uuid).collect()
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(stable, parallel_safe, cost = 3000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_proof(document: JsonArg) -> JsonText {
     JsonText(verify::proof(&document).or_raise())
 }
 
 // Needs no key and no table of this database.
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, cost = 3000)]
+#[search_path(pg_catalog, pg_temp)]
 fn graph_verify_proof(
     document: Option<JsonArg>,
     proof: Option<JsonArg>,
@@ -103,7 +110,8 @@ fn graph_verify_proof(
 
 type SliceReplayRow = (&'static str, Option<Text>, Option<Text>, Option<Text>);
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(stable, parallel_restricted, cost = 20000)]
+#[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_replay(
     slice: Option<JsonArg>,
@@ -150,3 +158,38 @@ fn drift_row(drift: Drift) -> SliceReplayRow {
     };
     ("drifted", Some(Text(field)), was.map(Text), now.map(Text))
 }
+
+extension_sql!(
+    r"
+ALTER FUNCTION graph_verify(json) ROWS 1;
+COMMENT ON FUNCTION graph_verify(json) IS
+    'whether an export is the kernel''s and unchanged; else the reason';
+ALTER FUNCTION graph_verify_explain(json) ROWS 15;
+COMMENT ON FUNCTION graph_verify_explain(json) IS 'every check of an export, for people';
+COMMENT ON FUNCTION graph_verify_token(text, text, uuid, text, text, text, text) IS
+    'whether an admissibility token is the kernel''s for these fields';
+COMMENT ON FUNCTION graph_is_admissible(json, uuid) IS
+    'whether a turn is in a slice that verifies';
+COMMENT ON FUNCTION graph_filter_admissible(json, uuid[]) IS
+    'the turns that are in a slice that verifies, in the order given';
+COMMENT ON FUNCTION graph_proof(json) IS
+    'a signed statement about a slice that verifies, which anyone can check with a public key';
+ALTER FUNCTION graph_verify_proof(json, json, text) ROWS 1;
+COMMENT ON FUNCTION graph_verify_proof(json, json, text) IS
+    'whether a proof is that of a slice under a public key; else the reason';
+ALTER FUNCTION graph_replay(json, slice_policy) ROWS 10;
+COMMENT ON FUNCTION graph_replay(json, slice_policy) IS
+    'takes a slice again and says what differs';
+",
+    name = "verify_comments",
+    requires = [
+        graph_verify,
+        graph_verify_explain,
+        graph_verify_token,
+        graph_is_admissible,
+        graph_filter_admissible,
+        graph_proof,
+        graph_verify_proof,
+        graph_replay
+    ]
+);

@@ -6,3 +6,11 @@ use crate::service::statistics::version;
 fn graph_kernel_version() -> &'static str {
     version()
 }
+
+extension_sql!(
+    r"
+COMMENT ON FUNCTION graph_kernel_version() IS 'version of the loaded library';
+",
+    name = "version_comments",
+    requires = [graph_kernel_version]
+);
