@@ -134,11 +134,14 @@ on_major() {
   select_major "$1"
   "${@:2}"
 }
+build_library() { cargo build --lib --release "${features[@]}"; }
 
 # All release builds, beside the tests, as a linker keeps one processor busy. One after the other: Cargo builds half of
 # the extension anew for another server, so all that needs one build comes before the next.
 build_all() {
   local number
+  built library on_major "$1" build_library
+  until [[ -f $logs/installable ]]; do sleep 0.2; done
   for number in "$@"; do
     built server-"$number" select_major "$number"
     built install-"$number" on_major "$number" release_install
@@ -249,10 +252,11 @@ for number in "$@"; do
   select_server "$server"
   trap end EXIT
   if [[ $first ]]; then
-    built_once
-    # After the tests inside the server, which install a build of their own.
     build_all "${@:position}" &
     builder=$!
+    built_once
+    # Not before: the tests inside the server install a build of their own.
+    touch "$logs/installable"
   fi
   server_steps
   if [[ $first ]]; then script_step; fi
