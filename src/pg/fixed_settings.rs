@@ -1,35 +1,29 @@
-//! Settings of a session that decide what a text means or what an expression gives, fixed while it is read or computed:
-//! any role may set them, and the result is signed.
+//! Settings of a session that decide what a text means, fixed while it is parsed, analysed or written out: any role may set
+//! them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`].
 
 use std::ffi::CStr;
 
-use pgrx::{PgSqlErrorCode, pg_sys};
-
-use crate::pg::error::{SqlError, Word};
-use crate::pg::text::replaced;
+use pgrx::pg_sys;
 
 /// A setting and the value that it is fixed to.
 type Fixed = (&'static CStr, &'static CStr);
 
-/// What functions follow that the server calls immutable: the output of numbers and bytes, quoting, time zones by
-/// abbreviation. The parser's come with them, as statements with expressions are prepared while rows are read.
-pub const COMPUTING: [Fixed; 6] = [
+/// The names' search_path, which a function of a row security policy may have set anew.
+const PATH: Fixed = (c"search_path", c"pg_catalog, pg_temp");
+
+/// What the parser follows, and constants when they are read or written out; and names.
+pub const PARSING: [Fixed; 11] = [
+    (c"standard_conforming_strings", c"on"),
+    (c"transform_null_equals", c"off"),
     (c"extra_float_digits", c"1"),
     (c"bytea_output", c"hex"),
     (c"quote_all_identifiers", c"off"),
     (c"timezone_abbreviations", c"Default"),
-    (c"standard_conforming_strings", c"on"),
-    (c"transform_null_equals", c"off"),
-];
-
-/// What constants follow besides, when they are read or written; and names, which a function of a row security policy may
-/// have set another path for.
-pub const PARSING: [Fixed; 5] = [
     (c"DateStyle", c"ISO, MDY"),
     (c"IntervalStyle", c"postgres"),
     (c"TimeZone", c"UTC"),
     (c"array_nulls", c"on"),
-    (c"search_path", c"pg_catalog, pg_temp"),
+    PATH,
 ];
 
 /// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After an
@@ -74,20 +68,9 @@ pub fn fix(settings: &[Fixed]) {
     }
 }
 
-/// Checks that all still have these values: code of users that runs while rows are read, such as a function of a row
-/// security policy, may set them.
-///
-/// # Errors
-/// 55000.
-pub fn check(settings: &[Fixed]) -> Result<(), SqlError> {
-    let Some((name, _)) = settings.iter().find(|setting| !is_set(setting)) else { return Ok(()) };
-    let name = replaced(name.to_bytes());
-    Err(SqlError::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("setting {name}, which computed values depend on, changed while rows were read"),
-    )
-    .word(Word::SettingsChanged)
-    .hint("A function of a row security policy must not set it; its SET clause may."))
+/// Whether names are looked up as statements were planned for.
+pub fn is_path_fixed() -> bool {
+    is_set(&PATH)
 }
 
 fn is_set((name, value): &Fixed) -> bool {

@@ -1,9 +1,25 @@
 //! Subtransactions, for what may fail without failing the call.
 
+use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+
+thread_local! {
+    static ROLLED_BACK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many subtransactions of this session were rolled back. What was read before the last of them may have been read
+/// with rights that it has taken away again.
+pub fn rolled_back() -> u64 {
+    ROLLED_BACK.get()
+}
+
+/// Counts one that is being rolled back.
+pub fn count_rolled_back() {
+    ROLLED_BACK.set(ROLLED_BACK.get() + 1);
+}
 
 /// The result of `read`, or `None` where it raised an error: then what it did is rolled back, as by EXCEPTION WHEN OTHERS
 /// of PL/pgSQL. A cancelled query stays an error.

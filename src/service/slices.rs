@@ -27,6 +27,7 @@ use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::partitions_changed;
 use crate::pg::statistics;
+use crate::pg::subtransaction;
 
 /// A slice of the bound graph, and how it was read.
 pub struct ReadSlice<'a> {
@@ -158,6 +159,8 @@ pub struct FetchedBefore {
     /// The name of the graph's binding. The session may choose another graph between two rows.
     binding: String,
     fetched: Option<(GraphReader, FetchedGraph)>,
+    /// How many subtransactions had been rolled back when the first of it was fetched.
+    rolled_back: u64,
     /// What read the first of them.
     first: Option<GraphReader>,
 }
@@ -165,11 +168,11 @@ pub struct FetchedBefore {
 impl FetchedBefore {
     /// Of the graph that the session has chosen: nothing yet.
     pub fn nothing() -> Self {
-        FetchedBefore { binding: guc::graph(), fetched: None, first: None }
+        FetchedBefore { binding: guc::graph(), fetched: None, rolled_back: 0, first: None }
     }
 
-    /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may
-    /// depend on anything.
+    /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may depend on
+    /// anything. Nor is it anything after a subtransaction was rolled back: it may have given the rights to read that.
     ///
     /// # Errors
     /// 55000 where this reader reads other tables than the first one: a query sees one state.
@@ -177,8 +180,10 @@ impl FetchedBefore {
         if !self.first.get_or_insert_with(|| reader.clone()).has_tables_of(reader) {
             return Err(partitions_changed());
         }
+        let rolled_back = subtransaction::rolled_back();
+        let is_later = std::mem::replace(&mut self.rolled_back, rolled_back) != rolled_back;
         let Some((by, mut graph)) = self.fetched.take() else { return Ok(FetchedGraph::default()) };
-        if !by.same_as(reader) || reader.row_security() {
+        if is_later || !by.same_as(reader) || reader.row_security() {
             graph.forget();
         }
         Ok(graph)

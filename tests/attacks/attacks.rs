@@ -18,4 +18,5 @@ mod portals;
 mod private_schema;
 mod roles;
 mod schemas;
+mod settings;
 mod states;

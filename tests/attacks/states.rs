@@ -251,30 +251,6 @@ fn other_changes_are_attested() {
     assert_eq!(status(&text(&mut reader, SLICE)), "attested");
 }
 
-/// A graph whose sessions are an expression that follows `extra_float_digits`, and functions that set that.
-const COMPUTED: &str = r#"
-    CREATE TABLE b2.computed (id uuid PRIMARY KEY, n float8, parent uuid);
-    CREATE INDEX ON b2.computed (parent);
-    INSERT INTO b2.computed VALUES (turn(1), 0.123456789012345, NULL), (turn(2), 0.5, turn(1));
-    GRANT SELECT ON b2.computed TO PUBLIC;
-    CREATE FUNCTION planted.digits(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-        IF current_setting('planted.go', true) = 'on' THEN
-            PERFORM set_config('extra_float_digits', '-10', false);
-        END IF;
-        RETURN $1;
-    END $$;
-    SET client_min_messages = error;
-    SELECT graph_kernel.bind_tables('b2.computed', name => 'computed', columns => '{"turns":
-        {"session_id": {"expression": "n::text"}, "parents": [{"parent": "parent", "edge_type": "reply"}]}}');
-    GRANT USAGE ON SCHEMA planted TO PUBLIC;"#;
-
-/// The session of the first turn, as a new session of the reader's slices it, or the error's DETAIL.
-fn computed_session(setup: &Setup) -> Result<String, String> {
-    let mut reader = setup.reader();
-    reader.batch_execute("SET planted.go = on; SET graph_kernel.graph = computed").unwrap();
-    first_session(&mut reader)
-}
-
 fn first_session(reader: &mut postgres::Client) -> Result<String, String> {
     let export = "SELECT s #>> '{attestation,status}' || ' ' || (s #>> '{turns,0,session_id}')
                   FROM graph_slice(turn(1)) AS s";
@@ -283,40 +259,6 @@ fn first_session(reader: &mut postgres::Client) -> Result<String, String> {
         error.as_db_error().and_then(|error| error.detail()).unwrap_or_default().to_owned()
     };
     row.map(|row| row.get(0)).map_err(error)
-}
-
-/// An index expression runs when a statement is planned.
-#[test]
-fn what_planning_sets_changes_no_value() {
-    let setup = Setup::new("states_planning");
-    let mut admin = setup.admin();
-    admin.batch_execute(COMPUTED).unwrap();
-    let before = computed_session(&setup);
-    assert!(before.as_ref().is_ok_and(|text| text.starts_with("attested ")), "{before:?}");
-    admin.batch_execute("CREATE INDEX ON b2.computed ((planted.digits('x') || n::text))").unwrap();
-    assert_eq!(computed_session(&setup), before);
-}
-
-/// A policy runs while rows are read.
-#[test]
-fn what_a_policy_sets_changes_no_value() {
-    let setup = Setup::new("states_policy");
-    let mut admin = setup.admin();
-    admin.batch_execute(COMPUTED).unwrap();
-    let before = computed_session(&setup);
-    admin
-        .batch_execute(
-            "CREATE POLICY digits ON b2.computed USING (true);
-             ALTER TABLE b2.computed ENABLE ROW LEVEL SECURITY",
-        )
-        .unwrap();
-    assert_eq!(computed_session(&setup), before);
-    admin
-        .batch_execute(
-            "ALTER POLICY digits ON b2.computed USING (planted.digits(n::text) IS NOT NULL)",
-        )
-        .unwrap();
-    assert_eq!(computed_session(&setup), Err("SETTINGS_CHANGED".to_owned()));
 }
 
 /// A statement that is prepared after a policy has run means what the mapping does, whatever the policy has set.
@@ -346,4 +288,53 @@ fn a_path_that_a_policy_sets_captures_no_operator() {
     let mut reader = setup.reader();
     reader.batch_execute("SET graph_kernel.graph = paths").unwrap();
     assert_eq!(first_session(&mut reader), Ok("attested ssx".to_owned()));
+}
+
+/// What rolling back a savepoint takes away again: a role that may read, its being a superuser, rights to the schema.
+const UNDONE: [(&str, &str); 3] = [
+    ("a role is given", "GRANT states_reading TO states_writing"),
+    ("it is a superuser", "ALTER ROLE states_writing SUPERUSER"),
+    ("the tables are readable", "GRANT SELECT ON b2.turns, b2.edges TO states_writing"),
+];
+
+/// Rows that were read by rights of a savepoint are not those of who reads after it was rolled back.
+#[test]
+fn what_a_savepoint_let_read_is_not_attested_after_it() {
+    let setup = Setup::new("states_savepoint");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(
+            "DROP ROLE IF EXISTS states_reading, states_writing;
+             CREATE ROLE states_reading; CREATE ROLE states_writing;
+             REVOKE ALL ON b2.turns, b2.edges FROM PUBLIC;
+             GRANT USAGE ON SCHEMA b2 TO PUBLIC;
+             GRANT SELECT ON b2.turns, b2.edges TO states_reading;
+             GRANT INSERT ON b2.turns, b2.edges TO states_writing",
+        )
+        .unwrap();
+    for (what, change) in UNDONE {
+        for end in ["ROLLBACK TO s", "SAVEPOINT inner_one; RELEASE s; ROLLBACK TO o"] {
+            admin
+                .batch_execute(
+                    "BEGIN; SAVEPOINT before; SET LOCAL ROLE states_writing;
+                     DECLARE c CURSOR FOR SELECT (graph_slices(array_fill(turn(5), ARRAY[8]))).slice::text;
+                     RESET ROLE; SAVEPOINT o; SAVEPOINT s",
+                )
+                .unwrap();
+            admin.batch_execute(&format!("{change}; SET LOCAL ROLE states_writing")).unwrap();
+            assert_eq!(status(&text(&mut admin, "FETCH 1 FROM c")), "uncommitted", "{what}");
+            admin.batch_execute(&format!("{end}; SET LOCAL ROLE states_writing")).unwrap();
+            let after = admin.query("FETCH 1 FROM c", &[]);
+            let code = after.err().and_then(|error| error.code().cloned());
+            let denied = Some(postgres::error::SqlState::INSUFFICIENT_PRIVILEGE);
+            assert_eq!(code, denied, "{what}, {end}");
+            admin.batch_execute("ROLLBACK").unwrap();
+        }
+    }
+    admin
+        .batch_execute(
+            "REVOKE ALL ON b2.turns, b2.edges FROM states_reading, states_writing;
+             DROP ROLE states_reading, states_writing",
+        )
+        .unwrap();
 }

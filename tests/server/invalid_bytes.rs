@@ -649,6 +649,60 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
     assert!(canary.is_alive());
 }
 
+/// Names and rows that others make, which are not text or which the client's encoding does not have.
+#[test]
+fn one_name_or_one_row_hides_no_other_finding() {
+    let database = database_of_bytes("bytes_findings");
+    let mut client = graph_of_bytes(&database);
+    let name = "'f' || (SELECT o.bytes FROM odd AS o WHERE n = 1)";
+    for name in [name, "U&'f\\20AC'"] {
+        client
+            .batch_execute(&format!(
+                "DO $$ DECLARE name text := {name}; BEGIN
+                     EXECUTE format('CREATE FUNCTION %1$I() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS %2$L',
+                                    name, 'BEGIN PERFORM graph_slice(NULL); RETURN true; END');
+                     EXECUTE format('CREATE FUNCTION %1$I(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS %2$L',
+                                    name, 'BEGIN RETURN $1; END');
+                     EXECUTE format('CREATE POLICY %1$I ON memory_turns USING (%1$I())', name);
+                     EXECUTE format('CREATE INDEX %1$I ON memory_turns (%1$I(role))', name);
+                 END $$"
+            ))
+            .unwrap();
+    }
+    // Too deep for the server's stack, and a division by zero.
+    client
+        .batch_execute(
+            "CREATE TABLE bound (id uuid PRIMARY KEY, parent uuid, txt text, n int);
+             CREATE INDEX ON bound (parent, id);
+             INSERT INTO bound VALUES (gen_random_uuid(), NULL, repeat('[', 100000), 0);
+             SELECT graph_kernel.bind_tables('bound', name => 'deep', columns => '{\"turns\": {\"session_id\":
+                 {\"expression\": \"(txt::jsonb) ->> 0\"}, \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')",
+        )
+        .unwrap();
+    for encoding in ["UTF8", "LATIN1", "SQL_ASCII"] {
+        let set = format!("SET client_encoding = {encoding}; ");
+        let rows = "SELECT check_name || ' ' || ok || ' ' || coalesce(count::text, '-') || ' ' || (hint IS NULL) FROM graph_check()
+                    WHERE check_name IN ('policy_search_path', 'user_functions', 'definer_functions', 'cycles')";
+        let found = psql(&database, b"x", &format!("{set}{rows}"));
+        let found = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
+        // A hint that the encoding has not is none.
+        let is_lost = encoding == "LATIN1";
+        let expected = format!(
+            "SET\npolicy_search_path false 2 {is_lost}\nuser_functions false 2 {is_lost}\ndefiner_functions false 2 {is_lost}\n\
+             cycles true 0 true\n"
+        );
+        assert_eq!(found, expected, "{encoding}");
+        let all = psql(&database, b"x", &format!("{set}SELECT * FROM graph_check()"));
+        assert!(all.status.success(), "{encoding}: {}", String::from_utf8_lossy(&all.stderr));
+        let deep = "SET graph_kernel.graph = deep; SELECT check_name || ' ' || ok || ' ' || (hint IS NULL) FROM graph_check()
+                    WHERE check_name IN ('raising_expression', 'replies_between_sessions', 'cycles')";
+        let found = psql(&database, b"x", &format!("{set}{deep}"));
+        let found = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
+        let expected = "SET\nSET\nraising_expression false false\nreplies_between_sessions false true\ncycles true true\n";
+        assert_eq!(found, expected, "{encoding}");
+    }
+}
+
 #[test]
 fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
     let database = database_of_bytes("bytes_roles");

@@ -5,6 +5,8 @@ use std::ffi::{c_int, c_void};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
+use crate::pg::catalog::settings::following;
+
 /// The relations and functions that a query refers to, without those that row security adds.
 #[derive(Default)]
 pub struct QueryReferences {
@@ -14,17 +16,38 @@ pub struct QueryReferences {
     pub is_other: bool,
     /// A function that a plain role may have written.
     pub foreign: Option<pg_sys::Oid>,
+    /// A function that follows settings.
+    following: Option<pg_sys::Oid>,
+    /// Whether a column is mentioned.
+    has_column: bool,
 }
 
-/// A function in a stored expression, such as an index predicate, that a plain role may have written.
+/// Why the predicate of an index must not decide which rows are read.
+pub enum UnfitPredicate {
+    /// It calls a function that a plain role may have written.
+    Foreign(pg_sys::Oid),
+    /// It calls a function that follows settings: its rows are those of what was set when they were written.
+    Following(pg_sys::Oid),
+    /// It says nothing of the row.
+    Constant,
+}
+
+/// Why a stored predicate of an index is unfit, if so.
 ///
 /// # Safety
-/// `expression` points to an expression tree or is NULL.
-pub unsafe fn foreign_function(expression: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
+/// `predicate` points to an expression tree.
+pub unsafe fn unfit_predicate(predicate: *mut pg_sys::Node) -> Option<UnfitPredicate> {
     let mut named = QueryReferences::default();
     // SAFETY: guaranteed by the caller.
-    unsafe { walk(expression, (&raw mut named).cast()) };
-    named.foreign
+    unsafe { walk(predicate, (&raw mut named).cast()) };
+    match named {
+        QueryReferences { foreign: Some(function), .. } => Some(UnfitPredicate::Foreign(function)),
+        QueryReferences { following: Some(function), .. } => {
+            Some(UnfitPredicate::Following(function))
+        }
+        QueryReferences { has_column: false, .. } => Some(UnfitPredicate::Constant),
+        _ => None,
+    }
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
@@ -127,6 +150,9 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     }
     // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
     unsafe {
+        let named = &mut *context.cast::<QueryReferences>();
+        named.has_column |= (*node).type_ == pg_sys::NodeTag::T_Var;
+        named.following = named.following.or_else(|| following(node));
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
             return false;

@@ -5,4 +5,5 @@ pub mod index;
 pub mod privileges;
 pub mod relation;
 pub mod role_writers;
+pub mod settings;
 pub mod writers;

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
-use crate::pg::catalog::functions::{FIRST_NORMAL_OID, foreign_function};
+use crate::pg::catalog::functions::{FIRST_NORMAL_OID, UnfitPredicate, unfit_predicate};
 use crate::pg::catalog::index::indexes;
+use crate::pg::catalog::settings;
 use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::text::{checked, replaced, with_bytes};
 
@@ -195,7 +196,7 @@ impl StorageError {
 
 /// Checks how a table is stored and returns the OIDs below it, which it locks AccessShare. Temporary, unlogged
 /// and foreign data can change or vanish without the snapshot knowing, and an index predicate that calls a
-/// function of the owner's decides in silence which rows there are.
+/// function of the owner's, or follows settings, decides in silence which rows there are.
 ///
 /// # Errors
 /// What is wrong with which table or index.
@@ -221,15 +222,24 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
         )));
     }
     for table in below.iter().chain([&oid]) {
-        if let Some((index, function)) = foreign_index_predicate(*table) {
+        if let Some((index, why)) = unfit_index_predicate(*table) {
+            let why = match why {
+                UnfitPredicate::Foreign(function) => {
+                    format!(
+                        "calls function {}, which is not the server's own",
+                        function_name(function)
+                    )
+                }
+                UnfitPredicate::Following(function) => settings::described(function),
+                UnfitPredicate::Constant => "mentions no column".to_owned(),
+            };
             return Err(StorageError {
                 message: format!(
-                    "the predicate of index {} on table {} calls function {}, which is not the server's own",
+                    "the predicate of index {} on table {} {why}",
                     qualified_name(index),
                     qualified_name(*table),
-                    function_name(function)
                 ),
-                hint: "A slice must not depend on such a function: make an index without it in place of this one.",
+                hint: "A slice must not depend on such a predicate: make an index without it in place of this one.",
             });
         }
     }
@@ -332,14 +342,14 @@ fn is_plain(oid: pg_sys::Oid) -> bool {
         && is_permanent(oid)
 }
 
-/// An index of the table whose predicate calls a function that a plain role may have written, and that function.
-/// The predicate is read as it is stored: the relation cache would evaluate it.
-fn foreign_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
+/// An index of the table whose predicate is unfit, and why. The predicate is read as it is stored: the relation cache
+/// would evaluate it.
+fn unfit_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, UnfitPredicate)> {
     indexes(table).into_iter().find_map(|index| {
         let predicate = index_predicate(index)?;
         // SAFETY: the text is a node tree that the server wrote.
-        let function = unsafe { foreign_function(pg_sys::stringToNode(predicate.as_ptr()).cast()) };
-        Some((index, function?))
+        let why = unsafe { unfit_predicate(pg_sys::stringToNode(predicate.as_ptr()).cast()) };
+        Some((index, why?))
     })
 }
 

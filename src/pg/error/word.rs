@@ -62,7 +62,6 @@ named_enum! {
         SearchTooLarge = "SEARCH_TOO_LARGE",
         ServiceUnavailable = "SERVICE_UNAVAILABLE",
         SessionNotFound = "SESSION_NOT_FOUND",
-        SettingsChanged = "SETTINGS_CHANGED",
         SliceFailed = "SLICE_FAILED",
         SliceTooLarge = "SLICE_TOO_LARGE",
         TablesChanged = "TABLES_CHANGED",

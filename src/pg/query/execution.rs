@@ -19,6 +19,7 @@ use super::plan::PreparedPlan;
 use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::{OrRaise, SqlError, Word};
+use crate::pg::subtransaction;
 
 /// Runs a statement with these values for `$1`, `$2`, …, and passes each row to `sink`. One that writes is run
 /// to its end.
@@ -187,17 +188,20 @@ pub fn watch_savepoints() {
 #[pg_guard]
 unsafe extern "C-unwind" fn follow_savepoint(
     event: pg_sys::SubXactEvent::Type,
-    subtransaction: pg_sys::SubTransactionId,
+    ended: pg_sys::SubTransactionId,
     parent: pg_sys::SubTransactionId,
     _argument: *mut c_void,
 ) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        subtransaction::count_rolled_back();
+    }
     // It is borrowed where a session ends in the middle of an insertion. Then nothing will be suspended any more.
     SUSPENDED_IN.with(|owners| match (event, owners.try_borrow_mut()) {
         (pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB, Ok(mut owners)) => {
-            owners.values_mut().filter(|of| **of == subtransaction).for_each(|of| *of = parent);
+            owners.values_mut().filter(|of| **of == ended).for_each(|of| *of = parent);
         }
         (pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB, Ok(mut owners)) => {
-            owners.retain(|_, of| *of != subtransaction);
+            owners.retain(|_, of| *of != ended);
         }
         _ => {}
     });
@@ -250,8 +254,6 @@ struct Execution {
     cached: *mut pg_sys::CachedPlan,
     owner: pg_sys::ResourceOwner,
     columns: &'static [ColumnType],
-    /// Whether it computes values while policies of row security run functions of users.
-    guards_settings: bool,
 }
 
 impl Execution {
@@ -266,7 +268,6 @@ impl Execution {
         unsafe {
             let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
             let planned = planned.expect("a plan has a statement");
-            let guards_settings = statement.computes && plan.has_row_security();
             let desc = pg_sys::CreateQueryDesc(
                 planned,
                 pg_sys::pstrdup(plan.text.as_ptr()),
@@ -280,7 +281,7 @@ impl Execution {
             // Not with EXEC_FLAG_REWIND: it asks nodes to keep the rows they gave.
             pg_sys::ExecutorStart(desc, 0);
             let (owner, columns) = (pg_sys::CurrentResourceOwner, statement.columns);
-            Execution { desc, cached, owner, columns, guards_settings }
+            Execution { desc, cached, owner, columns }
         }
     }
 
@@ -302,7 +303,7 @@ impl Execution {
 
     /// Runs until `most` rows were returned, or the sink breaks.
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
-        let mut receiver = RowReceiver::new(self.columns, self.guards_settings, sink);
+        let mut receiver = RowReceiver::new(self.columns, sink);
         // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
         unsafe {
             (*self.desc).dest = (&raw mut receiver).cast();

@@ -83,7 +83,6 @@ impl PreparedPlan {
         };
         let _connection = Connection::open();
         let level = Level::begin();
-        fixed_settings::fix(&fixed_settings::COMPUTING);
         fixed_settings::fix(&fixed_settings::PARSING);
         // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
         let plan = unsafe {
@@ -122,12 +121,16 @@ impl PreparedPlan {
             Planning::EachTime => parameters,
             Planning::Once | Planning::Probing => null_mut(),
         };
+        let is_valid = self.is_valid();
+        // Planning may run code of users, for index expressions and statistics: what that sets is undone, also where the
+        // server plans anew what was valid before, such as after it has got the locks.
+        let level = Level::begin();
         // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
         // settings, and this plan is not used again.
         let cached = unsafe {
             let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
             let cached = || pg_sys::GetCachedPlan(source, parameters, owner, null_mut());
-            let current = self.is_valid().then(cached);
+            let current = is_valid.then(cached);
             match current {
                 Some(current) if self.is_checked(current) => current,
                 // None, or one that the server has made in its place, without the settings.
@@ -137,19 +140,17 @@ impl PreparedPlan {
                         pg_sys::ReleaseCachedPlan(current, owner);
                     }
                     self.is_planning.set(true);
-                    let level = Level::begin();
                     for setting in switched_off(statement.planning) {
                         fixed_settings::set(setting, c"off");
                     }
-                    fixed_settings::fix(&fixed_settings::COMPUTING);
                     fixed_settings::fix(&fixed_settings::PARSING);
                     let cached = cached();
-                    level.end();
                     self.is_planning.set(false);
                     cached
                 }
             }
         };
+        level.end();
         self.made_for.set(Some(planned_for()));
         let checked = self.check(statement, cached);
         if checked.is_err() {
@@ -194,23 +195,21 @@ impl PreparedPlan {
         }
     }
 
-    /// Whether the server would use its plan as it is: then the settings need not be changed for the call.
+    /// Whether the server would use its plan as it is: then the settings need not be changed for the call. A plan that
+    /// does without an index that is too new is good for as long as the oldest transaction is the same.
     fn is_valid(&self) -> bool {
-        // SAFETY: a saved plan has one source, which lives as long as it.
+        // SAFETY: a saved plan has one source, which lives as long as it; the other is the session's state.
         unsafe {
             let source = self.source();
             let plan = (*source).gplan;
             self.made_for.get() == Some(planned_for())
+                && fixed_settings::is_path_fixed()
                 && (*source).is_valid
                 && !plan.is_null()
                 && (*plan).is_valid
+                && ((*plan).saved_xmin == pg_sys::InvalidTransactionId
+                    || (*plan).saved_xmin == pg_sys::TransactionXmin)
         }
-    }
-
-    /// Whether row security applies to a table that it was planned over.
-    pub(super) fn has_row_security(&self) -> bool {
-        // SAFETY: the source lives as long as the plan.
-        unsafe { (*self.source()).dependsOnRLS }
     }
 
     /// How the statement writes, where it does.
@@ -241,7 +240,7 @@ impl Drop for PreparedPlan {
     }
 }
 
-/// What a plan depends on besides the catalog and the search_path, which is fixed.
+/// What a plan depends on besides the catalog and the search_path.
 fn planned_for() -> (pg_sys::Oid, bool) {
     // SAFETY: reads the session's state.
     unsafe { (pg_sys::GetUserId(), pg_sys::row_security) }

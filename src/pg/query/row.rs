@@ -8,8 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::relation::type_name;
-use crate::pg::error::{OrRaise, SqlError, Word};
-use crate::pg::fixed_settings;
+use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
 use crate::pg::text::{checked, replaced, with_bytes};
 
@@ -56,14 +55,12 @@ impl ColumnType {
 pub(super) struct RowReceiver<'a> {
     interface: pg_sys::DestReceiver,
     columns: &'static [ColumnType],
-    guards_settings: bool,
     sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
 }
 
 impl<'a> RowReceiver<'a> {
     pub(super) fn new(
         columns: &'static [ColumnType],
-        guards_settings: bool,
         sink: &'a mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Self {
         let interface = pg_sys::DestReceiver {
@@ -73,7 +70,7 @@ impl<'a> RowReceiver<'a> {
             rDestroy: Some(do_nothing),
             mydest: pg_sys::CommandDest::DestTuplestore,
         };
-        RowReceiver { interface, columns, guards_settings, sink }
+        RowReceiver { interface, columns, sink }
     }
 }
 
@@ -119,9 +116,6 @@ unsafe extern "C-unwind" fn receive_slot(
     // the columns that `check_columns` was called with and is valid during the call.
     unsafe {
         let receiver = &mut *receiver.cast::<RowReceiver<'_>>();
-        if receiver.guards_settings {
-            fixed_settings::check(&fixed_settings::COMPUTING).or_raise();
-        }
         let count = receiver.columns.len() as c_int;
         if c_int::from((*slot).tts_nvalid) < count {
             pg_sys::slot_getsomeattrs_int(slot, count);

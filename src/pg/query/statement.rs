@@ -53,8 +53,6 @@ pub struct Statement {
     pub(super) tables: Vec<NamedTable>,
     pub(super) columns: &'static [ColumnType],
     pub(super) planning: Planning,
-    /// Whether it computes values by expressions of a mapping.
-    pub(super) computes: bool,
 }
 
 /// A table that a statement names.
@@ -69,13 +67,7 @@ impl Statement {
     /// A template whose placeholders are filled in, over these tables in the order of the text.
     pub fn new(template: &Template, text: String, tables: Vec<NamedTable>) -> Self {
         let Template { columns, planning, .. } = *template;
-        Statement { text, tables, columns, planning, computes: false }
-    }
-
-    /// The same, where it computes values by expressions of a mapping.
-    #[must_use]
-    pub fn computing(self, computes: bool) -> Self {
-        Statement { computes, ..self }
+        Statement { text, tables, columns, planning }
     }
 
     /// Whether it names these tables, in this order.

@@ -229,17 +229,15 @@ impl BoundTable {
     /// The table as it stands in statements that call it by this placeholder and alias.
     pub fn in_statements(&self, name: &'static str, alias: &'static str) -> TableText {
         let columns = self.columns.iter().map(|(key, column)| (*key, column.expression(alias)));
-        let computes = self.columns.values().any(BoundColumn::is_expression);
-        self.in_statements_with(name, alias, columns.collect(), computes)
+        self.in_statements_with(name, alias, columns.collect())
     }
 
-    /// As [`BoundTable::in_statements`], with these texts for the placeholders of columns, which expressions compute or not.
+    /// As [`BoundTable::in_statements`], with these texts for the placeholders of columns.
     pub fn in_statements_with(
         &self,
         name: &'static str,
         alias: &'static str,
         columns: BTreeMap<&'static str, String>,
-        computes: bool,
     ) -> TableText {
         let Table { oid, columns: table_columns, .. } = &self.table;
         TableText {
@@ -251,7 +249,6 @@ impl BoundTable {
             oid: *oid,
             table_columns: Rc::clone(table_columns),
             columns,
-            computes,
         }
     }
 
@@ -676,8 +673,6 @@ pub struct TableText {
     table_columns: Rc<[relation::TableColumn]>,
     /// The columns as expressions over the alias, by key.
     columns: BTreeMap<&'static str, String>,
-    /// Whether one of them is computed.
-    computes: bool,
 }
 
 impl TableText {
@@ -712,8 +707,7 @@ pub fn fill(
         }
         filling.fill(rest, tables);
     }
-    let computes = tables.iter().copied().chain(sources).any(|table| table.computes);
-    Statement::new(template, filling.text, filling.named).computing(computes)
+    Statement::new(template, filling.text, filling.named)
 }
 
 /// A statement that is being filled in.

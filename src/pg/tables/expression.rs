@@ -15,6 +15,7 @@ use super::unanalysed;
 use crate::pg::catalog::functions::{expression_tree_walker, is_own_function, is_server_own};
 use crate::pg::catalog::index::Indexed;
 use crate::pg::catalog::relation::{self, Table};
+use crate::pg::catalog::settings;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::fixed_settings::{self, Level};
 
@@ -58,7 +59,13 @@ impl Expression {
         schema: Option<&str>,
         about: &str,
     ) -> Result<Self, SqlError> {
-        let refuse = |ExpressionRefusal { code, what }| refused(table, about, code, &what);
+        let refuse = |ExpressionRefusal { code, what, hint }| {
+            let error = refused(table, about, code, &what);
+            match hint {
+                Some(hint) => error.hint(hint),
+                None => error,
+            }
+        };
         check_length(text).map_err(refuse)?;
         let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, schema)))
             .catch_others(|error| match &error {
@@ -118,10 +125,10 @@ fn check_length(text: &str) -> Result<(), ExpressionRefusal> {
     if text.len() <= MAX_TEXT {
         return Ok(());
     }
-    Err(ExpressionRefusal {
-        code: PgSqlErrorCode::ERRCODE_STATEMENT_TOO_COMPLEX,
-        what: format!("it has {} bytes, more than {MAX_TEXT}", text.len()),
-    })
+    Err(ExpressionRefusal::new(
+        PgSqlErrorCode::ERRCODE_STATEMENT_TOO_COMPLEX,
+        format!("it has {} bytes, more than {MAX_TEXT}", text.len()),
+    ))
 }
 
 /// What is not a plain expression is a feature that is not supported, whatever the parser says of it.
@@ -153,7 +160,6 @@ fn parse(table: &Table, text: &str, schema: Option<&str>) -> Result<Expression, 
     unsafe {
         let level = Level::begin();
         fixed_settings::set(c"search_path", KEPT_PATH);
-        fixed_settings::fix(&fixed_settings::COMPUTING);
         fixed_settings::fix(&fixed_settings::PARSING);
         let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
         let analysed = analyse(relation, text, schema);
@@ -347,7 +353,7 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     // SAFETY: `context` is the Walk that `check` has begun with; `node` is part of an analysed expression.
     unsafe {
         let found = &mut *context.cast::<Walk>();
-        found.refusal = refusal_of(node, found);
+        found.refusal = refusal_of(node, found).or_else(|| following_settings(node));
         if found.refusal.is_some()
             || pg_sys::check_functions_in_node(node, Some(check_function), context)
         {
@@ -355,6 +361,17 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
         }
         expression_tree_walker(node, walk, context)
     }
+}
+
+/// Why this node is refused, where it calls a function that follows settings.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn following_settings(node: *mut pg_sys::Node) -> Option<ExpressionRefusal> {
+    // SAFETY: guaranteed by the caller.
+    let function = unsafe { settings::following(node) }?;
+    let refusal = ExpressionRefusal::invalid(format!("it {}", settings::described(function)));
+    Some(ExpressionRefusal { hint: Some(settings::instead_of(function)), ..refusal })
 }
 
 /// Why this node is refused, without looking at its functions and below it.
@@ -471,11 +488,6 @@ fn naming() -> ExpressionRefusal {
     ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
 }
 
-/// Functions that the server calls immutable and that follow what a session or a server is set to: age of two times with
-/// time zone (TimeZone), the binary forms of json, tsvector, tsquery, jsonb and jsonpath (client_encoding), and names of
-/// WAL files (the timeline).
-const FOLLOWS_SETTINGS: [u32; 8] = [1199, 324, 3638, 3640, 3803, 4004, 2850, 2851];
-
 /// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
 /// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them, and
 /// input functions are told the type that they read.
@@ -503,9 +515,6 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
             let what = format!("it calls function {}, which is not immutable", name());
-            found.refusal = Some(ExpressionRefusal::invalid(what));
-        } else if FOLLOWS_SETTINGS.contains(&function.to_u32()) {
-            let what = format!("it calls function {}, which follows settings", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
         } else if takes_object(function) {
             let what = format!("it calls function {}, which takes the OID of an object", name());

@@ -9,15 +9,21 @@ use crate::pg::catalog::relation;
 pub(super) struct ExpressionRefusal {
     pub(super) code: PgSqlErrorCode,
     pub(super) what: String,
+    /// What to do, where more can be said than of any expression.
+    pub(super) hint: Option<&'static str>,
 }
 
 impl ExpressionRefusal {
     pub(super) fn not_supported(what: impl Into<String>) -> Self {
-        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what: what.into() }
+        Self::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, what.into())
     }
 
     pub(super) fn invalid(what: String) -> Self {
-        ExpressionRefusal { code: PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what }
+        Self::new(PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what)
+    }
+
+    pub(super) fn new(code: PgSqlErrorCode, what: String) -> Self {
+        ExpressionRefusal { code, what, hint: None }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 
 use pgrx::prelude::*;
-use pgrx::{PgList, pg_sys};
+use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use super::refusal::{ExpressionRefusal, foreign_type};
 use crate::pg::catalog::functions::is_own_function;
@@ -267,6 +267,12 @@ pub unsafe extern "C-unwind" fn column(
         let variable = &*found.cast::<pg_sys::Var>();
         if variable.varattno <= 0 {
             refuse();
+        }
+        // From 18 on such a column is computed when it is read, by what a mapping may not hold.
+        let columns = PgTupleDesc::from_pg_unchecked((*(*state).p_target_relation).rd_att);
+        let stored = columns.get(variable.varattno as usize - 1);
+        if stored.is_none_or(|column| column.attgenerated as u8 == b'v') {
+            refused(ExpressionRefusal::not_supported("it mentions a virtual generated column"));
         }
         let mut modifier = variable.vartypmod;
         let base_type = pg_sys::getBaseTypeAndTypmod(variable.vartype, &mut modifier);

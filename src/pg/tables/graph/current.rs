@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::{Graph, GraphTables, MappingReading};
 use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::error::{SqlError, Word};
-use crate::pg::fixed_settings;
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};
 use crate::pg::private::session_cache::SessionCache;
@@ -57,7 +56,6 @@ impl Graph {
         match &graph {
             // Roles gain and lose rights without an invalidation of the tables.
             Ok(graph) if let Err(error) = graph.check_binder() => return Err(error),
-            Ok(graph) if graph.has_expressions() => fixed_settings::fix(&fixed_settings::COMPUTING),
             Ok(_) => {}
             Err(_) => {
                 CURRENT.with_borrow_mut(|graphs| graphs.remove(binding));

@@ -64,7 +64,6 @@ impl ParentColumn {
             ("child", turns.columns["id"].expression("e")),
             ("edge_type", format!("'{}'::pg_catalog.text", self.edge_type.name())),
         ];
-        let computes = self.parent.is_expression() || turns.columns["id"].is_expression();
-        turns.in_statements_with("edges", "e", BTreeMap::from(columns), computes)
+        turns.in_statements_with("edges", "e", BTreeMap::from(columns))
     }
 }

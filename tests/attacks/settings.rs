@@ -1,0 +1,257 @@
+//! Functions that the server calls immutable and whose results follow settings: which they are is asked of the server, and
+//! none of them may be part of a mapping, or decide which rows an index has.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::database::Database;
+use crate::setup::{Outcome, Setup, attempt, status, text, turn_count};
+
+/// Calls of a function that was found with the arguments that showed it; an output function is called by a cast.
+fn expression(name: &str, call: &str, is_output: bool) -> String {
+    if is_output { format!("({call})::text") } else { format!("pg_catalog.{name}({call})") }
+}
+
+#[test]
+fn no_mapping_calls_what_follows_settings() {
+    let database = Database::empty("attack_settings");
+    let mut client = database.connect();
+    client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    client.batch_execute(include_str!("settings.sql")).unwrap();
+    for zone in ["summer", "posix"] {
+        client
+            .batch_execute(&format!("SET sweep.zone = {zone}; SELECT sweep.run(); RESET ALL"))
+            .unwrap();
+    }
+    let counts =
+        client.query_one("SELECT max(functions), max(answered) FROM sweep.called", &[]).unwrap();
+    let counts: (i64, i64) = (counts.get(0), counts.get(1));
+    assert!(counts.0 > 1_500 && counts.1 > 5_000, "functions and calls: {counts:?}");
+
+    client
+        .batch_execute(
+            "CREATE TABLE public.messages (id uuid PRIMARY KEY, parent uuid);
+             CREATE INDEX ON public.messages (parent, id)",
+        )
+        .unwrap();
+    let found = "SELECT f.function::regprocedure::text, quote_ident(p.proname), f.call, p.prorettype = 'cstring'::regtype
+                 FROM sweep.found AS f JOIN pg_proc AS p ON p.oid = f.function ORDER BY f.function";
+    let found = client.query(found, &[]).unwrap();
+    let mut names = Vec::new();
+    let mut faults = Vec::new();
+    for row in &found {
+        let (function, name, call, is_output): (String, String, String, bool) =
+            (row.get(0), row.get(1), row.get(2), row.get(3));
+        let value = expression(&name, &call, is_output);
+        let value = format!("CASE WHEN ({value}) IS NULL THEN 'a' ELSE 'b' END");
+        let columns = serde_json::json!({"turns": {"session_id": {"expression": value},
+            "parents": [{"parent": "parent", "edge_type": "reply"}]}});
+        let bind =
+            "SELECT graph_kernel.bind_tables('public.messages', columns => $1::text::jsonb)::text";
+        match client.query_one(bind, &[&columns.to_string()]) {
+            Ok(_) => faults.push(format!("{function}: {value} was bound")),
+            Err(error) => {
+                let error = error.as_db_error().unwrap();
+                let is_known = error.message().ends_with("which follows settings");
+                if !is_known || error.code().code() != "42P17" || error.hint().is_none() {
+                    faults.push(format!("{function}: {value}: {error:?}"));
+                }
+            }
+        }
+        names.push(function);
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    for known in [
+        "float4out(real)",
+        "float8out(double precision)",
+        "byteaout(bytea)",
+        "quote_ident(text)",
+        "circle_out(circle)",
+        "timezone(text,timestamp without time zone)",
+        "json_send(json)",
+    ] {
+        assert!(names.iter().any(|name| name == known), "the sweep finds {known}: {names:?}");
+    }
+}
+
+/// What is refused, with what its hint has, and what may be written in its place.
+const REFUSED: [(&str, &str, &str); 12] = [
+    ("f::text", "numeric", "f::numeric::text"),
+    ("r::varchar", "numeric", "r::numeric::varchar"),
+    ("ARRAY[f]::text[] || s", "numeric", "(ARRAY[f::numeric]::text[])[1]"),
+    ("b::text", "encode", "encode(b, 'hex')"),
+    ("quote_ident(s)", "column", "quote_literal(s)"),
+    ("p::text", "column", "(p[0]::numeric)::text"),
+    (
+        "CASE WHEN lt AT TIME ZONE 'IST' IS NULL THEN s END",
+        "interval '0'",
+        "CASE WHEN lt AT TIME ZONE interval '0' IS NULL THEN s END",
+    ),
+    (
+        "CASE WHEN lt AT TIME ZONE s IS NULL THEN s END",
+        "interval '0'",
+        "CASE WHEN lt AT TIME ZONE interval '-5:30' IS NULL THEN s END",
+    ),
+    (
+        "CASE WHEN at AT TIME ZONE 'CET' IS NULL THEN s END",
+        "interval '0'",
+        "CASE WHEN at AT TIME ZONE interval '1:00' IS NULL THEN s END",
+    ),
+    (
+        "jsonb_path_query_first(j, s::jsonpath) #>> '{}'",
+        "constant",
+        "jsonb_path_query_first(j, '$.a') #>> '{}'",
+    ),
+    (
+        "jsonb_path_query_first(j, '$.a.datetime(\"YYYY TZ\")') #>> '{}'",
+        "datetime",
+        "jsonb_path_query_first(j, '$.datetime') #>> '{}'",
+    ),
+    (
+        "CASE WHEN j @@ ANY (ARRAY['$.a == 1'::jsonpath]) THEN s END",
+        "constant",
+        "CASE WHEN j @@ '$.a == 1' THEN s END",
+    ),
+];
+
+#[test]
+fn what_follows_settings_is_refused_with_what_does_not() {
+    let database = Database::empty("attack_settings_hints");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION graph_kernel;
+             CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, s text, f float8, r real, b bytea, p point, lt timestamp,
+                                    at timestamptz, j jsonb);
+             CREATE INDEX ON messages (parent, id)",
+        )
+        .unwrap();
+    let major = text(&mut client, "SELECT current_setting('server_version_num')");
+    let mut bind = |expression: &str| {
+        let columns = serde_json::json!({"turns": {"session_id": {"expression": expression},
+            "parents": [{"parent": "parent", "edge_type": "reply"}]}});
+        let bind = "SELECT graph_kernel.bind_tables('messages', columns => $1::text::jsonb)::text";
+        let error = client.query_one(bind, &[&columns.to_string()]).err();
+        error.map(|error| error.as_db_error().unwrap().clone())
+    };
+    for (refused, hint, instead) in REFUSED {
+        let error = bind(refused).unwrap_or_else(|| panic!("{refused} was bound"));
+        assert_eq!(
+            (error.code().code(), error.detail()),
+            ("42P17", Some("INVALID_BINDING")),
+            "{refused}"
+        );
+        assert!(error.message().ends_with("which follows settings"), "{refused}: {error:?}");
+        assert!(error.hint().is_some_and(|text| text.contains(hint)), "{refused}: {error:?}");
+        assert_eq!(bind(instead), None, "{instead}");
+    }
+    // From 18 on a name is looked for among the abbreviations of the session's zone first.
+    let is_18 = major.as_str() >= "18";
+    for zone in ["UTC", "gmt", "Europe/Berlin"] {
+        let by_name = format!("CASE WHEN lt AT TIME ZONE '{zone}' IS NULL THEN s END");
+        assert_eq!(bind(&by_name).is_some(), is_18, "{zone}");
+    }
+}
+
+/// The predicate is true when it is planned, and was not when rows were written.
+#[test]
+fn an_index_whose_predicate_follows_settings_decides_nothing() {
+    for (name, predicate) in [
+        ("folded", "(0.1234567::float8)::text = '0.1234567'"),
+        (
+            "implied",
+            "edge_type IS NULL OR parent_turn_id IS NOT NULL AND (0.1234567::float8)::text = '0.1234567'",
+        ),
+        ("constant", "'a'::text = 'a'"),
+    ] {
+        let mut setup = Setup::new(&format!("settings_index_{name}"));
+        let mut owner = setup.owner();
+        owner
+            .batch_execute(
+                "SET search_path = pg_catalog, public;
+                 CREATE TABLE b2.plain_edges (LIKE b2.edges INCLUDING ALL);
+                 INSERT INTO b2.plain_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 2999) AS n;
+                 GRANT SELECT ON b2.plain_edges TO PUBLIC; ANALYZE b2.plain_edges",
+            )
+            .unwrap();
+        let bind = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.plain_edges')";
+        setup.admin().batch_execute(bind).unwrap();
+        let mut reader = setup.reader();
+        let slice = "SELECT graph_slice(turn(5))::text";
+        let before = text(&mut reader, slice);
+        assert_eq!((turn_count(&before), status(&before).as_str()), (10, "attested"));
+        owner
+            .batch_execute(&format!(
+                "SET extra_float_digits = -14;
+                 CREATE INDEX misleading ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) WHERE {predicate};
+                 CREATE INDEX misleading2 ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) WHERE {predicate};
+                 RESET extra_float_digits; ANALYZE b2.plain_edges"
+            ))
+            .unwrap();
+        for client in [&mut reader, &mut setup.reader()] {
+            let error = client.query_one(slice, &[]).unwrap_err();
+            let error = error.as_db_error().unwrap();
+            assert_eq!(
+                (error.code().code(), error.detail()),
+                ("42809", Some("GRAPH_TABLES")),
+                "{name}"
+            );
+            assert!(error.message().contains("misleading"), "{name}: {error:?}");
+        }
+        let outcome = attempt(&mut setup.admin(), bind);
+        assert_eq!(outcome, Outcome::Refused("42809".to_owned()), "{name}");
+        setup.assert_sound();
+    }
+}
+
+/// Users' code runs when the server plans; it plans anew a plan that does without an index as long as an older transaction
+/// may need what that lacks.
+#[test]
+fn what_planning_sets_is_undone() {
+    let setup = Setup::new("settings_planning");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(
+            "CREATE TABLE b2.plain_edges (LIKE b2.edges INCLUDING ALL); ALTER TABLE b2.plain_edges ADD COLUMN note int;
+             INSERT INTO b2.plain_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 9) AS n;
+             GRANT SELECT ON b2.plain_edges TO PUBLIC; GRANT USAGE ON SCHEMA planted TO PUBLIC;
+             CREATE FUNCTION planted.setting(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+                 PERFORM set_config('application_name', 'planted', false),
+                         set_config('search_path', 'planted, pg_catalog', false);
+                 RETURN 1;
+             END $$;
+             CREATE STATISTICS b2.planted ON (planted.setting(1) + note) FROM b2.plain_edges;
+             SELECT graph_kernel.bind_tables('b2.turns', 'b2.plain_edges')",
+        )
+        .unwrap();
+    let (mut older, mut oldest) = (setup.admin(), setup.admin());
+    for client in [&mut oldest, &mut older] {
+        client.batch_execute("BEGIN").unwrap();
+    }
+    let is_oldest = format!(
+        "SELECT (txid_snapshot_xmin(txid_current_snapshot()) = {})::text",
+        text(&mut oldest, "SELECT txid_current()::text")
+    );
+    text(&mut older, "SELECT txid_current()::text");
+    // Other tests' transactions may be older.
+    let begun = Instant::now();
+    while text(&mut admin, &is_oldest) != "true" {
+        assert!(begun.elapsed() < Duration::from_secs(300), "an older transaction goes on");
+        thread::sleep(Duration::from_millis(100));
+    }
+    admin.batch_execute("UPDATE b2.plain_edges SET note = 1").unwrap();
+    admin.batch_execute("CREATE INDEX ON b2.plain_edges (note)").unwrap();
+    let is_new = "SELECT indcheckxmin::text FROM pg_index WHERE indrelid = 'b2.plain_edges'::regclass ORDER BY 1 DESC LIMIT 1";
+    assert_eq!(text(&mut admin, is_new), "true", "the plan does without the index");
+    let mut reader = setup.reader();
+    reader.batch_execute("SET application_name = own; SET search_path = public").unwrap();
+    let set = "SELECT concat_ws(' ', current_setting('application_name'), current_setting('search_path'))";
+    let slice = "SELECT graph_slice(turn(5))::text";
+    let first = text(&mut reader, slice);
+    for who in [&mut oldest, &mut older] {
+        who.batch_execute("COMMIT").unwrap();
+        assert_eq!(text(&mut reader, set), "own public");
+        assert_eq!(text(&mut reader, slice), first);
+    }
+    assert_eq!(text(&mut reader, set), "own public");
+}
