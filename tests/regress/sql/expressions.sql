@@ -42,7 +42,7 @@ SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'extract(day FROM age(at, at))::text', 'encode(json_send(j), ''hex'')', 'pg_walfile_name(body::pg_lsn)',
     'concat(body)', 'format(''%s'', body)', 'label::text', 'pair::text', 'messages::text', 'at::text', 'to_char(at, ''YYYY'')', 'list::text',
-    'array_to_string(list, '','')', 'random()::text', 'now()::text', 'graph_policy(''default'')::text', 'current_setting(''x'')', 'current_user'
+    'array_to_string(list, '','')', 'random()::numeric::text', 'now()::text', 'graph_policy(''default'')::text', 'current_setting(''x'')', 'current_user'
 ]) AS expression;
 SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['body::timestamptz', 'at + interval ''1 day''']) AS expression;
 -- What is not one scalar expression over a row's columns.

@@ -82,9 +82,7 @@ impl Follows {
             ("child", "e.child".to_owned()),
             ("edge_type", format!("'{}'::pg_catalog.text", self.edge_type.name())),
         ];
-        let values = [&self.session, &turns.columns["id"]].into_iter().chain(&self.order);
-        let computes = values.into_iter().any(BoundColumn::is_expression);
-        let text = turns.in_statements_with("edges", "e", BTreeMap::from(columns), computes);
+        let text = turns.in_statements_with("edges", "e", BTreeMap::from(columns));
         text.in_place_of(2, self.from(turns, Sought::Before), self.from(turns, Sought::After))
     }
 
