@@ -76,7 +76,28 @@ fn bind(client: &mut Client, role: &str) -> Outcome {
         "role": { "expression": role },
         "salience": { "expression": "number / 20.0::float8" },
         "parents": [{ "parent": { "expression": "graph_turn_id(parent)" }, "edge_type": "reply" }],
+        "follows": { "session": "words", "order": ["number"], "edge_type": "reply" },
     } });
+    bind_by(client, &mapping)
+}
+
+/// Binds the messages, with this for the session and for the order of turns that follow each other.
+fn bind_following(client: &mut Client, key: &str) -> Outcome {
+    bind_by(
+        client,
+        &serde_json::json!({ "turns": {
+            "id": { "expression": "graph_turn_id(key)" },
+            "role": null,
+            "follows": {
+                "session": { "expression": key },
+                "order": ["number", { "expression": key }],
+                "edge_type": "reply",
+            },
+        } }),
+    )
+}
+
+fn bind_by(client: &mut Client, mapping: &serde_json::Value) -> Outcome {
     attempt(
         client,
         &format!(
@@ -153,10 +174,12 @@ fn no_code_of_the_owner_runs_through_an_expression() {
         "checked || ''",
     ] {
         let mut admin = setup.admin();
-        if let Outcome::Unsafe(error) = bind(&mut admin, expression) {
-            all.push(format!("binding {expression}: {error}"));
+        for bind in [bind, bind_following] {
+            if let Outcome::Unsafe(error) = bind(&mut admin, expression) {
+                all.push(format!("binding {expression}: {error}"));
+            }
+            all.extend(faults(&setup, expression, None));
         }
-        all.extend(faults(&setup, expression, None));
     }
     assert_none(&all);
     setup.assert_sound();
@@ -413,11 +436,19 @@ fn expressions_are_computed_for_no_hidden_row() {
         .unwrap();
     let mut reader = setup.reader();
     let slice = "SELECT count(*) FROM graph_slice_turns(public.graph_turn_id('m5'))";
-    assert_eq!(text(&mut reader, &slice.replace("count(*)", "count(*)::text")), "6");
+    // The turn after the hidden one follows the turn before it.
+    let count = slice.replace("count(*)", "count(*)::text");
+    assert_eq!(text(&mut reader, &count), "9");
     let raising = "SELECT ok::text FROM graph_check() WHERE check_name = 'raising_expression'";
     let findings = attempt(&mut reader, raising).answer(raising).unwrap();
     assert!(findings.iter().all(|ok| ok == "true"), "{findings:?}");
     // Who sees the row sees the error.
+    assert_eq!(attempt(&mut setup.admin(), slice), Outcome::Refused("22012".to_owned()));
+    // Nor is it computed to find which turn is before another.
+    bind_following(&mut setup.admin(), "(number / 20 + 100 / (number - 7) * 0)::text")
+        .answer("binding")
+        .expect("it is bound");
+    assert_eq!(text(&mut reader, &count), "9");
     assert_eq!(attempt(&mut setup.admin(), slice), Outcome::Refused("22012".to_owned()));
     setup.assert_sound();
 }

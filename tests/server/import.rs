@@ -544,7 +544,9 @@ fn bound_tables_take_what_they_have_columns_for() {
              SELECT graph_kernel.bind_tables('made', columns => '{\"turns\": {
                  \"id\": {\"expression\": \"graph_turn_id(id)\"},
                  \"parents\": [{\"parent\": {\"expression\": \"graph_turn_id(parent)\"}, \"edge_type\": \"reply\"}]}}',
-                 name => 'made')",
+                 name => 'made');
+             SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"session_id\": \"chat\",
+                 \"follows\": {\"session\": \"chat\", \"order\": [\"at\"], \"edge_type\": \"reply\"}}}', name => 'ordered')",
         )
         .unwrap();
     let file = export("chatgpt.json");
@@ -558,8 +560,10 @@ fn bound_tables_take_what_they_have_columns_for() {
     let prompt = ask(&database, &["prompt", anchor, "--policy", "lineage", "--graph", "chats"]);
     assert_eq!(prompt.out.matches("\nassistant:\n").count(), 3, "{}", prompt.out);
 
-    let refused = import(&database, &["chatgpt", &file, "--graph", "made"]);
-    assert!(refused.status == 2 && refused.err.contains("create_tables"), "{}", refused.err);
+    for graph in ["made", "ordered"] {
+        let refused = import(&database, &["chatgpt", &file, "--graph", graph]);
+        assert!(refused.status == 2 && refused.err.contains("create_tables"), "{}", refused.err);
+    }
     let unknown = import(&database, &["chatgpt", &file, "--graph", "none"]);
     assert!(unknown.status == 2 && unknown.err.contains("give --graph"), "{}", unknown.err);
 }

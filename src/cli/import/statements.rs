@@ -411,6 +411,13 @@ impl TargetTables<'_> {
                 columns.push((column, edge_type));
             }
         }
+        if columns.is_empty() {
+            return Err(format!(
+                "graph {}: its edges follow from the order of its turns, so those of a conversation cannot be written; import \
+                 into tables that store them, such as those of graph_kernel.create_tables",
+                self.name
+            ));
+        }
         Ok(columns)
     }
 }

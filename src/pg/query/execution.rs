@@ -214,7 +214,8 @@ pub struct BatchStatement {
 }
 
 impl BatchStatement {
-    /// A statement of scans alone, without a join or an aggregate, which would keep rows of one batch for the next.
+    /// A statement of scans, and of joins to what is sought from each row anew; another join, or an aggregate, would keep
+    /// rows of one batch for the next.
     pub fn new(statement: Rc<Statement>) -> Self {
         BatchStatement { statement, started: None }
     }

@@ -475,9 +475,6 @@ impl ValueKind {
                 | pg_sys::INT8OID,
             ) => Some(format!("graph_turn_id({column})")),
             (ValueKind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
-            (ValueKind::Session | ValueKind::Order, of) if relation::is_enum(of) => {
-                Some(format!("({column})::text"))
-            }
             (ValueKind::Session | ValueKind::Order, pg_sys::BPCHAROID | pg_sys::NUMERICOID) => {
                 Some(format!("({column})::text"))
             }
