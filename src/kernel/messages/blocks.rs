@@ -113,10 +113,22 @@ impl<'c> Texts<'c> {
             | "output_image"
             | "image_file"
             | "computer_screenshot"
-            | "image_generation_call" => self.push("[image]"),
+            | "image_generation_call"
+            | "image-data"
+            | "image-url"
+            | "image-file-id" => self.push("[image]"),
             "audio" | "input_audio" | "output_audio" | "audio_url" => self.push("[audio]"),
             "video" | "input_video" | "video_url" => self.push("[video]"),
-            "file" | "input_file" | "document" | "container_upload" | "media" => {
+            "file"
+            | "input_file"
+            | "document"
+            | "container_upload"
+            | "media"
+            | "file-data"
+            | "file-url"
+            | "file-id"
+            | "code_execution_output"
+            | "bash_code_execution_output" => {
                 let inner = ["file", "source"].iter().find_map(|key| block.object(key));
                 self.file(block, inner.unwrap_or(block));
             }
@@ -133,7 +145,8 @@ impl<'c> Texts<'c> {
                 self.result_at(call, &["result"]);
             }
             "mcp_call" => self.result_at(block, &["output", "error"]),
-            "response" => self.result_at(block, &["output"]),
+            "program_output" => self.result_at(block, &["result"]),
+            "advisor_result" => self.string(block, "text"),
             kind if kind.ends_with("tool_result") => {
                 self.result_at(block, &["content", "output", "result"]);
             }
@@ -142,7 +155,9 @@ impl<'c> Texts<'c> {
             kind if kind.ends_with("execution_result") => {
                 self.string(block, "stdout");
                 self.string(block, "stderr");
+                self.blocks(block.array("content").unwrap_or_default());
             }
+            kind if kind.ends_with("execution_view_result") => self.string(block, "content"),
             kind if has_no_text(kind) => {}
             // The parts of calls: `tool-NAME`.
             kind if kind.starts_with("tool-") || kind == "dynamic-tool" => {
@@ -169,8 +184,11 @@ impl<'c> Texts<'c> {
             object(["inlineData", "inline_data"]).or_else(|| object(["fileData", "file_data"]))
         {
             self.file(file, file);
-        } else if let Some(response) = object(["functionResponse", "function_response"]) {
+        } else if let Some(response) = object(["functionResponse", "function_response"])
+            .or_else(|| object(["toolResponse", "tool_response"]))
+        {
             self.result_at(response, &["response"]);
+            self.blocks(response.array("parts").unwrap_or_default());
         } else if let Some(result) = object(["codeExecutionResult", "code_execution_result"]) {
             self.string(result, "output");
         } else if part.text("stdout").is_some() {
@@ -181,7 +199,14 @@ impl<'c> Texts<'c> {
         {
             self.blocks(items);
         } else {
-            let calls = ["functionCall", "function_call", "executableCode", "executable_code"];
+            let calls = [
+                "functionCall",
+                "function_call",
+                "toolCall",
+                "tool_call",
+                "executableCode",
+                "executable_code",
+            ];
             return calls.iter().any(|key| part.object(key).is_some());
         }
         true
@@ -277,7 +302,7 @@ impl<'c> Texts<'c> {
 
 /// Thoughts, calls, sources and marks, which are not what a message says.
 fn has_no_text(kind: &str) -> bool {
-    const KINDS: [&str; 22] = [
+    const KINDS: [&str; 31] = [
         "thinking",
         "redacted_thinking",
         "reasoning",
@@ -300,6 +325,15 @@ fn has_no_text(kind: &str) -> bool {
         "source-url",
         "source-document",
         "item_reference",
+        "tool_reference",
+        "tool_search_tool_search_result",
+        "tool_search_output",
+        "advisor_redacted_result",
+        "program",
+        "compaction",
+        "compaction_trigger",
+        "configuration_update",
+        "additional_tools",
     ];
     KINDS.contains(&kind) || kind.ends_with("_call") || kind.starts_with("data-")
 }

@@ -157,8 +157,13 @@ fn are_results(content: &JsonValue<'_>) -> bool {
 fn is_result(block: Entries<'_>) -> bool {
     match block.text("type") {
         Some(kind) => {
-            kind.ends_with("tool_result") || kind.ends_with("_call_output") || kind == "tool-result"
+            const RESULTS: [&str; 3] = ["tool-result", "program_output", "tool_search_output"];
+            kind.ends_with("tool_result")
+                || kind.ends_with("_call_output")
+                || RESULTS.contains(&kind)
         }
-        None => block.first(&["functionResponse", "function_response"]).is_some(),
+        None => ["functionResponse", "function_response", "toolResponse", "tool_response"]
+            .iter()
+            .any(|key| block.object(key).is_some()),
     }
 }
