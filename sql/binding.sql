@@ -31,11 +31,11 @@ CREATE FUNCTION graph_kernel.evaluate(graph text, place text) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.evaluate(text, text) IS
     'computes a bound expression for every row, and raises what it raises';
-CREATE FUNCTION graph_kernel.evaluate_row(graph text, place text, row_table oid, row_id text) RETURNS void
-    AS 'MODULE_PATHNAME', 'evaluate_row_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION graph_kernel.evaluate_row(text, text, oid, text) IS
-    'computes a bound expression for one row';
+CREATE FUNCTION graph_kernel.raising_row(graph text, place text) RETURNS TABLE (row_table text, row_id text)
+    AS 'MODULE_PATHNAME', 'raising_row_wrapper'
+    LANGUAGE c STABLE STRICT COST 1000000 ROWS 1 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.raising_row(text, text) IS
+    'the first row for which a bound expression raises an error';
 
 -- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
 -- contain the partition key.

@@ -138,7 +138,6 @@ DECLARE
     reset_path text := ''; -- behind it
     hidden text;    -- what to add where this role may not see all rows
     listed record;
-    stored record;
     bound record;
 BEGIN
     BEGIN
@@ -423,17 +422,9 @@ BEGIN
                       ELSE format('%s: %s', detail, SQLERRM) END;
             IF SQLSTATE <> '42501' AND hidden IS NULL THEN
                 -- The first row that raises.
-                FOR stored IN EXECUTE format('SELECT tableoid, ctid::text FROM %s',
-                                             tables[CASE WHEN listed.place LIKE 'edges.%' THEN 2 ELSE 1 END]) LOOP
-                    BEGIN
-                        PERFORM graph_kernel.evaluate_row(name, listed.place, stored.tableoid, stored.ctid);
-                    EXCEPTION WHEN data_exception THEN
-                        hint := format('SELECT * FROM %s AS t WHERE t.ctid OPERATOR(pg_catalog.=) %L;'
-                                       ' -- Bind an expression that takes such a value.',
-                                       stored.tableoid::regclass, stored.ctid);
-                        EXIT;
-                    END;
-                END LOOP;
+                SELECT format('SELECT * FROM %s AS t WHERE t.ctid OPERATOR(pg_catalog.=) %L;'
+                              ' -- Bind an expression that takes such a value.', r.row_table, r.row_id)
+                INTO hint FROM graph_kernel.raising_row(name, listed.place) AS r;
             END IF;
         END;
         RETURN NEXT;

@@ -121,7 +121,7 @@ $$;
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
     'what graph_content_hash_trigger does for columns that the library does not write';
 
--- COMMIT forbids a SET clause, so all names and operators say their schema. COMMIT also gives up the lock that
+-- COMMIT forbids a SET clause, so all names, types and operators say their schema: record has no name with one. COMMIT also gives up the lock that
 -- makes DROP EXTENSION wait, so each transaction takes it: it locks the table named binding, and goes on if that is
 -- the extension's. Each page is a range of ids, read first; only rows that have to be written are locked. The
 -- procedure never waits for a row while it holds another, so it causes no deadlock. A hash is computed from the row
@@ -130,8 +130,11 @@ CREATE PROCEDURE graph_kernel.backfill_content_hashes(batch integer DEFAULT 1000
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    page record;
-    written_page record;
+    page_turns bigint;
+    page_not_text bigint;
+    stale pg_catalog.uuid[];
+    page_written bigint;
+    page_held pg_catalog.uuid[];
     graph pg_catalog.text;
     turns_table pg_catalog.regclass;
     total bigint;
@@ -192,16 +195,16 @@ BEGIN
             CONTINUE;
         END IF;
 
-        SELECT p.turns, p.last_id, p.stale, p.not_text INTO page FROM graph_kernel.content_page(graph, turns_table, after_id, batch) AS p;
-        done := done OPERATOR(pg_catalog.+) page.turns;
-        not_text := not_text OPERATOR(pg_catalog.+) page.not_text;
-        IF pg_catalog.cardinality(page.stale) OPERATOR(pg_catalog.>) 0 THEN
-            SELECT w.changed, w.held INTO written_page
-            FROM graph_kernel.rehash_free_turns(graph, turns_table, page.stale) AS w;
-            written := written OPERATOR(pg_catalog.+) written_page.changed;
-            waiting := waiting OPERATOR(pg_catalog.||) written_page.held;
+        SELECT p.turns, p.last_id, p.stale, p.not_text INTO page_turns, after_id, stale, page_not_text
+        FROM graph_kernel.content_page(graph, turns_table, after_id, batch) AS p;
+        done := done OPERATOR(pg_catalog.+) page_turns;
+        not_text := not_text OPERATOR(pg_catalog.+) page_not_text;
+        IF pg_catalog.cardinality(stale) OPERATOR(pg_catalog.>) 0 THEN
+            SELECT w.changed, w.held INTO page_written, page_held
+            FROM graph_kernel.rehash_free_turns(graph, turns_table, stale) AS w;
+            written := written OPERATOR(pg_catalog.+) page_written;
+            waiting := waiting OPERATOR(pg_catalog.||) page_held;
         END IF;
-        after_id := page.last_id;
         has_more := after_id IS NOT NULL;
         COMMIT;
 

@@ -3,6 +3,7 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::call::FunctionCall;
+use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
@@ -43,12 +44,20 @@ fn count_found(graph: TextArg, what: TextArg) -> Option<i64> {
 
 #[pg_extern(sql = false)]
 fn evaluate(graph: TextArg, place: TextArg) {
-    check::evaluate(&graph, &place, None).or_raise();
+    check::evaluate(&graph, &place).or_raise();
 }
 
 #[pg_extern(sql = false)]
-fn evaluate_row(graph: TextArg, place: TextArg, row_table: pg_sys::Oid, row_id: TextArg) {
-    check::evaluate(&graph, &place, Some((row_table, &row_id))).or_raise();
+fn raising_row(
+    graph: TextArg,
+    place: TextArg,
+) -> TableIterator<'static, (name!(row_table, Text), name!(row_id, Text))> {
+    let found = check::raising_row(&graph, &place).or_raise();
+    TableIterator::new(|put| {
+        if let Some((table, id)) = found {
+            put((Text(table), Text(id)));
+        }
+    })
 }
 
 #[pg_extern(sql = false)]

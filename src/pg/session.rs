@@ -26,6 +26,16 @@ pub fn role_name(role: pg_sys::Oid) -> String {
     shared_name(unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) })
 }
 
+/// The error where the role, or what it may do, is another one than when the call began.
+pub fn rights_changed() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the role or its rights changed while the tables were read",
+    )
+    .word(Word::RightsChanged)
+    .hint("A function of a row security policy must not set the role.")
+}
+
 thread_local! {
     /// The transaction that was last given the notice about uncommitted state.
     static NOTICED: Cell<Option<pg_sys::LocalTransactionId>> = const { Cell::new(None) };

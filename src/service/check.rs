@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use kernel::graph::cycles::EdgeList;
-use pgrx::pg_sys;
 
 use crate::pg::access::store::all_edges;
 use crate::pg::error::SqlError;
@@ -18,18 +17,22 @@ pub fn count(binding: &str, finding: &str) -> Result<Option<i64>, SqlError> {
     Ok(Graph::named(binding)?.count(finding))
 }
 
-/// Computes what the mapping has at this place for each row of the table, or for the row at `row`, and raises what
-/// that raises.
+/// Computes what the mapping has at this place for each row of the table, and raises what that raises.
 ///
 /// # Errors
 /// As [`Graph::named`].
-pub fn evaluate(
-    binding: &str,
-    place: &str,
-    row: Option<(pg_sys::Oid, &str)>,
-) -> Result<(), SqlError> {
-    Graph::named(binding)?.evaluate(place, row);
+pub fn evaluate(binding: &str, place: &str) -> Result<(), SqlError> {
+    Graph::named(binding)?.evaluate(place);
     Ok(())
+}
+
+/// The first row of the table for which what the mapping has at this place raises an error: the name of its table, or partition,
+/// and its ctid. `None` where there is none.
+///
+/// # Errors
+/// As [`Graph::named`].
+pub fn raising_row(binding: &str, place: &str) -> Result<Option<(String, String)>, SqlError> {
+    Ok(Graph::named(binding)?.raising_row(place))
 }
 
 /// How many turns are in cycles; `None` where the graph has too many edges to check.

@@ -14,6 +14,7 @@ mod indexes;
 mod literals;
 mod mappings;
 mod messages;
+mod paths;
 mod portals;
 mod private_schema;
 mod roles;

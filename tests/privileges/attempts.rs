@@ -227,10 +227,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.evaluate('default', 'turns.id')"),
     ),
     (
-        "graph_kernel.evaluate_row(text,text,oid,text)",
-        Some("SELECT graph_kernel.evaluate_row('default', 'turns.id', 0, '(0,1)')"),
-    ),
-    (
         "graph_kernel.free_trigger_name(regclass,oid)",
         Some("SELECT graph_kernel.free_trigger_name('memory_turns', 0)"),
     ),
@@ -266,6 +262,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_kernel.promoting_triggers()"),
     ),
     ("graph_kernel.provenance_reason(jsonb)", Some("SELECT graph_kernel.provenance_reason('{}')")),
+    (
+        "graph_kernel.raising_row(text,text)",
+        Some("SELECT * FROM graph_kernel.raising_row('default', 'turns.id')"),
+    ),
     (
         "graph_kernel.recorder_chunks(chunking_policy,bigint,bigint,bigint,bigint,bigint,boolean)",
         Some(

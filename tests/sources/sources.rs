@@ -1,6 +1,7 @@
 //! What the sources must not say. A value of type text can hold any bytes, and pgrx makes a `&str` of it unchecked: so
 //! what comes from the server as text is read in src/pg/text.rs alone, which checks or replaces.
 
+mod bodies;
 mod layers;
 mod words;
 

@@ -1,11 +1,11 @@
 //! Who calls, and what an attestation states about the call.
 
 use kernel::trust::attestation::Circumstances;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
-use crate::pg::error::{SqlError, Word};
-use crate::pg::session::{self, Uncommitted, current_role, role_name};
+use crate::pg::error::SqlError;
+use crate::pg::session::{self, Uncommitted, current_role, rights_changed, role_name};
 use crate::pg::tables::graph::Graph;
 
 /// The role and the rights that a slice is begun with.
@@ -54,15 +54,6 @@ impl Caller {
     pub fn check_role(&self) -> Result<(), SqlError> {
         if current_role() == self.role { Ok(()) } else { Err(rights_changed()) }
     }
-}
-
-fn rights_changed() -> SqlError {
-    SqlError::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the role or its rights changed while a slice was taken",
-    )
-    .word(Word::RightsChanged)
-    .hint("A function of a row security policy must not set the role.")
 }
 
 fn row_security_applies(graph: &Graph) -> bool {

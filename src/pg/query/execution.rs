@@ -19,6 +19,8 @@ use super::plan::PreparedPlan;
 use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::{OrRaise, SqlError, Word};
+use crate::pg::fixed_settings::Level;
+use crate::pg::session::{current_role, rights_changed};
 use crate::pg::subtransaction;
 
 /// Runs a statement with these values for `$1`, `$2`, …, and passes each row to `sink`. One that writes is run
@@ -249,6 +251,22 @@ const WIDEST: [Argument<'_>; 4] = [
     Argument::Id(TurnId::max()),
 ];
 
+/// A step of a statement, in which code of the tables' owners may run, within a level of settings of its own: what that code
+/// sets, also by a plain SET, is undone, and whoever called goes on with the settings of before.
+///
+/// Raises 55000 where it leaves another role.
+fn step<T>(run: impl FnOnce() -> T) -> T {
+    let role = current_role();
+    let level = Level::begin();
+    let result = run();
+    let is_same = current_role() == role;
+    level.end();
+    if !is_same {
+        rights_changed().raise();
+    }
+    result
+}
+
 /// A started statement. It is not a portal, so that SQL cannot close or replace it by name.
 struct Execution {
     desc: *mut pg_sys::QueryDesc,
@@ -259,6 +277,10 @@ struct Execution {
 
 impl Execution {
     fn start(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
+        step(|| Self::start_here(statement, arguments))
+    }
+
+    fn start_here(statement: &Statement, arguments: &[Argument<'_>]) -> Self {
         let plan = PreparedPlan::of(statement, arguments);
         let parameters = param_list(arguments);
         let cached = plan.cached(statement, parameters).or_raise();
@@ -289,12 +311,12 @@ impl Execution {
     /// Ends the statement; one that wrote fires its triggers.
     fn finish(self) {
         // SAFETY: what `start` made, each released once, for the same resource owner.
-        unsafe {
+        step(|| unsafe {
             pg_sys::ExecutorFinish(self.desc);
             pg_sys::ExecutorEnd(self.desc);
             pg_sys::FreeQueryDesc(self.desc);
             pg_sys::ReleaseCachedPlan(self.cached, self.owner);
-        }
+        });
     }
 
     fn writes(&self) -> bool {
@@ -306,7 +328,7 @@ impl Execution {
     fn run(&mut self, most: u64, sink: &mut dyn FnMut(Row) -> ControlFlow<()>) {
         let mut receiver = RowReceiver::new(self.columns, sink);
         // SAFETY: the receiver outlives the run. The executor runs on the statement's own snapshot.
-        unsafe {
+        step(|| unsafe {
             (*self.desc).dest = (&raw mut receiver).cast();
             pg_sys::PushActiveSnapshot((*self.desc).snapshot);
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
@@ -316,7 +338,7 @@ impl Execution {
             pg_sys::ExecutorRun(self.desc, forward, most);
             pg_sys::PopActiveSnapshot();
             (*self.desc).dest = null_mut();
-        }
+        });
     }
 
     /// Runs again for a batch of ids: it was started with [`WIDEST`].
@@ -375,7 +397,7 @@ impl Execution {
                 (*(*self.desc).planstate).chgParam =
                     pg_sys::bms_add_range(null_mut(), 0, count - 1);
             }
-            pg_sys::ExecutorRewind(self.desc);
+            step(|| pg_sys::ExecutorRewind(self.desc));
         }
     }
 }

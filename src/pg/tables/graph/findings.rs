@@ -5,11 +5,15 @@ use std::ops::ControlFlow;
 use pgrx::pg_sys;
 
 use super::Graph;
-use crate::pg::query::{Argument, ColumnType, Planning, Template, query};
+use crate::pg::catalog::relation;
+use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
+use crate::pg::subtransaction::guarded;
 use crate::pg::tables::bound_table::fill;
 
 /// Compute an expression for graph_check.
 const EVALUATE: &str = include_str!("../../../../sql/queries/evaluate.sql");
+
+const ROWS: &str = include_str!("../../../../sql/queries/rows.sql");
 
 const EVALUATE_ROW: &str = include_str!("../../../../sql/queries/evaluate_row.sql");
 
@@ -71,23 +75,52 @@ impl Graph {
         count
     }
 
-    /// Computes what the mapping has at this place for each row of its table, or for the row of this table, or partition,
-    /// and ctid, and raises what that raises. Nothing for a place that has no expression.
-    pub fn evaluate(&self, place: &str, row: Option<(pg_sys::Oid, &str)>) {
+    /// Computes what the mapping has at this place for each row of its table, and raises what that raises. Nothing for a
+    /// place that has no expression.
+    pub fn evaluate(&self, place: &str) {
+        if let Some(statement) = self.over_expression(place, EVALUATE, &[ColumnType::Integer]) {
+            query(&statement, &[], |_| ControlFlow::Continue(()));
+        }
+    }
+
+    /// The first row for which that raises an error: the name of its table, or partition, and its ctid.
+    pub fn raising_row(&self, place: &str) -> Option<(String, String)> {
+        let rows = self.over_expression(place, ROWS, &[ColumnType::Integer, ColumnType::Text])?;
+        let evaluated = self.over_expression(place, EVALUATE_ROW, &[ColumnType::Integer])?;
+        let mut raising = None;
+        query(&rows, &[], |row| {
+            let table = row.i64(0).and_then(|oid| u32::try_from(oid).ok()).map(pg_sys::Oid::from);
+            let id = row.text(1, |id| id.map(str::to_owned));
+            let (Some(table), Some(id)) = (table, id) else { return ControlFlow::Continue(()) };
+            let of_row = table.to_u32().to_string();
+            let arguments = [of_row.as_str(), &id].map(|text| Argument::Text(Some(text)));
+            let evaluate = || query(&evaluated, &arguments, |_| ControlFlow::Continue(()));
+            match guarded(evaluate) {
+                Some(()) => ControlFlow::Continue(()),
+                None => {
+                    raising = Some((table, id));
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        let (table, id): (pg_sys::Oid, String) = raising?;
+        Some((relation::typed_name(table)?, id))
+    }
+
+    /// This statement over the table of the expression at this place; `None` where there is none.
+    fn over_expression(
+        &self,
+        place: &str,
+        text: &'static str,
+        columns: &'static [ColumnType],
+    ) -> Option<Statement> {
         let mut expressions = self.keys().filter(|(_, column)| column.is_expression());
-        let found = expressions.find(|(at, _)| at.to_string() == place);
-        let Some((place, column)) = found else { return };
-        let bound = if place.is_of_turns() { Some(&self.turns) } else { self.edges.as_ref() };
-        let Some(bound) = bound else { return };
-        let text = if row.is_some() { EVALUATE_ROW } else { EVALUATE };
-        let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
+        let (place, column) = expressions.find(|(at, _)| at.to_string() == place)?;
+        let bound = if place.is_of_turns() { Some(&self.turns) } else { self.edges.as_ref() }?;
+        let template = Template { text, columns, planning: Planning::Once };
         let table = bound.in_statements("table", "t");
         let value = [("value", column.expression("t"))];
         let value = value.each_ref().map(|(name, text)| (*name, text.as_str()));
-        let statement = fill(&template, &value, &[&table], &[], false);
-        let oid = row.map(|(table, _)| table.to_u32().to_string());
-        let arguments = [oid.as_deref(), row.map(|(_, ctid)| ctid)].map(Argument::Text);
-        let arguments = if row.is_some() { &arguments[..] } else { &[] };
-        query(&statement, arguments, |_| ControlFlow::Continue(()));
+        Some(fill(&template, &value, &[&table], &[], false))
     }
 }
