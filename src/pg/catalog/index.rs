@@ -10,6 +10,8 @@ use crate::pg::text::with_bytes;
 pub struct BtreeIndex {
     /// Whether it is unique.
     pub is_unique: bool,
+    /// Whether it is so after each row, not at the transaction's end alone.
+    pub is_immediate: bool,
     /// Its keys, without the columns that it only includes.
     pub keys: Vec<IndexKey>,
 }
@@ -113,7 +115,11 @@ fn btree_index(index: pg_sys::Oid) -> Option<BtreeIndex> {
                 let family = pg_sys::get_opclass_family(classes[at]);
                 Some(IndexKey { of, collation: collations[at], family, options: options[at] })
             });
-            BtreeIndex { is_unique: row.indisunique, keys: keys.collect() }
+            BtreeIndex {
+                is_unique: row.indisunique,
+                is_immediate: row.indimmediate,
+                keys: keys.collect(),
+            }
         });
         pg_sys::ReleaseSysCache(tuple);
         found

@@ -51,6 +51,7 @@ impl Follows {
         let keys: Vec<_> = keys.filter_map(|key| turns.indexed(key)).collect();
         btree_indexes(turns.table.oid).iter().any(|index| {
             index.is_unique
+                && index.is_immediate
                 && index.keys.iter().all(|key| {
                     // SAFETY: both were read within this call.
                     keys.iter().any(|(of, collation, _)| unsafe {
