@@ -78,13 +78,23 @@ END;
 COMMENT ON FUNCTION graph_kernel.function_name(oid) IS
     'a function as commands name it whatever their search_path is';
 
--- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too long.
+-- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too long,
+-- nor where the client's encoding does not have all of it, which would end the whole query.
 CREATE FUNCTION graph_kernel.whole_command(command text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
-AS $$ BEGIN RETURN CASE WHEN octet_length(command) <= 1000000 THEN graph_kernel.text_prefix(command, 1000000) END; END $$;
+AS $$
+DECLARE
+    whole text := CASE WHEN octet_length(command) <= 1000000 THEN graph_kernel.text_prefix(command, 1000000) END;
+BEGIN
+    PERFORM convert_to(whole, pg_client_encoding());
+    RETURN whole;
+EXCEPTION WHEN untranslatable_character THEN
+    RETURN NULL;
+END
+$$;
 COMMENT ON FUNCTION graph_kernel.whole_command(text) IS
-    'a command of a hint, and NULL where it is too long';
+    'a command of a hint, and NULL where it is too long or not in the client''s encoding';
 
 -- A name for the successor of a trigger that no trigger and no constraint of the table and of its partitions has.
 CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURNS name
@@ -407,7 +417,8 @@ BEGIN
         FROM bare AS b) AS d ON true
     ORDER BY d.place::text, d.free;
 
-    -- An expression that raises stops every call that reads the row.
+    -- An expression that raises stops every call that reads the row. Whatever a row raises hides no other finding: all but a
+    -- cancelled query is caught.
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
         check_name := 'raising_expression';
         detail := format('expression of %s', listed.place);
@@ -416,7 +427,7 @@ BEGIN
         hint := NULL;
         BEGIN
             PERFORM graph_kernel.evaluate(name, listed.place);
-        EXCEPTION WHEN data_exception OR insufficient_privilege THEN
+        EXCEPTION WHEN OTHERS THEN
             ok := false;
             detail := CASE WHEN SQLSTATE = '42501' THEN 'could not be checked: ' || SQLERRM
                       ELSE format('%s: %s', detail, SQLERRM) END;
@@ -516,8 +527,7 @@ BEGIN
                     detail := format('%s. To say what they mean: %s Another mapping is another graph: exports that were'
                                      ' taken before say other_graph.', detail, says_roles);
                 END IF;
-            EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
-                        OR undefined_object OR insufficient_privilege OR data_exception THEN
+            EXCEPTION WHEN OTHERS THEN
                 ok := false;
                 count := NULL;
                 detail := 'could not be checked: ' || SQLERRM;
@@ -533,8 +543,7 @@ BEGIN
         detail := CASE WHEN count IS NULL THEN 'not checked: more than 5 million edges'
                        ELSE 'turns on or between cycles, self-loops among them' END
                   || coalesce(hidden, '');
-    EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function
-                OR undefined_object OR insufficient_privilege OR data_exception THEN
+    EXCEPTION WHEN OTHERS THEN
         ok := false;
         count := NULL;
         detail := 'could not be checked: ' || SQLERRM;
@@ -557,7 +566,11 @@ LANGUAGE sql STABLE COST 10000000 ROWS 26
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT c.check_name, c.ok, c.count, c.detail, c.hint
+    -- Names that others have chosen may be no text, or none that the client's encoding has.
+    SELECT c.check_name, c.ok, c.count,
+           coalesce(graph_kernel.whole_command(c.detail),
+                    regexp_replace(graph_kernel.text_prefix(c.detail, 1000000), '[^\x01-\x7f]', '?', 'g')),
+           graph_kernel.whole_command(c.hint)
     FROM graph_kernel.check_graph(graph_kernel.chosen_graph()) AS c;
 END;
 COMMENT ON FUNCTION @extschema@.graph_check() IS 'what is wrong with the bound graph, and how to fix it';

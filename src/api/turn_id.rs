@@ -4,10 +4,10 @@ use pgrx::prelude::*;
 
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::types::to_sql_uuid;
-use crate::pg::text::TextArg;
+use crate::pg::text::TextBytes;
 
 #[pg_extern(immutable, parallel_safe, cost = 10)]
-fn graph_turn_id(id: TextArg) -> Uuid {
+fn graph_turn_id(id: TextBytes) -> Uuid {
     to_sql_uuid(turn_id_of_parts(|| std::iter::once(id.0), &check_interrupts))
 }
 
@@ -17,7 +17,7 @@ fn graph_turn_id_of_number(number: i64) -> Uuid {
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_turn_id", cost = 10)]
-fn graph_turn_id_of_parts(parts: VariadicArray<TextArg>) -> Option<Uuid> {
+fn graph_turn_id_of_parts(parts: VariadicArray<TextBytes>) -> Option<Uuid> {
     // Not collected: a list of the parts can take more memory than the array.
     let parts = || parts.iter().inspect(|_| check_interrupts());
     let has_null = parts().any(|part| part.is_none());

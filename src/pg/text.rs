@@ -323,6 +323,55 @@ unsafe impl SqlTranslatable for StoredText {
         Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
 }
 
+/// An argument of the SQL type `text`, borrowed, whatever its bytes are: reading it raises nothing that depends on them, as a
+/// function that is leakproof must not.
+#[derive(Clone, Copy)]
+pub struct TextBytes<'a>(pub &'a [u8]);
+
+impl FromDatum for TextBytes<'_> {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _typoid: pg_sys::Oid,
+    ) -> Option<Self> {
+        // SAFETY: the argument's declared type is text; what is read is valid during the call.
+        (!is_null).then(|| TextBytes(unsafe { varlena_bytes(detoasted(datum.cast_mut_ptr())) }))
+    }
+}
+
+// SAFETY: as TextArg.
+unsafe impl<'fcx> ArgAbi<'fcx> for TextBytes<'fcx> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the declared SQL type of the argument is text.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+    }
+}
+
+// SAFETY: text is the server's own type.
+unsafe impl SqlTranslatable for TextBytes<'_> {
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::text::TextBytes";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
+}
+
+// SAFETY: the element of an array of texts is a text.
+unsafe impl UnboxDatum for TextBytes<'_> {
+    type As<'src>
+        = TextBytes<'src>
+    where
+        Self: 'src;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> TextBytes<'src>
+    where
+        Self: 'src,
+    {
+        // SAFETY: the array's elements are texts that outlive 'src.
+        TextBytes(unsafe { varlena_bytes(detoasted(datum.sans_lifetime().cast_mut_ptr())) })
+    }
+}
+
 // SAFETY: the element of an array of texts is a text.
 unsafe impl UnboxDatum for TextArg<'_> {
     type As<'src>

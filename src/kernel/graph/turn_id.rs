@@ -15,24 +15,24 @@ const UUID_TEXT_BYTES: usize = 36;
 /// The turn id of a text: the UUID that it spells as 8-4-4-4-12 hex digits in any case, else its UUIDv5.
 #[must_use]
 pub fn turn_id(text: &str) -> TurnId {
-    turn_id_of_parts(|| std::iter::once(text), &|| {})
+    turn_id_of_parts(|| std::iter::once(text.as_bytes()), &|| {})
 }
 
-/// As [`turn_id`], of a text in parts, which `parts` gives anew each time. They are not joined in memory, and may be long:
-/// `check_interrupts` is called often.
+/// As [`turn_id`], of the bytes of a text in parts, which `parts` gives anew each time. They are not joined in memory, and
+/// may be long: `check_interrupts` is called often. Bytes that are not UTF-8 have a UUIDv5 like any others.
 #[must_use]
-pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a str>>(
+pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a [u8]>>(
     parts: impl Fn() -> I,
     check_interrupts: &dyn Fn(),
 ) -> TurnId {
-    if parts().map(str::len).sum::<usize>() == UUID_TEXT_BYTES
-        && let Ok(id) = Uuid::try_parse(&parts().collect::<String>())
+    if parts().map(<[u8]>::len).sum::<usize>() == UUID_TEXT_BYTES
+        && let Ok(id) = Uuid::try_parse_ascii(&parts().flatten().copied().collect::<Vec<u8>>())
     {
         return id;
     }
     let mut hash = Sha1::new();
     hash.update(NAMESPACE);
-    for piece in parts().flat_map(|part| part.as_bytes().chunks(CHECKED_BYTES)) {
+    for piece in parts().flat_map(|part| part.chunks(CHECKED_BYTES)) {
         check_interrupts();
         hash.update(piece);
     }
@@ -77,11 +77,14 @@ mod tests {
     fn parts_have_the_id_of_the_joined_text() {
         for parts in [&["msg", "_", "123"][..], &["msg_123", ""], &[]] {
             assert_eq!(
-                turn_id_of_parts(|| parts.iter().copied(), &|| {}).to_string(),
+                turn_id_of_parts(|| parts.iter().map(|part| part.as_bytes()), &|| {}).to_string(),
                 of(&parts.concat())
             );
         }
         let halves = ["00000000-0000-4000-", "8000-0000000000af"];
-        assert_eq!(turn_id_of_parts(|| halves.into_iter(), &|| {}).to_string(), halves.concat());
+        assert_eq!(
+            turn_id_of_parts(|| halves.iter().map(|half| half.as_bytes()), &|| {}).to_string(),
+            halves.concat()
+        );
     }
 }
