@@ -124,15 +124,14 @@ fn define_path(
     });
 }
 
-/// The library may be loaded in the middle of a parallel plan, where only settings with this flag
-/// take the value that is configured for them.
+/// The library may be loaded within a parallel plan. There, only settings with this flag take their configured value.
 fn in_parallel(flags: GucFlags) -> GucFlags {
     GucFlags::from_bits_retain(flags.bits() | pg_sys::GUC_ALLOW_IN_PARALLEL as i32)
 }
 
-/// Defines a setting that is not the user's, and fails closed where its configured value is lost: until the library is
-/// loaded any role can set the name for its session, which hides the configured value. The server then rejects the
-/// session's value and would use the built-in default.
+/// Defines a setting that is not the user's. Until the library is loaded, any role can set the name for its session,
+/// which hides the configured value. The server then rejects the session's value and would use the built-in default. In
+/// place of that, the setting takes `refused`, a value with which calls fail.
 fn define(name: &'static CStr, refused: &'static CStr, define: impl FnOnce(&'static CStr)) {
     // SAFETY: looks a setting up by name; a missing one gives NULL.
     let was_set = unsafe { !pg_sys::GetConfigOption(name.as_ptr(), true, false).is_null() };

@@ -1,4 +1,4 @@
-//! Statistics of calls, kept in shared memory where the server preloads the library: calls, errors, times, turns and
+//! Statistics of calls, in shared memory if the server preloads the library. They count calls, errors, times, turns and
 //! results of verifications, for each function and database. Without preloading nothing is counted.
 //!
 //! Counters are atomics, so nobody waits. A function gets its entry when it is first called, and keeps it until the

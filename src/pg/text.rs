@@ -1,6 +1,6 @@
-//! Texts of the server. A value of type text can hold any bytes: settings of the startup packet, names made in
-//! databases of other encodings and what they are stored in are not checked. What comes in is checked or replaced here,
-//! what goes out is not longer than a value may be.
+//! Texts of the server. A value of type text can hold any bytes. PostgreSQL does not check settings of the startup
+//! packet, names made in databases of other encodings, and what these are stored in. What comes in is checked or
+//! replaced here, what goes out is not longer than a value may be.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -96,9 +96,9 @@ pub fn replaced(bytes: &[u8]) -> Cow<'_, str> {
     )
 }
 
-/// The name of a role or a database as it is signed and shown. One that was made in a database of another encoding is
-/// not UTF-8: it has U+FFFD for what is not, and the SHA-256 of its bytes, so that no two names are the same. No other
-/// name is as long.
+/// The name of a role or a database as it is signed and shown. One that was made in a database of another encoding may
+/// not be UTF-8. It then has U+FFFD for what is not, and the SHA-256 of its bytes, so that no two names are the same.
+/// No other name is as long.
 pub fn shared_name(name: &CStr) -> String {
     let bytes = name.to_bytes();
     match std::str::from_utf8(bytes) {

@@ -196,7 +196,7 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
 const MAX_STORED_BYTES: usize = 2 * MAX_EXPORT_BYTES;
 
 /// Raises the refusal of the row that a guard was fired for, unless it is none. An update that leaves both columns as
-/// they are is not checked: a row whose key was revoked later can still be corrected in its other columns.
+/// they are is not checked. So a row whose key was revoked later can still be corrected in its other columns.
 fn check(
     guard: &Guard,
     usage: &str,

@@ -70,8 +70,8 @@ impl GraphReader {
         Rc::ptr_eq(&self.graph, &other.graph) && self.caller == other.caller
     }
 
-    /// Checks that all was read from the tables that were looked up: a statement that is planned later than another one
-    /// may read partitions that were attached meanwhile.
+    /// Checks that all rows were read from the tables that were looked up. A statement that is planned later than
+    /// another may read partitions that were attached in between.
     ///
     /// # Errors
     /// 55000.

@@ -182,8 +182,8 @@ fn check(source: &str, value: &str, usage: Use) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a value that is a URL or `key=value` pairs, or a part of them, and does not repeat it: errors of the server
-/// and of the connection would, with the password in it.
+/// Refuses a value that is a URL or `key=value` pairs, or a part of them. It is not repeated: it may have a password in
+/// it, which errors of the server and of the connection would show.
 fn check_text(name: &str, value: &str) -> Result<(), Failure> {
     let is_url = value.contains("://");
     // The password stands between the two.
@@ -222,7 +222,7 @@ fn is_host(text: &str) -> bool {
 }
 
 /// The pairs in a URL, in `key=value` pairs or in the name of a database. A URL that is mistyped, or of something else,
-/// is not taken for a name, and not repeated in an error: there may be a password in it.
+/// is not taken for a name. It is not repeated in an error, as there may be a password in it.
 fn parsed(text: &str) -> Result<Vec<(String, String)>, String> {
     let url = ["postgresql://", "postgres://"].iter().find_map(|prefix| text.strip_prefix(prefix));
     let before_value = text.split_once('=').map_or(text, |(name, _)| name);

@@ -21,8 +21,8 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// As with libpq, `prefer` and `require` accept any certificate, unless `require` comes with a file of root
-    /// certificates; `verify-ca` checks as much as `verify-full`.
+    /// As with libpq, `prefer` and `require` accept any certificate, unless there is a file of root certificates with
+    /// `require`. Unlike libpq, `verify-ca` checks as much as `verify-full`.
     pub(super) fn of(settings: &Settings) -> Result<Self, Failure> {
         let roots = settings.get("sslrootcert");
         let (mode, verifies) = mode_of(settings)?;

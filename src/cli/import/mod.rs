@@ -1,6 +1,6 @@
 //! `graph-kernel import`: conversations of exports into the tables of a graph.
 //!
-//! A format reads a file and emits messages (`formats`, `message`); each becomes a row, which the store copies and
+//! A format reads a file and emits messages (`formats`, `message`). Each becomes a row, which the store copies and
 //! inserts, in one transaction for each conversation (`store`).
 
 mod columns;

@@ -162,7 +162,7 @@ impl<R: Read> Read for Bounded<'_, R> {
     }
 }
 
-/// JSON without a byte order mark, and without halves of surrogate pairs: exports cut texts in the middle of an emoji,
+/// JSON without a byte order mark and without halves of surrogate pairs. Exports cut texts in the middle of an emoji,
 /// and write the half as an escape, which is not a character. It is replaced by U+FFFD.
 pub(super) struct WholeCharacters<R> {
     source: R,

@@ -12,9 +12,8 @@ use crate::interrupts::Interrupts;
 
 /// Makes chunks of events in log order.
 ///
-/// Give events with [`Chunker::push`], take what is ready with [`Chunker::next_chunk`] after each,
-/// and call [`Chunker::finish`] at the end of the log or, when each pane is chunked for itself, of
-/// the pane.
+/// Give events with [`Chunker::push`], and take what is ready with [`Chunker::next_chunk`] after each. At the end of
+/// the log, or of the pane if each pane is chunked by itself, call [`Chunker::finish`].
 pub struct Chunker {
     policy: ChunkingPolicy,
     check_interrupts: fn(),

@@ -172,8 +172,8 @@ impl<'a> RecorderEvent<'a> {
         (self.offset, self.event_id)
     }
 
-    /// The event's part of a chunk's text: marker and text, line ends LF, one final LF dropped,
-    /// the right end of every line trimmed of Unicode white space. Empty for a boundary.
+    /// The event's part of a chunk's text: marker and text. Line ends are LF, one final LF is dropped, and Unicode
+    /// white space is trimmed from the right end of every line. Empty for a boundary.
     #[must_use]
     pub fn contribution(&self, check_interrupts: &dyn Fn()) -> String {
         let marker = match self.kind {

@@ -61,8 +61,8 @@ fn is_output_of(policy: &ChunkingPolicy, command: &Draft, output: &Draft) -> boo
         && can_join(policy, command, output)
 }
 
-/// The limit that split two chunks forbids to join them as well, unless the left one has been joined to a command of a
-/// later time since, from which its window is measured.
+/// The limit that split two chunks also forbids to join them. The exception is a left chunk that was joined to a later
+/// command since: its window is measured from that command.
 fn is_tail_of(policy: &ChunkingPolicy, left: &Draft, right: &Draft) -> bool {
     right.began_by == Beginning::SoftSplit
         && right.body_chars() < policy.min_chunk_chars()

@@ -1,7 +1,7 @@
 //! Deterministic chunks of terminal-recorder events (`ft.recorder.chunking.v1`).
 //!
-//! [`event::RecorderEvent`]s go into a [`chunker::Chunker`] in log order and [`chunk::Chunk`]s come out as soon as no
-//! later event can change them; no more than three chunks and one event are held.
+//! A [`chunker::Chunker`] is given [`event::RecorderEvent`]s in log order. It returns a [`chunk::Chunk`] as soon as no
+//! later event can change it, and holds at most three chunks and one event.
 
 pub mod chunk;
 pub mod chunker;

@@ -93,8 +93,8 @@ pub(super) fn mermaid_class(phase: Phase) -> String {
     format!("  classDef {} fill:{fill},stroke:{line},color:{INK}\n", phase.name())
 }
 
-/// Lines as a quoted label of Mermaid: all but letters, digits and a few signs are entities, as
-/// its directives, comments and entities are looked for inside quotes too.
+/// Lines as a quoted label of Mermaid. All characters but letters, digits and a few signs are entities, because Mermaid
+/// looks for directives, comments and entities inside quotes too.
 pub(super) fn mermaid_lines(lines: &[String]) -> String {
     let mut quoted = String::from("\"");
     for (number, line) in lines.iter().enumerate() {

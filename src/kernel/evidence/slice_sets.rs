@@ -1,7 +1,7 @@
 //! Which turns many slices have in common.
 //!
-//! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of
-//! the slices that hold it; pairs of slices are never held.
+//! Turns and slices are numbered. A slice is a list of turn numbers, and each turn has the list of the slices that
+//! contain it. Pairs of slices are never held in memory.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -60,8 +60,8 @@ enum LeftOut {
     OtherSession,
 }
 
-/// Every turn that an expansion came across, once each: the selected turns in selection order, then the frontier best
-/// first, then siblings beyond the limit, then missing turns.
+/// Every turn that an expansion found, once each. The selected turns come first, in selection order; then the frontier,
+/// best first; then siblings beyond the limit; then missing turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.

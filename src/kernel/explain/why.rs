@@ -15,8 +15,8 @@ use crate::slicing::store::GraphStore;
 /// By how much a larger radius is tried.
 pub const RADIUS_STEPS: u32 = 10;
 
-/// Why a turn is in a slice or not. Every change of the policy named here was tried by itself and adds the turn to the
-/// slice, unless the slice then fails for a turn that is stored more than once.
+/// Why a turn is in a slice or not. Every change of the policy that is named here was tried by itself and adds the turn
+/// to the slice. The slice may still fail for a turn that is stored more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Because {
     /// It is the anchor.
@@ -215,8 +215,8 @@ impl<S: GraphStore> Expansions<'_, S> {
         turn: TurnId,
         most_nodes: u32,
     ) -> Result<Option<Why>, SliceError<S::Error>> {
-        // The place of the turn with the largest budget is the budget that it needs, unless more turns of its group
-        // follow it, or groups that do not fit a smaller budget come before it.
+        // The place of the turn with the largest budget is the budget that it needs. There are two exceptions: turns of
+        // its group that follow it, and groups before it that do not fit a smaller budget.
         let largest = self.search(&policy.with_max_nodes(most_nodes), anchor, turn)?;
         if let Some(discovery) = largest.discovery() {
             let least = discovery.order + 1;

@@ -1,5 +1,5 @@
-//! A reader of exports from outside. White space, key order and the spelling of numbers are free, as JavaScript and
-//! jsonb rewrite them; every key must be there, once, and no other.
+//! A reader of exports from outside. White space, key order and the spelling of numbers may differ, because JavaScript
+//! and jsonb rewrite them. Every key must be there, once, and no other.
 
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
@@ -93,8 +93,8 @@ impl ParsedExport {
         Ok(export)
     }
 
-    /// Reads an export and checks that turns and edges are in order, and that the anchor and both ends of every edge
-    /// are among the turns. Nothing else is checked.
+    /// Reads an export. Checks that turns and edges are in order, and that the anchor and both ends of every edge are
+    /// turns of it. Nothing else is checked.
     ///
     /// # Errors
     /// A sentence that says what is wrong.

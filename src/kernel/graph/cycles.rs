@@ -45,8 +45,8 @@ impl EdgeList {
         Some(next as u32)
     }
 
-    /// How many turns lie on a cycle or on a path between two cycles; a self-loop is a cycle.
-    /// 0 means the graph is a DAG. Linear in the edges; `check_interrupts` is called often.
+    /// How many turns lie on a cycle or on a path between two cycles. A self-loop is a cycle. 0 means that the graph is
+    /// acyclic. Linear in the edges; `check_interrupts` is called often.
     #[must_use]
     pub fn turns_in_cycles(self, check_interrupts: &dyn Fn()) -> usize {
         let interrupts = Interrupts::new(check_interrupts);

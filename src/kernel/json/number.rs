@@ -31,8 +31,8 @@ impl<'a> Number<'a> {
         self.0.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64: with or
-    /// without an exponent and zeros at the ends, but with the same digits. Where two shortest texts are equally near,
+    /// The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64. An
+    /// exponent and zeros at the ends may differ, the other digits may not. Where two shortest texts are equally near,
     /// both are accepted.
     #[must_use]
     pub fn binary32(self) -> Option<f32> {

@@ -50,8 +50,8 @@ pub fn message_text(stored: &str, check_interrupts: &dyn Fn()) -> MessageText {
     }
 }
 
-/// The role of a stored message: `user`, `assistant`, `system` or `tool` for the names that the supported forms have for
-/// them, any other name as it is. `None` where the message says none. Never fails.
+/// The role of a stored message: `user`, `assistant`, `system` or `tool` for the names that the supported forms have
+/// for them. Any other name is returned as it is. `None` where the message says none. Never fails.
 #[must_use]
 pub fn message_role(stored: &str, check_interrupts: &dyn Fn()) -> Option<String> {
     let json = read(stored, check_interrupts)?;

@@ -9,9 +9,9 @@ use crate::slicing::slice::Slice;
 /// A turn's place among turns whose order nothing else decides: when it was created, then its id.
 type Key = (i64, TurnId);
 
-/// The turns of a slice in the order of the conversation: repeatedly the earliest of those whose parents in the slice
-/// were all given; where there is none, as in a cycle, the earliest of those left. Results of a call directly follow it.
-/// `time` is when a turn was created, in any unit. `check_interrupts` is called often.
+/// The turns of a slice in the order of the conversation. The next is always the earliest of those whose parents in the
+/// slice all come before. If there is none, as in a cycle, it is the earliest of those left. Results of a call directly
+/// follow it. `time` is when a turn was created, in any unit. `check_interrupts` is called often.
 #[must_use]
 pub fn conversation_order(
     slice: &Slice,

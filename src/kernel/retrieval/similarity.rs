@@ -103,8 +103,8 @@ impl QueryEmbedding {
         hex(&hasher.finalize())
     }
 
-    /// How similar a stored embedding is, more being closer; `None` where that is not defined: an
-    /// element is not finite, or all are zero and the distance is an angle.
+    /// How similar a stored embedding is; a greater number is closer. `None` if that is not defined: if an element is
+    /// not finite, or if all are zero and the distance is an angle.
     ///
     /// Cosine: −1 to 1. Inner product: itself. Else 1 / (1 + distance). Sums are taken in binary64
     /// in the order of the elements and rounded to binary32 once, so the bits depend on nothing else.

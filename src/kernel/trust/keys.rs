@@ -1,6 +1,6 @@
 //! Keys: what is derived from the root of an epoch, and the MACs and signatures that are made and checked with it.
 //!
-//! The root, what signs and what verifies are separate types: code that holds a verifying key cannot sign with it,
+//! The root, a signing key and a verifying key are separate types. Code that holds a verifying key cannot sign with it,
 //! although HMAC uses the same bytes for both. Key material is wiped when dropped, has no Debug, and can be read by no
 //! function.
 
@@ -127,8 +127,8 @@ impl ProofKey {
 pub struct PublicKey(ed25519_dalek::VerifyingKey);
 
 impl PublicKey {
-    /// Reads a SubjectPublicKeyInfo in PEM, with white space around it or not; `None` where the text is none, is that of another kind of key, or is longer
-    /// than a file of one key ever is.
+    /// Reads a SubjectPublicKeyInfo in PEM, with or without white space around it. `None` for any other text, for
+    /// another kind of key, and for a text that is longer than a file of one key.
     #[must_use]
     pub fn from_pem(pem: &str) -> Option<Self> {
         if pem.len() > MAX_PEM_BYTES {

@@ -141,7 +141,7 @@ fn relation_method(oid: pg_sys::Oid) -> pg_sys::Oid {
     }
 }
 
-/// The family of the operators that order a type, which an index has unless it names another; the invalid OID where the
+/// The family of the operators that order a type. An index uses it unless it names another one. The invalid OID if the
 /// type has no order.
 pub fn default_family(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: look-ups in the catalog.

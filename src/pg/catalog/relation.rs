@@ -17,7 +17,7 @@ thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts the invalidations of relations, of announced rows and of schemas that this backend has accepted: values
+/// Counts the invalidations of relations, of announced rows and of schemas that this backend has accepted. Values
 /// derived from them are valid while the number stays the same.
 pub fn catalog_generation() -> u64 {
     CATALOG_GENERATION.get()

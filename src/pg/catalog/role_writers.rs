@@ -1,5 +1,5 @@
-//! The transactions that lately changed roles. Rights are those of now, rows those of a snapshot: where a transaction that
-//! changed the rights is not over for the snapshot, the two never belonged together.
+//! The transactions that lately changed roles. Rights are read as they are now, rows as of a snapshot. If a transaction
+//! that changed the rights is not over for the snapshot, such rights and rows never existed together.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::null_mut;
@@ -54,8 +54,8 @@ unsafe extern "C-unwind" fn roles_changed(_arg: pg_sys::Datum, _cache: i32, _has
     GENERATION.set(GENERATION.get() + 1);
 }
 
-/// Whether a transaction that is not over for the active snapshot, or is this one, has changed one of these roles, its
-/// memberships, or those of a role that it is a member of.
+/// Whether one of these roles was changed, or its memberships, or those of a role that it is a member of, by this
+/// transaction or by one that is not over for the active snapshot.
 pub fn are_newer(roles: &[pg_sys::Oid]) -> bool {
     accept_invalidations();
     // SAFETY: a counter of the server's; a call of a function runs under an active snapshot.

@@ -1,5 +1,6 @@
 //! The transactions that wrote what the catalog says of a graph. A statement reads rows by its snapshot, and the
-//! catalog as it is now: where one of these transactions is not over for the snapshot, the two never belonged together.
+//! catalog as it is now. If one of these transactions is not over for the snapshot, such a catalog and such rows never
+//! existed together.
 
 use std::cell::RefCell;
 use std::ptr::null_mut;

@@ -125,9 +125,9 @@ pub fn out_of_memory() -> SqlError {
 /// Ends this session alone, where there is no memory even for an error. Allocates nothing.
 pub fn end_session() -> ! {
     // SAFETY: a report that ends the process in good order, as that of a termination does: nothing that runs now runs
-    // on. The end of the transaction may drop what lives in memory contexts, such as the state of a function that
-    // returns rows, while a part of it allocates: Vec, VecDeque, String and HashMap, which can be dropped whenever they
-    // allocate, and nothing of our own that allocates within unsafe code. The formats take no values.
+    // on. The end of the transaction drops what lives in memory contexts, such as the state of a function that returns
+    // rows. A part of it may be allocating just then: that can be Vec, VecDeque, String and HashMap, which can be
+    // dropped whenever they allocate. No unsafe code of our own allocates. The formats take no values.
     unsafe {
         // Its frames are gone where pgrx has just caught an error.
         pg_sys::error_context_stack = null_mut();
@@ -155,8 +155,8 @@ pub fn log(message: &str) {
 }
 
 /// Runs `read`, which reads tables under row security or values that bound expressions compute. A policy's function
-/// that depends on the caller's search_path fails under the fixed one with an error that names neither the policy nor
-/// the search_path, and an expression fails with one that names neither key nor row: they get a hint.
+/// that depends on the caller's search_path fails under the fixed one. Its error names neither the policy nor the
+/// search_path, and that of an expression names neither key nor row. So both get a hint.
 pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() -> T) -> T {
     if !row_security && !expressions {
         return read();

@@ -1,5 +1,5 @@
-//! Functions of the private schema that functions of the library call, whatever the caller may execute: those that have
-//! to know who calls, which a function with definer's rights does not, and one that finishes a trigger's work.
+//! Functions of the private schema that functions of the library call, whatever the caller may execute. Most have to
+//! know who calls, which a function with definer's rights does not; one finishes a trigger's work.
 
 use std::ffi::{CStr, c_int};
 
@@ -53,8 +53,8 @@ pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal 
     }
 }
 
-/// What is needed to call the extension's function of this name with arguments of these types: its owner may have given it
-/// others of the name. DROP EXTENSION waits.
+/// What is needed to call the extension's function of this name with arguments of these types. The extension's owner
+/// may have made other functions of that name members of it. DROP EXTENSION waits.
 fn member(name: &'static CStr, types: &[pg_sys::Oid]) -> *mut pg_sys::FmgrInfo {
     let binding = BINDING.oid();
     relation::lock_shared(binding);

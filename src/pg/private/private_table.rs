@@ -1,5 +1,5 @@
-//! The extension's own tables, read as the server reads its catalogs: whatever the caller's
-//! rights, at the latest committed state, on a standby and in parallel workers too.
+//! The extension's own tables, read as the server reads its catalogs. They are read whatever the caller's rights, at
+//! the latest committed state, also on a standby and in parallel workers.
 
 use std::ffi::{CStr, c_int};
 use std::num::NonZeroUsize;
@@ -188,8 +188,8 @@ impl PrivateRow {
     fn get<T: Stored>(&self, column: usize, type_oid: pg_sys::Oid) -> Option<T> {
         assert_eq!(self.columns[column], type_oid, "a column is read as its type");
         let column = NonZeroUsize::MIN.saturating_add(column);
-        // SAFETY: the scan that made this row is still open; the table's columns were compared with `columns`
-        // when it was opened, and each caller reads a SQL type as the Rust type for it.
+        // SAFETY: the scan that made this row is still open. The table's columns were compared with `columns` when it
+        // was opened. Each caller reads a SQL type as the Rust type for it.
         unsafe {
             let datum = heap_getattr_raw(self.tuple, column, self.descriptor)?;
             T::from_datum(datum, false)

@@ -19,8 +19,8 @@ pub fn of_library() -> &'static str {
     black_box(NAME_AND_VERSION).trim_start_matches("graph_kernel ").trim_end()
 }
 
-/// Checks that the objects of the extension are those that this library knows: the file may be newer, as a new package
-/// replaces it for all databases at once, or older in a process that loaded it before.
+/// Checks that the objects of the extension are those that this library knows. The library may be newer, because a new
+/// package replaces it for all databases at once. It may be older in a process that loaded it before.
 ///
 /// Raises 55000 where they are not.
 pub fn check(extension: pg_sys::Oid) {
@@ -30,8 +30,8 @@ pub fn check(extension: pg_sys::Oid) {
     }
 }
 
-// Declared in sql/bootstrap.sql. The first statement of every script calls it: a script may be run by a newer library,
-// as one step of several, never by an older one.
+// Declared in sql/bootstrap.sql. The first statement of every script calls it. A script may be run by a newer library,
+// as one step of several, but never by an older one.
 #[pg_extern(sql = false)]
 fn require_library() {
     // SAFETY: a look-up in the catalog.

@@ -284,10 +284,10 @@ impl Execution {
         let plan = PreparedPlan::of(statement, arguments);
         let parameters = param_list(arguments);
         let cached = plan.cached(statement, parameters).or_raise();
-        // SAFETY: everything is made in the current context and for the current resource owner, those of the
-        // function that the server called, or of the query that called it: both outlive the execution. After
-        // an error the transaction's abort releases all of it. The text is a copy, as the plan may be dropped from
-        // the cache meanwhile; the server's plan is not freed before it is released.
+        // SAFETY: everything is made in the current memory context and for the current resource owner. These are of the
+        // function that the server called, or of the query that called it, and outlive the execution. After an error
+        // the transaction's abort releases all of it. The text is a copy, as the plan may be dropped from the cache
+        // meanwhile; the server's plan is not freed before it is released.
         unsafe {
             let planned = PgList::<pg_sys::PlannedStmt>::from_pg((*cached).stmt_list).get_ptr(0);
             let planned = planned.expect("a plan has a statement");
@@ -352,10 +352,10 @@ impl Execution {
         let first = sorted.iter().filter_map(|ids| ids.first()).min();
         let last = sorted.iter().filter_map(|ids| ids.last()).max();
         let (Some(first), Some(last)) = (first, last) else { return };
-        // SAFETY: the executor reads the parameters through the list that it was given at the start, when
-        // a scan begins or, without an index, at each row: rewinding begins the scans anew. The list has
-        // these four. Their values outlive the run and are put back after it: a module that logs the statement at
-        // its end prints them.
+        // SAFETY: the executor reads the parameters through the list that it was given at the start. It does so when a
+        // scan begins or, without an index, at each row; rewinding begins the scans again. The list has these four.
+        // Their values outlive the run and are put back after it: a module that logs the statement at its end prints
+        // them.
         unsafe {
             let arrays = [uuid_array(&sorted[0]), uuid_array(&sorted[1])];
             let [first, last] = [first, last].map(|id| id.as_bytes().as_ptr().into());

@@ -1,10 +1,10 @@
 //! Read-only statements on the caller's snapshot, run by the server's executor.
 //!
-//! SPI's and pgrx's own calls are not used: `Spi::select` is read-only only until the transaction has an XID, after
-//! which a statement takes a snapshot of its own and the slice could mix two states; `get_one` and `run` assign
-//! an XID, which fails on a standby; and a cursor of SPI is a portal, which SQL can close and replace by name.
-//! Here SPI only parses and keeps plans. Before a plan is used it is checked ([`check`]), and before a row is
-//! read the types of its columns are compared with what is read of them ([`row`]).
+//! The calls of SPI and pgrx are not used. `Spi::select` is read-only only until the transaction has an XID: then a
+//! statement takes a snapshot of its own, and a slice could mix two states. `get_one` and `run` assign an XID, which
+//! fails on a standby. A cursor of SPI is a portal, which SQL can close and replace by name. Here SPI only parses and
+//! keeps plans. Before a plan is used it is checked ([`check`]), and before a row is read the types of its columns are
+//! compared with what is read of them ([`row`]).
 
 mod check;
 mod execution;

@@ -166,8 +166,8 @@ impl PreparedPlan {
         self.checked.borrow().as_ref().is_some_and(|(of, _)| *of == generation)
     }
 
-    /// Checks a plan that was not checked before, and that it reads the statement's tables: the text has only
-    /// their names, which other tables may have taken since.
+    /// Checks a plan that was not checked before. Also checks that it reads the statement's tables: the text has only
+    /// their names, which other tables may have now.
     fn check(
         &self,
         statement: &Statement,

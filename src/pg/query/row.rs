@@ -112,8 +112,8 @@ unsafe extern "C-unwind" fn receive_slot(
 ) -> bool {
     // Many rows may be held before interrupts are checked.
     memory::check();
-    // SAFETY: `receiver` is the first field of a RowReceiver, which is borrowed for the whole run; the slot has
-    // the columns that `check_columns` was called with and is valid during the call.
+    // SAFETY: `receiver` is the first field of a RowReceiver, which is borrowed for the whole run. The slot has the
+    // columns that `check_columns` was called with, and is valid during the call.
     unsafe {
         let receiver = &mut *receiver.cast::<RowReceiver<'_>>();
         let count = receiver.columns.len() as c_int;
@@ -199,9 +199,9 @@ impl Row {
             return read(None);
         };
         let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType; with one dimension
-        // and no bitmap of NULLs its length follows, then its lower bound, then, aligned, as many
-        // binary32 numbers. A copy that the detoaster made is freed here.
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType. With one dimension and no bitmap of
+        // NULLs, its length follows, then its lower bound, then, aligned, so many binary32 numbers. A copy that the
+        // detoaster made is freed here.
         unsafe {
             let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
             let plain = (*array).ndim == 1

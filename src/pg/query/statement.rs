@@ -135,8 +135,8 @@ pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
 /// The `uuid[]` of these ids, in their order, in the current memory context.
 pub(super) fn uuid_array(ids: &[TurnId]) -> pg_sys::Datum {
     let bytes = ARRAY_HEADER + size_of_val(ids);
-    // SAFETY: an array of one dimension without NULLs is ArrayType, its length and its lower bound, then,
-    // aligned, its elements; a uuid is stored as its 16 bytes. There is room for all of them.
+    // SAFETY: an array of one dimension without NULLs is ArrayType, its length, its lower bound and, aligned, its
+    // elements. A uuid is stored as its 16 bytes. There is room for all of them.
     unsafe {
         if ids.is_empty() {
             return pg_sys::construct_empty_array(pg_sys::UUIDOID).into();

@@ -14,9 +14,8 @@ use crate::pg::sql::types::{JsonText, Text};
 use crate::pg::text::{expect_length, without_nul};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
-/// each row: the function's SET clauses are then applied and reset for each, and no statement can stay open from one
-/// row to the next. Signatures import it as
-/// `TableIterator`, by which `pg_extern` finds the columns.
+/// each row. The function's SET clauses would be applied and reset for each, and no statement could stay open from one
+/// row to the next. Signatures import it as `TableIterator`, by which `pg_extern` finds the columns.
 pub struct MaterializedRows<'a, Row> {
     fill: Box<Fill<'a, Row>>,
 }
@@ -74,9 +73,9 @@ unsafe impl<Row: SqlRow> RetAbi for MaterializedRows<'_, Row> {
     }
 
     unsafe fn box_ret_in_fcinfo(fcinfo: pg_sys::FunctionCallInfo, table: Self) -> pg_sys::Datum {
-        // SAFETY: the tuplestore and the row type are in the context that ReturnSetInfo names for them.
-        // A row has as many values as the function is declared with, of their types, which are compared, and
-        // the store copies them while row and values are there; filling goes on in the function's context.
+        // SAFETY: the tuplestore and the row type are in the context that ReturnSetInfo names for them. A row has as
+        // many values as the function has columns, and their types are compared. The store copies the values while they
+        // exist. Filling goes on in the function's memory context.
         unsafe {
             let result: *mut pg_sys::ReturnSetInfo = (*fcinfo).resultinfo.cast();
             let of_call = pg_sys::CurrentMemoryContext;

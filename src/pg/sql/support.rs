@@ -33,8 +33,8 @@ fn slice_support(request: Internal) -> Internal {
 
 /// The second argument of a call, when it is a constant.
 unsafe fn constant_policy(node: *mut pg_sys::Node) -> Option<Policy> {
-    // SAFETY: each cast follows a check of the node's tag; a list of `length` cells has that many, as the list
-    // of the function's argument types has; the constant is of the second, which is slice_policy.
+    // SAFETY: each cast follows a check of the node's tag. A list of `length` cells has that many, and so has the list
+    // of the function's argument types. The constant is of the second type, slice_policy.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
