@@ -27,6 +27,7 @@ const IN_SIGNATURES: &[&str] = &[
     "TableIterator",
     "Text",
     "TextArg",
+    "TextBytes",
     "TextOrStored",
     "TriggerCall",
     "FunctionCall",
@@ -316,6 +317,7 @@ const CHECKED_OTHERWISE: &[&str] = &[
     "graph_kernel.check_graph(",         // within a hint
     "graph_kernel.revoke_key_internal(", // is_kid
     "graph_kernel.rotate_key_internal(", // ids that list_keys gives
+    "@extschema@.graph_check(",          // text_prefix
 ];
 
 /// Functions of a script that use what raises on bytes that are not text, and do not check.
