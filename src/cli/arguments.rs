@@ -136,7 +136,7 @@ pub(crate) struct SessionsArguments {
 pub(crate) struct QueryArguments {
     /// The id of the turn.
     pub(crate) anchor: String,
-    /// The policy: a preset, or a JSON object.
+    /// The policy: the name of a preset or of a registered policy, or a JSON object.
     #[arg(long)]
     pub(crate) policy: Option<String>,
     #[command(flatten)]

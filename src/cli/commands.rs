@@ -131,7 +131,8 @@ pub(crate) fn man(
     command: Option<&str>,
     folder: Option<&Path>,
 ) -> Result<Outcome, Failure> {
-    let mut program = Arguments::command();
+    // The page of `help` would be one for each command again.
+    let mut program = Arguments::command().disable_help_subcommand(folder.is_some());
     program.build(); // gives each command its whole name
     if let Some(folder) = folder {
         clap_mangen::generate_to(program, folder)

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anstyle::Style;
+use kernel::drawing::style::is_misleading;
 
 use crate::Failure;
 
@@ -45,11 +46,7 @@ pub(crate) fn shortened(text: &str, max_bytes: usize) -> String {
 
 /// Whether a terminal prints the character and does nothing else.
 fn is_safe(c: char) -> bool {
-    match c {
-        '\u{61c}' | '\u{200e}' | '\u{200f}' => false,
-        '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
-        _ => !c.is_control(),
-    }
+    !c.is_control() && !is_misleading(c)
 }
 
 /// The text with its control characters but the tab, and those that change the direction of text, escaped.
@@ -82,9 +79,10 @@ mod tests {
 
     #[test]
     fn json_keeps_its_value() {
-        let text = "{\"s\":\"a\u{9b}\u{7f}\u{202e}ü\t\"}".replace('\t', "");
+        let text = "{\"s\":\"a\u{9b}\u{7f}\u{202e}\u{61c}\u{feff}ü\t\"}".replace('\t', "");
         let escaped = escaped_json(&text);
-        assert!(!escaped.contains(['\u{9b}', '\u{7f}', '\u{202e}']), "{escaped}");
+        let hidden = ['\u{9b}', '\u{7f}', '\u{202e}', '\u{61c}', '\u{feff}'];
+        assert!(!escaped.contains(hidden), "{escaped}");
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&escaped), value(&text));
     }

@@ -67,7 +67,12 @@ fn query(
         None => database
             .last_query(&statement(format!("{schema}.{function}($1)")), &[(&anchor, Type::UUID)]),
         Some(policy) => {
-            let call = format!("{schema}.{function}($1, $2::text::{schema}.slice_policy)");
+            // A name may be that of a registered policy, which is not one of the type's own texts.
+            let given = match policy.trim_start().starts_with('{') {
+                true => format!("$2::text::{schema}.slice_policy"),
+                false => format!("{schema}.graph_policy($2::text)"),
+            };
+            let call = format!("{schema}.{function}($1, {given})");
             database.last_query(&statement(call), &[(&anchor, Type::UUID), (policy, Type::TEXT)])
         }
     }

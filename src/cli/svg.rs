@@ -48,8 +48,9 @@ pub(crate) fn picture(export: &ParsedExport) -> Result<String, Failure> {
     let caption_width =
         caption.iter().map(|line| width_of(line, LETTERS_OF_CAPTION)).fold(0.0, f64::max);
     let top = SPACE + 2.0 * line_height(LETTERS_OF_CAPTION);
-    let width = rounded(placed.graph().width.max(caption_width) + 2.0 * SPACE);
-    let height = rounded(placed.graph().height + top + 2.0 * SPACE);
+    let [left, above, right, below] = extent(&placed, export);
+    let width = rounded((right - left).max(caption_width) + 2.0 * SPACE);
+    let height = rounded(below - above + top + 2.0 * SPACE);
     let mut edges = Group::new();
     for (number, edge) in export.edges.iter().enumerate() {
         let name = number.to_string();
@@ -64,7 +65,7 @@ pub(crate) fn picture(export: &ParsedExport) -> Result<String, Failure> {
             turns = turns.add(drawn_turn(turn, node, turn.id == export.anchor));
         }
     }
-    let shift = format!("translate({SPACE} {})", rounded(top + SPACE));
+    let shift = format!("translate({} {})", rounded(SPACE - left), rounded(top + SPACE - above));
     let document = Document::new()
         .set("viewBox", (0, 0, width, height))
         .set("width", width)
@@ -83,6 +84,23 @@ pub(crate) fn picture(export: &ParsedExport) -> Result<String, Failure> {
         .add(lines(&caption, SPACE, SPACE, LETTERS_OF_CAPTION, "start"))
         .add(Group::new().set("transform", shift).add(edges).add(turns));
     Ok(document.to_string())
+}
+
+/// The sides of what was laid out: left, above, right, below. Edges may go around the turns, beyond the sides that the
+/// layout names.
+fn extent(placed: &Layout, export: &ParsedExport) -> [f64; 4] {
+    let mut sides = [0.0, 0.0, placed.graph().width, placed.graph().height];
+    for (number, edge) in export.edges.iter().enumerate() {
+        let name = number.to_string();
+        let laid = placed.edge(&edge.parent.to_string(), &edge.child.to_string(), Some(&name));
+        for point in laid.iter().flat_map(|laid| &laid.points) {
+            sides[0] = point.x.min(sides[0]);
+            sides[1] = point.y.min(sides[1]);
+            sides[2] = point.x.max(sides[2]);
+            sides[3] = point.y.max(sides[3]);
+        }
+    }
+    sides
 }
 
 /// The turns and edges in their places. An edge's name is its place in the export.

@@ -216,9 +216,8 @@ fn a_picture_shows_hostile_text_as_text() {
     }
 }
 
-#[test]
-fn a_slice_that_takes_too_long_to_lay_out_is_refused() {
-    let files = Files::new("large");
+/// The slice of the tests with this many turns in a chain; the edges are pairs of their numbers.
+fn chain(files: &Files, turns: usize, edges: &[(usize, usize)]) -> Value {
     let mut slice: Value = serde_json::from_str(&files.read("slice.json")).unwrap();
     let (turn, edge) = (slice["turns"][0].clone(), slice["edges"][0].clone());
     let id = |number: usize| Value::from(format!("00000000-0000-0000-0000-{number:012}"));
@@ -228,16 +227,68 @@ fn a_slice_that_takes_too_long_to_lay_out_is_refused() {
         }
         object
     };
-    // A chain of which each turn but the first also has the first for its parent.
-    slice["turns"] = (0..600).map(|n| with(turn.clone(), &[("id", id(n))])).collect();
-    slice["edges"] = (2..600)
-        .map(|n| (0, n))
-        .chain((1..600).map(|n| (n - 1, n)))
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .map(|(parent, child)| with(edge.clone(), &[("parent", id(parent)), ("child", id(child))]))
+    slice["turns"] = (0..turns).map(|n| with(turn.clone(), &[("id", id(n))])).collect();
+    slice["edges"] = edges
+        .iter()
+        .map(|(parent, child)| {
+            with(edge.clone(), &[("parent", id(*parent)), ("child", id(*child))])
+        })
         .collect();
     slice["anchor_turn_id"] = id(0);
+    slice
+}
+
+#[test]
+fn every_edge_is_inside_the_picture() {
+    let files = Files::new("inside");
+    const TURNS: usize = 16;
+    // A chain, and edges from its first turn to all others.
+    let mut edges: Vec<(usize, usize)> = (1..TURNS).map(|n| (n - 1, n)).collect();
+    edges.extend((2..TURNS).map(|n| (0, n)));
+    edges.sort_unstable();
+    files.write("chain.json", &chain(&files, TURNS, &edges).to_string());
+    let (status, text) = files.run("draw chain.json --format svg");
+    assert_eq!(status, 0, "{text}");
+    let picture = roxmltree::Document::parse(&text).unwrap();
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let [width, height] =
+        ["width", "height"].map(|name| number(picture.root_element().attribute(name).unwrap()));
+    let paths: Vec<_> = picture
+        .descendants()
+        .filter(|node| {
+            node.has_tag_name("path") && !node.ancestors().any(|up| up.has_tag_name("marker"))
+        })
+        .collect();
+    assert_eq!(paths.len(), edges.len());
+    for path in paths {
+        let shift = path.ancestors().find_map(|up| up.attribute("transform")).unwrap();
+        let shift: Vec<f64> = shift
+            .trim_start_matches("translate(")
+            .trim_end_matches(')')
+            .split(' ')
+            .map(number)
+            .collect();
+        for point in
+            path.attribute("d").unwrap().split(['M', 'L']).filter(|point| !point.is_empty())
+        {
+            let point: Vec<f64> = point.split_whitespace().map(number).collect();
+            let (x, y) = (point[0] + shift[0], point[1] + shift[1]);
+            assert!(
+                (0.0..=width).contains(&x) && (0.0..=height).contains(&y),
+                "{x} {y} in {width} {height}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_slice_that_takes_too_long_to_lay_out_is_refused() {
+    let files = Files::new("large");
+    // A chain of which each turn but the first also has the first for its parent.
+    let edges: std::collections::BTreeSet<(usize, usize)> =
+        (2..600).map(|n| (0, n)).chain((1..600).map(|n| (n - 1, n))).collect();
+    let edges: Vec<(usize, usize)> = edges.into_iter().collect();
+    let slice = chain(&files, 600, &edges);
     files.write("slice.json", &slice.to_string());
     assert_eq!(files.run("draw slice.json --format dot").0, 0);
     let (status, text) = files.run("draw slice.json --format svg");
@@ -267,6 +318,27 @@ fn terminals_get_colours_only_where_they_want_them_and_never_a_files_control_cha
 #[test]
 fn help_completions_and_manual_come_from_one_source() {
     let files = Files::new("help");
+    fs::create_dir(files.0.join("pages")).unwrap();
+    assert_eq!(files.run("man --all pages").0, 0);
+    let mut pages: Vec<String> = fs::read_dir(files.0.join("pages"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort_unstable();
+    let commands = [
+        "-completions",
+        "-diff",
+        "-draw",
+        "-import",
+        "-inspect",
+        "-man",
+        "-prompt",
+        "-sessions",
+        "-slice",
+        "-verify",
+        "",
+    ];
+    assert_eq!(pages, commands.map(|command| format!("graph-kernel{command}.1")));
     assert_eq!(files.run("man --all .").0, 0);
     let (status, text) = files.run("man nothing");
     assert_eq!((status, text.contains("no command nothing")), (2, true), "{text}");

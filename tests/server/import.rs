@@ -236,6 +236,14 @@ Dear customer, invoice 1057 is overdue.
     let answer: String = database.connect().query_one(query, &[&anchor]).unwrap().get(0);
     assert_eq!(slice.out, answer + "\n");
 
+    // A policy may be named as it was registered.
+    let register = "SELECT FROM graph_policy_register('lineage', 'our lineage')";
+    database.connect().batch_execute(register).unwrap();
+    let named = ask(&database, &["slice", anchor, "--policy", "our lineage"]).expect_success();
+    assert_eq!(named.out, slice.out);
+    let other = ask(&database, &["slice", anchor, "--policy", "no such"]);
+    assert!(other.status == 2 && other.err.contains("POLICY_NOT_FOUND"), "{}", other.err);
+
     let unknown = ask(&database, &["slice", "00000000-0000-4000-8000-00000000dead"]);
     assert_eq!(unknown.status, 2);
     assert!(

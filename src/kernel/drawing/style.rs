@@ -22,13 +22,21 @@ pub const INK: &str = "#1c2733";
 /// The colour of edges.
 pub const LINE: &str = "#7b8896";
 
-/// Whether a character ends a line or changes the direction of the text after it.
+/// Whether a character changes the direction of the text around it, ends a line, or is not seen: texts of others with it
+/// could show something else than they say. The one list of them, for drawings and terminals.
+#[must_use]
+pub fn is_misleading(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    )
+}
+
+/// Whether a drawing has a space in place of a character.
 pub(super) fn is_unprintable(character: char) -> bool {
-    match character {
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => true,
-        _ => character.is_control(),
-    }
+    is_misleading(character)
+        || matches!(character, '\u{fffe}' | '\u{ffff}')
+        || character.is_control()
 }
 
 /// The beginning of a text for Graphviz; `node` are further attributes of every node.
