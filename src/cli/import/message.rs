@@ -95,6 +95,9 @@ pub(super) fn stored_payload(value: &mut Value) {
             if object.get("type").is_some_and(|kind| kind == "base64") {
                 object.remove("data");
             }
+            if object.get("type").is_some_and(|kind| kind == "image_generation_call") {
+                object.remove("result");
+            }
             if object.keys().any(|key| key.contains('\0')) {
                 *object = std::mem::take(object)
                     .into_iter()
@@ -478,7 +481,7 @@ pub(super) fn file(kind: &str, name: Option<&str>) -> String {
 }
 
 /// The keys under which objects of the exports have their texts, the first that is not empty counts.
-const TEXT_KEYS: [&str; 11] = [
+const TEXT_KEYS: [&str; 12] = [
     "text",
     "value",
     "content",
@@ -489,6 +492,7 @@ const TEXT_KEYS: [&str; 11] = [
     "output",
     "stdout",
     "stderr",
+    "refusal",
     "title",
 ];
 
@@ -680,11 +684,13 @@ mod tests {
     #[test]
     fn payloads_hold_no_files_and_no_null_characters() {
         let mut payload = json!({"a\u{0}": "b\u{0}", "source": {"type": "base64", "data": "AAAA", "media_type": "image/png"},
+                                 "made": {"type": "image_generation_call", "id": "i", "result": "AAAA"},
                                  "urls": ["data:image/png;base64,AAAA", "https://example.org/data:a/b;base64,"]});
         stored_payload(&mut payload);
         assert_eq!(
             payload,
             json!({"a\u{fffd}": "b\u{fffd}", "source": {"type": "base64", "media_type": "image/png"},
+                   "made": {"type": "image_generation_call", "id": "i"},
                    "urls": ["data:image/png;base64,", "https://example.org/data:a/b;base64,"]})
         );
     }

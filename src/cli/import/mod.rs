@@ -151,6 +151,10 @@ pub(crate) fn import(
         format!("edges whose child is missing: {}", report.counts.without_child),
         format!("broken records: {}", report.broken),
     ];
+    if report.counts.doubled > 0 {
+        let doubled = report.counts.doubled;
+        lines.push(format!("turns left out, as one before has the id: {doubled}"));
+    }
     if inputs.has_folder {
         lines.push(format!("files that are not transcripts: {}", inputs.others));
     }
@@ -332,6 +336,7 @@ impl Import<'_> {
         add(&mut sum.new_edges, counts.new_edges);
         add(&mut sum.without_parent, counts.without_parent);
         add(&mut sum.without_child, counts.without_child);
+        add(&mut sum.doubled, counts.doubled);
         self.report.stored += stored.stored;
         self.report.unchanged += stored.unchanged;
         for (place, why) in stored.refused {

@@ -92,12 +92,16 @@ pub(super) const LOCK: &str = "\
     SELECT pg_advisory_xact_lock(k.key) \
       FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY 1 OFFSET 0) AS k";
 
-/// Of messages with one id the first counts.
+/// Of messages with one id the first counts. Returns how many turns with another text are left out.
 pub(super) const DEDUPLICATE: &str = "\
-    DELETE FROM pg_temp.{rows} AS s \
-     USING (SELECT conversation, message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' \
-             GROUP BY conversation, message HAVING count(*) > 1) AS f \
-     WHERE s.kind <> 'e' AND s.conversation = f.conversation AND s.message = f.message AND s.n > f.n";
+    WITH first AS ( \
+        SELECT conversation, message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' \
+         GROUP BY conversation, message HAVING count(*) > 1), \
+    gone AS ( \
+        DELETE FROM pg_temp.{rows} AS s USING first AS f, pg_temp.{rows} AS o \
+         WHERE s.kind <> 'e' AND s.conversation = f.conversation AND s.message = f.message AND s.n > f.n AND o.n = f.n \
+        RETURNING s.kind = 't' AND s.content_text IS DISTINCT FROM o.content_text AS is_other) \
+    SELECT count(*) FILTER (WHERE is_other) FROM gone";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const MAX_SKIPS: usize = 40;

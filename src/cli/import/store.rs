@@ -71,6 +71,8 @@ pub(super) struct Counts {
     pub(super) without_parent: u64,
     /// Edges whose child is neither in the file nor in the tables.
     pub(super) without_child: u64,
+    /// Turns with the id of another one in the file, which has another text.
+    pub(super) doubled: u64,
 }
 
 /// What became of conversations.
@@ -92,6 +94,7 @@ impl Stored {
         sum.new_edges += counts.new_edges;
         sum.without_parent += counts.without_parent;
         sum.without_child += counts.without_child;
+        sum.doubled += counts.doubled;
         self.stored += other.stored;
         self.unchanged += other.unchanged;
         self.refused.extend(other.refused);
@@ -395,7 +398,7 @@ impl Store {
                            SET LOCAL enable_nestloop = off";
             database.run(&stages.named(analyze))?;
         }
-        database.execute(&stages.named(DEDUPLICATE), &[])?;
+        let doubled = database.query_one(&stages.named(DEDUPLICATE), &[])?;
         if self.has_skipped {
             let skip = stages.named(SKIP);
             for _ in 0..MAX_SKIPS {
@@ -411,6 +414,7 @@ impl Store {
         database.execute(&statements.identify, key)?;
         database.execute(&statements.link, key)?;
         let mut stored = Stored::default();
+        stored.counts.doubled = count(&doubled, 0)?;
         let mut news: HashMap<i64, u64> = HashMap::new();
         let turns = "SELECT conversation, count(*), count(*) FILTER (WHERE is_new) FROM pg_temp.{turns} \
                      GROUP BY conversation";

@@ -590,3 +590,49 @@ fn what_cannot_be_reached_or_is_another_users_says_so() {
     }
     assert!(Path::new(&export("chatgpt.json")).is_file());
 }
+
+/// What was once lost without a word.
+#[test]
+fn what_is_odd_in_a_file_is_read_or_reported() {
+    let database = Database::with_tables("import_odd");
+    let folder = Folder::new("odd");
+    let claude = |messages: Value| json!([{"uuid": "c", "chat_messages": messages}]).to_string();
+    let at = "2026-01-01T00:00:00Z";
+    let said = claude(
+        json!([{"uuid": "a", "sender": "human", "created_at": at, "text": "", "content": "A text."}]),
+    );
+    import(&database, &["claude", &folder.write("text.json", said)]).expect_success();
+    assert_eq!(turns(&database), ["user | A text."]);
+
+    let twice = |second: &str| {
+        let message =
+            |text: &str| json!({"uuid": "a", "sender": "human", "created_at": at, "text": text});
+        claude(json!([message("one"), message(second)]))
+    };
+    let other = folder.write("other.json", twice("two"));
+    let doubled = import(&database, &["claude", &other, "--account", "other"]).expect_success();
+    assert_eq!(doubled.count("turns left out, as one before has the id: "), 1, "{}", doubled.out);
+    let same = folder.write("same.json", twice("one"));
+    let doubled = import(&database, &["claude", &same, "--account", "same"]).expect_success();
+    assert!(!doubled.out.contains("left out, as"), "{}", doubled.out);
+
+    let chats = json!([
+        {"id": "old", "chat": {"messages": [{"id": "q", "role": "user", "content": "legacy"}]}},
+        {"id": "new", "chat": {"messages": [{"id": "q"}], "history": {"messages": {
+            "q": {"id": "q", "role": "user", "content": "x", "timestamp": 1},
+            "a": {"id": "a", "parentId": "q", "role": "assistant", "content": "", "timestamp": 2,
+                  "merged": {"status": true, "content": "one of two"}},
+            "r": {"id": "r", "parentId": "q", "role": "assistant", "content": "", "timestamp": 3,
+                  "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]}}}}}]);
+    let chats = import(&database, &["openwebui", &folder.write("chats.json", chats.to_string())]);
+    assert_eq!((chats.status, chats.count("broken records: ")), (1, 1), "{}", chats.out);
+    assert!(chats.err.contains("without a history"), "{}", chats.err);
+    let found = turns(&database);
+    for text in ["assistant | one of two <- reply x", "assistant | No. <- reply x"] {
+        assert!(found.iter().any(|turn| turn == text), "{found:?}");
+    }
+
+    let null = json!({"timestamp": at, "type": "response_item", "payload": null});
+    let null = import(&database, &["codex", &folder.write("rollout-null.jsonl", lines(&[null]))]);
+    assert_eq!((null.status, null.count("broken records: ")), (1, 1), "{}", null.out);
+}

@@ -44,8 +44,13 @@ fn messages(message: &Value, previous: Option<String>) -> Result<Vec<Message>, S
     };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
     let has_text = blocks.iter().any(|block| !plain(block).is_empty());
-    let (blocks, mut content) =
-        if has_text { (blocks, String::new()) } else { (&[][..], plain(&message["text"])) };
+    let (blocks, mut content) = if has_text {
+        (blocks, String::new())
+    } else {
+        let texts = [&message["text"], &message["content"]];
+        let text = texts.into_iter().map(plain).find(|text| !text.is_empty());
+        (&[][..], text.unwrap_or_default())
+    };
     let payload = object([
         ("content", if has_text { Value::Null } else { content.clone().into() }),
         ("attachments", listed(&message["attachments"])),

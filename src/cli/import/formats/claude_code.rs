@@ -186,7 +186,10 @@ fn messages(record: &Value, calls: CallTurns) -> Result<Vec<Message>, String> {
             (role, if has_message { &record["message"]["content"] } else { &record["content"] })
         }
         // What was typed while an answer was written.
-        "attachment" if queued["type"] == "queued_command" && queued["commandMode"] == "prompt" => {
+        "attachment"
+            if queued["type"] == "queued_command"
+                && matches!(queued["commandMode"].as_str(), None | Some("prompt")) =>
+        {
             ("user", &queued["prompt"])
         }
         _ => return skipped(id, parent),

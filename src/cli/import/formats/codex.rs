@@ -116,7 +116,7 @@ impl Session {
     }
 
     fn item(&mut self, number: u64, item: &Value, at: &Value) -> Result<Vec<Message>, String> {
-        let kind = item["type"].as_str().unwrap_or_default();
+        let kind = item["type"].as_str().ok_or("an item has no \"type\"")?;
         // The state of the files, and the settings of the session.
         if kind == "ghost_snapshot" {
             return Ok(Vec::new());

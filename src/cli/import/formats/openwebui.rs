@@ -22,12 +22,21 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
     Ok(sink.end_of_conversation(place, id)?)
 }
 
+/// What was found of a chat's messages.
+#[derive(Default)]
+struct Found {
+    history: bool,
+    /// The list that older versions have, whose messages name no parents.
+    list: bool,
+}
+
 /// Reads an exported row, which has the chat in it, or a chat itself. Returns its id, that of the row first.
 fn row<R: Read>(
     json: &mut JsonStream<R>,
     sink: &mut dyn MessageSink,
 ) -> Result<Option<String>, Stop> {
     let (mut id, mut inner) = (None, None);
+    let (place, mut found) = (json.place(), Found::default());
     json.begin_object()?;
     while let Some(key) = json.next_key()? {
         match key.as_str() {
@@ -37,12 +46,16 @@ fn row<R: Read>(
                 while let Some(key) = json.next_key()? {
                     match key.as_str() {
                         "id" => inner = text(json)?,
-                        key => part_of_chat(key, json, sink)?,
+                        key => part_of_chat(key, json, sink, &mut found)?,
                     }
                 }
             }
-            key => part_of_chat(key, json, sink)?,
+            key => part_of_chat(key, json, sink, &mut found)?,
         }
+    }
+    if found.list && !found.history {
+        let why = "a chat without a history: its messages do not say what they follow".to_owned();
+        sink.broken(place, why)?;
     }
     Ok(id.or(inner))
 }
@@ -51,7 +64,16 @@ fn part_of_chat<R: Read>(
     key: &str,
     json: &mut JsonStream<R>,
     sink: &mut dyn MessageSink,
+    found: &mut Found,
 ) -> Result<(), Stop> {
+    if key == "messages" && json.kind()? == ValueType::Array {
+        json.begin_array()?;
+        while json.has_element()? {
+            found.list = true;
+            json.skip()?;
+        }
+        return Ok(());
+    }
     if key != "history" || json.kind()? != ValueType::Object {
         return Ok(json.skip()?);
     }
@@ -59,6 +81,7 @@ fn part_of_chat<R: Read>(
     while let Some(key) = json.next_key()? {
         match key.as_str() {
             "messages" => {
+                found.history = true;
                 let mut children: Vec<(String, String)> = Vec::new();
                 each_message(json, sink, |id, message| {
                     let id = id.ok_or("the messages are not an object")?;
@@ -84,8 +107,12 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
     let is_text = |item: &Value| item["type"] == "message" && !plain(&item["content"]).is_empty();
     let has_text = output.iter().any(is_text);
     let mut content = if has_text { String::new() } else { plain(&message["content"]) };
+    // Several answers that were made one.
+    append(&mut content, &plain(&message["merged"]));
+    let is_said = !has_text && message["content"] != "";
     let payload = object([
-        ("content", if has_text { Value::Null } else { message["content"].clone() }),
+        ("content", if is_said { message["content"].clone() } else { Value::Null }),
+        ("merged", message["merged"].clone()),
         ("files", listed(&message["files"])),
         ("error", message["error"].clone()),
     ]);
