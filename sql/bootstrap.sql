@@ -30,6 +30,20 @@ SELECT graph_kernel.require_library();
 COMMENT ON FUNCTION graph_kernel.require_library() IS
     'raises an error where the loaded library is older than the extension; for the extension''s scripts';
 
+-- An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner of the
+-- schema may rename it.
+CREATE FUNCTION graph_kernel.own_name(object text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT pg_catalog.format('%I.%I', n.nspname, $1)
+    FROM pg_catalog.pg_extension AS x
+    JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) x.extnamespace
+    WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel';
+END;
+COMMENT ON FUNCTION graph_kernel.own_name(text) IS
+    'an object in the extension''s schema as commands name it whatever their search_path is';
+
 -- A binding that is replaced keeps its row, hence its uuid, and comes back when the same is bound again.
 CREATE TABLE graph_kernel.binding (
     graph uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),

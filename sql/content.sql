@@ -215,7 +215,8 @@ BEGIN
                             OPERATOR(pg_catalog./) GREATEST(done, 1));
         IF NOT has_more AND not_text OPERATOR(pg_catalog.>) 0 THEN
             RAISE NOTICE 'content hashes: % turns have a content that is not UTF-8: they are left as they are', not_text
-                USING DETAIL = 'INVALID_TEXT', HINT = 'SELECT * FROM graph_check() WHERE check_name = ''contents_not_text'';';
+                USING DETAIL = 'INVALID_TEXT', HINT = pg_catalog.format('SELECT * FROM %s() WHERE check_name OPERATOR(pg_catalog.=) ''contents_not_text'';',
+                                                                   graph_kernel.own_name('graph_check'));
         END IF;
         IF NOT has_more AND waiting OPERATOR(pg_catalog.<>) '{}' THEN
             RAISE NOTICE 'content hashes: waiting for % turns that other transactions hold',

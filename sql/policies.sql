@@ -135,7 +135,7 @@ BEGIN
         WHEN 'POLICY_NAME_TAKEN' THEN
             RAISE EXCEPTION 'the name % is taken', quote_literal(name)
                 USING ERRCODE = 'unique_violation', DETAIL = fault,
-                      HINT = 'SELECT name, params_hash FROM graph_policies;';
+                      HINT = format('SELECT name, params_hash FROM %s;', graph_kernel.own_name('graph_policies'));
         ELSE NULL;
     END CASE;
 END
@@ -197,7 +197,7 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'no policy has the name or params_hash %', quote_literal(left(ref, 255))
         USING ERRCODE = 'undefined_object', DETAIL = 'POLICY_NOT_FOUND',
-              HINT = 'SELECT name, params_hash FROM graph_policies;';
+              HINT = format('SELECT name, params_hash FROM %s;', graph_kernel.own_name('graph_policies'));
 END
 $$;
 COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';

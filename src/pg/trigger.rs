@@ -455,8 +455,10 @@ unsafe fn right_form(data: &pg_sys::TriggerData, function: &str) -> String {
         (trigger, relation, quote_as_needed(&printable(trigger.tgname)), arguments.join(", "))
     };
     if trigger.tgisclone {
-        return "SELECT hint FROM graph_check() WHERE check_name = 'promotion_triggers';"
-            .to_owned();
+        return format!(
+            "SELECT hint FROM {}() WHERE check_name OPERATOR(pg_catalog.=) 'promotion_triggers';",
+            beside(trigger.tgfoid, "graph_check")
+        );
     }
     let table = typed_name(relation.rd_id).unwrap_or_default();
     let drop = format!("DROP TRIGGER {name} ON {table};");
@@ -467,8 +469,18 @@ unsafe fn right_form(data: &pg_sys::TriggerData, function: &str) -> String {
     }
     format!(
         "BEGIN; {drop} CREATE CONSTRAINT TRIGGER {name} AFTER INSERT OR UPDATE ON {table} NOT DEFERRABLE FOR EACH ROW \
-         EXECUTE FUNCTION {function}({arguments}); ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}; COMMIT;"
+         EXECUTE FUNCTION {}({arguments}); ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}; COMMIT;",
+        beside(trigger.tgfoid, function)
     )
+}
+
+/// This object as commands name it whatever their search_path is: it is in the schema of this function.
+fn beside(function: pg_sys::Oid, object: &str) -> String {
+    // SAFETY: look-ups of a function that is running; its schema has a name.
+    let schema = unsafe { pg_sys::get_namespace_name(pg_sys::get_func_namespace(function)) };
+    // SAFETY: NULL or a C string.
+    let schema = unsafe { printable(schema) };
+    format!("{}.{object}", quote_as_needed(&schema))
 }
 
 /// The error of a trigger whose arguments do not fit.

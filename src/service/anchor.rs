@@ -15,6 +15,7 @@ use super::reader::GraphReader;
 use crate::pg::access::search::DatedTurn;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::private::version::own_name;
 
 /// An anchor and the strategy that chose it.
 pub type ChosenAnchor = (TurnId, AnchorStrategy);
@@ -41,8 +42,14 @@ pub fn find_anchor(
             None => Err(no_turn(
                 format!("session {} has no turn", quoted(&session)),
                 Word::SessionNotFound,
-                "The latest sessions: SELECT DISTINCT s.session_id FROM graph_anchors_recent(100) AS a, \
-                 graph_slice_turns(a.anchor_turn_id, '{\"max_nodes\": 1}') AS s;",
+                // With all arguments, of their types: who may create in that schema could overload them.
+                &format!(
+                    "The latest sessions: SELECT DISTINCT s.session_id FROM {}(100, NULL::pg_catalog.text) AS a, \
+                     {}(a.anchor_turn_id, '{{\"max_nodes\": 1}}'::{}) AS s;",
+                    own_name("graph_anchors_recent"),
+                    own_name("graph_slice_turns"),
+                    own_name("slice_policy"),
+                ),
             )),
         };
     }
@@ -51,7 +58,11 @@ pub fn find_anchor(
             None => Err(no_turn(
                 "no turn with an embedding was found".to_owned(),
                 Word::EmbeddingNotFound,
-                "Leave query_embedding out for the latest turn of all: SELECT * FROM graph_anchor();",
+                &format!(
+                    "Leave query_embedding out for the latest turn of all: SELECT * FROM {}(NULL::pg_catalog.uuid, \
+                     NULL::pg_catalog.text, NULL::pg_catalog.float4[]);",
+                    own_name("graph_anchor"),
+                ),
             )),
             found => Ok(found),
         };

@@ -251,6 +251,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     (
+        "graph_kernel.own_name(text)",
+        Some("SELECT graph_kernel.own_name('graph_check')"),
+    ),
+    (
         "graph_kernel.policy_fault(slice_policy,text)",
         Some("SELECT graph_kernel.policy_fault('{\"max_nodes\": 1}', 'one')"),
     ),

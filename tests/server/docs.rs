@@ -54,6 +54,8 @@ const INTERNAL: &[&str] = &[
     "list_keys",
     "list_proof_keys",
     "make_trace_table",
+    "own_name",
+    "raising_row",
     "policy_not_found",
     "policy_ref",
     "presets",

@@ -178,8 +178,7 @@ pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() 
                 SqlError::new(code, report.message())
                     .word(Word::BoundExpression)
                     .hint(
-                        "An expression of the binding may have raised this: SELECT * FROM graph_check() names the key \
-                         and the row.",
+                        "An expression of the binding may have raised this: graph_check() names the key and the row.",
                     )
                     .raise()
             }

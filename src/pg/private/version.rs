@@ -69,10 +69,28 @@ fn compare(one: &str, other: &str) -> Ordering {
     numbers(one).cmp(&numbers(other))
 }
 
+/// An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner of the
+/// schema may rename it, so it is looked up each time.
+pub fn own_name(object: &str) -> String {
+    // SAFETY: look-ups in the catalog; a schema that was found has a name, which comes NUL-terminated.
+    let schema = unsafe {
+        let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), false);
+        let schema = row_of(extension).map_or(pg_sys::InvalidOid, |(schema, _)| schema);
+        let name = pg_sys::get_namespace_name(schema);
+        if name.is_null() { String::new() } else { relation::text_of(name) }
+    };
+    format!("{}.{object}", relation::quote_as_needed(&schema))
+}
+
 /// The version that the catalog has, or "" where it has none.
 fn of_extension(extension: pg_sys::Oid) -> String {
+    row_of(extension).map(|(_, version)| version).unwrap_or_default()
+}
+
+/// The schema and the version of an extension.
+fn row_of(extension: pg_sys::Oid) -> Option<(pg_sys::Oid, String)> {
     // SAFETY: the catalog is open and the scan's tuple valid while its columns are read as the types that the catalog
-    // has: an oid and a text. A NULL snapshot makes this a catalog scan.
+    // has: oids and a text. A NULL snapshot makes this a catalog scan.
     unsafe {
         let catalog =
             pg_sys::table_open(pg_sys::ExtensionRelationId, pg_sys::AccessShareLock as i32);
@@ -87,7 +105,7 @@ fn of_extension(extension: pg_sys::Oid) -> String {
         let column = |tuple, number: u32| {
             heap_getattr_raw(tuple, NonZeroUsize::new(number as usize)?, (*catalog).rd_att)
         };
-        let mut version = None;
+        let mut found = None;
         loop {
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
@@ -95,13 +113,15 @@ fn of_extension(extension: pg_sys::Oid) -> String {
             }
             let oid = column(tuple, pg_sys::Anum_pg_extension_oid);
             if oid.and_then(|oid| pg_sys::Oid::from_datum(oid, false)) == Some(extension) {
-                version = column(tuple, pg_sys::Anum_pg_extension_extversion)
-                    .and_then(|version| TextArg::from_datum(version, false))
-                    .map(|version| version.0.to_owned());
+                let schema = column(tuple, pg_sys::Anum_pg_extension_extnamespace)
+                    .and_then(|schema| pg_sys::Oid::from_datum(schema, false));
+                let version = column(tuple, pg_sys::Anum_pg_extension_extversion)
+                    .and_then(|version| TextArg::from_datum(version, false));
+                found = schema.zip(version.map(|version| version.0.to_owned()));
             }
         }
         pg_sys::systable_endscan(scan);
         pg_sys::table_close(catalog, pg_sys::AccessShareLock as i32);
-        version.unwrap_or_default()
+        found
     }
 }

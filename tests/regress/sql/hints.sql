@@ -51,6 +51,8 @@ CREATE TEMP TABLE argument AS SELECT tgrelid, tgname, tgargs FROM pg_trigger WHE
 SET graph_kernel.graph = :'hostile';
 CREATE TEMP TABLE hint AS SELECT check_name, detail, hint FROM graph_check() WHERE hint IS NOT NULL;
 SELECT check_name, count(*) FROM hint GROUP BY 1 ORDER BY 1;
+-- Each names the schema of what is the extension's.
+SELECT check_name, hint FROM hint WHERE hint ~ '\m(SELECT|FROM|JOIN|CALL|EXECUTE FUNCTION)\s+(graph|recorder|chunking|slice)_(?!kernel\.)\w+\s*\(';
 -- By a superuser, with any search_path and any reading of backslashes: one by one, and pasted.
 SELECT hint FROM hint ORDER BY check_name COLLATE "C" \g (format=unaligned tuples_only=on) /tmp/graph_kernel_hints.sql
 \set VERBOSITY terse
