@@ -162,6 +162,7 @@ fn kept_plans_stay_with_the_bound_tables_when_names_change_hands() {
              INSERT INTO evil.memory_turns (id, role) VALUES (turn(3), 'tool');
              ALTER INDEX evil.memory_turns_pkey RENAME TO evil_pkey;
              ALTER INDEX evil.memory_turns_session_id_created_at_idx RENAME TO evil_session_idx;
+             ALTER INDEX evil.memory_turns_scores_idx RENAME TO evil_scores_idx;
              ALTER TABLE memory_turns RENAME TO turns_before;
              ALTER TABLE evil.memory_turns SET SCHEMA public",
         )
