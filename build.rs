@@ -1,5 +1,5 @@
-//! Directs calls of some of the server's functions through `src/pg/shortage/reporting.rs`, and lists the functions that the
-//! scripts in `sql` make.
+//! Directs calls of some of the server's functions through `src/pg/shortage/reporting.rs`, and lists the functions that
+//! the scripts in `sql` make.
 
 use std::path::Path;
 use std::{env, fs};
@@ -21,8 +21,8 @@ fn main() {
     }
 }
 
-/// Writes the names of the functions and procedures that the scripts make into `functions.txt`, one a line, in ascending
-/// order.
+/// Writes the names of the functions and procedures that the scripts make into `functions.txt`, one a line, in
+/// ascending order.
 fn list_functions() {
     println!("cargo:rerun-if-changed=sql");
     let mut names = Vec::new();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# reproduce.sh MAJOR…: builds the packages of the last commit in another folder, and compares them byte by byte with those
-# in target/packages.
+# reproduce.sh MAJOR…: builds the packages of the last commit in another folder, and compares them byte by byte with
+# those in target/packages.
 . "$(dirname "$0")/../tests/harness/common.sh"
 
 (($# > 0)) || die 'usage: reproduce.sh MAJOR…'
@@ -9,7 +9,8 @@ packages="$root/target/packages"
 [[ -f $packages/SHA256SUMS ]] || die 'there are no packages: run make packages'
 [[ -z $(git status --porcelain --untracked-files=no) ]] || die 'there are changes that are not committed'
 # git notes the commit in its archive.
-[[ $(python3 -c 'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).comment.decode())' "$packages"/*.zip) == "$(git rev-parse HEAD)" ]] ||
+comment=$(python3 -c 'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).comment.decode())' "$packages"/*.zip)
+[[ $comment == "$(git rev-parse HEAD)" ]] ||
   die 'the packages are of another commit: run make packages'
 
 other=$(mktemp -d "${TMPDIR:-/var/tmp}/graph_kernel.XXXXXX")

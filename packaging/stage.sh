@@ -10,7 +10,8 @@ server=$(server_of "$number")
 get_server "$number" "$server" || die "no server to build for"
 select_server "$server"
 
-built_of="$(git rev-parse HEAD) $(git diff HEAD | sha256sum) $(git status --porcelain | sha256sum) $(rustc --version) $pg_config"
+built_of="$(git rev-parse HEAD) $(git diff HEAD | sha256sum) $(git status --porcelain | sha256sum)"
+built_of+=" $(rustc --version) $pg_config"
 [[ $(cat "$stage/built-of" 2>/dev/null) != "$built_of" ]] || exit 0
 rm -rf "$stage" "$stage.tree"
 mkdir -p "$stage/extension"

@@ -40,7 +40,8 @@ check() {
   fi
 }
 
-# skip NAME REASON: a test that cannot run here. In CI that is a failure, but for the lack of root, which no set-up mends.
+# skip NAME REASON: a test that cannot run here. In CI that is a failure, but for the lack of root, which no set-up
+# mends.
 skip() {
   if [[ -n ${CI:-}${STRICT:-} && $2 != "$no_root" ]]; then
     failed=$((failed + 1))
@@ -99,7 +100,8 @@ check_contents_of_extension() {
     "usr/share/postgresql/$number/extension/graph_kernel.control" &&
     cd sql && compgen -G 'graph_kernel--*--*.sql' | sed "s|^|usr/share/postgresql/$number/extension/|" || true)
   same files "$(sort <<<"$expected")" \
-    "$(cd "$unpacked/$name" && find . -type f ! -path './usr/share/doc/*' ! -path './usr/share/lintian/*' | sed 's|^\./||' | sort)"
+    "$(cd "$unpacked/$name" && find . -type f ! -path './usr/share/doc/*' ! -path './usr/share/lintian/*' |
+      sed 's|^\./||' | sort)"
   cd "$unpacked/$name/usr/share/doc/$name"
   ls -R
   test -s copyright && test -s README.md* && test -s changelog.gz && test -s examples/sample/load.sql &&
@@ -156,7 +158,8 @@ check_one_script() {
 # No file names a folder of this machine. Debug symbols are compressed: they are looked at uncompressed.
 check_paths() {
   local file odd folders
-  folders=(-e "$root/" -e "${HOME%/}/" -e "$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")/" -e "$(rustc --print sysroot)/")
+  folders=(-e "$root/" -e "${HOME%/}/" -e "$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")/")
+  folders+=(-e "$(rustc --print sysroot)/")
   while read -r file; do
     objcopy --decompress-debug-sections "$file"
   done < <(find "$unpacked" -name '*.debug')
@@ -193,7 +196,8 @@ check_archives() {
 check_sources() {
   local name="graph_kernel-$version"
   python3 -m zipfile -e "$packages/$name.zip" "$unpacked"
-  same files "$(git ls-tree -r --name-only HEAD | sort)" "$(cd "$unpacked/$name" && find . -type f | sed 's|^\./||' | sort)"
+  same files "$(git ls-tree -r --name-only HEAD | sort)" \
+    "$(cd "$unpacked/$name" && find . -type f | sed 's|^\./||' | sort)"
   same version "$version" "$(sed -n 's/^  "version": "\(.*\)",/\1/p' "$unpacked/$name/META.json")"
 }
 
@@ -253,7 +257,8 @@ make_bare() {
   rm -rf "$bare"
   cp -a "$pristine" "$bare"
   debian_sources >"$bare/etc/apt/sources.list"
-  [[ -s $bare/etc/apt/sources.list ]] || note "deb http://deb.debian.org/debian $suite main" >"$bare/etc/apt/sources.list"
+  [[ -s $bare/etc/apt/sources.list ]] ||
+    note "deb http://deb.debian.org/debian $suite main" >"$bare/etc/apt/sources.list"
   cp -L /etc/resolv.conf "$bare/etc/" 2>/dev/null || true
   apt-config dump Acquire | grep -i '::proxy ' >"$bare/etc/apt/apt.conf.d/99proxy" || true
   # No service starts by itself in it.
@@ -267,7 +272,8 @@ psql_in_bare() { in_bare runuser -u postgres -- psql -X "$@"; }
 start_in_bare() {
   in_bare pg_conftool 15 main set listen_addresses ''
   # pg_ctlcluster would look for the process in /proc, which is not mounted.
-  trap 'in_bare runuser -u postgres -- /usr/lib/postgresql/15/bin/pg_ctl stop -s -m immediate -D /var/lib/postgresql/15/main' EXIT
+  bare_data=/var/lib/postgresql/15/main
+  trap 'in_bare runuser -u postgres -- /usr/lib/postgresql/15/bin/pg_ctl stop -s -m immediate -D "$bare_data"' EXIT
   in_bare pg_ctlcluster 15 main start
 }
 
@@ -327,7 +333,8 @@ run_dockerfile() {
   ((found == 1)) || die "$1 copies nothing"
   found=0
   while IFS= read -r -d '' step; do
-    in_bare env PG_MAJOR=15 TARGETARCH="$arch" PATH=/usr/lib/postgresql/15/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "$step"
+    in_bare env PG_MAJOR=15 TARGETARCH="$arch" PATH=/usr/lib/postgresql/15/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      sh -c "$step"
     found=1
   done < <(dockerfile_steps "$1" RUN)
   ((found == 1)) || die "$1 runs nothing"
@@ -355,7 +362,8 @@ check_dockerfile() {
 check_supabase_dockerfile() {
   local lib=/nix/store/stand-in/lib
   mkdir -p "$bare$lib"
-  printf "#!/bin/sh\nexport NIX_PGLIBDIR='%s'\nexec /usr/lib/postgresql/15/bin/postgres \"\$@\"\n" "$lib" >"$bare/usr/bin/postgres"
+  printf "#!/bin/sh\nexport NIX_PGLIBDIR='%s'\nexec /usr/lib/postgresql/15/bin/postgres \"\$@\"\n" "$lib" \
+    >"$bare/usr/bin/postgres"
   run_dockerfile docker/supabase.Dockerfile
   same 'what is left in /tmp' '' "$(ls "$bare/tmp")"
   test ! -e "$bare/usr/lib/postgresql/15/lib/graph_kernel.so"
@@ -417,7 +425,9 @@ else
 fi
 check 'no file names a folder of this machine' check_paths
 for number in "${majors[@]}"; do
-  if ((number != 15)); then check "PostgreSQL $number: create the extension and take a slice" check_in_server "$number"; fi
+  if ((number != 15)); then
+    check "PostgreSQL $number: create the extension and take a slice" check_in_server "$number"
+  fi
 done
 bare_checks
 

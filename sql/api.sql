@@ -11,8 +11,8 @@ RETURNS TABLE (anchor_turn_id text, summary json, error_code text, error text)
 COMMENT ON FUNCTION graph_kernel.slice_summaries(text[], @extschema@.slice_policy) IS
     'slices as the REST bodies have them, or what is wrong';
 
--- The summaries of slices at these anchors, joined, and the errors of single anchors where a batch is asked for. Any other
--- error has the SQLSTATE of its HTTP status.
+-- The summaries of slices at these anchors, joined, and the errors of single anchors where a batch is asked for. Any
+-- other error has the SQLSTATE of its HTTP status.
 CREATE FUNCTION graph_kernel.api_summaries(anchors text[], policy @extschema@.slice_policy, is_batch boolean)
 RETURNS TABLE (slices text, successes integer, errors text)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED COST 100000 ROWS 1
@@ -29,7 +29,8 @@ BEGIN
                  FROM graph_kernel.slice_summaries(anchors, policy) AS s LOOP
         IF found.error IS NULL THEN
             taken := taken || found.summary;
-        ELSIF is_batch AND found.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN', 'SLICE_TOO_LARGE',
+        ELSIF is_batch AND found.error_code IN ('INVALID_TURN_ID', 'ANCHOR_NOT_FOUND', 'DUPLICATE_TURN',
+            'SLICE_TOO_LARGE',
                                                 'SLICE_FAILED') THEN
             failed := failed || format('{"anchor_turn_id":%s,"error":%s}',
                                        coalesce(to_json(found.anchor_turn_id), 'null'), to_json(found.error));
@@ -94,7 +95,8 @@ BEGIN
     END IF;
     IF fault IS NOT NULL THEN
         RAISE SQLSTATE 'PT400' USING MESSAGE = fault, DETAIL = 'INVALID_REQUEST',
-            HINT = format('Required: %s; optional: %s.', coalesce(nullif(array_to_string(required, ', '), ''), 'nothing'),
+            HINT = format('Required: %s; optional: %s.',
+                coalesce(nullif(array_to_string(required, ', '), ''), 'nothing'),
                           coalesce(nullif(array_to_string(optional, ', '), ''), 'nothing'));
     END IF;
 END
@@ -273,7 +275,8 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.check_request($1, '{slice,proof,public_key}', '{}');
-    SELECT format('{"valid":%s,"reason":%s}', to_json(v.valid), CASE WHEN v.valid THEN 'null' ELSE to_json(v.reason)::text END)::json
+    SELECT format('{"valid":%s,"reason":%s}', to_json(v.valid), CASE WHEN v.valid THEN 'null'
+        ELSE to_json(v.reason)::text END)::json
     FROM graph_kernel.verify_proof($1 -> 'slice', $1 -> 'proof', $1 ->> 'public_key') AS v;
 END;
 COMMENT ON FUNCTION @extschema@.graph_api_verify_proof(json) IS

@@ -29,7 +29,8 @@ BEGIN
         END;
     END IF;
     embedding := ARRAY(SELECT e.value::real
-                       FROM json_array_elements_text(request -> 'query_embedding') WITH ORDINALITY AS e (value, position)
+                       FROM json_array_elements_text(request -> 'query_embedding') WITH ORDINALITY
+                           AS e (value, position)
                        ORDER BY e.position);
     IF is_global THEN
         RETURN graph_kernel.search_global_body(embedding, coalesce((request ->> 'limit')::integer, 10),

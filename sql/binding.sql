@@ -86,8 +86,8 @@ COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS
     'the indexes that a described graph is read by, whether they are there, and the commands that create them';
 
 -- Called with definer's rights, as the binding belongs to the extension; EXECUTE decides who may call it. Called while
--- DROP EXTENSION has to wait. Nothing here plans or reads the tables, which runs code of their owner: that could change the
--- search_path that the statements below are parsed by.
+-- DROP EXTENSION has to wait. Nothing here plans or reads the tables, which runs code of their owner: that could change
+-- the search_path that the statements below are parsed by.
 CREATE FUNCTION graph_kernel.bind_tables_internal(
     turns regclass, edges regclass, columns jsonb, name text, binder oid
 ) RETURNS uuid
@@ -125,8 +125,8 @@ BEGIN
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
     END LOOP;
     LOCK TABLE graph_kernel.binding IN SHARE ROW EXCLUSIVE MODE;
-    -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back. The name
-    -- of a graph that was bound in a database that this one is a copy of stays that database's.
+    -- Other tables or columns are another graph, with another name in its tokens; the same ones get theirs back. The
+    -- name of a graph that was bound in a database that this one is a copy of stays that database's.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
                 AND b.columns IS NOT DISTINCT FROM columns
@@ -160,9 +160,9 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION graph_kernel.bind_tables_for(regclass, regclass, jsonb, text, oid) IS 'bind_tables, for its caller';
 
--- With its caller's rights: a function with definer's rights does not know its caller. The library calls bind_tables_for,
--- which no role may execute, with the caller as the last argument. What the mapping leaves out is said after that, with the
--- caller's rights.
+-- With its caller's rights: a function with definer's rights does not know its caller. The library calls
+-- bind_tables_for, which no role may execute, with the caller as the last argument. What the mapping leaves out is said
+-- after that, with the caller's rights.
 CREATE FUNCTION graph_kernel.bind_tables(
     turns regclass,
     edges regclass DEFAULT NULL,

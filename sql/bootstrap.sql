@@ -2,8 +2,8 @@
 -- administration go to the private schema.
 --
 -- The schema that the extension is installed into belongs to its installer, who may rename it and create another of its
--- name. So no body that is parsed at run time names it; bodies and views that are parsed at creation do, by OID. No role
--- can take the private schema's name while the extension exists, but the extension's owner, who need not be a
+-- name. So no body that is parsed at run time names it; bodies and views that are parsed at creation do, by OID. No
+-- role can take the private schema's name while the extension exists, but the extension's owner, who need not be a
 -- superuser, may drop it. A function that is parsed at run time names the private schema only while DROP EXTENSION has
 -- to wait: called by one that was parsed at creation and has locked a private table, or as a trigger. Every function
 -- with its owner's rights (SECURITY DEFINER) was parsed at creation.
@@ -30,8 +30,8 @@ SELECT graph_kernel.require_library();
 COMMENT ON FUNCTION graph_kernel.require_library() IS
     'raises an error where the loaded library is older than the extension; for the extension''s scripts';
 
--- An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner of the
--- schema may rename it.
+-- An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner of
+-- the schema may rename it.
 CREATE FUNCTION graph_kernel.own_name(object text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -85,7 +85,8 @@ CREATE FUNCTION graph_kernel.is_restorable(relation regclass, with_dropped boole
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 RETURN relation IS NULL OR coalesce(
-    (SELECT c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND c.relnamespace <> 'pg_toast'::regnamespace
+    (SELECT c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+        AND c.relnamespace <> 'pg_toast'::regnamespace
      FROM pg_class AS c WHERE c.oid = relation), with_dropped);
 COMMENT ON FUNCTION graph_kernel.is_restorable(regclass, boolean) IS
     'whether a row that names this relation can be restored from a dump';
@@ -216,8 +217,8 @@ $$;
 COMMENT ON FUNCTION graph_kernel.guard_table() IS
     'trigger: keeps rows of private tables from being written past the functions';
 
--- Runs after the guard, as its name does. What makes a row of no use is a warning: an error would lose the other rows of
--- a restore.
+-- Runs after the guard, as its name does. What makes a row of no use is a warning: an error would lose the other rows
+-- of a restore.
 CREATE FUNCTION graph_kernel.set_binder() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -243,7 +244,8 @@ BEGIN
             RAISE WARNING 'graph % is there already: its row is left as it is', NEW.graph;
             RETURN NULL;
         END IF;
-        IF NEW.is_current AND EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = NEW.name) THEN
+        IF NEW.is_current AND EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = NEW.name)
+            THEN
             RAISE WARNING 'the name % stands for another graph: the one of table % is added without it',
                 quote_ident(NEW.name), NEW.turns;
             NEW.is_current := false;

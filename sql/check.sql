@@ -3,8 +3,8 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 -- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how
 -- they can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as
 -- well; a BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen
--- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS. With bad arguments a
--- trigger refuses every row.
+-- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS. With bad
+-- arguments a trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
     guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[]
 )
@@ -28,13 +28,15 @@ BEGIN ATOMIC
                CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
            array_remove(ARRAY[
                CASE WHEN g.tgnargs < 2 OR cardinality(rest.trust) > 1 OR rest.graph = ''
-                         OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%']) THEN 'bad arguments' END,
+                         OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%'])
+                             THEN 'bad arguments' END,
                (SELECT format('no column %s of type json, jsonb or text', given.arguments[1])
                 WHERE g.tgnargs >= 2 AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
                       AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')
-                      AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype, 'varchar'::regtype)))),
+                      AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype,
+                          'varchar'::regtype)))),
                (SELECT format('no column %s of type uuid or uuid[]', given.arguments[2])
                 WHERE g.tgnargs >= 2 AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
@@ -48,7 +50,8 @@ BEGIN ATOMIC
                ], NULL)
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
-        -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits 000.
+        -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
+        -- 000.
         SELECT (string_to_array(replace(encode(g.tgargs, 'escape'), '\\', '\134'), '\000'))[:g.tgnargs] AS arguments
     ) AS given
     CROSS JOIN LATERAL (
@@ -78,8 +81,8 @@ END;
 COMMENT ON FUNCTION graph_kernel.function_name(oid) IS
     'a function as commands name it whatever their search_path is';
 
--- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too long,
--- nor where the client's encoding does not have all of it, which would end the whole query.
+-- A command, its bytes that are not UTF-8 replaced. Cut off, it could end within quotes: none is given where it is too
+-- long, nor where the client's encoding does not have all of it, which would end the whole query.
 CREATE FUNCTION graph_kernel.whole_command(command text) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -120,10 +123,10 @@ COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
 SET LOCAL search_path TO @extschema@, pg_temp;
 
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
--- deletes rows: it selects those that may have to be changed. A superuser may run what others have named: what a hint names
--- is quoted and qualified, down to operators, and no name stands in a comment, which a line break in it would end. Where
--- others choose how many there are, each command has a row of its own: one that fails or is too long hides no other.
--- Called while DROP EXTENSION has to wait.
+-- deletes rows: it selects those that may have to be changed. A superuser may run what others have named: what a hint
+-- names is quoted and qualified, down to operators, and no name stands in a comment, which a line break in it would
+-- end. Where others choose how many there are, each command has a row of its own: one that fails or is too long hides
+-- no other. Called while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.check_graph(name text) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
@@ -211,13 +214,15 @@ BEGIN
         'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);',
         coalesce(bound.turns, turns),
         ', ' || quote_literal(CASE WHEN bound.turns IS NULL THEN tables[2] ELSE bound.edges END),
-        coalesce(bound.columns, '{}') || jsonb_build_object('turns', coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
+        coalesce(bound.columns, '{}') || jsonb_build_object('turns',
+            coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
             'roles', coalesce(bound.columns #> '{turns,roles}', '{}') || '{"my_name": "user"}')),
         ', name => ' || quote_literal(nullif(bound.name, 'default')));
     IF c ->> 'content_hash' = '' AND c ->> 'content_text' <> ''
        AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN
         computes_hashes := format(
-            'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s); -- Another mapping is another graph: exports that were'
+            'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);'
+            ' -- Another mapping is another graph: exports that were'
             ' taken before say other_graph.',
             bound.turns, ', ' || quote_literal(bound.edges),
             bound.columns || jsonb_build_object('turns', coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
@@ -231,7 +236,8 @@ BEGIN
     END IF;
     writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
         ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
-    advice := CASE WHEN tables[2] IS NULL OR turns = tables[2] THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
+    advice := CASE WHEN tables[2] IS NULL OR turns = tables[2]
+        THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
     IF jsonb_array_length(graph -> 'expressions') > 0 THEN
         fixed_path := 'SET search_path = pg_catalog, pg_temp; ';
@@ -242,7 +248,8 @@ BEGIN
     END IF;
     RETURN QUERY SELECT 'bound_tables', true, NULL::bigint,
         format('turns: %s, edges: %s', turns, array_to_string(
-            CASE WHEN graph #> '{resolved,turns}' ?| '{parents,follows}' THEN ARRAY[turns] ELSE '{}' END || tables[2:], ', ')),
+            CASE WHEN graph #> '{resolved,turns}' ?| '{parents,follows}' THEN ARRAY[turns] ELSE '{}' END || tables[2:],
+                ', ')),
         NULL::text;
 
     RETURN QUERY
@@ -269,22 +276,24 @@ BEGIN
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
     ) AS f;
 
-    -- With plain ENABLE TRIGGER, as --disable-triggers of pg_restore leaves them, they do nothing for a subscription nor
-    -- for a role that has set session_replication_role.
+    -- With plain ENABLE TRIGGER, as --disable-triggers of pg_restore leaves them, they do nothing for a subscription
+    -- nor for a role that has set session_replication_role.
     RETURN QUERY
     SELECT 'private_triggers', count(*) = 0, count(*),
            'triggers of private tables that are not ENABLE ALWAYS',
-           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text, t.name)
+           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text,
+               t.name)
     FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys,graph_kernel.policies,
-                  graph_kernel.recorder_binding,graph_kernel.trace_binding}'::regclass[]) WITH ORDINALITY AS p (rel, position)
+                  graph_kernel.recorder_binding,graph_kernel.trace_binding}'::regclass[])
+                  WITH ORDINALITY AS p (rel, position)
     CROSS JOIN unnest('{guard,guard_truncate,announce,guard_binder}'::text[]) AS t (name)
     WHERE (t.name <> 'announce' OR p.position <= 3)
       AND (t.name <> 'guard_binder' OR p.position IN (1, 5, 6))
       AND NOT EXISTS (SELECT FROM pg_trigger AS g
                       WHERE g.tgrelid = p.rel AND g.tgname = t.name AND g.tgenabled = 'A');
 
-    -- Planning a query on a table already runs these functions on constants: in an index expression, an index predicate,
-    -- expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
+    -- Planning a query on a table already runs these functions on constants: in an index expression, an index
+    -- predicate, expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
     RETURN QUERY
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
@@ -319,7 +328,8 @@ BEGIN
     RETURN QUERY
     SELECT 'definer_functions', count(*) = 0, count(*),
            'functions with their owner''s rights that read a graph of the caller''s choice',
-           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', graph_kernel.function_name(f.fn), name), ' '
+           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', graph_kernel.function_name(f.fn), name),
+               ' '
                       ORDER BY f.fn::text)
     FROM (
         SELECT p.oid::regprocedure AS fn
@@ -348,7 +358,8 @@ BEGIN
     SELECT 'promotion_triggers', g.name IS NULL, count(g.name) OVER (PARTITION BY g.guard),
            'triggers that promote and can be got round, or have bad arguments'
            || CASE WHEN g.name IS NULL THEN '' ELSE ': ' || graph_kernel.text_prefix(
-                  format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults || g.bad_arguments, ', ')), 100000) END,
+                  format('%I on %s (%s)', g.name, g.place, array_to_string(g.faults || g.bad_arguments, ', ')),
+                      100000) END,
            graph_kernel.whole_command(CASE
                WHEN g.name IS NULL THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
@@ -380,7 +391,8 @@ BEGIN
     FROM (SELECT) AS always
     LEFT JOIN (
         SELECT r.oid::regclass AS place,
-               string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ') AS holders
+               string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
+                   AS holders
         FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
         WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
           AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
@@ -417,8 +429,8 @@ BEGIN
         FROM bare AS b) AS d ON true
     ORDER BY d.place::text, d.free;
 
-    -- An expression that raises stops every call that reads the row. Whatever a row raises hides no other finding: all but a
-    -- cancelled query is caught.
+    -- An expression that raises stops every call that reads the row. Whatever a row raises hides no other finding: all
+    -- but a cancelled query is caught.
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
         check_name := 'raising_expression';
         detail := format('expression of %s', listed.place);
@@ -445,24 +457,34 @@ BEGIN
     FOR listed IN
         SELECT * FROM (VALUES
             ('duplicate_turns', 'id', 'turn ids stored more than once',
-             format('SELECT %2$s AS id, pg_catalog.count(*), pg_catalog.array_agg(t.ctid) AS rows FROM %1$s AS t WHERE %2$s IS NOT NULL GROUP BY 1 HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1;', t, x ->> 'id')),
+             format('SELECT %2$s AS id, pg_catalog.count(*), pg_catalog.array_agg(t.ctid) AS rows FROM %1$s AS t'
+                    ' WHERE %2$s IS NOT NULL GROUP BY 1 HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1;',
+                    t, x ->> 'id')),
             ('dangling_edges', 'id', 'edges with an end that is not a turn',
              -- Where the turns table stores edges, with the row that does.
              CASE WHEN e LIKE '(%' THEN
-                 format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s OPERATOR(pg_catalog.=) e.child WHERE %s AND %s;%s',
+                 format('SELECT e.*, t.* FROM %s AS e LEFT JOIN %s AS t ON %s OPERATOR(pg_catalog.=) e.child'
+                         ' WHERE %s AND %s;%s',
                         e, t, x ->> 'id', edge, dangling, advice)
              ELSE format('SELECT e.* FROM %s AS e WHERE %s AND %s;%s', e, edge, dangling, advice) END),
-            ('shared_missing_parents', 'session_id', 'missing parents that turns of several sessions name: these turns count as siblings',
-             format('SELECT %3$s AS parent, pg_catalog.count(*) FROM %1$s AS e JOIN %2$s AS t ON %5$s OPERATOR(pg_catalog.=) %4$s'
-                    ' WHERE %3$s IS NOT NULL AND NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s OPERATOR(pg_catalog.=) %3$s) GROUP BY 1'
+            ('shared_missing_parents', 'session_id',
+                'missing parents that turns of several sessions name: these turns count as siblings',
+             format('SELECT %3$s AS parent, pg_catalog.count(*) FROM %1$s AS e'
+                    ' JOIN %2$s AS t ON %5$s OPERATOR(pg_catalog.=) %4$s'
+                    ' WHERE %3$s IS NOT NULL'
+                    ' AND NOT EXISTS (SELECT FROM %2$s AS t WHERE %5$s OPERATOR(pg_catalog.=) %3$s) GROUP BY 1'
                     ' HAVING pg_catalog.min(%6$s) OPERATOR(pg_catalog.<>) pg_catalog.max(%6$s);'
-                    ' -- If the id stands for the beginning of every conversation, bind the parent as an expression with'
+                    ' -- If the id stands for the beginning of every conversation,'
+                    ' bind the parent as an expression with'
                     ' NULLIF; a turn that was deleted does no harm.',
                     e, t, x ->> 'parent', x ->> 'child', x ->> 'id', x ->> 'session_id')),
-            ('replies_between_sessions', 'session_id', 'replies to a turn of another session: a slice mixes both sessions',
+            ('replies_between_sessions', 'session_id',
+                'replies to a turn of another session: a slice mixes both sessions',
              format('SELECT e.*, p.session_id AS parent_session, c.session_id AS child_session FROM %1$s AS e'
-                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS p ON p.id OPERATOR(pg_catalog.=) %5$s'
-                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS c ON c.id OPERATOR(pg_catalog.=) %6$s'
+                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS p'
+                    ' ON p.id OPERATOR(pg_catalog.=) %5$s'
+                    ' JOIN (SELECT %3$s AS id, %4$s AS session_id FROM %2$s AS t) AS c'
+                    ' ON c.id OPERATOR(pg_catalog.=) %6$s'
                     ' WHERE pg_catalog.lower((%7$s) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ''reply'''
                     ' AND COALESCE(p.session_id, '''') COLLATE pg_catalog."C" OPERATOR(pg_catalog.<>)'
                     ' COALESCE(c.session_id, '''') COLLATE pg_catalog."C";'
@@ -470,13 +492,16 @@ BEGIN
                     ' graph_turn_id(id - 1), may be a turn of another session: bind "follows" in place of it.',
                     e, t, x ->> 'id', x ->> 'session_id', x ->> 'parent', x ->> 'child', x ->> 'edge_type')),
             ('self_loops', 'id', 'edges from a turn to itself',
-             format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child', advice)),
+             format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child',
+                 advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',
-             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e, edge)),
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e,
+                 edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
              format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: unknown role',
-             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t WHERE pg_catalog.lower((%1$s) COLLATE pg_catalog."C")'
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t'
+                    ' WHERE pg_catalog.lower((%1$s) COLLATE pg_catalog."C")'
                     ' OPERATOR(pg_catalog.<>) ALL (''{user,assistant,system,tool}''::pg_catalog.text[]) GROUP BY 1;'
                     ' -- The command in detail says what they mean.', x ->> 'role', t)),
             ('odd_saliences', 'salience', 'turns whose salience is NaN or outside 0 to 1',
@@ -491,7 +516,8 @@ BEGIN
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]{64}$'' AND NOT'
                     ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',
                     x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
-            ('contents_not_text', 'content_text', 'turns whose content is not UTF-8: it has no hash, and is shown with U+FFFD',
+            ('contents_not_text', 'content_text',
+                'turns whose content is not UTF-8: it has no hash, and is shown with U+FFFD',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE NOT graph_kernel.is_text(%3$s);',
                     x ->> 'id', t, x ->> 'content_text')),
             -- Values that may be absent are only counted.
@@ -499,10 +525,13 @@ BEGIN
             ('turns_without_phase', 'phase', 'turns without a phase, read as exploration', NULL),
             ('turns_without_role', 'role', 'turns without a role, read as user', NULL),
             ('turns_without_salience', 'salience', 'turns without a salience, read as 0.5', NULL),
-            ('turns_without_content_hash', CASE WHEN computes_hashes IS NULL THEN 'content_hash' ELSE 'content_text' END,
+            ('turns_without_content_hash', CASE WHEN computes_hashes IS NULL THEN 'content_hash'
+                ELSE 'content_text' END,
              'turns without a content hash: edits of them are not seen',
-             coalesce(computes_hashes, format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s IS NULL%4$s;', x ->> 'id', t, x ->> 'content_hash',
-                    CASE WHEN c ->> 'content_text' <> '' THEN format(' AND %s IS NOT NULL', x ->> 'content_text') ELSE '' END)
+             coalesce(computes_hashes, format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s IS NULL%4$s;', x ->> 'id', t,
+                 x ->> 'content_hash',
+                    CASE WHEN c ->> 'content_text' <> '' THEN format(' AND %s IS NOT NULL', x ->> 'content_text')
+                        ELSE '' END)
              || writes_hashes))
         ) AS v (name, needs, what, command)
     LOOP
@@ -551,7 +580,8 @@ BEGIN
     hint := CASE WHEN count > 0 THEN fixed_path || format(
         'WITH RECURSIVE walk AS (SELECT %2$s AS start, %3$s AS at FROM %1$s AS e WHERE %4$s'
         ' UNION SELECT walk.start, %3$s FROM walk JOIN %1$s AS e ON %2$s OPERATOR(pg_catalog.=) walk.at WHERE %4$s)'
-        ' SELECT walk.start FROM walk WHERE walk.start OPERATOR(pg_catalog.=) walk.at;', e, x ->> 'parent', x ->> 'child', edge) || reset_path END;
+        ' SELECT walk.start FROM walk WHERE walk.start OPERATOR(pg_catalog.=) walk.at;', e, x ->> 'parent',
+            x ->> 'child', edge) || reset_path END;
     RETURN NEXT;
 END
 $$;

@@ -56,8 +56,8 @@ CREATE FUNCTION @extschema@.graph_content_hash_trigger() RETURNS trigger
 COMMENT ON FUNCTION @extschema@.graph_content_hash_trigger() IS
     'trigger: keeps the hash of a row, its second argument, that of the content, its first one';
 
--- It runs with the writer's rights. The content is read through its type's output function: a type's owner could give it a
--- cast, which to_jsonb would call.
+-- It runs with the writer's rights. The content is read through its type's output function: a type's owner could give
+-- it a cast, which to_jsonb would call.
 CREATE FUNCTION graph_kernel.content_hash_trigger_internal() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -76,7 +76,8 @@ BEGIN
             USING ERRCODE = 'trigger_protocol_violated', DETAIL = 'INVALID_TRIGGER';
     END IF;
     IF TG_NARGS <> 2 THEN
-        fault := format('trigger %s takes two arguments, the names of the content column and of the hash column, not %s',
+        fault := format('trigger %s takes two arguments, the names of the content column and of the hash column,'
+                        ' not %s',
                         TG_NAME, TG_NARGS);
     ELSIF TG_ARGV[0] = TG_ARGV[1] THEN
         fault := format('column "%s" of table %s is both the content and its hash', TG_ARGV[0], TG_RELID::regclass);
@@ -87,7 +88,8 @@ BEGIN
                CASE WHEN a.attname IS NULL THEN 'undefined_column' ELSE fault_code END
         INTO fault, fault_code
         FROM unnest(ARRAY[TG_ARGV[0], TG_ARGV[1]]) WITH ORDINALITY AS n (name, position)
-        LEFT JOIN pg_attribute AS a ON a.attrelid = TG_RELID AND a.attname = n.name AND a.attnum > 0 AND NOT a.attisdropped
+        LEFT JOIN pg_attribute AS a ON a.attrelid = TG_RELID AND a.attname = n.name AND a.attnum > 0
+            AND NOT a.attisdropped
         WHERE a.attname IS NULL OR a.attgenerated <> ''
         ORDER BY n.position LIMIT 1;
     END IF;
@@ -100,7 +102,8 @@ BEGIN
         ORDER BY a.distance LIMIT 1;
         RAISE EXCEPTION '%', fault
             USING ERRCODE = fault_code, DETAIL = 'INVALID_TRIGGER',
-                  HINT = format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION'
+                  HINT = format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW'
+                                ' EXECUTE FUNCTION'
                                 ' %s(''content_column'', ''hash_column'');', TG_NAME, place, guard);
     END IF;
     read_content := format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', TG_ARGV[0]);
@@ -121,11 +124,11 @@ $$;
 COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
     'what graph_content_hash_trigger does for columns that the library does not write';
 
--- COMMIT forbids a SET clause, so all names, types and operators say their schema: record has no name with one. COMMIT also gives up the lock that
--- makes DROP EXTENSION wait, so each transaction takes it: it locks the table named binding, and goes on if that is
--- the extension's. Each page is a range of ids, read first; only rows that have to be written are locked. The
--- procedure never waits for a row while it holds another, so it causes no deadlock. A hash is computed from the row
--- as it is when it is written, so no writer's change is lost.
+-- COMMIT forbids a SET clause, so all names, types and operators say their schema: record has no name with one. COMMIT
+-- also gives up the lock that makes DROP EXTENSION wait, so each transaction takes it: it locks the table named
+-- binding, and goes on if that is the extension's. Each page is a range of ids, read first; only rows that have to be
+-- written are locked. The procedure never waits for a row while it holds another, so it causes no deadlock. A hash is
+-- computed from the row as it is when it is written, so no writer's change is lost.
 CREATE PROCEDURE graph_kernel.backfill_content_hashes(batch integer DEFAULT 10000)
 LANGUAGE plpgsql
 AS $$
@@ -155,7 +158,8 @@ DECLARE
             JOIN pg_catalog.pg_extension AS x ON x.oid OPERATOR(pg_catalog.=) d.refobjid
             WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted
               AND l.database OPERATOR(pg_catalog.=) (SELECT b.oid FROM pg_catalog.pg_database AS b
-                                                     WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+                                                     WHERE b.datname OPERATOR(pg_catalog.=)
+                                                         pg_catalog.current_database())
               AND n.nspname OPERATOR(pg_catalog.=) 'graph_kernel' AND c.relname OPERATOR(pg_catalog.=) 'binding'
               AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
               AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
@@ -215,7 +219,9 @@ BEGIN
                             OPERATOR(pg_catalog./) GREATEST(done, 1));
         IF NOT has_more AND not_text OPERATOR(pg_catalog.>) 0 THEN
             RAISE NOTICE 'content hashes: % turns have a content that is not UTF-8: they are left as they are', not_text
-                USING DETAIL = 'INVALID_TEXT', HINT = pg_catalog.format('SELECT * FROM %s() WHERE check_name OPERATOR(pg_catalog.=) ''contents_not_text'';',
+                USING DETAIL = 'INVALID_TEXT',
+                    HINT = pg_catalog.format(
+                        'SELECT * FROM %s() WHERE check_name OPERATOR(pg_catalog.=) ''contents_not_text'';',
                                                                    graph_kernel.own_name('graph_check'));
         END IF;
         IF NOT has_more AND waiting OPERATOR(pg_catalog.<>) '{}' THEN

@@ -44,7 +44,8 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'table % already exists', format('%I.%I', schema, taken)
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = CASE WHEN schema = 'public' THEN format('SELECT * FROM %s();', graph_kernel.own_name('graph_check'))
+                  HINT = CASE WHEN schema = 'public' THEN format('SELECT * FROM %s();',
+                      graph_kernel.own_name('graph_check'))
                          ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
                                      format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;
     END IF;

@@ -1,6 +1,7 @@
--- $1 text, $2 bigint: so many turns after an id, whether their hash is missing or not that of their content, and whether
--- their content is not text.
-SELECT p.id, p.computed IS NOT NULL AND (p.computed OPERATOR(pg_catalog.=) p.stored) IS NOT TRUE, p.has_content AND p.computed IS NULL
+-- $1 text, $2 bigint: so many turns after an id, whether their hash is missing or not that of their content, and
+-- whether their content is not text.
+SELECT p.id, p.computed IS NOT NULL AND (p.computed OPERATOR(pg_catalog.=) p.stored) IS NOT TRUE, p.has_content
+    AND p.computed IS NULL
 FROM (
     SELECT {t.id} AS id, {t.content_hash} AS stored, {t.content_text} IS NOT NULL AS has_content,
            graph_kernel.content_hash_or_null({t.content_text}) AS computed

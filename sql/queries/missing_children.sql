@@ -1,4 +1,5 @@
--- $1 uuid[]: the ends of edges out of each turn that do not exist. The equality is stated three times as in children.sql.
+-- $1 uuid[]: the ends of edges out of each turn that do not exist. The equality is stated three times as in
+-- children.sql.
 SELECT k.position, e.child, e.edge_type
 FROM pg_catalog.unnest($1) WITH ORDINALITY AS k(id, position)
 CROSS JOIN LATERAL (

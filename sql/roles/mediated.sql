@@ -1,12 +1,12 @@
--- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph. A role that
--- cannot log in reads the tables; functions in schema api run with its rights, and these are all
+-- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph.
+-- A role that cannot log in reads the tables; functions in schema api run with its rights, and these are all
 -- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
--- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes nothing,
--- where others own schema api or one of these functions, or may act as the new role.
+-- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
+-- nothing, where others own schema api or one of these functions, or may act as the new role.
 
 BEGIN;
--- Nothing that others have made is found without its schema. That of the extension may be one where they make objects: what is
--- called there is called with the types of its arguments, all of them.
+-- Nothing that others have made is found without its schema. That of the extension may be one where they make objects:
+-- what is called there is called with the types of its arguments, all of them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $mediated$

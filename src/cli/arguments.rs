@@ -13,8 +13,8 @@ use clap_complete::Shell;
 #[command(
     name = "graph-kernel",
     version,
-    after_help = "Exit status: 0 valid, or no difference; 1 not valid, a difference, or a broken record; 2 wrong use, or \
-                  a file or database that cannot be read."
+    after_help = "Exit status: 0 valid, or no difference; 1 not valid, a difference, or a broken record; 2 wrong use, \
+        or a file or database that cannot be read."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -69,10 +69,8 @@ pub(crate) enum Command {
     ///
     /// What is there already stays as it is: importing a later export adds what is new. Each conversation is stored as
     /// a whole or not at all.
-    #[command(
-        after_help = "Examples:\n  graph-kernel import chatgpt export.zip --database postgresql://ann@localhost/memory\n  \
-                      graph-kernel import claude-code ~/.claude/projects --dry-run"
-    )]
+    #[command(after_help = "Examples:\n  graph-kernel import chatgpt export.zip --database \
+            postgresql://ann@localhost/memory\n  graph-kernel import claude-code ~/.claude/projects --dry-run")]
     Import(ImportArguments),
     /// Print the slice at a turn, as JSON.
     #[command(
@@ -81,7 +79,8 @@ pub(crate) enum Command {
     Slice(QueryArguments),
     /// Print what to send to a model at a turn: the turns of a slice in the order of the conversation.
     #[command(
-        after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \"chat\", \"max_tokens\": 2000}'"
+        after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \
+            \"chat\", \"max_tokens\": 2000}'"
     )]
     Prompt(QueryArguments),
     /// List the sessions of a graph, or the ends of the branches of one.
@@ -100,7 +99,8 @@ pub(crate) enum Command {
     },
     /// Print the manual page of the program or of a command, or write all of them into a folder.
     #[command(
-        after_help = "Examples:\n  graph-kernel man verify | man -l -\n  graph-kernel man --all /usr/local/share/man/man1"
+        after_help = "Examples:\n  graph-kernel man verify | man -l -\n  graph-kernel man --all \
+            /usr/local/share/man/man1"
     )]
     Man {
         /// The command.

@@ -1,5 +1,5 @@
-//! Settings of a session that decide what a text means, fixed while it is parsed, analysed or written out: any role may set
-//! them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`].
+//! Settings of a session that decide what a text means, fixed while it is parsed, analysed or written out: any role may
+//! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`].
 
 use std::ffi::CStr;
 
@@ -26,8 +26,8 @@ pub const PARSING: [Fixed; 11] = [
     PATH,
 ];
 
-/// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After an
-/// error the (sub)transaction's abort does that.
+/// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After
+/// an error the (sub)transaction's abort does that.
 pub struct Level(i32);
 
 impl Level {

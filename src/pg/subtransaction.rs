@@ -21,11 +21,11 @@ pub fn count_rolled_back() {
     ROLLED_BACK.set(ROLLED_BACK.get() + 1);
 }
 
-/// The result of `read`, or `None` where it raised an error: then what it did is rolled back, as by EXCEPTION WHEN OTHERS
-/// of PL/pgSQL. A cancelled query stays an error.
+/// The result of `read`, or `None` where it raised an error: then what it did is rolled back, as by EXCEPTION WHEN
+/// OTHERS of PL/pgSQL. A cancelled query stays an error.
 pub fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
-    // SAFETY: as PL/pgSQL runs a block with an EXCEPTION clause: the subtransaction ends in one of the two branches, and
-    // the memory context and the resource owner of before are current again.
+    // SAFETY: as PL/pgSQL runs a block with an EXCEPTION clause: the subtransaction ends in one of the two branches,
+    // and the memory context and the resource owner of before are current again.
     unsafe {
         let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         let back = move || {

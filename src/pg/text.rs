@@ -323,8 +323,8 @@ unsafe impl SqlTranslatable for StoredText {
         Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
 }
 
-/// An argument of the SQL type `text`, borrowed, whatever its bytes are: reading it raises nothing that depends on them, as a
-/// function that is leakproof must not.
+/// An argument of the SQL type `text`, borrowed, whatever its bytes are: reading it raises nothing that depends on
+/// them, as a function that is leakproof must not.
 #[derive(Clone, Copy)]
 pub struct TextBytes<'a>(pub &'a [u8]);
 

@@ -59,8 +59,8 @@ pub struct HashedRow {
 const HASH_MODIFIER: i32 = 64 + pg_sys::VARHDRSZ as i32;
 
 impl HashedRow {
-    /// The row that a trigger BEFORE INSERT OR UPDATE, FOR EACH ROW, is fired for, where its two arguments name two stored
-    /// columns of type text or varchar, of which the second takes a hash; `None` for every other call.
+    /// The row that a trigger BEFORE INSERT OR UPDATE, FOR EACH ROW, is fired for, where its two arguments name two
+    /// stored columns of type text or varchar, of which the second takes a hash; `None` for every other call.
     pub fn of(call: &TriggerCall) -> Option<Self> {
         // SAFETY: as in `Guard::of`. Of an update the new row is the second one.
         unsafe {
@@ -103,8 +103,8 @@ impl HashedRow {
     /// # Errors
     /// 22021 where the content is not UTF-8.
     pub fn with_hash(self, hash: impl FnOnce(&str) -> String) -> Result<pgrx::Internal, SqlError> {
-        // SAFETY: both tuples are of this description. Their values are there as long as they are, and are read and copied
-        // before.
+        // SAFETY: both tuples are of this description. Their values are there as long as they are, and are read and
+        // copied before.
         unsafe {
             let row = Row::deform(self.tuple, self.columns);
             let had_content =
@@ -188,8 +188,8 @@ impl Guard {
     /// each row that is written. 22021 where its arguments are not UTF-8.
     pub fn of(call: &TriggerCall, function: &str) -> Result<Self, SqlError> {
         // SAFETY: the server calls with its call information, whose context is a TriggerData where a trigger fires. Its
-        // relation is open and its rows are there during the call; a trigger has as many arguments as it says, which are
-        // C strings, as its name and that of the relation are, and that of the schema if it is found.
+        // relation is open and its rows are there during the call; a trigger has as many arguments as it says, which
+        // are C strings, as its name and that of the relation are, and that of the schema if it is found.
         unsafe {
             if !called_as_trigger(call.0) {
                 return Err(wrong_form(function));
@@ -366,8 +366,8 @@ impl Row {
         let (Some(datum), Kind::Text(base)) = (self.datum(column), column.kind) else {
             return Vec::new();
         };
-        // SAFETY: the value is of this type, or of a domain over it; the output function of a type of the server gives a
-        // C string, freed once.
+        // SAFETY: the value is of this type, or of a domain over it; the output function of a type of the server gives
+        // a C string, freed once.
         unsafe {
             let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
             pg_sys::getTypeOutputInfo(base, &mut output, &mut is_varlena);

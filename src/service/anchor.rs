@@ -20,9 +20,9 @@ use crate::pg::private::version::own_name;
 /// An anchor and the strategy that chose it.
 pub type ChosenAnchor = (TurnId, AnchorStrategy);
 
-/// The anchor that the first argument given decides: the turn itself, the session's latest turn, the turn nearest to the
-/// query. The latest turn of all where none is given, if there is one. `embedding` is called where no argument before it
-/// is given.
+/// The anchor that the first argument given decides: the turn itself, the session's latest turn, the turn nearest to
+/// the query. The latest turn of all where none is given, if there is one. `embedding` is called where no argument
+/// before it is given.
 ///
 /// # Errors
 /// 02000 where there is no such turn, no turn of the session, no turn with an embedding; else as any reading.

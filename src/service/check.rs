@@ -26,8 +26,8 @@ pub fn evaluate(binding: &str, place: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// The first row of the table for which what the mapping has at this place raises an error: the name of its table, or partition,
-/// and its ctid. `None` where there is none.
+/// The first row of the table for which what the mapping has at this place raises an error: the name of its table, or
+/// partition, and its ctid. `None` where there is none.
 ///
 /// # Errors
 /// As [`Graph::named`].

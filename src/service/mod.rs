@@ -1,5 +1,5 @@
-//! What the SQL functions do. A call that slices or searches begins with a [`reader::GraphReader`], asks the kernel, and
-//! has the answer signed.
+//! What the SQL functions do. A call that slices or searches begins with a [`reader::GraphReader`], asks the kernel,
+//! and has the answer signed.
 
 pub mod anchor;
 pub mod atlas;

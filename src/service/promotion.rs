@@ -57,7 +57,8 @@ impl<'a> Requirement<'a> {
     fn keys(&self) -> Result<Keys, SqlError> {
         keys_of(self.graph).map_err(|error| match error {
             error if error.is(Word::GraphNotFound) => error.hint(format!(
-                "Create the trigger with another argument than {}: SELECT name FROM graph_kernel.bindings WHERE is_current;",
+                "Create the trigger with another argument than {}: SELECT name FROM graph_kernel.bindings \
+                WHERE is_current;",
                 literal_of(&format!("graph={}", self.graph))
             )),
             _ => error,
@@ -82,7 +83,8 @@ impl<'a> Requirement<'a> {
         };
         let argument = literal_of(&format!("roles={trusted}"));
         let hint = format!(
-            "Have it taken by a role that the trigger trusts; one that trusts this role has the third argument {argument}."
+            "Have it taken by a role that the trigger trusts; one that trusts this role has the third argument \
+            {argument}."
         );
         Some(Refusal { reason, message, hint: hint.into() })
     }

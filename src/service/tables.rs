@@ -21,8 +21,9 @@ pub fn chosen_graph() -> String {
     guc::graph()
 }
 
-/// Binds tables as a graph, and says what could be better: with the arguments of a call of `bind_tables`. What reads the
-/// tables runs after the function with definer's rights, with those of the caller: code of the tables' owner may run.
+/// Binds tables as a graph, and says what could be better: with the arguments of a call of `bind_tables`. What reads
+/// the tables runs after the function with definer's rights, with those of the caller: code of the tables' owner may
+/// run.
 ///
 /// Raises as [`call_for_caller`], and what the functions raise.
 pub fn bind(call: &FunctionCall) -> pgrx::Internal {

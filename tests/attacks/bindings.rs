@@ -81,7 +81,8 @@ fn slice() -> String {
 }
 
 /// Columns over the table that holds the roots: the key as the session.
-const ROOT: &str = r#"{"id": {"expression": "CASE WHEN epoch > 0 THEN '00000000-0000-4000-8000-000000000001'::uuid END"},
+const ROOT: &str = r#"{"id":
+    {"expression": "CASE WHEN epoch > 0 THEN '00000000-0000-4000-8000-000000000001'::uuid END"},
     "session_id": {"expression": "encode(root, 'hex')"}}"#;
 
 #[test]

@@ -52,7 +52,8 @@ const LIES: [Lie; 8] = [
         name: "operator",
         made: "CREATE INDEX misleading ON b2.plain_edges (child_turn_id) INCLUDE (parent_turn_id, edge_type)
                    WHERE OPERATOR(planted.!) 1;
-               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) WHERE OPERATOR(planted.!) 1",
+               CREATE INDEX liar2 ON b2.plain_edges (parent_turn_id) INCLUDE (child_turn_id) \
+               WHERE OPERATOR(planted.!) 1",
         set: "SET planted.shown = on",
     },
     Lie {
@@ -81,7 +82,8 @@ const LIES: [Lie; 8] = [
     },
     Lie {
         name: "statistics",
-        made: "CREATE STATISTICS b2.misleading ON (planted.shown(1)), (planted.shown(parent_turn_id)) FROM b2.plain_edges;
+        made: "CREATE STATISTICS b2.misleading ON (planted.shown(1)), (planted.shown(parent_turn_id)) \
+            FROM b2.plain_edges;
                ANALYZE b2.plain_edges",
         set: "SET planted.shown = on",
     },
@@ -168,7 +170,8 @@ fn an_index_of_a_partition_alone() {
     assert_eq!(turn_count(&before), 21);
     owner
         .batch_execute(
-            "CREATE INDEX misleading ON b2.edges_1 (child_turn_id) INCLUDE (parent_turn_id, edge_type) WHERE planted.shown(1);
+            "CREATE INDEX misleading ON b2.edges_1 (child_turn_id) INCLUDE (parent_turn_id, edge_type) \
+            WHERE planted.shown(1);
              CREATE INDEX liar2 ON b2.edges_1 (parent_turn_id) INCLUDE (child_turn_id) WHERE planted.shown(1)",
         )
         .unwrap();

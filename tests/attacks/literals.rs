@@ -20,9 +20,12 @@ const TYPES: &str = "
                                list planted.checked[], pair planted.pair, span planted.span);
     CREATE INDEX ON app.messages (parent, id);
     GRANT SELECT ON app.messages TO PUBLIC;
-    INSERT INTO app.messages (id, parent, words, number) SELECT turn(n), turn(n - 1), 'user', n FROM generate_series(1, 9) AS n;
-    CREATE FUNCTION planted.of_row(app.messages) RETURNS planted.checked[] LANGUAGE sql IMMUTABLE AS $$ SELECT NULL::planted.checked[] $$;
-    CREATE FUNCTION public.graph_turn_id(planted.checked[]) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT NULL::uuid $$;
+    INSERT INTO app.messages (id, parent, words, number) SELECT turn(n), turn(n - 1), 'user', n \
+    FROM generate_series(1, 9) AS n;
+    CREATE FUNCTION planted.of_row(app.messages) RETURNS planted.checked[] LANGUAGE sql IMMUTABLE AS $$ \
+    SELECT NULL::planted.checked[] $$;
+    CREATE FUNCTION public.graph_turn_id(planted.checked[]) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ \
+    SELECT NULL::uuid $$;
     CREATE FUNCTION public.lower(planted.checked[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'user' $$;";
 
 const EXPRESSIONS: [&str; 24] = [
@@ -176,8 +179,8 @@ fn objects_that_constants_name_are_the_servers_own() {
     assert!(outcome.answer("binding").is_some(), "the server's own stay allowed");
 }
 
-/// Expressions whose meaning follows settings that any role may change when they are parsed or written out, each with the
-/// settings.
+/// Expressions whose meaning follows settings that any role may change when they are parsed or written out, each with
+/// the settings.
 const SETTINGS: [(&str, &str, &str); 8] = [
     (
         "session_id",
@@ -212,7 +215,8 @@ fn settings_of_the_caller_change_no_value() {
                                      lt timestamp, at timestamptz);
               CREATE INDEX ON messages (parent, id);
               INSERT INTO messages (id, s, f, r, b, i, lt) VALUES
-                  ('00000000-0000-4000-8000-000000000001', 'none', 0.1234567890123, 0.3, '\x00ff', '1 day 02:03', '2024-01-01 12:00')",
+                  ('00000000-0000-4000-8000-000000000001', 'none', 0.1234567890123, 0.3, '\x00ff',
+                   '1 day 02:03', '2024-01-01 12:00')",
         )
         .unwrap();
     let slice = "SELECT graph_slice('00000000-0000-4000-8000-000000000001')::text";

@@ -393,7 +393,8 @@ fn whatever_stands_in_the_table_of_bindings_is_an_error_at_most() {
         role(r#"{"expression": "{t.id}"}"#),
         role(r#"{"expression": "'[[' || words || ']]'"}"#),
         format!(
-            "jsonb_set($good${good}$good$, '{{turns,parents}}', '[{{\"parent\": {{\"expression\": \"*\"}}, \"edge_type\": \"reply\"}}]')"
+            "jsonb_set($good${good}$good$, '{{turns,parents}}', '[{{\"parent\": {{\"expression\": \"*\"}}, \
+            \"edge_type\": \"reply\"}}]')"
         ),
         format!(
             "jsonb_set($good${good}$good$, '{{turns,role,expression}}', to_jsonb(repeat('(', 5000) || 'words'))"

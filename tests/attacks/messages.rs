@@ -74,7 +74,8 @@ fn a_binding_that_rust_cannot_read() {
                     "DELETE FROM graph_kernel.recorder_binding;
                      INSERT INTO graph_kernel.recorder_binding (events, columns) VALUES ('b2.events', '{mapping}')"
                 ),
-                ["SELECT recorder_chunks()", "SELECT recorder_chunks_since(0, 3)", "SELECT recorder_event_chunks(0, 3)"],
+                ["SELECT recorder_chunks()", "SELECT recorder_chunks_since(0, 3)", "SELECT recorder_event_chunks(0, \
+                    3)"],
             ),
         ] {
             admin.batch_execute("SAVEPOINT w").unwrap();
@@ -108,7 +109,8 @@ fn what_cannot_be_called_says_so() {
         "SELECT graph_kernel.guard_table()",
         "SELECT graph_content_hash_trigger()",
         "SELECT graph_require_admissible()",
-        "CREATE TEMP TABLE a (x int); CREATE TRIGGER t BEFORE INSERT ON a EXECUTE FUNCTION graph_kernel.announce_change();
+        "CREATE TEMP TABLE a (x int); CREATE TRIGGER t BEFORE INSERT ON a \
+        EXECUTE FUNCTION graph_kernel.announce_change();
          INSERT INTO a VALUES (1)",
         "CREATE TEMP TABLE b (x int); CREATE TRIGGER t AFTER INSERT ON b FOR EACH ROW
              EXECUTE FUNCTION graph_kernel.announce_change(); INSERT INTO b VALUES (1)",
@@ -148,7 +150,8 @@ fn messages_are_cut_however_long_the_value_is_that_they_name() {
 fn a_hint_repeats_a_long_mapping_as_a_whole() {
     let setup = Setup::new("messages_hint");
     let call = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges', jsonb_build_object('turns', jsonb_build_object(
-                    'role', jsonb_build_object('expression', '''' || repeat('r', 12000) || ''''), 'salience', 'role')))";
+                    'role', jsonb_build_object('expression', '''' || repeat('r', 12000) || ''''), 'salience', \
+                    'role')))";
     let error = error(&setup, call);
     let hint = error.hint().unwrap_or_default();
     assert!(hint.len() > 12000 && hint.ends_with(')'), "{error:?}");

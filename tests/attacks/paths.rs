@@ -1,12 +1,13 @@
-//! A table's owner sets another search_path while somebody's call reads the table: what the call parses after that must not
-//! find the owner's functions and operators. And what a session has made under the name of one of the server's types.
+//! A table's owner sets another search_path while somebody's call reads the table: what the call parses after that must
+//! not find the owner's functions and operators. And what a session has made under the name of one of the server's
+//! types.
 
 use postgres::Client;
 
 use crate::setup::{OWNER, Setup, attempt};
 
-/// A schema that is first in the path that the owner sets, with all that the bodies of the extension name: each notes when
-/// somebody else runs it.
+/// A schema that is first in the path that the owner sets, with all that the bodies of the extension name: each notes
+/// when somebody else runs it.
 const OVERLOADS: &str = "
     CREATE SCHEMA path AUTHORIZATION attack_owner;
     GRANT USAGE ON SCHEMA path TO PUBLIC;
@@ -21,7 +22,8 @@ const OVERLOADS: &str = "
     CREATE FUNCTION path.text_of(text, text) RETURNS text LANGUAGE plpgsql AS
         $$ BEGIN PERFORM planted.f(); RETURN 'ALTER ROLE attack_owner SUPERUSER;'; END $$;
     CREATE OPERATOR path.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = path.text_of);
-    CREATE FUNCTION path.true_of(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN planted.f(); END $$;
+    CREATE FUNCTION path.true_of(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN planted.f(); \
+    END $$;
     CREATE OPERATOR path.> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = path.true_of);
     CREATE OPERATOR path.= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = path.true_of);
     CREATE FUNCTION path.true_of(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN planted.f(); END $$;
@@ -32,7 +34,8 @@ const OVERLOADS: &str = "
         $$ BEGIN PERFORM planted.f(); RETURN 'ALTER ROLE attack_owner SUPERUSER;'; END $$;
     CREATE FUNCTION path.array_to_string(text[], text) RETURNS text LANGUAGE plpgsql AS
         $$ BEGIN PERFORM planted.f(); RETURN ''; END $$;
-    CREATE FUNCTION path.to_json(text) RETURNS json LANGUAGE plpgsql AS $$ BEGIN PERFORM planted.f(); RETURN '1'; END $$;
+    CREATE FUNCTION path.to_json(text) RETURNS json LANGUAGE plpgsql AS $$ BEGIN PERFORM planted.f(); RETURN '1'; END \
+    $$;
     CREATE DOMAIN path.record AS integer CHECK (planted.f());
     ALTER FUNCTION path.set() OWNER TO attack_owner; ALTER FUNCTION path.set(bigint) OWNER TO attack_owner;";
 

@@ -34,7 +34,8 @@ const TABLES: [(&str, &str); 4] = [
     ("revoked_keys", "(kid text, revoked_at timestamptz)"),
     (
         "binding",
-        "(graph uuid, name text, is_current boolean, turns regclass, edges regclass, columns jsonb, resolved jsonb, bound_by text, bound_at timestamptz, binder oid, database oid)",
+        "(graph uuid, name text, is_current boolean, turns regclass, edges regclass, columns jsonb, resolved jsonb, \
+        bound_by text, bound_at timestamptz, binder oid, database oid)",
     ),
     ("recorder_binding", "(single boolean, events regclass, columns jsonb)"),
 ];
@@ -174,7 +175,8 @@ fn a_policy_that_drops_the_extension() {
 #[test]
 fn the_extension_of_another_session_is_dropped() {
     let mut faults = Vec::new();
-    let known_key = "root_keys AS SELECT 1 AS epoch, decode(repeat('ab', 32), 'hex') AS root, now() AS created_at, 5::oid AS database";
+    let known_key = "root_keys AS SELECT 1 AS epoch, decode(repeat('ab', 32), 'hex') AS root, now() AS created_at, \
+        5::oid AS database";
     let bound = "binding AS SELECT true AS single, '00000000-0000-4000-8000-000000000000'::uuid AS graph,
          'own.memory_turns'::regclass AS turns, 'own.memory_turn_edges'::regclass AS edges, NULL::jsonb AS columns";
     let with_known_key = format!(

@@ -1,5 +1,5 @@
-//! Functions that the server calls immutable and whose results follow settings: which they are is asked of the server, and
-//! none of them may be part of a mapping, or decide which rows an index has.
+//! Functions that the server calls immutable and whose results follow settings: which they are is asked of the server,
+//! and none of them may be part of a mapping, or decide which rows an index has.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,7 +34,8 @@ fn no_mapping_calls_what_follows_settings() {
              CREATE INDEX ON public.messages (parent, id)",
         )
         .unwrap();
-    let found = "SELECT f.function::regprocedure::text, quote_ident(p.proname), f.call, p.prorettype = 'cstring'::regtype
+    let found = "SELECT f.function::regprocedure::text, quote_ident(p.proname), f.call, \
+        p.prorettype = 'cstring'::regtype
                  FROM sweep.found AS f JOIN pg_proc AS p ON p.oid = f.function ORDER BY f.function";
     let found = client.query(found, &[]).unwrap();
     let mut names = Vec::new();
@@ -121,7 +122,8 @@ fn what_follows_settings_is_refused_with_what_does_not() {
     client
         .batch_execute(
             "CREATE EXTENSION graph_kernel;
-             CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, s text, f float8, r real, b bytea, p point, lt timestamp,
+             CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, s text, f float8, r real, b bytea, p point, \
+             lt timestamp,
                                     at timestamptz, j jsonb);
              CREATE INDEX ON messages (parent, id)",
         )
@@ -184,7 +186,8 @@ fn an_index_whose_predicate_follows_settings_decides_nothing() {
             .batch_execute(&format!(
                 "SET extra_float_digits = -14;
                  CREATE INDEX misleading ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) WHERE {predicate};
-                 CREATE INDEX misleading2 ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) WHERE {predicate};
+                 CREATE INDEX misleading2 ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) \
+                 WHERE {predicate};
                  RESET extra_float_digits; ANALYZE b2.plain_edges"
             ))
             .unwrap();
@@ -204,8 +207,8 @@ fn an_index_whose_predicate_follows_settings_decides_nothing() {
     }
 }
 
-/// Users' code runs when the server plans; it plans anew a plan that does without an index as long as an older transaction
-/// may need what that lacks.
+/// Users' code runs when the server plans; it plans anew a plan that does without an index as long as an older
+/// transaction may need what that lacks.
 #[test]
 fn what_planning_sets_is_undone() {
     let setup = Setup::new("settings_planning");
@@ -241,7 +244,8 @@ fn what_planning_sets_is_undone() {
     }
     admin.batch_execute("UPDATE b2.plain_edges SET note = 1").unwrap();
     admin.batch_execute("CREATE INDEX ON b2.plain_edges (note)").unwrap();
-    let is_new = "SELECT indcheckxmin::text FROM pg_index WHERE indrelid = 'b2.plain_edges'::regclass ORDER BY 1 DESC LIMIT 1";
+    let is_new = "SELECT indcheckxmin::text FROM pg_index WHERE indrelid = 'b2.plain_edges'::regclass \
+        ORDER BY 1 DESC LIMIT 1";
     assert_eq!(text(&mut admin, is_new), "true", "the plan does without the index");
     let mut reader = setup.reader();
     reader.batch_execute("SET application_name = own; SET search_path = public").unwrap();

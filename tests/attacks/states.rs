@@ -280,7 +280,8 @@ fn a_path_that_a_policy_sets_captures_no_operator() {
                CREATE OPERATOR planted.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.btrim);
                SET client_min_messages = error;
                SELECT graph_kernel.bind_tables('b2.paths', name => 'paths', columns => '{"turns":
-                   {"session_id": {"expression": "s || lower(''X'')"}, "parents": [{"parent": "parent", "edge_type": "reply"}]}}');
+                   {"session_id": {"expression": "s || lower(''X'')"},
+                    "parents": [{"parent": "parent", "edge_type": "reply"}]}}');
                CREATE POLICY path ON b2.paths USING (planted.path(s));
                ALTER TABLE b2.paths ENABLE ROW LEVEL SECURITY"#,
         )

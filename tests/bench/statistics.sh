@@ -23,12 +23,14 @@ script=$(mktemp)
 note "SELECT graph_slice('a9ad8365-bc0a-5da2-93e6-e37e99d95d9c', '{\"max_nodes\": 16}');" >"$script"
 latency() {
   use_server "$1"
-  "$bindir/pgbench" -n -M prepared -T "$seconds" -f "$script" 2>/dev/null | sed -n 's/^latency average = \([0-9.]*\) ms/\1/p'
+  "$bindir/pgbench" -n -M prepared -T "$seconds" -f "$script" 2>/dev/null |
+    sed -n 's/^latency average = \([0-9.]*\) ms/\1/p'
 }
 latency counting >/dev/null
 latency plain >/dev/null
 for ((round = 1; round <= rounds; round++)); do
   plain=$(latency plain) counting=$(latency counting)
   awk -v a="$counting" -v b="$plain" 'BEGIN { printf "%.4f  %s ms, %s ms\n", a / b, a, b }'
-done | tee /dev/stderr | sort -n | awk '{ r[NR] = $1 } END { printf "median %s (%s to %s)\n", r[int((NR + 1) / 2)], r[1], r[NR] }'
+done | tee /dev/stderr | sort -n |
+  awk '{ r[NR] = $1 } END { printf "median %s (%s to %s)\n", r[int((NR + 1) / 2)], r[1], r[NR] }'
 rm -f "$script"

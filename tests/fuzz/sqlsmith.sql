@@ -1,5 +1,5 @@
--- A database in which sqlsmith finds everything of the extension in use: two graphs, embeddings, traces, a recorder log,
--- registered policies, two keys, and what was signed. After load.sh has loaded the sample.
+-- A database in which sqlsmith finds everything of the extension in use: two graphs, embeddings, traces, a recorder
+-- log, registered policies, two keys, and what was signed. After load.sh has loaded the sample.
 \set ON_ERROR_STOP on
 \set QUIET on
 
@@ -20,7 +20,8 @@ DO $$ BEGIN
   PERFORM graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
   PERFORM graph_kernel.bind_tables('notes', columns => '{"turns": {
             "id": {"expression": "graph_turn_id(id)"}, "content_text": "body",
-            "parents": [{"parent": {"expression": "graph_turn_id(reply_to)"}, "edge_type": "reply"}]}}', name => 'notes');
+            "parents": [{"parent": {"expression": "graph_turn_id(reply_to)"},
+                "edge_type": "reply"}]}}', name => 'notes');
   PERFORM graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
   PERFORM graph_policy_register('{"max_nodes": 64, "max_radius": 4}', 'support');
   PERFORM graph_policy_register('{"version": "slice_policy_v2", "max_tokens": 900, "same_session": true}', 'tokens');
@@ -28,7 +29,8 @@ END $$;
 INSERT INTO recorder_events
        (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, occurred_at_ms, event_type, text, is_gap)
 SELECT n / 100, n % 100, n * 90, 'e' || n, n / 7 % 3, 's', n * 900,
-       (ARRAY['ingress_text', 'egress_output', 'egress_output', 'control_marker'])[n % 4 + 1], repeat('x ', n % 50), false
+       (ARRAY['ingress_text', 'egress_output', 'egress_output', 'control_marker'])[n % 4 + 1], repeat('x ', n % 50),
+           false
   FROM generate_series(0, 499) AS n;
 
 -- Values of the types that functions take: sqlsmith writes no others than NULL, numbers and true.
@@ -50,7 +52,8 @@ SELECT format('CREATE VIEW calls.%I WITH (security_invoker) AS SELECT r.* FROM p
               (SELECT string_agg(CASE format_type(a.type, NULL)
                         WHEN 'uuid' THEN 'k.anchor' WHEN 'uuid[]' THEN 'ARRAY[k.anchor]'
                         WHEN 'slice_policy' THEN 'k.policy' WHEN 'chunking_policy' THEN 'k.chunking'
-                        WHEN 'json' THEN 'k.slice::json' WHEN 'jsonb' THEN 'k.provenance' WHEN 'real[]' THEN 'k.embedding'
+                        WHEN 'json' THEN 'k.slice::json' WHEN 'jsonb' THEN 'k.provenance' WHEN 'real[]'
+                            THEN 'k.embedding'
                         WHEN 'json[]' THEN 'ARRAY[k.slice::json]' WHEN 'jsonb[]' THEN 'ARRAY[k.slice::jsonb]'
                         WHEN 'integer' THEN '3' WHEN 'bigint' THEN '3::bigint' WHEN 'text' THEN 'k.session_id'
                         ELSE 'NULL::' || format_type(a.type, NULL) END, ', ' ORDER BY a.n)

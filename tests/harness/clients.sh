@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# clients.sh: runs docs/examples and tests/clients with the real drivers, in a database of its own on the server that PG*
-# names: once with embeddings of real[], once with pgvector's. Prints a line "ok NAME" or "not ok NAME" for each; what
-# cannot be had is SKIPPED.
+# clients.sh: runs docs/examples and tests/clients with the real drivers, in a database of its own on the server that
+# PG* names: once with embeddings of real[], once with pgvector's. Prints a line "ok NAME" or "not ok NAME" for each;
+# what cannot be had is SKIPPED.
 . "$(dirname "$0")/common.sh"
 
 clients="$root/target/clients"
@@ -14,7 +14,8 @@ mkdir -p "$clients"
 
 psql() { command psql -X -q -v ON_ERROR_STOP=1 "$@"; }
 drop_database() {
-  PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning' psql -c 'DROP DATABASE IF EXISTS gk_clients WITH (FORCE)'
+  PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning' \
+    psql -c 'DROP DATABASE IF EXISTS gk_clients WITH (FORCE)'
 }
 end() {
   [[ -z $relay_pid ]] || kill "$relay_pid" 2>/dev/null || true

@@ -44,7 +44,8 @@ find_base() {
       chmod 755 "$(cat "$remembered")"
     fi
     base=$(cat "$remembered")
-    as_server test -x "$base" || die "$server_user cannot reach $base: set TMPDIR to a folder that every account can reach"
+    as_server test -x "$base" ||
+      die "$server_user cannot reach $base: set TMPDIR to a folder that every account can reach"
   fi
 }
 
@@ -153,7 +154,8 @@ remap_paths() {
   [[ $(uname -s) == Linux ]] || return 0 # elsewhere .cargo/config.toml's flags are needed, which these would replace
   cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
   CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-Wl,--build-id=sha1"
-  HOST_CFLAGS=-g0 # the little that build scripts compile of C; its symbols would name the folder of the server's headers
+  # The little that build scripts compile of C; its symbols would name the folder of the server's headers.
+  HOST_CFLAGS=-g0
   for folder in "$root=/graph_kernel" "$cargo_home=/cargo"; do
     CARGO_ENCODED_RUSTFLAGS+=$'\x1f'"--remap-path-prefix=$folder"
     HOST_CFLAGS+=" '-ffile-prefix-map=$folder'"
@@ -217,7 +219,8 @@ check_clippy() {
   cargo clippy --all-targets "${features[@]}" -- -D warnings
   # Builds for tests alone.
   cargo clippy --no-default-features --features "pg$major random_limits failing_allocations" -- -D warnings
-  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- -D warnings
+  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- \
+    -D warnings
 }
 
 # Scripts of released versions never change: those in FOLDER/install, and the upgrades to their versions, are as
@@ -235,10 +238,13 @@ check_frozen() (
 # Every file that states the version states Cargo.toml's.
 check_versions() {
   local heading
-  [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] || die "META.json does not say version $(version_of_tree) twice"
+  [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] ||
+    die "META.json does not say version $(version_of_tree) twice"
   check_frozen sql
-  grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control || die "graph_kernel.control does not follow Cargo.toml's version"
+  grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control ||
+    die "graph_kernel.control does not follow Cargo.toml's version"
   heading=$(grep -m 1 '^## ' CHANGELOG.md)
-  [[ $heading == "## $(version_of_tree) (unreleased)" || $heading =~ ^"## $(version_of_tree) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
-    die "CHANGELOG.md begins with '$heading', not with '## $(version_of_tree) (unreleased)' or '## $(version_of_tree) (YYYY-MM-DD)'"
+  [[ $heading == "## $(version_of_tree) (unreleased)" ||
+    $heading =~ ^"## $(version_of_tree) ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+    die "CHANGELOG.md begins with '$heading', not with '## $(version_of_tree) (unreleased)' or a date, (YYYY-MM-DD)"
 }

@@ -10,9 +10,9 @@ unavailable() {
   exit 3
 }
 
-# fetch_source PACKAGE [ARCHIVE SHA256]: leaves the package's upstream archive in $cache/source, and its path in `archive`.
-# Downloads with an apt of our own beside the machine's, whose sources may lack the suite and need root. A mirror whose
-# index is ahead of its files does not have the newest version: then the archive that is named is taken.
+# fetch_source PACKAGE [ARCHIVE SHA256]: leaves the package's upstream archive in $cache/source, and its path in
+# `archive`. Downloads with an apt of our own beside the machine's, whose sources may lack the suite and need root. A
+# mirror whose index is ahead of its files does not have the newest version: then the archive that is named is taken.
 fetch_source() {
   local package=$1 older=${2:-} apt="$cache/apt" log="$cache/fetch.log" site
   archive=$(compgen -G "$cache/source/${package}_*.orig.tar.*" || true)
@@ -34,7 +34,8 @@ CONF
   APT_CONFIG="$apt/apt.conf" apt-get update >"$log" 2>&1 || unavailable "apt-get update failed: $(tail -n 1 "$log")"
   rm -rf "$cache/source" "$cache/source.new"
   mkdir -p "$cache/source.new"
-  if ! (cd "$cache/source.new" && APT_CONFIG="$apt/apt.conf" apt-get source --download-only "$package") >"$log" 2>&1; then
+  if ! (cd "$cache/source.new" && APT_CONFIG="$apt/apt.conf" apt-get source --download-only "$package") \
+    >"$log" 2>&1; then
     [[ -n $older ]] || unavailable "apt-get source failed: $(tail -n 1 "$log")"
     (cd "$cache/source.new" && curl -fsSLO "${site%/}/pool/main/${package:0:1}/$package/$older" &&
       sha256sum --check --quiet <<<"$3  $older") >>"$log" 2>&1 ||

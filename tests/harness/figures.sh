@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# figures.sh: draws docs/figures/why-*.svg and policies-*.svg anew, from the sample conversation in the database that PG* names.
+# figures.sh: draws docs/figures/why-*.svg and policies-*.svg anew, from the sample conversation in the database that
+# PG* names.
 . "$(dirname "$0")/common.sh"
 
 command -v dot >/dev/null || die 'no dot: install Graphviz (apt-get install graphviz)'
@@ -17,19 +18,22 @@ themed() {
 
 # figure NAME POLICY WHAT: the export of a slice at the anchor.
 figure() {
-  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$anchor" -v policy="$2" -f - <<<"SELECT graph_export_draw(graph_slice(:'anchor', :'policy'), 'dot');" |
+  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$anchor" -v policy="$2" -f - \
+    <<<"SELECT graph_export_draw(graph_slice(:'anchor', :'policy'), 'dot');" |
     themed "$1" "$3"
 }
 
 # picture NAME ANCHOR POLICY WHAT: a slice with the beginnings of its contents.
 picture() {
-  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$2" -v policy="$3" -f - <<<"SELECT graph_slice_draw(:'anchor', :'policy', 'dot', '{\"chars\": 32}');" |
+  psql -X -At -v ON_ERROR_STOP=1 -v anchor="$2" -v policy="$3" -f - \
+    <<<"SELECT graph_slice_draw(:'anchor', :'policy', 'dot', '{\"chars\": 32}');" |
     themed "$1" "$4"
 }
 
 figure why-focused focused 'The slice of the preset focused: 28 turns around the anchor'
 figure why-ten '{"max_nodes": 10}' 'The slice of ten turns around the same anchor'
-picture policies-chat "$anchor" '{"preset": "chat", "max_tokens": 600}' 'Nine turns of a chat; a call is framed with its results'
+picture policies-chat "$anchor" '{"preset": "chat", "max_tokens": 600}' \
+  'Nine turns of a chat; a call is framed with its results'
 picture policies-agent 944708e3-3cb7-565f-a2fc-971543aaaa99 '{"preset": "chat", "max_tokens": 700}' \
   'Nine results framed with their call, and the turns before it'
 picture policies-notes "$anchor" \

@@ -62,7 +62,8 @@ bad_entries() {
     /^[0-9-]+ [0-9:.]+ UTC \[[0-9]+\] / && / (LOG|WARNING|NOTICE|ERROR|FATAL|PANIC):  / {
       if (entry != "") print entry
       entry = ""
-      if (/ (ERROR|FATAL|PANIC):  XX/ || / PANIC:  / || /terminated by signal/ || /all server processes terminated/) entry = $0
+      if (/ (ERROR|FATAL|PANIC):  XX/ || / PANIC:  / || /terminated by signal/ ||
+          /all server processes terminated/) entry = $0
       next
     }
     entry != "" { entry = entry " " substr($0, 1, 20000) }
@@ -73,7 +74,8 @@ bad_entries() {
 sqlsmith_run() {
   local seed=$1 role=$2 graph=$3 log="$run/server.log" found ours made
   : >"$log"
-  timeout $((600 + queries / 5)) sqlsmith --seed="$seed" --max-queries="$queries" --exclude-catalog --verbose --target="host=$PGHOST port=$PGPORT \
+  timeout $((600 + queries / 5)) sqlsmith --seed="$seed" --max-queries="$queries" --exclude-catalog --verbose \
+    --target="host=$PGHOST port=$PGPORT \
 dbname=hostile user=$role options='-c search_path=hostile,pg_catalog,public -c graph_kernel.graph=$graph'" \
     >"$logs/sqlsmith-$seed.log" 2>&1 || true
   made=$(grep -oE 'queries: [0-9]+' "$logs/sqlsmith-$seed.log" | tail -n 1)
@@ -93,14 +95,16 @@ dbname=hostile user=$role options='-c search_path=hostile,pg_catalog,public -c g
 sqlsmith_all() {
   local seed started functions run="$base/run/hostile-$major"
   psql() { "$bindir/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }
-  psql -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'" -c "ALTER SYSTEM SET log_error_verbosity = verbose" \
+  psql -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'" \
+    -c "ALTER SYSTEM SET log_error_verbosity = verbose" \
     -c "ALTER SYSTEM SET log_line_prefix = '%m [%p] '" -c 'CREATE DATABASE hostile'
   "$root/tests/harness/server.sh" restart hostile
   export PGDATABASE=hostile
   psql -c 'CREATE EXTENSION graph_kernel' -c "SELECT graph_kernel.create_tables('public')" >/dev/null
   PATH="$bindir:$PATH" "$root/tests/harness/load.sh" sql/sample >/dev/null
   psql -f tests/fuzz/sqlsmith.sql
-  functions=$(psql -At -c "SELECT string_agg(DISTINCT '\\b' || p.proname || '\\b', '|') FROM pg_depend AS d JOIN pg_proc AS p
+  functions=$(psql -At -c "SELECT string_agg(DISTINCT '\\b' || p.proname || '\\b', '|')
+                FROM pg_depend AS d JOIN pg_proc AS p
       ON p.oid = d.objid JOIN pg_extension AS x ON x.oid = d.refobjid
    WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND x.extname = 'graph_kernel'")
   started=$(psql -At -c 'SELECT pg_postmaster_start_time()')
@@ -114,7 +118,8 @@ sqlsmith_all() {
     esac
   done
   [[ $(psql -At -c 'SELECT pg_postmaster_start_time()') == "$started" ]] || die 'the server was started anew'
-  psql -At -c "SELECT sum(calls) || ' calls of ' || count(*) || ' functions that read a table or verify' FROM graph_kernel.statistics"
+  psql -At -c "SELECT sum(calls) || ' calls of ' || count(*) || ' functions that read a table or verify'
+               FROM graph_kernel.statistics"
 }
 
 if ! (set -e && build_targets) >"$logs/fuzz-build.log" 2>&1; then

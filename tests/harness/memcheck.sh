@@ -57,7 +57,8 @@ if command -v valgrind >/dev/null && [[ -f $base/server-17-assert/share/valgrind
   regress valgrind "${valgrind[@]}"
   "$root/tests/harness/server.sh" stop memcheck
   printf 'valgrind, errors: '
-  if errors=$(grep -hE 'Invalid (read|write)|uninitialised' "$root"/target/memcheck/valgrind.*.log | sort | uniq -c); then
+  if errors=$(grep -hE 'Invalid (read|write)|uninitialised' "$root"/target/memcheck/valgrind.*.log |
+    sort | uniq -c); then
     note "$errors"
     failed=1
   else

@@ -30,7 +30,8 @@ count() { wc -l <"$out/mutants.out/$1.txt"; }
 
 mkdir -p "$out"
 [[ $(mutants --version 2>/dev/null) == "cargo-mutants $version" ]] ||
-  CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo install cargo-mutants --version "=$version" --locked --debug --quiet --root "$tools"
+  CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo install cargo-mutants --version "=$version" --locked --debug \
+    --quiet --root "$tools"
 
 mutants --list >"$out/all.txt"
 unknown=$(comm -23 <(listed) <(names "$out/all.txt"))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # postgres.sh MAJOR: builds PostgreSQL from its Debian source package into the private server of that major.
-# With ASSERT=1 a server beside it that checks its own assertions, and that Valgrind can look into. Ends with status 3 where it cannot be had.
+# With ASSERT=1 a server beside it that checks its own assertions, and that Valgrind can look into. Ends with status 3
+# where it cannot be had.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/debian_source.sh"
 

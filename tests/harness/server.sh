@@ -48,7 +48,8 @@ CONF
   if [[ -n ${GRAPH_KERNEL_VALGRIND:-} ]]; then
     mkdir -p "$root/target/memcheck"
     ((EUID != 0)) || chown "$server_user" "$root/target/memcheck"
-    printf '#!/bin/sh\nexec valgrind --quiet --trace-children=yes --leak-check=no --suppressions=%q --log-file=%q %q "$@"\n' \
+    printf '#!/bin/sh\nexec valgrind --quiet --trace-children=yes --leak-check=no %s=%q --log-file=%q %q "$@"\n' \
+      --suppressions \
       "$GRAPH_KERNEL_VALGRIND" "$root/target/memcheck/valgrind.%p.log" "$bindir/postgres" >"$run/postgres"
     chmod 755 "$run/postgres"
     program=(-p "$run/postgres" --timeout=300)

@@ -48,7 +48,8 @@ install_packages() {
   # shellcheck disable=SC2046 # lists of names
   missing=$(missing $(wanted_packages)) optional=$(missing $(wanted_test_packages))
   if ((EUID != 0)); then
-    [[ -z $missing ]] || die "missing Debian packages: run this as root, then repeat: apt-get install --no-install-recommends$missing$optional"
+    [[ -z $missing ]] || die "missing Debian packages: run this as root, then repeat:" \
+    "apt-get install --no-install-recommends$missing$optional"
     [[ -z $optional ]] || note "missing Debian packages, without which tests are skipped:$optional"
     return
   fi

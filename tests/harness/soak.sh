@@ -20,8 +20,8 @@ start() {
 }
 unset RUST_BACKTRACE
 
-# How much is read at a time changes no answer: in this build each backend draws it. An allocation that fails is an error
-# at most: in this build a setting says which does.
+# How much is read at a time changes no answer: in this build each backend draws it. An allocation that fails is an
+# error at most: in this build a setting says which does.
 test_builds() {
   local features=(--no-default-features --features "pg$major random_limits failing_allocations")
   build install_release

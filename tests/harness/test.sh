@@ -39,7 +39,8 @@ end_pgrx_tests() {
   rm -rf "$data"
 }
 
-# regress KIND PROGRAM FILES…: PostgreSQL's own test program over tests/KIND, in the order of its schedule if it has one.
+# regress KIND PROGRAM FILES…: PostgreSQL's own test program over tests/KIND, in the order of its schedule if it has
+# one.
 regress() {
   local kind=$1 program=$2 file names=() output="$logs/$1-$major" status=0
   local schedule="tests/$kind/schedule"
@@ -95,7 +96,8 @@ majors_tests() {
 
 # Warnings fail: clippy has seen the code of the first major only.
 release_install() {
-  install_release 2>&1 | awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
+  install_release 2>&1 |
+    awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
 }
 
 # built NAME COMMAND…: runs it into a log, and leaves its status beside that.
@@ -235,7 +237,11 @@ if (($# > 1)); then several=yes; fi
 # Packages are of all majors, and building them takes minutes: a run of one major goes without.
 packaged=
 if [[ $several ]]; then
-  if command -v dh >/dev/null; then packaged=yes; else lack 'packages' 'there is no debhelper: run make setup as root'; fi
+  if command -v dh >/dev/null; then
+    packaged=yes
+  else
+    lack 'packages' 'there is no debhelper: run make setup as root'
+  fi
 fi
 
 first=yes tested=() had=()

@@ -309,13 +309,15 @@ fn a_restore_over_rows_that_are_there_loses_none() {
     fill(
         "a",
         r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa'), ('1-bbbbbbbbbbbbbbbb');
-           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'), graph_policy_register('{"max_nodes": 8}', 'taken'),
+           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'),
+                  graph_policy_register('{"max_nodes": 8}', 'taken'),
                   graph_policy_register('{"max_nodes": 9}', 'nine')"#,
     );
     let mut client = fill(
         "b",
         r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa');
-           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'), graph_policy_register('{"max_nodes": 5}', 'taken')"#,
+           SELECT graph_policy_register('{"max_nodes": 7}', 'seven'),
+                  graph_policy_register('{"max_nodes": 5}', 'taken')"#,
     );
     let rows = dump(&cluster, "postgres", "a", &["--data-only"]);
     let said = restore(&cluster, "postgres", "b", &rows);

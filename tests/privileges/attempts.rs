@@ -127,7 +127,9 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.api_verify_token(json)",
         Some(
-            "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', 'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', 'schema_version', ''))",
+            "SELECT graph_kernel.api_verify_token(json_build_object('admissibility_token', '', 'slice_id', '', \
+            'anchor_turn_id', '', 'policy_id', '', 'policy_params_hash', '', 'graph_snapshot_hash', '', \
+            'schema_version', ''))",
         ),
     ),
     ("graph_kernel.backfill_content_hashes(integer)", None),
@@ -527,7 +529,11 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
         ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
-        "graph_kernel.bindings" | "graph_kernel.keys" | "graph_kernel.proof_keys" | "graph_kernel.known_policies" | "graph_policies" => {
+        "graph_kernel.bindings"
+        | "graph_kernel.keys"
+        | "graph_kernel.proof_keys"
+        | "graph_kernel.known_policies"
+        | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];
         }
         // Indexes and what else cannot be written to.

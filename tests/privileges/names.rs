@@ -301,7 +301,8 @@ const OWN_SCHEMA: &str = "
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION graph_kernel.describe_graph(text) RETURNS jsonb LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
-    CREATE FUNCTION graph_kernel.content_page(text, oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, stale uuid[], not_text bigint)
+    CREATE FUNCTION graph_kernel.content_page(text, oid, uuid, int) RETURNS TABLE (turns bigint, last_id uuid, \
+    stale uuid[], not_text bigint)
         LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;
     CREATE FUNCTION graph_kernel.rehash_turn(text, oid, uuid) RETURNS bigint LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'the planted function runs as %', current_user; END $$;";

@@ -198,7 +198,12 @@ proptest! {
 
     /// 4: as_of is what would be without the later turns.
     #[test]
-    fn as_of_leaves_out_later_turns(case in graphs(), policy in policies_v2(), last in FIRST - 1..=FIRST + 60, seed: u64) {
+    fn as_of_leaves_out_later_turns(
+        case in graphs(),
+        policy in policies_v2(),
+        last in FIRST - 1..=FIRST + 60,
+        seed: u64,
+    ) {
         let policy = PolicyV2 { as_of: Some(last), ..policy };
         let without = PolicyV2 { as_of: None, ..policy.clone() };
         let earlier = only(&case.graph, |turn| turn.created_at <= last);

@@ -18,7 +18,8 @@ mod slice_sets;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 
-/// How often a property is tried, at most as often as PROPTEST_CASES says. Failures are printed and not saved to a file.
+/// How often a property is tried, at most as often as PROPTEST_CASES says. Failures are printed and not saved to a
+/// file.
 fn cases(cases: u32) -> Config {
     let from_environment = Config::default();
     let is_limited = std::env::var_os("PROPTEST_CASES").is_some();

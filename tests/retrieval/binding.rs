@@ -155,7 +155,12 @@ fn the_type_may_move_to_another_schema() {
     let global =
         format!("SELECT string_agg(turn_id::text, ' ') FROM graph_search_global({question}, 5)");
     let before = (search(&mut client, &slice), text(&mut client, &global));
-    client.batch_execute("CREATE SCHEMA \"Odd; \"\" Name\"; ALTER EXTENSION vector SET SCHEMA \"Odd; \"\" Name\"").unwrap();
+    client
+        .batch_execute(
+            "CREATE SCHEMA \"Odd; \"\" Name\"; ALTER EXTENSION vector SET SCHEMA \"Odd; \"\" \
+        Name\"",
+        )
+        .unwrap();
     assert_eq!((search(&mut client, &slice), text(&mut client, &global)), before);
     client.batch_execute("DROP EXTENSION vector CASCADE").unwrap();
     client.batch_execute(&format!("SELECT graph_slice('{ANCHOR}')")).unwrap();

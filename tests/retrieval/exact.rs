@@ -208,7 +208,8 @@ fn a_replay_matches_until_something_changes() {
     let question = crate::sample::question(&mut client);
     client
         .batch_execute(&format!(
-            "CREATE TABLE kept AS SELECT provenance FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 5) WHERE rank = 1
+            "CREATE TABLE kept AS SELECT provenance FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 5) \
+            WHERE rank = 1
              UNION ALL SELECT provenance FROM graph_search_global({question}, 5) WHERE rank = 1"
         ))
         .unwrap();

@@ -18,7 +18,8 @@ const SET_UP: &str = "
     SELECT graph_kernel.create_recorder_table();
     INSERT INTO memory_turns (id, session_id, role, trajectory_phase, salience_score, created_at, content_text)
     SELECT turn(n), 's' || n / 50, (ARRAY['user', 'assistant', 'tool'])[1 + n % 3],
-           (ARRAY['synthesis', 'planning', 'debugging'])[1 + n % 3], (n % 97) / 97.0, to_timestamp(1000000000 + n), 'content'
+           (ARRAY['synthesis', 'planning', 'debugging'])[1 + n % 3], (n % 97) / 97.0, to_timestamp(1000000000 + n), \
+           'content'
       FROM generate_series(1, 200) AS n;
     INSERT INTO memory_turn_edges
     SELECT turn(greatest(1, n - 1 - n * 7 % 20)), turn(n), (ARRAY['reply', 'branch'])[1 + n % 2]

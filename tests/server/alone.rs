@@ -1,5 +1,5 @@
-//! Tests that have the running server for themselves, one at a time: they copy the whole server, or count the allocations
-//! of a build for tests.
+//! Tests that have the running server for themselves, one at a time: they copy the whole server, or count the
+//! allocations of a build for tests.
 
 mod common;
 

@@ -354,7 +354,8 @@ const PICTURES: [(&str, &str, &str); 4] = [
     (
         "policies-notes",
         "a9ad8365-bc0a-5da2-93e6-e37e99d95d9c",
-        r#"{"version": "slice_policy_v2", "max_nodes": 12, "edge_weights": {"branch": 0.5}, "halving_seconds": 604800}"#,
+        r#"{"version": "slice_policy_v2", "max_nodes": 12, "edge_weights": {"branch": 0.5},
+            "halving_seconds": 604800}"#,
     ),
     (
         "policies-audit",

@@ -1,8 +1,8 @@
 //! The program `graph-kernel` and a database: importing conversations, and asking for slices, prompts and sessions.
 //!
-//! The exports below `tests/server/exports` are written for these tests after the formats of the applications, with what
-//! is odd in them: nodes without messages, halves of surrogate pairs, regenerated answers, transcripts of called agents.
-//! Beside each is what the tables hold after its import.
+//! The exports below `tests/server/exports` are written for these tests after the formats of the applications, with
+//! what is odd in them: nodes without messages, halves of surrogate pairs, regenerated answers, transcripts of called
+//! agents. Beside each is what the tables hold after its import.
 
 mod connections;
 mod pooler;
@@ -101,7 +101,8 @@ fn stored(database: &Database) -> String {
     let rows = database
         .connect()
         .query(
-            r"SELECT concat_ws(' | ', t.session_id, coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI:SS.MS'), '-'),
+            r"SELECT concat_ws(' | ', t.session_id,
+                       coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI:SS.MS'), '-'),
                      t.role, coalesce(t.token_count::text, '-'), replace(t.content_text, E'\n', '\n'))
                      || coalesce(' <- ' || (
                         SELECT string_agg(e.edge_type || ' ' || replace(left(p.content_text, 20), E'\n', '\n'), ', '
@@ -109,7 +110,8 @@ fn stored(database: &Database) -> String {
                           FROM memory_turn_edges AS e JOIN memory_turns AS p ON p.id = e.parent_turn_id
                          WHERE e.child_turn_id = t.id), '')
                 FROM memory_turns AS t
-               ORDER BY t.session_id COLLATE C, t.created_at NULLS FIRST, t.role COLLATE C DESC, t.content_text COLLATE C"
+               ORDER BY t.session_id COLLATE C, t.created_at NULLS FIRST, t.role COLLATE C DESC,
+                        t.content_text COLLATE C"
                 .replace("COLLATE C", "COLLATE \"C\"")
                 .as_str(),
             &[],
@@ -329,7 +331,10 @@ fn times_and_sessions_choose_conversations() {
 #[test]
 fn a_broken_record_leaves_its_conversation_out_or_only_itself() {
     let folder = Folder::new("broken");
-    let message = |id: &str, parent: Value, role: Value| json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent, "created_at": "2025-01-01T00:00:00Z"});
+    let message = |id: &str, parent: Value, role: Value| {
+        json!({"uuid": id, "sender": role, "text": id, "parent_message_uuid": parent,
+               "created_at": "2025-01-01T00:00:00Z"})
+    };
     let whole =
         json!({"uuid": "whole", "chat_messages": [message("w1", Value::Null, json!("human"))]});
     let broken = json!({"uuid": "broken", "chat_messages": [
@@ -382,13 +387,15 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
         &mut database.connect(),
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/sample"),
     );
-    let rows = "SELECT row_to_json(t)::text FROM memory_turns AS t UNION ALL SELECT row_to_json(e)::text FROM memory_turn_edges AS e";
+    let rows = "SELECT row_to_json(t)::text FROM memory_turns AS t UNION ALL SELECT row_to_json(e)::text \
+        FROM memory_turn_edges AS e";
     let lines: Vec<String> =
         database.connect().query(rows, &[]).unwrap().iter().map(|row| row.get(0)).collect();
     let folder = Folder::new("restore");
     let file = folder.write("rows.jsonl", lines.join("\n"));
     let sum = "SELECT md5(string_agg(row::text, ',' ORDER BY row::text COLLATE \"C\"))
-                 FROM (SELECT t::text FROM memory_turns AS t UNION ALL SELECT e::text FROM memory_turn_edges AS e) AS a (row)";
+                 FROM (SELECT t::text FROM memory_turns AS t UNION ALL SELECT e::text \
+                 FROM memory_turn_edges AS e) AS a (row)";
     let before: String = database.connect().query_one(sum, &[]).unwrap().get(0);
     let other = Database::with_tables("import_restored");
     import(&other, &["jsonl", &file]).expect_success();
@@ -547,14 +554,16 @@ fn bound_tables_take_what_they_have_columns_for() {
              CREATE INDEX ON message (parent, id);
              SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {
                  \"id\": \"id\", \"session_id\": \"chat\", \"role\": \"author\", \"content_text\": \"said\",
-                 \"created_at\": \"at\", \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}', name => 'chats');
+                 \"created_at\": \"at\", \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}', \
+                 name => 'chats');
              CREATE TABLE made (id text PRIMARY KEY, parent text);
              SELECT graph_kernel.bind_tables('made', columns => '{\"turns\": {
                  \"id\": {\"expression\": \"graph_turn_id(id)\"},
                  \"parents\": [{\"parent\": {\"expression\": \"graph_turn_id(parent)\"}, \"edge_type\": \"reply\"}]}}',
                  name => 'made');
              SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"session_id\": \"chat\",
-                 \"follows\": {\"session\": \"chat\", \"order\": [\"at\"], \"edge_type\": \"reply\"}}}', name => 'ordered')",
+                 \"follows\": {\"session\": \"chat\", \"order\": [\"at\"], \"edge_type\": \"reply\"}}}', \
+                 name => 'ordered')",
         )
         .unwrap();
     let file = export("chatgpt.json");
@@ -758,7 +767,8 @@ fn values_that_a_column_cannot_hold_are_reported_and_not_cut() {
     client
         .batch_execute(
             "CREATE EXTENSION graph_kernel;
-             CREATE TABLE message (id uuid PRIMARY KEY, parent_id uuid, conversation_id varchar(48), content varchar(30),
+             CREATE TABLE message (id uuid PRIMARY KEY, parent_id uuid, conversation_id varchar(48), \
+             content varchar(30),
                                    content_hash text GENERATED ALWAYS AS (md5(content)) STORED);
              CREATE INDEX ON message (parent_id, id);
              SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"content_text\": \"content\",
@@ -816,7 +826,9 @@ fn one_conversation_that_is_refused_stops_no_other() {
 
     // The second record of one session is broken: nothing of what follows of it is stored either.
     let line = |session: &str, id: &str, parent: &str| {
-        json!({"uuid": id, "parentUuid": parent, "sessionId": session, "type": "user", "message": {"content": id}}).to_string()
+        json!({"uuid": id, "parentUuid": parent, "sessionId": session, "type": "user",
+               "message": {"content": id}})
+        .to_string()
     };
     let lines = [
         line("B", "b1", ""),
@@ -999,7 +1011,8 @@ fn the_ends_of_branches_are_listed() {
         ("import_ends", "SELECT graph_kernel.create_tables()"),
         (
             "import_ends_bound",
-            "CREATE TABLE message (id uuid PRIMARY KEY, session_id text, parent uuid, content text, created_at timestamptz);
+            "CREATE TABLE message (id uuid PRIMARY KEY, session_id text, parent uuid, content text, \
+            created_at timestamptz);
              SELECT graph_kernel.bind_tables('message', columns => '{\"turns\": {\"content_text\": \"content\",
                  \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')",
         ),

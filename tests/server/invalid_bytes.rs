@@ -1,5 +1,5 @@
-//! Values of type text that hold bytes which are not UTF-8, as settings of a connection's start and what is made of them
-//! can: an error or an answer, never the end of the server's process, and never what lies behind the value.
+//! Values of type text that hold bytes which are not UTF-8, as settings of a connection's start and what is made of
+//! them can: an error or an answer, never the end of the server's process, and never what lies behind the value.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -79,7 +79,8 @@ impl Canary {
 fn odd_values(kind: &str) -> Vec<String> {
     let of_slice = |kind: &str| {
         format!(
-            "(SELECT json_object_agg(e.key, CASE WHEN json_typeof(e.value) = 'string' THEN to_json(v.bytes) ELSE e.value END)
+            "(SELECT json_object_agg(e.key, CASE WHEN json_typeof(e.value) = 'string' THEN to_json(v.bytes) \
+            ELSE e.value END)
                 FROM kept, json_each(kept.slice) AS e)::{kind}"
         )
     };
@@ -165,7 +166,8 @@ fn faults(client: &mut Client, function: &Function, arguments: &[String], n: usi
                         faults.push(what(message));
                     }
                 }
-                // A message of the server's own that holds the bytes, which this client cannot read, or a lost connection.
+                // A message of the server's own that holds the bytes, which this client cannot read, or a lost
+                // connection.
                 None => {}
             },
         }
@@ -213,7 +215,8 @@ fn every_argument_of_every_function_takes_any_bytes() {
         .batch_execute(&format!(
             "SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
              ALTER TABLE memory_turns ADD embedding real[];
-             INSERT INTO memory_turns (id, role, content_text, embedding) VALUES ('{ANCHOR}', 'user', 'anchor', '{{1,0,0}}')"
+             INSERT INTO memory_turns (id, role, content_text, embedding) VALUES ('{ANCHOR}', 'user', 'anchor', \
+             '{{1,0,0}}')"
         ))
         .unwrap();
     admin
@@ -311,7 +314,8 @@ fn graph_of_bytes(database: &Database) -> Client {
     client
         .batch_execute(&format!(
             "INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-             SELECT '{ANCHOR}', t.id, coalesce((SELECT o.bytes FROM odd AS o WHERE t.id = graph_turn_id('role' || o.n)), 'reply')
+             SELECT '{ANCHOR}', t.id, coalesce((SELECT o.bytes FROM odd AS o \
+             WHERE t.id = graph_turn_id('role' || o.n)), 'reply')
              FROM memory_turns AS t WHERE t.id <> '{ANCHOR}'"
         ))
         .unwrap();
@@ -429,7 +433,8 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
         assert_eq!(content, shown(n));
         if n % 4 < 3 {
             let session = format!(
-                "SELECT session_id FROM graph_slice_turns({one}, '{policy}') WHERE turn_id = graph_turn_id('session_id{}')",
+                "SELECT session_id FROM graph_slice_turns({one}, '{policy}') \
+                WHERE turn_id = graph_turn_id('session_id{}')",
                 n + 1
             );
             assert_eq!(text_of(&mut client, &session), shown(n));
@@ -450,17 +455,22 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
     assert_eq!(text_of(&mut client, listed), values.to_string());
     client.batch_execute("CALL graph_kernel.backfill_content_hashes()").unwrap();
     assert_eq!(text_of(&mut client, listed), values.to_string());
-    let hashes = "SELECT count(*)::text FROM memory_turns WHERE id IN (SELECT graph_turn_id('content_text' || n) FROM odd) AND content_hash IS NOT NULL";
+    let hashes = "SELECT count(*)::text FROM memory_turns WHERE id IN (SELECT graph_turn_id('content_text' || n) \
+        FROM odd) AND content_hash IS NOT NULL";
     assert_eq!(text_of(&mut client, hashes), "0");
     // One that was changed into such bytes is not what was hashed.
     client
-        .batch_execute("UPDATE memory_turns SET content_hash = graph_content_hash('x') WHERE id = graph_turn_id('content_text1')")
+        .batch_execute(
+            "UPDATE memory_turns SET content_hash = graph_content_hash('x') \
+            WHERE id = graph_turn_id('content_text1')",
+        )
         .unwrap();
     let stale = "SELECT count::text FROM graph_check() WHERE check_name = 'stale_content_hashes'";
     assert_eq!(text_of(&mut client, stale), "1");
     client
         .batch_execute(
-            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash')",
+            "CREATE TRIGGER hash BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW \
+            EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash')",
         )
         .unwrap();
     let refused = client
@@ -484,7 +494,8 @@ fn events_with_any_bytes_are_refused() {
             client
                 .batch_execute(&format!(
                     "TRUNCATE recorder_events;
-                     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, occurred_at_ms, event_type, text)
+                     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, \
+                     occurred_at_ms, event_type, text)
                      VALUES (1, 1, 0, 'a', 1, 's', 0, 'ingress_text', 'x');
                      UPDATE recorder_events SET {column} = (SELECT bytes FROM odd WHERE n = {odd})"
                 ))
@@ -524,7 +535,8 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
         format!(
             "DO $$ DECLARE name text := {value}; BEGIN
                  name := CASE WHEN octet_length(name) < 60 THEN name ELSE 'x' END;
-                 EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION {function}(%L)',
+                 EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW \
+                 EXECUTE FUNCTION {function}(%L)',
                                 name, {value});
              END $$"
         )
@@ -543,9 +555,11 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
             (
                 format!(
                     "ALTER TABLE graph_kernel.binding DISABLE TRIGGER USER;
-                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder,
+                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, \
+                     bound_by, bound_at, binder,
                                                        database)
-                     SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole,
+                     SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, \
+                     'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole,
                             (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),
@@ -554,9 +568,12 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
             (
                 format!(
                     "ALTER TABLE graph_kernel.binding DISABLE TRIGGER USER;
-                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, bound_by, bound_at, binder,
+                     INSERT INTO graph_kernel.binding (graph, name, is_current, turns, edges, columns, resolved, \
+                     bound_by, bound_at, binder,
                                                        database)
-                     SELECT gen_random_uuid(), 'default', true, 'memory_turns'::regclass, 'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now(), current_user::regrole,
+                     SELECT gen_random_uuid(), 'default', true, 'memory_turns'::regclass, \
+                     'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now(), \
+                     current_user::regrole,
                             (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),
@@ -611,7 +628,8 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
                 format!(
                     "DO $$ DECLARE name text := {value}; BEGIN
                          name := CASE WHEN octet_length(name) < 60 THEN name ELSE 'x' END;
-                         EXECUTE format('CREATE FUNCTION %1$I() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS %2$L',
+                         EXECUTE format('CREATE FUNCTION %1$I() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS \
+                         %2$L',
                                         name, 'BEGIN PERFORM graph_slice(NULL); RETURN true; END -- ' || {value});
                          EXECUTE format('CREATE POLICY %1$I ON memory_turns USING (%1$I())', name);
                          EXECUTE format('CREATE INDEX %1$I ON memory_turns (role)', name);
@@ -633,7 +651,8 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
     for odd in (1..=BYTES.len() * PLACES.len()).filter(|odd| odd % PLACES.len() != 0) {
         let value = format!("(SELECT left(bytes, 50) FROM odd WHERE n = {odd})");
         let create = format!(
-            "BEGIN; DO $$ BEGIN EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW EXECUTE FUNCTION graph_require_admissible(%L, %L)', {value}, {value}, 'roles=' || {value}); END $$"
+            "BEGIN; DO $$ BEGIN EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON promoted FOR EACH ROW \
+            EXECUTE FUNCTION graph_require_admissible(%L, %L)', {value}, {value}, 'roles=' || {value}); END $$"
         );
         if client.batch_execute(&create).is_ok() {
             let found = "SELECT count, detail, hint FROM graph_check() WHERE check_name = 'promotion_triggers'";
@@ -656,7 +675,8 @@ fn ids_of_texts_that_are_not_utf8_show_nothing_of_hidden_rows() {
     let mut client = database.connect();
     client
         .batch_execute(
-            "CREATE FUNCTION shows(bytes text) RETURNS boolean LANGUAGE plpgsql COST 100000 AS $$ BEGIN RETURN bytes IS NULL; END $$;
+            "CREATE FUNCTION shows(bytes text) RETURNS boolean LANGUAGE plpgsql COST 100000 AS $$ BEGIN RETURN bytes \
+            IS NULL; END $$;
              CREATE POLICY hides ON odd USING (shows(bytes));
              ALTER TABLE odd ENABLE ROW LEVEL SECURITY;
              DO $$ BEGIN CREATE ROLE bytes_reader; EXCEPTION WHEN duplicate_object THEN END $$;
@@ -713,29 +733,34 @@ fn one_name_or_one_row_hides_no_other_finding() {
              INSERT INTO bound VALUES (graph_turn_id(1), NULL, repeat('[', 100000)),
                  (graph_turn_id(2), graph_turn_id(1), repeat('[', 100000));
              SELECT graph_kernel.bind_tables('bound', name => 'deep', columns => '{\"turns\": {\"session_id\":
-                 {\"expression\": \"(txt::jsonb) ->> 0\"}, \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')",
+                 {\"expression\": \"(txt::jsonb) ->> 0\"}, \"parents\": [{\"parent\": \"parent\", \
+                 \"edge_type\": \"reply\"}]}}')",
         )
         .unwrap();
     for encoding in ["UTF8", "LATIN1", "SQL_ASCII"] {
         let set = format!("SET client_encoding = {encoding}; ");
-        let rows = "SELECT check_name || ' ' || ok || ' ' || coalesce(count::text, '-') || ' ' || (hint IS NULL) FROM graph_check()
+        let rows = "SELECT check_name || ' ' || ok || ' ' || coalesce(count::text, '-') || ' ' || (hint IS NULL) \
+            FROM graph_check()
                     WHERE check_name IN ('policy_search_path', 'user_functions', 'definer_functions', 'cycles')";
         let found = psql(&database, b"x", &format!("{set}{rows}"));
         let found = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
         // A hint that the encoding has not is none.
         let is_lost = encoding == "LATIN1";
         let expected = format!(
-            "SET\npolicy_search_path false 2 {is_lost}\nuser_functions false 2 {is_lost}\ndefiner_functions false 2 {is_lost}\n\
+            "SET\npolicy_search_path false 2 {is_lost}\nuser_functions false 2 {is_lost}\ndefiner_functions false 2 \
+            {is_lost}\n\
              cycles true 0 true\n"
         );
         assert_eq!(found, expected, "{encoding}");
         let all = psql(&database, b"x", &format!("{set}SELECT * FROM graph_check()"));
         assert!(all.status.success(), "{encoding}: {}", String::from_utf8_lossy(&all.stderr));
-        let deep = "SET graph_kernel.graph = deep; SELECT check_name || ' ' || ok || ' ' || (hint IS NULL) FROM graph_check()
+        let deep = "SET graph_kernel.graph = deep; SELECT check_name || ' ' || ok || ' ' || (hint IS NULL) \
+            FROM graph_check()
                     WHERE check_name IN ('raising_expression', 'replies_between_sessions', 'cycles')";
         let found = psql(&database, b"x", &format!("{set}{deep}"));
         let found = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
-        let expected = "SET\nSET\nraising_expression false false\nreplies_between_sessions false true\ncycles true true\n";
+        let expected = "SET\nSET\nraising_expression false false\nreplies_between_sessions false true\ncycles true \
+            true\n";
         assert_eq!(found, expected, "{encoding}");
     }
 }
@@ -754,7 +779,8 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
         client
             .batch_execute(&format!(
                 "DO $$ BEGIN EXECUTE format('CREATE ROLE %I', 'gk_test_' || {value});
-                             EXECUTE format('GRANT SELECT ON memory_turns, memory_turn_edges TO %I', 'gk_test_' || {value}); END $$;
+                             EXECUTE format('GRANT SELECT ON memory_turns, memory_turn_edges TO %I', \
+                             'gk_test_' || {value}); END $$;
                  CREATE FUNCTION pg_temp.slice_{odd}() RETURNS json LANGUAGE plpgsql AS $$
                  BEGIN
                      EXECUTE format('SET LOCAL ROLE %I', 'gk_test_' || {value});

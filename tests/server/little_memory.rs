@@ -90,8 +90,8 @@ fn fill(client: &mut Client, round: i32) {
     }
 }
 
-/// Makes each call twice in sessions of their own with each of these numbers of KiB left. Where the session is to fill its
-/// memory, three times: what a call has used up is then missing in the next.
+/// Makes each call twice in sessions of their own with each of these numbers of KiB left. Where the session is to fill
+/// its memory, three times: what a call has used up is then missing in the next.
 fn sweep(cluster: &Cluster, is_filled: bool, left: impl Iterator<Item = i64> + Clone) {
     let mut watch = client(cluster);
     for statement in CALLS {

@@ -295,7 +295,8 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         "SELECT length(graph_normalize_text(repeat(E'x\\r', 10000000)))::text",
         "SELECT graph_content_hash(repeat(E'x\\r', 10000000))",
         "SELECT length(graph_message_text(to_json(repeat(E'x\\n', 10000000))::text))::text",
-        "SELECT graph_message_role('{\"role\": \"user\", \"content\": [' || repeat('{\"type\": \"text\"},', 30000) || '1]}')",
+        "SELECT graph_message_role('{\"role\": \"user\", \"content\": [' || repeat('{\"type\": \"text\"},', \
+        30000) || '1]}')",
         "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 1000) AS n), 'focused')",
     ] {
         shortage.call(&database, statement, &[4, 16, 64, 128]);
@@ -311,4 +312,5 @@ const TREE: &str = "
     SELECT turn(n), repeat('s', 100), (ARRAY['user', 'assistant', 'tool'])[1 + n % 3], (n % 97) / 97.0,
            CASE WHEN n = 20000 THEN repeat('content ', 2000000) ELSE 'content' END
       FROM generate_series(1, 20000) AS n;
-    INSERT INTO memory_turn_edges SELECT turn(greatest(1, n / 10)), turn(n), 'reply' FROM generate_series(2, 20000) AS n";
+    INSERT INTO memory_turn_edges SELECT turn(greatest(1, n / 10)), turn(n), 'reply' FROM generate_series(2, \
+    20000) AS n";

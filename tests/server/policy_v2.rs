@@ -1,5 +1,5 @@
-//! Slices of SlicePolicy v2 through the server: as an independent program computed them from its text, in created tables
-//! and in those of applications.
+//! Slices of SlicePolicy v2 through the server: as an independent program computed them from its text, in created
+//! tables and in those of applications.
 
 use std::path::Path;
 
@@ -84,7 +84,8 @@ fn check_batch(case: &Case, client: &mut Client, what: &str) {
     let sql = "SELECT count(*), count(*) FILTER (WHERE slice::text IS NOT DISTINCT FROM one)
                  FROM (SELECT b.slice, CASE WHEN b.error IS NULL
                               THEN graph_slice(b.anchor_turn_id, $2::text::slice_policy)::text END AS one
-                         FROM graph_slices(ARRAY(SELECT (t ->> 'id')::uuid FROM json_array_elements($1::text::json) AS t),
+                         FROM graph_slices(ARRAY(SELECT (t ->> 'id')::uuid \
+                         FROM json_array_elements($1::text::json) AS t),
                                            $2::text::slice_policy) AS b) AS both_ways";
     let row = client.query_one(sql, &[&case.turns.to_string(), &case.policy.to_string()]).unwrap();
     let (all, same): (i64, i64) = (row.get(0), row.get(1));
@@ -162,7 +163,8 @@ fn turns_of_a_session_with_a_long_name_are_of_one_session() {
         .batch_execute(
             "CREATE FUNCTION turn(n int) RETURNS uuid LANGUAGE sql IMMUTABLE AS
                  $$ SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid $$;
-             INSERT INTO memory_turns (id, session_id) SELECT turn(n), repeat('s', 4097) FROM generate_series(0, 400) AS n;
+             INSERT INTO memory_turns (id, session_id) SELECT turn(n), repeat('s', 4097) FROM generate_series(0, \
+             400) AS n;
              INSERT INTO memory_turn_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(0, 199) AS n;
              INSERT INTO memory_turn_edges SELECT turn(200), turn(n), 'reply' FROM generate_series(201, 400) AS n",
         )

@@ -312,7 +312,8 @@ const PLANTED_OVERLOADS: &str = "
     CREATE FUNCTION public.format(text, regnamespace, name) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
     CREATE FUNCTION public.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
     CREATE FUNCTION public.set_config(text, text, boolean) RETURNS text LANGUAGE sql AS 'SELECT public.caught()::text';
-    CREATE FUNCTION public.has_schema_privilege(name, regnamespace, text) RETURNS boolean LANGUAGE sql AS 'SELECT public.caught()';
+    CREATE FUNCTION public.has_schema_privilege(name, regnamespace, text) RETURNS boolean LANGUAGE sql AS 'SELECT \
+    public.caught()';
     CREATE FUNCTION public.graph_search_slice(real[], uuid, public.slice_policy, integer)
         RETURNS TABLE (rank integer, turn_id uuid, similarity real, role text, content text, provenance jsonb)
         LANGUAGE sql AS 'SELECT NULL::integer, NULL::uuid, NULL::real, NULL::text, NULL::text, NULL::jsonb';

@@ -63,7 +63,8 @@ fn standard_tools_accept_a_proof_and_nothing_else() {
     database
         .connect()
         .batch_execute(&format!(
-            "INSERT INTO memory_turns (id, content_text) SELECT gen_random_uuid(), 'é ' || n FROM generate_series(1, 200) AS n;
+            "INSERT INTO memory_turns (id, content_text) SELECT gen_random_uuid(), 'é ' || n FROM generate_series(1, \
+            200) AS n;
              INSERT INTO memory_turns (id, content_text) VALUES ('{ANCHOR}', 'anchor');
              INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) SELECT '{ANCHOR}', id FROM memory_turns
              WHERE id <> '{ANCHOR}'"

@@ -354,7 +354,8 @@ fn refusals_are_logged_without_what_the_caller_says() {
             "SELECT graph_verify(slice::json) FROM kept;
              SELECT graph_verify(replace(slice, '\"salience\":0.5', '\"salience\":0.6')::json) FROM kept;
              SELECT graph_verify(regexp_replace(slice, '\"slice_id\":\"[^\"]*\"',
-                                 '\"slice_id\":\"a\\\\nLOG:  all is well\\\\u001b[31m' || repeat('x', 100) || '\"')::json) FROM kept;
+                                 '\"slice_id\":\"a\\\\nLOG:  all is well\\\\u001b[31m' || repeat('x', \
+                                 100) || '\"')::json) FROM kept;
              SELECT graph_verify('{}')",
         )
         .unwrap();

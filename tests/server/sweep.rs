@@ -1,5 +1,5 @@
-//! Every function of the extension, called with every odd value of its arguments' types: an answer or a clear error, never
-//! an internal error, and never the end of the server's process.
+//! Every function of the extension, called with every odd value of its arguments' types: an answer or a clear error,
+//! never an internal error, and never the end of the server's process.
 
 use crate::common::calls::{ANCHOR, functions, values};
 use crate::common::database::Database;
@@ -36,8 +36,10 @@ fn no_function_answers_with_an_internal_error() {
         format!(
             "SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public');
              INSERT INTO memory_turns (id, content_text) VALUES ('{ANCHOR}', 'anchor');
-             INSERT INTO memory_turns (id, session_id, content_text) SELECT gen_random_uuid(), 's', 'x' FROM generate_series(1, 50);
-             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) SELECT '{ANCHOR}', id FROM memory_turns WHERE id <> '{ANCHOR}'"
+             INSERT INTO memory_turns (id, session_id, content_text) SELECT gen_random_uuid(), 's', 'x' \
+             FROM generate_series(1, 50);
+             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) SELECT '{ANCHOR}', id FROM memory_turns \
+             WHERE id <> '{ANCHOR}'"
         ),
         "DROP ROLE IF EXISTS gk_test_sweep; CREATE ROLE gk_test_sweep LOGIN;
          GRANT SELECT ON ALL TABLES IN SCHEMA public TO gk_test_sweep"

@@ -7,7 +7,8 @@ use postgres::Client;
 const SET_UP: &str = "
     CREATE EXTENSION IF NOT EXISTS graph_kernel;
     CREATE FUNCTION public.turn(n int) RETURNS uuid IMMUTABLE LANGUAGE sql RETURN md5('turn ' || n)::uuid;
-    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false)), graph_kernel.create_recorder_table();
+    SELECT graph_kernel.create_tables(options => jsonb_build_object('content_hash', false)), \
+    graph_kernel.create_recorder_table();
     ALTER TABLE public.memory_turns ADD embedding real[];
     INSERT INTO public.memory_turns
         (id, session_id, role, trajectory_phase, salience_score, created_at, content_text, embedding)
@@ -18,7 +19,8 @@ const SET_UP: &str = "
     INSERT INTO public.memory_turn_edges
     SELECT turn(greatest(1, n - 1 - n * 7 % 20)), turn(n), (ARRAY['reply', 'branch'])[1 + n % 2]
       FROM generate_series(2, {turns}) AS n;
-    INSERT INTO public.recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, event_type, text)
+    INSERT INTO public.recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, \
+    event_type, text)
     SELECT 0, i, i, 'e' || i, i / 20, i * 1000, 'egress_output', repeat('x', 20 + i % 100)
       FROM generate_series(0, {events}) AS i;
     SELECT graph_kernel.rotate_key();
@@ -124,7 +126,8 @@ pub const READING: [&str; 60] = [
         'slice_id', slice -> 'slice_id', 'anchor_turn_id', turn(50), 'policy_id', slice -> 'policy_id',
         'policy_params_hash', slice -> 'policy_params_hash', 'graph_snapshot_hash', slice -> 'graph_snapshot_hash',
         'schema_version', slice -> 'schema_version')) FROM kept",
-    "SELECT graph_api_verify_proof(json_build_object('slice', other, 'proof', graph_proof(other), 'public_key', public_key))
+    "SELECT graph_api_verify_proof(json_build_object('slice', other, 'proof', graph_proof(other), 'public_key', \
+    public_key))
         FROM kept",
     "SELECT graph_api_search_slice(json_build_object('anchor_turn_id', turn(50), 'query_embedding', '[1,2,3]'::json))",
     "SELECT graph_api_search_global('{\"query_embedding\": [1, 2, 3]}')",

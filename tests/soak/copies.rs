@@ -21,7 +21,8 @@ const CHUNK: usize = 50;
 
 /// What changes rows in ways that a replica could miss.
 const CHANGES: &str = "
-    UPDATE public.memory_turns SET salience_score = 1 - salience_score WHERE id < '80000000-0000-0000-0000-000000000000';
+    UPDATE public.memory_turns SET salience_score = 1 - salience_score WHERE id < \
+    '80000000-0000-0000-0000-000000000000';
     DELETE FROM public.memory_turn_edges WHERE child_turn_id > 'f0000000-0000-0000-0000-000000000000';
     INSERT INTO public.memory_turn_edges
     SELECT turn(n), turn(n + 50), 'reference' FROM generate_series(1, 9900, 17) AS n ON CONFLICT DO NOTHING;

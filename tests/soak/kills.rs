@@ -60,7 +60,8 @@ fn slice(client: &mut Client, committed: &mut Committed) -> Result<(), Error> {
     let row = client.query_one("SELECT graph_slice(soak.turn($1))::text", &[&turn])?;
     committed.exports.push(row.get(0));
     client.batch_execute(
-        "SELECT count(*) FROM graph_slices(ARRAY(SELECT soak.turn(n) FROM generate_series(401, 420) AS n)), graph_check()",
+        "SELECT count(*) FROM graph_slices(ARRAY(SELECT soak.turn(n) FROM generate_series(401, 420) AS n)), \
+        graph_check()",
     )
 }
 
@@ -208,7 +209,8 @@ fn check(client: &mut Client, committed: &mut Committed) {
     faults(
         client,
         "keys that are lost",
-        "SELECT * FROM unnest($1::text[]) EXCEPT SELECT kid FROM graph_kernel.keys WHERE state IN ('active', 'verifying')",
+        "SELECT * FROM unnest($1::text[]) EXCEPT SELECT kid FROM graph_kernel.keys WHERE state IN ('active', \
+        'verifying')",
         &[&committed.keys],
     );
     let active = active_key(client);
@@ -221,7 +223,8 @@ fn check(client: &mut Client, committed: &mut Committed) {
     faults(
         client,
         "exports that do not verify",
-        "SELECT reason || ' ' || (e::json -> 'attestation')::text FROM unnest($1::text[]) AS e, graph_verify(e::json) WHERE reason <> 'ok'",
+        "SELECT reason || ' ' || (e::json -> 'attestation')::text FROM unnest($1::text[]) AS e, graph_verify(e::json) \
+        WHERE reason <> 'ok'",
         &[&committed.exports],
     );
     let next = rotate(client);
@@ -234,13 +237,15 @@ fn check(client: &mut Client, committed: &mut Committed) {
     faults(
         client,
         "policies that are lost",
-        "SELECT n FROM unnest($1::text[], $2::text[]) AS v (n, h) EXCEPT SELECT name FROM graph_policies WHERE params_hash = graph_policy_hash(policy)",
+        "SELECT n FROM unnest($1::text[], $2::text[]) AS v (n, h) EXCEPT SELECT name FROM graph_policies \
+        WHERE params_hash = graph_policy_hash(policy)",
         &[&names, &hashes],
     );
     faults(
         client,
         "policies under another name's hash",
-        "SELECT n FROM unnest($1::text[], $2::text[]) AS v (n, h) JOIN graph_policies ON name = n WHERE params_hash <> h",
+        "SELECT n FROM unnest($1::text[], $2::text[]) AS v (n, h) JOIN graph_policies ON name = n \
+        WHERE params_hash <> h",
         &[&names, &hashes],
     );
     text(client, "SELECT graph_policy_registry_fingerprint()");
@@ -311,7 +316,8 @@ fn survives(what: &str, share: Share, kill: fn(&mut Cluster, &mut Client) -> Str
     set_up(&mut client, false);
     client
         .batch_execute(
-            "CREATE TABLE public.promoted (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, slice json, turns uuid[]);
+            "CREATE TABLE public.promoted (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, slice json, \
+            turns uuid[]);
              CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON public.promoted
                  NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'no_rls');
              DO $$ BEGIN CREATE EXTENSION amcheck; EXCEPTION WHEN OTHERS THEN END $$",
@@ -373,7 +379,8 @@ fn survives(what: &str, share: Share, kill: fn(&mut Cluster, &mut Client) -> Str
     let victims: Vec<String> =
         victims.iter().map(|(victim, count)| format!("{victim} {count}")).collect();
     tell(&format!(
-        "kills: {rounds} {what} ({}); {} exports, {} keys, {} policies, {} bindings, {conversations} conversations: nothing lost; {amcheck}",
+        "kills: {rounds} {what} ({}); {} exports, {} keys, {} policies, {} bindings, \
+        {conversations} conversations: nothing lost; {amcheck}",
         victims.join(", "),
         committed.exports.len(),
         committed.keys.len(),

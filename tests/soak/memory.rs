@@ -93,7 +93,8 @@ fn calls_and_errors_leave_no_memory_behind() {
     }
     let grown = private_memory(pid) - before;
     tell(&format!(
-        "memory: {calls} calls of {} functions and {errors} errors: {before} KiB grew by {grown} KiB after the first {warmed} each",
+        "memory: {calls} calls of {} functions and {errors} errors: {before} KiB grew by {grown} KiB after the first \
+        {warmed} each",
         READING.len()
     ));
     // Fewer first calls leave more to be remembered for the first time.
@@ -115,9 +116,11 @@ const HOSTILE: [&str; 6] = [
 
 const HOSTILE_CALLS: [&str; 12] = [
     "SELECT length(graph_slice(turn(1), '{\"max_nodes\": 10000}')::text)::text",
-    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000, \"max_tokens\": 90000000,
+    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000, \
+    \"max_tokens\": 90000000,
          \"edge_weights\": {\"reply\": 0.5}}')::text)::text",
-    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \"keep_tool_results\": true}')::text)::text",
+    "SELECT length(graph_slice(turn(2), '{\"version\": \"slice_policy_v2\", \
+    \"keep_tool_results\": true}')::text)::text",
     "SELECT count(*)::text FROM graph_slice_explain(turn(1))",
     "SELECT graph_snapshot() ->> 'snapshot_id'",
     "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",

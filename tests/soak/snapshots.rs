@@ -142,7 +142,8 @@ fn difference(known: &[String], export: &str) -> String {
 }
 
 const SLICE: &str = "SELECT graph_slice($1::text::uuid, $2::text::slice_policy)::text";
-const SLICES: &str = "SELECT anchor_turn_id::text, slice::text FROM graph_slices($1::text[]::uuid[], $2::text::slice_policy)";
+const SLICES: &str = "SELECT anchor_turn_id::text, slice::text FROM graph_slices($1::text[]::uuid[], \
+    $2::text::slice_policy)";
 const PAIR: &str = "
     SELECT graph_slice($1::text::uuid, $2::text::slice_policy)::text,
            (SELECT state FROM soak.position WHERE turns = 'public.memory_turns'::regclass),
@@ -162,7 +163,8 @@ const SWAP: &str = "
 const DETACH: &str = "ALTER TABLE public.memory_turns DETACH PARTITION public.memory_turns_extra";
 const DETACH_CONCURRENTLY: &str =
     "ALTER TABLE public.memory_turns DETACH PARTITION public.memory_turns_extra CONCURRENTLY";
-const ATTACH: &str = "ALTER TABLE public.memory_turns ATTACH PARTITION public.memory_turns_extra FOR VALUES IN ('extra')";
+const ATTACH: &str = "ALTER TABLE public.memory_turns ATTACH PARTITION public.memory_turns_extra FOR \
+    VALUES IN ('extra')";
 
 /// Makes a change of this kind. Which one depends on how many there were.
 fn make_change(client: &mut Client, change: Change, count: u32) {
@@ -431,7 +433,8 @@ fn run(written: &Cluster, read: &Cluster, expected: &Expected, share: Share) {
     let place = if std::ptr::eq(written, read) { "" } else { " on a standby" };
     let changes = if change == Change::Rows { 0 } else { count(&counts.changes) };
     tell(&format!(
-        "snapshots{place}, {change:?}: {slices} slices of {seen} states, {pairs} pairs, {} moves, {changes} changes, {retries} retries",
+        "snapshots{place}, {change:?}: {slices} slices of {seen} states, {pairs} pairs, {} moves, {changes} changes, \
+        {retries} retries",
         count(&counts.moves)
     ));
 }

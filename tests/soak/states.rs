@@ -37,9 +37,11 @@ const SETUP: &str = "
 
     CREATE TABLE soak.edges AS
     SELECT DISTINCT state, p.id AS parent_turn_id, c.id AS child_turn_id, edge_type
-      FROM (SELECT state, soak.turn(greatest(1, n - 1 - soak.number(n, CASE n % 3 WHEN 0 THEN 'e' || state ELSE 'e' END) % 30))
+      FROM (SELECT state, soak.turn(greatest(1, n - 1 - soak.number(n, CASE n % 3 WHEN 0 THEN 'e' || state \
+      ELSE 'e' END) % 30))
                               AS parent, soak.turn(n) AS child,
-                   (ARRAY['reply', 'branch', 'reference', 'default'])[1 + soak.number(n, 'k' || state % 2) % 4] AS edge_type
+                   (ARRAY['reply', 'branch', 'reference', 'default'])[1 + soak.number(n, \
+                   'k' || state % 2) % 4] AS edge_type
               FROM soak.states, generate_series(2, 400) AS n
             UNION ALL
             SELECT state, soak.turn(1 + soak.number(n, 'f' || state) % (n - 1)), soak.turn(n), 'reference'
@@ -108,7 +110,8 @@ pub fn put(client: &mut Client, graph: &str, state: i32) {
 }
 
 /// The columns that the states have, and how they are compared.
-const COLUMNS: &str = "id, session_id, role, trajectory_phase, salience_score, created_at, content_text, content_hash, token_count";
+const COLUMNS: &str = "id, session_id, role, trajectory_phase, salience_score, created_at, content_text, \
+    content_hash, token_count";
 
 fn set_position(graph: &str, state: i32) -> String {
     format!(
@@ -119,7 +122,8 @@ fn set_position(graph: &str, state: i32) -> String {
 /// Everything but the turns of the session `extra` goes.
 fn delete(graph: &str) -> String {
     format!(
-        "DELETE FROM public.memory_turn_edges{graph} WHERE child_turn_id NOT IN (SELECT soak.turn(n) FROM generate_series(401, 420) AS n);
+        "DELETE FROM public.memory_turn_edges{graph} WHERE child_turn_id NOT IN (SELECT soak.turn(n) \
+        FROM generate_series(401, 420) AS n);
          DELETE FROM public.memory_turns{graph} WHERE session_id <> 'extra'"
     )
 }
@@ -143,9 +147,11 @@ fn update(graph: &str, state: i32) -> String {
         "DELETE FROM public.memory_turn_edges{graph} AS e
          WHERE child_turn_id NOT IN (SELECT soak.turn(n) FROM generate_series(401, 420) AS n)
            AND NOT EXISTS (SELECT FROM soak.edges AS s WHERE s.state = {state}
-                           AND (s.parent_turn_id, s.child_turn_id, s.edge_type) = (e.parent_turn_id, e.child_turn_id, e.edge_type));
+                           AND (s.parent_turn_id, s.child_turn_id, s.edge_type) = (e.parent_turn_id, e.child_turn_id, \
+                           e.edge_type));
          DELETE FROM public.memory_turns{graph} AS t
-         WHERE session_id <> 'extra' AND NOT EXISTS (SELECT FROM soak.turns AS s WHERE s.state = {state} AND s.id = t.id);
+         WHERE session_id <> 'extra' AND NOT EXISTS (SELECT FROM soak.turns AS s WHERE s.state = {state} \
+         AND s.id = t.id);
          UPDATE public.memory_turns{graph} AS t SET ({values}) = ROW ({new})
            FROM soak.turns AS s WHERE s.state = {state} AND s.id = t.id AND ({new}) IS DISTINCT FROM ({old});
          INSERT INTO public.memory_turns{graph} ({COLUMNS}) SELECT {COLUMNS} FROM soak.turns AS s

@@ -1,10 +1,10 @@
-//! What bodies of functions that are parsed when they run may do: code of users' may have changed the settings by which they
-//! are parsed.
+//! What bodies of functions that are parsed when they run may do: code of users' may have changed the settings by which
+//! they are parsed.
 
 use super::files;
 
-/// The functions of sql/*.sql whose bodies run statements that they have made. Those that read users' rows do so at their end,
-/// as nothing may be parsed after it; the others make tables, or look at locks.
+/// The functions of sql/*.sql whose bodies run statements that they have made. Those that read users' rows do so at
+/// their end, as nothing may be parsed after it; the others make tables, or look at locks.
 const RUN_MADE_STATEMENTS: &[&str] = &[
     "backfill_content_hashes",
     "content_hash_trigger_internal",
@@ -50,8 +50,8 @@ fn bodies_that_run_made_statements_are_known() {
     assert_eq!(found, RUN_MADE_STATEMENTS);
 }
 
-/// Without a SET clause a body is parsed by the search_path of whoever calls: there each type is one of the grammar's words, or
-/// is named with its schema.
+/// Without a SET clause a body is parsed by the search_path of whoever calls: there each type is one of the grammar's
+/// words, or is named with its schema.
 #[test]
 fn bodies_without_a_path_name_no_type_by_the_path() {
     const WORDS: [&str; 6] =

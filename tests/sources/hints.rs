@@ -1,5 +1,5 @@
-//! Commands in hints: whoever runs one has a search_path of his own, in which others may have put objects with the names of
-//! the extension's.
+//! Commands in hints: whoever runs one has a search_path of his own, in which others may have put objects with the
+//! names of the extension's.
 
 use super::files;
 

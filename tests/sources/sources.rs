@@ -4,6 +4,7 @@
 mod bodies;
 mod hints;
 mod layers;
+mod lines;
 mod words;
 
 use std::fs;
@@ -378,10 +379,13 @@ fn what_is_planted_is_found() {
         "#[pg_extern]\nfn f(text: &CStr) -> bool {",
         "#[pg_extern]\nfn f(text: Cow<'_, str>) -> bool {",
         "#[pg_extern]\nfn f() -> TableIterator<'static, (name!(id, i32), name!(field, Option<String>))> {",
-        "#[pg_extern(sql = false)]\n#[allow(clippy::type_complexity)] // why\nfn f() -> TableIterator<'static, (name!(kid, String),)>\n{",
-        "macro_rules! m_functions { ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => { $( #[pg_extern] fn $name $arguments -> $row $body )* }; }\n\
+        "#[pg_extern(sql = false)]\n#[allow(clippy::type_complexity)] // why\nfn f() -> TableIterator<'static, \
+        (name!(kid, String),)>\n{",
+        "macro_rules! m_functions { ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => { $( #[pg_extern] fn \
+        $name $arguments -> $row $body )* }; }\n\
          m_functions! { ( name!(rank, i32), name!(id, String), ) fn f(id: TextArg) { true } }",
-        "macro_rules! m_functions { ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => { $( #[pg_extern] fn $name $arguments -> $row $body )* }; }\n\
+        "macro_rules! m_functions { ($row:tt $(fn $name:ident $arguments:tt $body:block)*) => { $( #[pg_extern] fn \
+        $name $arguments -> $row $body )* }; }\n\
          m_functions! { ( name!(rank, i32), ) fn f(id: TextArg) { true } fn g(id: Option<&str>) { true } }",
         // Strings of the server.
         "let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();",
@@ -418,6 +422,8 @@ fn what_is_planted_is_found() {
     ] {
         assert!(!statement_faults("planted.sql", statement).is_empty(), "not found: {statement}");
     }
-    let fine = "#[pg_extern(stable)]\n#[allow(clippy::type_complexity)] // the columns\nfn graph_anchor(\n    turn_id: default!(Option<Uuid>, \"NULL\"), session_id: default!(Option<TextArg>, \"NULL\"),\n) -> TableIterator<'static, (name!(id, Uuid), name!(strategy, &'static str))> {";
+    let fine = "#[pg_extern(stable)]\n#[allow(clippy::type_complexity)] // the columns\nfn graph_anchor(\n    \
+        turn_id: default!(Option<Uuid>, \"NULL\"), session_id: default!(Option<TextArg>, \
+        \"NULL\"),\n) -> TableIterator<'static, (name!(id, Uuid), name!(strategy, &'static str))> {";
     assert_eq!(faults("src/api/fine.rs", fine), Vec::<String>::new());
 }

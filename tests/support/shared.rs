@@ -20,7 +20,8 @@ pub fn shared_or_skip(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// The slices of the earlier text of SlicePolicy v2, which the kernel has; `shared` may have those of another text only.
+/// The slices of the earlier text of SlicePolicy v2, which the kernel has; `shared` may have those of another text
+/// only.
 #[must_use]
 pub fn v2_slices_or_skip(test: &str) -> Option<(PathBuf, PathBuf)> {
     let shared = shared_or_skip(test)?;

@@ -58,9 +58,11 @@ fn dependencies(client: &mut Client) -> String {
               FROM pg_extension AS x, unnest(x.extconfig, x.extcondition) AS c (tableoid, condition)
             UNION ALL
             SELECT format('initial %s %s', pg_describe_object(p.classoid, p.objoid, p.objsubid),
-                          (SELECT string_agg(format('%s/%s:%s %s', a.grantor::regrole, a.grantee::regrole, a.privilege_type,
+                          (SELECT string_agg(format('%s/%s:%s %s', a.grantor::regrole, a.grantee::regrole, \
+                          a.privilege_type,
                                                     a.is_grantable), ' '
-                                             ORDER BY a.grantee::regrole::text, a.privilege_type, a.grantor::regrole::text)
+                                             ORDER BY a.grantee::regrole::text, a.privilege_type, \
+                                             a.grantor::regrole::text)
                              FROM aclexplode(p.initprivs) AS a))
               FROM pg_init_privs AS p WHERE p.privtype = 'e'
             UNION ALL

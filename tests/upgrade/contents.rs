@@ -95,7 +95,8 @@ pub fn assert_same(answers: &[String], before: &[String]) {
 pub fn stored(client: &mut Client) -> Vec<String> {
     let mut answers = Vec::new();
     for statement in [
-        "SELECT string_agg(md5(slice::text || coalesce(proof::text, '') || coalesce(provenance::text, '')), ' ' ORDER BY id)
+        "SELECT string_agg(md5(slice::text || coalesce(proof::text, '') || coalesce(provenance::text, '')), ' ' \
+        ORDER BY id)
            FROM public.kept",
         "SELECT string_agg(format('%s %s %s', name, turns, columns), ' ' ORDER BY name) FROM graph_kernel.bindings",
         "SELECT string_agg(format('%s %s %s', name, policy_id, params_hash), ' ' ORDER BY name, params_hash)

@@ -1,5 +1,5 @@
-//! What released versions have signed verifies, and is made again byte for byte: exports, proofs and records of searches
-//! that each of them left in tests/upgrade/documents, and those that this version leaves here.
+//! What released versions have signed verifies, and is made again byte for byte: exports, proofs and records of
+//! searches that each of them left in tests/upgrade/documents, and those that this version leaves here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

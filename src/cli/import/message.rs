@@ -683,7 +683,8 @@ mod tests {
 
     #[test]
     fn payloads_hold_no_files_and_no_null_characters() {
-        let mut payload = json!({"a\u{0}": "b\u{0}", "source": {"type": "base64", "data": "AAAA", "media_type": "image/png"},
+        let mut payload = json!({"a\u{0}": "b\u{0}",
+            "source": {"type": "base64", "data": "AAAA", "media_type": "image/png"},
                                  "made": {"type": "image_generation_call", "id": "i", "result": "AAAA"},
                                  "urls": ["data:image/png;base64,AAAA", "https://example.org/data:a/b;base64,"]});
         stored_payload(&mut payload);

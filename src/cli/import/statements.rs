@@ -44,10 +44,11 @@ impl Stages {
     }
 }
 
-/// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files; the kind of a row is `t`
-/// for a turn with the edge from its parent, `s` for a message that is skipped, `e` for an edge alone. `{conversations}`
-/// has the ids of those that are stored; `{turns}` the ids of the turns, and whether they are new; `{links}` the edges by
-/// turn ids. Values are stored as they are: to compress them twice takes longer than all the rest.
+/// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files; the kind of a row is
+/// `t` for a turn with the edge from its parent, `s` for a message that is skipped, `e` for an edge alone.
+/// `{conversations}` has the ids of those that are stored; `{turns}` the ids of the turns, and whether they are new;
+/// `{links}` the edges by turn ids. Values are stored as they are: to compress them twice takes longer than all the
+/// rest.
 pub(super) fn stages() -> String {
     let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
     let external: Vec<String> = COLUMNS
@@ -397,8 +398,8 @@ impl TargetTables<'_> {
 
     fn refused(&self, key: &str) -> Failure {
         format!(
-            "graph {}: \"{key}\" is bound to an expression, so rows cannot be written; import into tables that store it \
-             in a column, such as those of graph_kernel.create_tables",
+            "graph {}: \"{key}\" is bound to an expression, so rows cannot be written; import into tables that store \
+            it in a column, such as those of graph_kernel.create_tables",
             self.name
         )
     }
@@ -417,8 +418,9 @@ impl TargetTables<'_> {
         }
         if columns.is_empty() {
             return Err(format!(
-                "graph {}: its edges follow from the order of its turns, so those of a conversation cannot be written; import \
-                 into tables that store them, such as those of graph_kernel.create_tables",
+                "graph {}: its edges follow from the order of its turns, \
+                so those of a conversation cannot be written; import into tables that store them, \
+                such as those of graph_kernel.create_tables",
                 self.name
             ));
         }

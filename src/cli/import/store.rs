@@ -1,6 +1,6 @@
-//! Storing conversations: they are copied into a temporary table, and from there, many at a time, into the tables of the
-//! graph, what is not there yet. A transaction stores whole conversations; where one of them is refused, each is stored
-//! by itself. The temporary tables end with the transaction.
+//! Storing conversations: they are copied into a temporary table, and from there, many at a time, into the tables of
+//! the graph, what is not there yet. A transaction stores whole conversations; where one of them is refused, each is
+//! stored by itself. The temporary tables end with the transaction.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,8 +20,8 @@ use crate::database::{Database, Parameters, count, server_error, value};
 /// How many bytes of rows are held before they are sent.
 const MAX_BUFFER_BYTES: usize = 2 << 20;
 
-/// How many rows, how many bytes of them, and how many conversations a transaction stores, unless one conversation alone
-/// has more.
+/// How many rows, how many bytes of them, and how many conversations a transaction stores, unless one conversation
+/// alone has more.
 const MAX_ROWS: u64 = 10_000;
 const MAX_BYTES: usize = 5 << 20;
 const MAX_CONVERSATIONS: usize = 128;

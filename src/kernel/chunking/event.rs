@@ -500,7 +500,8 @@ mod tests {
             ("[1]", "events[0]: an event must be a JSON object, not 1"),
             (
                 r#"[{"event_id":"a","ordinal":9223372036854775808}]"#,
-                r#"events[0]: event "a" at segment null, ordinal null: ordinal must be an integer in the range of bigint, not 9223372036854775808"#,
+                "events[0]: event \"a\" at segment null, ordinal null: ordinal must be an integer in the range of \
+                 bigint, not 9223372036854775808",
             ),
             (
                 r#"[{"event_id":"a","segment_id":0,"ordinal":1}]"#,

@@ -22,8 +22,8 @@ pub const INK: &str = "#1c2733";
 /// The colour of edges.
 pub const LINE: &str = "#7b8896";
 
-/// Whether a character changes the direction of the text around it, ends a line, or is not seen: texts of others with it
-/// could show something else than they say. The one list of them, for drawings and terminals.
+/// Whether a character changes the direction of the text around it, ends a line, or is not seen: texts of others with
+/// it could show something else than they say. The one list of them, for drawings and terminals.
 #[must_use]
 pub fn is_misleading(character: char) -> bool {
     matches!(

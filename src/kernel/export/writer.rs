@@ -1,7 +1,7 @@
 //! The JSON of turns and edges, written in one pass.
 //!
-//! Nearly all of it are ids, names and hashes, which need no escapes: a serializer would look at each of their bytes. The
-//! bytes are those of the types' `Serialize`.
+//! Nearly all of it are ids, names and hashes, which need no escapes: a serializer would look at each of their bytes.
+//! The bytes are those of the types' `Serialize`.
 
 use serde::Serialize;
 use uuid::fmt::Hyphenated;

@@ -18,8 +18,8 @@ pub fn turn_id(text: &str) -> TurnId {
     turn_id_of_parts(|| std::iter::once(text.as_bytes()), &|| {})
 }
 
-/// As [`turn_id`], of the bytes of a text in parts, which `parts` gives anew each time. They are not joined in memory, and
-/// may be long: `check_interrupts` is called often. Bytes that are not UTF-8 have a UUIDv5 like any others.
+/// As [`turn_id`], of the bytes of a text in parts, which `parts` gives anew each time. They are not joined in memory,
+/// and may be long: `check_interrupts` is called often. Bytes that are not UTF-8 have a UUIDv5 like any others.
 #[must_use]
 pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a [u8]>>(
     parts: impl Fn() -> I,

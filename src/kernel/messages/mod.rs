@@ -1,7 +1,7 @@
 //! Messages in the JSON that applications store: their text and their role.
 //!
-//! docs/reference.md lists the forms. Indexes and content hashes depend on the results, so a form that is supported never
-//! changes its result.
+//! docs/reference.md lists the forms. Indexes and content hashes depend on the results, so a form that is supported
+//! never changes its result.
 
 mod blocks;
 mod message;

@@ -407,7 +407,8 @@ mod tests {
             ),
             (
                 r#"{"preset":"deep"}"#,
-                r#"slice policy key "preset" must be "default" or "focused" or "broad" or "lineage" or "chat", not "deep""#,
+                "slice policy key \"preset\" must be \"default\" or \"focused\" or \"broad\" or \"lineage\" or \
+                 \"chat\", not \"deep\"",
             ),
             (
                 r#"{"preset":"chat","max_tokens":0}"#,
@@ -423,7 +424,8 @@ mod tests {
             ),
             (
                 r#"{"preset":"chat","as_of":9007199254740992}"#,
-                r#"slice policy key "as_of" must be null or an integer between -9007199254740991 and 9007199254740991, not 9007199254740992"#,
+                "slice policy key \"as_of\" must be null or an integer between -9007199254740991 and \
+                 9007199254740991, not 9007199254740992",
             ),
             (r#"{"radius":1}"#, r#"slice policy has no key "radius""#),
             ("[]", "slice policy must be a JSON object or a preset name, not an array"),

@@ -55,9 +55,9 @@ impl Budget {
     /// few enough tokens.
     ///
     /// `nodes` is the number of turns that may be selected. Without a limit on tokens and without groups, the first
-    /// `nodes` turns are selected, and the others can be removed. With a limit on tokens, a turn can be removed if `nodes`
-    /// better turns have no more tokens than it has. If all of these are selected, no node is left. If one of them does
-    /// not fit, neither does the turn. With groups, no turn can be removed.
+    /// `nodes` turns are selected, and the others can be removed. With a limit on tokens, a turn can be removed if
+    /// `nodes` better turns have no more tokens than it has. If all of these are selected, no node is left. If one of
+    /// them does not fit, neither does the turn. With groups, no turn can be removed.
     fn drop_unreachable(&self, ranks: &mut Vec<Rank>) -> bool {
         ranks.retain(|rank| self.fits(rank));
         let fitting = ranks.len();

@@ -82,8 +82,8 @@ fn uncommitted(graph: &Graph, role: pg_sys::Oid) -> Option<Uncommitted> {
     {
         return Some(Uncommitted::Changed);
     }
-    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the tables, and
-    // GRANT takes one that does not last.
+    // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the tables,
+    // and GRANT takes one that does not last.
     (worker || graph.has_enum() || graph.catalog_is_newer(role))
         .then_some(Uncommitted::MayHaveChanged)
 }

@@ -87,8 +87,8 @@ pub fn are_newer(roles: &[pg_sys::Oid]) -> bool {
 fn changes_since(horizon: pg_sys::TransactionId) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |tuple, role| {
-        // SAFETY: the scan's tuple is valid. A transaction that is neither over nor this one has changed nothing yet: an
-        // invalidation tells when it does.
+        // SAFETY: the scan's tuple is valid. A transaction that is neither over nor this one has changed nothing yet:
+        // an invalidation tells when it does.
         unsafe {
             let transactions = [writer(tuple), deleter(tuple)].into_iter().flatten();
             changes.extend(transactions.filter_map(|transaction| {
@@ -119,7 +119,8 @@ fn changes_since(horizon: pg_sys::TransactionId) -> Vec<Change> {
     changes
 }
 
-/// Calls `each` for the rows of a catalog, deleted ones too, which no vacuum removes while the active snapshot sees them.
+/// Calls `each` for the rows of a catalog, deleted ones too, which no vacuum removes while the active snapshot sees
+/// them.
 fn scan(catalog: pg_sys::Oid, mut each: impl FnMut(pg_sys::HeapTuple)) {
     // SAFETY: the catalog is open and the scan's tuple valid while `each` looks at it.
     unsafe {

@@ -1,6 +1,6 @@
-//! Functions that the server calls immutable and whose results follow what a session or a server is set to. Any role may set
-//! that, and users' code may do so while rows are read: neither a mapping nor the predicate of an index may call them.
-//! `tests/attacks/settings.rs` calls every immutable function of the server under two sets of settings.
+//! Functions that the server calls immutable and whose results follow what a session or a server is set to. Any role
+//! may set that, and users' code may do so while rows are read: neither a mapping nor the predicate of an index may
+//! call them. `tests/attacks/settings.rs` calls every immutable function of the server under two sets of settings.
 
 use std::ffi::CStr;
 
@@ -44,8 +44,8 @@ const OF_TIME_ZONE: [(u32, usize); 5] = [
 /// Functions whose second argument is a jsonpath: jsonb_path_exists to jsonb_path_match, and the operators @? and @@.
 const OF_JSONPATH: std::ops::RangeInclusive<u32> = 4005..=4011;
 
-/// The function that a node of an analysed expression calls and that follows settings; `None` where there is none, without
-/// looking below the node.
+/// The function that a node of an analysed expression calls and that follows settings; `None` where there is none,
+/// without looking below the node.
 ///
 /// # Safety
 /// `node` is part of an analysed expression.
@@ -95,8 +95,8 @@ pub unsafe fn following(node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Whether a constant names a time zone that is the same whatever is set: no abbreviation but those of UTC. From 18 on any
-/// name is first looked for among the abbreviations of the session's time zone, which may be any.
+/// Whether a constant names a time zone that is the same whatever is set: no abbreviation but those of UTC. From 18 on
+/// any name is first looked for among the abbreviations of the session's time zone, which may be any.
 ///
 /// # Safety
 /// `zone` is not NULL.
@@ -113,8 +113,8 @@ unsafe fn is_fixed_zone(zone: &pg_sys::Const) -> bool {
     }
 }
 
-/// Whether a constant is a jsonpath that reads no time by a template: from 17 on such a one may hold an abbreviation of a
-/// time zone.
+/// Whether a constant is a jsonpath that reads no time by a template: from 17 on such a one may hold an abbreviation of
+/// a time zone.
 ///
 /// # Safety
 /// `path` is not NULL.
@@ -148,7 +148,8 @@ pub fn instead_of(function: pg_sys::Oid) -> &'static str {
              generated one."
         }
         number if OF_JSONPATH.contains(&number) => {
-            "Write the path as a constant without .datetime(…) of a template, or bind a column that is written with the value."
+            "Write the path as a constant without .datetime(…) of a template, \
+            or bind a column that is written with the value."
         }
         _ => "Bind a column that is written with the value.",
     }

@@ -117,8 +117,8 @@ pub fn out_of_memory() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
         .word(Word::OutOfMemory)
         .hint(
-            "Ask for less at a time, such as fewer max_nodes, fewer anchors or a shorter document, or give the server's \
-             processes more memory.",
+            "Ask for less at a time, such as fewer max_nodes, fewer anchors or a shorter document, \
+            or give the server's processes more memory.",
         )
 }
 

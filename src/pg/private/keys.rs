@@ -239,7 +239,8 @@ fn random_root() -> Result<Zeroizing<[u8; SECRET_MIN_BYTES]>, SqlError> {
 /// How often a file is read that is replaced or written to meanwhile.
 const READ_ATTEMPTS: usize = 4;
 
-/// A file that was written to this recently may still be being written to: a clock tick later, its time may be the same.
+/// A file that was written to this recently may still be being written to: a clock tick later, its time may be the
+/// same.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// The secret in the file that a setting names. Only superusers may see the path, so no message has it.

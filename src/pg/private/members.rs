@@ -10,17 +10,17 @@ use crate::pg::private::private_table::BINDING;
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::trigger::TriggerCall;
 
-/// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role after
-/// them, and returns its result, which must not be NULL. Whether the role may execute it is not looked at: that it may
-/// execute the calling one decides.
+/// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role
+/// after them, and returns its result, which must not be NULL. Whether the role may execute it is not looked at: that
+/// it may execute the calling one decides.
 ///
 /// Raises 42P01, 42883 or 55000 where the extension has no such function or another version.
 pub fn call_for_caller(calling: &FunctionCall, name: &'static CStr) -> pgrx::Internal {
     let (types, given) = (calling.types(), calling.arguments());
     assert_eq!(given.len(), types.len(), "a call has the arguments that it is declared with");
     let flinfo = member(name, &[&types[..], &[pg_sys::OIDOID]].concat());
-    // SAFETY: the function that is called takes arguments of the types of those that are given and one more, an oid. The
-    // call information has room for all of them, and outlives the call.
+    // SAFETY: the function that is called takes arguments of the types of those that are given and one more, an oid.
+    // The call information has room for all of them, and outlives the call.
     unsafe {
         let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
             + (given.len() + 1) * size_of::<pg_sys::NullableDatum>();
@@ -59,8 +59,8 @@ fn member(name: &'static CStr, types: &[pg_sys::Oid]) -> *mut pg_sys::FmgrInfo {
     let binding = BINDING.oid();
     relation::lock_shared(binding);
     BINDING.check_version();
-    // SAFETY: look-ups in the catalog; lists and strings live in the current memory context. That the function is a member
-    // of the extension whose table was found makes its script that of this library.
+    // SAFETY: look-ups in the catalog; lists and strings live in the current memory context. That the function is a
+    // member of the extension whose table was found makes its script that of this library.
     unsafe {
         let parts =
             [c"graph_kernel", name].map(|part| pg_sys::makeString(part.as_ptr().cast_mut().cast()));

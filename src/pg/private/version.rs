@@ -69,8 +69,8 @@ fn compare(one: &str, other: &str) -> Ordering {
     numbers(one).cmp(&numbers(other))
 }
 
-/// An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner of the
-/// schema may rename it, so it is looked up each time.
+/// An object that was created in the extension's schema, as commands name it whatever their search_path is. The owner
+/// of the schema may rename it, so it is looked up each time.
 pub fn own_name(object: &str) -> String {
     // SAFETY: look-ups in the catalog; a schema that was found has a name, which comes NUL-terminated.
     let schema = unsafe {

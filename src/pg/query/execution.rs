@@ -216,8 +216,8 @@ pub struct BatchStatement {
 }
 
 impl BatchStatement {
-    /// A statement of scans, and of joins to what is sought from each row anew; another join, or an aggregate, would keep
-    /// rows of one batch for the next.
+    /// A statement of scans, and of joins to what is sought from each row anew; another join, or an aggregate, would
+    /// keep rows of one batch for the next.
     pub fn new(statement: Rc<Statement>) -> Self {
         BatchStatement { statement, started: None }
     }
@@ -251,8 +251,8 @@ const WIDEST: [Argument<'_>; 4] = [
     Argument::Id(TurnId::max()),
 ];
 
-/// A step of a statement, in which code of the tables' owners may run, within a level of settings of its own: what that code
-/// sets, also by a plain SET, is undone, and whoever called goes on with the settings of before.
+/// A step of a statement, in which code of the tables' owners may run, within a level of settings of its own: what that
+/// code sets, also by a plain SET, is undone, and whoever called goes on with the settings of before.
 ///
 /// Raises 55000 where it leaves another role.
 fn step<T>(run: impl FnOnce() -> T) -> T {

@@ -122,8 +122,8 @@ impl PreparedPlan {
             Planning::Once | Planning::Probing => null_mut(),
         };
         let is_valid = self.is_valid();
-        // Planning may run code of users, for index expressions and statistics: what that sets is undone, also where the
-        // server plans anew what was valid before, such as after it has got the locks.
+        // Planning may run code of users, for index expressions and statistics: what that sets is undone, also where
+        // the server plans anew what was valid before, such as after it has got the locks.
         let level = Level::begin();
         // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
         // settings, and this plan is not used again.

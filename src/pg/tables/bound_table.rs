@@ -569,8 +569,8 @@ impl BoundColumn {
         if self.read_as.is_empty() { value } else { self.translated(&value) }
     }
 
-    /// The value over an alias as it is stored, of its own type, which an index on it finds, and that type; `None` where it
-    /// is not stored.
+    /// The value over an alias as it is stored, of its own type, which an index on it finds, and that type; `None`
+    /// where it is not stored.
     pub fn stored_value(&self, alias: &str) -> Option<(String, pg_sys::Oid)> {
         let base_type = self.base_type()?;
         Some(match base_type {
@@ -597,8 +597,8 @@ impl BoundColumn {
         let stored = array(self.read_as.iter().map(|(stored, _)| stored.as_str()).collect());
         let read = array(self.read_as.iter().map(|(_, read)| *read).collect());
         format!(
-            "(COALESCE(({read})[pg_catalog.array_position({stored}, pg_catalog.lower(({text}) COLLATE pg_catalog.\"C\"))], \
-             {text}) COLLATE pg_catalog.\"C\")"
+            "(COALESCE(({read})[pg_catalog.array_position({stored}, \
+             pg_catalog.lower(({text}) COLLATE pg_catalog.\"C\"))], {text}) COLLATE pg_catalog.\"C\")"
         )
     }
 
@@ -673,16 +673,17 @@ pub struct TableText {
 }
 
 impl TableText {
-    /// The same with these texts in the place of the table, which name it so many times: where rows are found by their child,
-    /// or in any order, and where they are found by their parent.
+    /// The same with these texts in the place of the table, which name it so many times: where rows are found by their
+    /// child, or in any order, and where they are found by their parent.
     pub fn in_place_of(self, times: usize, from: String, by_parent: String) -> Self {
         TableText { from, by_parent: Some(by_parent), times, ..self }
     }
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and their texts. `{edges_by_parent}` is `{edges}` where rows are found by their parent. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of `sources`, with UNION
-/// ALL between. In one pass: names that users chose are never searched for placeholders.
+/// are other placeholders and their texts. `{edges_by_parent}` is `{edges}` where rows are found by their parent.
+/// `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of
+/// `sources`, with UNION ALL between. In one pass: names that users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
     extra: &[(&str, &str)],

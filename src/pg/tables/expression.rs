@@ -48,7 +48,8 @@ const KEPT_PATH: &CStr = c"pg_catalog, pg_temp";
 
 impl Expression {
     /// The expression of this text over a table that is locked. Functions of the extension need not be qualified in a
-    /// text that a user gave: `schema` is that of the extension. In one that was kept they are. `about` names it in messages.
+    /// text that a user gave: `schema` is that of the extension. In one that was kept they are. `about` names it in
+    /// messages.
     ///
     /// # Errors
     /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression, 54001 for
@@ -88,8 +89,8 @@ impl Expression {
             .map_err(refuse)
     }
 
-    /// What an index on this expression over this table, which is locked, holds, and its collation: it is analysed as CREATE
-    /// INDEX does, which drops an outer COLLATE and makes a column of what is one.
+    /// What an index on this expression over this table, which is locked, holds, and its collation: it is analysed as
+    /// CREATE INDEX does, which drops an outer COLLATE and makes a column of what is one.
     pub fn indexed(&self, table: &Table) -> (Indexed, pg_sys::Oid) {
         // SAFETY: as in `parse`; the text is what was written of a tree that was checked.
         unsafe {
@@ -147,8 +148,9 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
     SqlError::new(code, format!("expression of {about} cannot be bound: {what}"))
         .word(Word::InvalidBinding)
         .hint(format!(
-            "Use the columns of {}, capital letters in double quotes, constants, and immutable functions of the server and \
-             of graph_kernel, with casts such as ::text; docs/bind.md says what looks immutable and is not.",
+            "Use the columns of {}, capital letters in double quotes, constants, \
+            and immutable functions of the server and of graph_kernel, with casts such as ::text; docs/bind.md says \
+            what looks immutable and is not.",
             table.qualified_name()
         ))
 }
@@ -462,7 +464,8 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
     }
 }
 
-/// Types whose values name objects, such as a text search configuration, which can be changed without a lock on the table.
+/// Types whose values name objects, such as a text search configuration, which can be changed without a lock on the
+/// table.
 const NAMING_TYPES: [pg_sys::Oid; 11] = [
     pg_sys::REGPROCOID,
     pg_sys::REGPROCEDUREOID,
@@ -489,8 +492,8 @@ fn naming() -> ExpressionRefusal {
 }
 
 /// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
-/// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them, and
-/// input functions are told the type that they read.
+/// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them,
+/// and input functions are told the type that they read.
 fn takes_object(function: pg_sys::Oid) -> bool {
     let mut types = std::ptr::null_mut();
     let mut count = 0;

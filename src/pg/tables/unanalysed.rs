@@ -13,8 +13,8 @@ use crate::pg::catalog::functions::is_own_function;
 use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
 
-/// Restricts an expression that is not yet analysed, and qualifies the names of its functions: those of the extension by
-/// `schema`, if that is given, all others by pg_catalog.
+/// Restricts an expression that is not yet analysed, and qualifies the names of its functions: those of the extension
+/// by `schema`, if that is given, all others by pg_catalog.
 ///
 /// # Errors
 /// 42P17 for what is not the server's own, 0A000 for what is not a plain expression.
@@ -237,8 +237,8 @@ fn list_of(name: &[&str]) -> *mut pg_sys::List {
     list.into_pg()
 }
 
-/// Called for each reference to a column, before the server looks for it: a column of the table with its base type, or an
-/// error. What is left to the server is a name that it does not find either.
+/// Called for each reference to a column, before the server looks for it: a column of the table with its base type, or
+/// an error. What is left to the server is a name that it does not find either.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn column(
     state: *mut pg_sys::ParseState,

@@ -1,5 +1,6 @@
--- The turns from one back towards the beginning, nearest first, as long as their texts fit: what one would write without
--- an extension. An easier question than the slice's: no weights, no calls kept with their results, no fingerprints.
+-- The turns from one back towards the beginning, nearest first, as long as their texts fit: what one would write
+-- without an extension. An easier question than the slice's: no weights, no calls kept with their results, no
+-- fingerprints.
 CREATE OR REPLACE FUNCTION climb(anchor uuid, max_tokens bigint) RETURNS TABLE (id uuid, depth int, tokens bigint)
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE up AS (

@@ -11,9 +11,9 @@ use crate::sample::{Times, anchors};
 use crate::tables::{Result, connect};
 use crate::work::Size;
 
-/// S11: the first statement of a connection and the one after it, as the server comes and with the library preloaded; and
-/// what the first one is made of: loading the library, and reading the same tables for the first time, which the recursive
-/// CTE does too.
+/// S11: the first statement of a connection and the one after it, as the server comes and with the library preloaded;
+/// and what the first one is made of: loading the library, and reading the same tables for the first time, which the
+/// recursive CTE does too.
 pub fn first_call(size: &Size, report: &mut Report) -> Result<()> {
     let mut client = connect("sessions")?;
     let anchors = anchors(&ids(&mut client)?, size.anchors.min(100));
@@ -23,7 +23,8 @@ pub fn first_call(size: &Size, report: &mut Report) -> Result<()> {
     let rows = |anchor: Uuid| {
         format!(
             "SELECT parent_turn_id, edge_type FROM memory_turn_edges WHERE child_turn_id = ANY ('{{{anchor}}}')
-             UNION ALL SELECT child_turn_id, edge_type FROM memory_turn_edges WHERE parent_turn_id = ANY ('{{{anchor}}}');
+             UNION ALL SELECT child_turn_id, edge_type FROM memory_turn_edges \
+             WHERE parent_turn_id = ANY ('{{{anchor}}}');
              SELECT * FROM memory_turns WHERE id = ANY ('{{{anchor}}}')"
         )
     };

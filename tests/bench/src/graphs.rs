@@ -107,8 +107,8 @@ pub fn history(turns: usize) -> Graph {
     graph
 }
 
-/// The log of a room with many speakers: a line answers the last one of a speaker whom it mentions, goes on with what its
-/// own speaker said, or begins anew. Of the speakers, few say much.
+/// The log of a room with many speakers: a line answers the last one of a speaker whom it mentions, goes on with what
+/// its own speaker said, or begins anew. Of the speakers, few say much.
 pub fn chat(turns: usize) -> Graph {
     let mut random = Rng::with_seed(9);
     let mut graph = Graph::default();

@@ -472,9 +472,9 @@ pub fn growth(size: &Size, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// S13: cold data. The server has buffers for a small part of the largest graph of the growth, and where that is allowed
-/// the system's cache of files is dropped: by root. Each anchor is asked for once, and each way to ask has anchors of its
-/// own, as pages that one reads would be warm for the others.
+/// S13: cold data. The server has buffers for a small part of the largest graph of the growth, and where that is
+/// allowed the system's cache of files is dropped: by root. Each anchor is asked for once, and each way to ask has
+/// anchors of its own, as pages that one reads would be warm for the others.
 pub fn cold(size: &Size, report: &mut Report) -> Result<()> {
     let database = format!("growth_{}", size.largest);
     let mut client = connect(&database)?;

@@ -66,8 +66,8 @@ impl Server {
     }
 }
 
-/// Holds back other tests that make the roles of sql/roles, which are the cluster's, until it goes out of scope. They may
-/// be in another program.
+/// Holds back other tests that make the roles of sql/roles, which are the cluster's, until it goes out of scope. They
+/// may be in another program.
 #[must_use]
 pub fn shared_roles() -> Client {
     let mut client = Server::primary().connect_admin();

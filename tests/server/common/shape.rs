@@ -91,7 +91,8 @@ impl Shape {
         let parents = if self.parents { self.parents(client) } else { Vec::new() };
         for (name, edge_type, n) in &parents {
             let parent = format!(
-                "(SELECT parent_turn_id FROM app.left_over WHERE child_turn_id = t.id AND edge_type = '{edge_type}' AND n = {n})"
+                "(SELECT parent_turn_id FROM app.left_over WHERE child_turn_id = t.id AND edge_type = '{edge_type}' \
+                AND n = {n})"
             );
             columns.extend(self.id_columns(name, &parent));
         }

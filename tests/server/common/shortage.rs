@@ -17,8 +17,9 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Calls a statement with each of these numbers of MiB of address space left, in backends of their own. It gives what
-    /// it gives with all memory, or an error that there is none; the backend stays, and answers when there is memory again.
+    /// Calls a statement with each of these numbers of MiB of address space left, in backends of their own. It gives
+    /// what it gives with all memory, or an error that there is none; the backend stays, and answers when there is
+    /// memory again.
     pub fn call(&mut self, database: &Database, statement: &str, left: &[i64]) {
         let mut client = database.connect();
         client.batch_execute("SET jit = off").unwrap();

@@ -231,7 +231,8 @@ fn each_host_gets_its_own_password_as_with_libpq() {
             assert_eq!(answer.status, 2, "{client}: {}", answer.err);
             if client == "psql" && answer.err.contains("SSL support is not compiled in") {
                 tell(
-                    "SKIPPED: each_host_gets_its_own_password_as_with_libpq (sslmode): the libpq of psql is built without TLS",
+                    "SKIPPED: each_host_gets_its_own_password_as_with_libpq (sslmode): the libpq of psql is built \
+                    without TLS",
                 );
                 continue;
             }

@@ -68,7 +68,8 @@ fn answers_of_open_webui_are_taken_from_their_output() {
                     {"type": "message", "role": "assistant", "content": text("I look.")},
                     {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{\"city\": \"Bern\"}"},
                     {"type": "function_call", "call_id": "c2", "name": "clock", "arguments": ""},
-                    {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "noon"}]},
+                    {"type": "function_call_output", "call_id": "c2",
+                     "output": [{"type": "input_text", "text": "noon"}]},
                     {"type": "function_call_output", "call_id": "c1", "status": "incomplete",
                      "output": [{"type": "input_text", "text": "no such city"}]},
                     {"type": "open_webui:code_interpreter", "code": "1+1", "lang": "python", "output": {"stdout": "2"}},
@@ -303,7 +304,8 @@ fn thoughts_calls_and_errors_are_in_the_payload() {
                 {"type": "tool_use", "id": "t", "name": "read", "input": {"path": "a.txt", "lines": [1, 2.5]}},
                 {"type": "tool_result", "tool_use_id": "t", "name": "read", "is_error": true,
                  "content": [{"type": "text", "text": "denied"},
-                             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]},
+                             {"type": "image",
+                              "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]},
                 {"type": "text", "text": "I may not."}]}]}])
         .to_string(),
     );
@@ -370,7 +372,10 @@ fn rollouts_of_codex_become_turns() {
     let folder = Folder::new("codex");
     let below = folder.0.join("2026/01/02");
     fs::create_dir_all(&below).unwrap();
-    let item = |second: u32, item: Value| json!({"timestamp": format!("2026-01-02T00:00:{second:02}Z"), "type": "response_item", "payload": item});
+    let item = |second: u32, item: Value| {
+        let timestamp = format!("2026-01-02T00:00:{second:02}Z");
+        json!({"timestamp": timestamp, "type": "response_item", "payload": item})
+    };
     let event = |kind: &str, more: Value| {
         let mut payload = json!({"type": kind});
         payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -390,8 +395,10 @@ fn rollouts_of_codex_become_turns() {
             event("user_message", json!({"message": "Fix it."})),
             item(2, json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look first."}],
                            "encrypted_content": "gAAA"})),
-            item(3, json!({"type": "function_call", "name": "shell", "arguments": "{\"command\":[\"ls\"]}", "call_id": "k1"})),
-            item(4, json!({"type": "function_call", "name": "shell", "arguments": "{\"command\":[\"pwd\"]}", "call_id": "k2"})),
+            item(3, json!({"type": "function_call", "name": "shell", "arguments": "{\"command\":[\"ls\"]}",
+                           "call_id": "k1"})),
+            item(4, json!({"type": "function_call", "name": "shell", "arguments": "{\"command\":[\"pwd\"]}",
+                           "call_id": "k2"})),
             item(5, json!({"type": "function_call_output", "call_id": "k2", "output": "/src"})),
             item(6, json!({"type": "function_call_output", "call_id": "k1",
                            "output": [{"type": "input_text", "text": "a.rs"}]})),
@@ -403,7 +410,8 @@ fn rollouts_of_codex_become_turns() {
             item(12, says("assistant", "No.")),
             event("thread_rolled_back", json!({"num_turns": 1})),
             item(13, says("user", "Thanks.")),
-            item(14, json!({"type": "web_search_call", "action": {"type": "search", "query": "tea"}, "status": "completed"})),
+            item(14, json!({"type": "web_search_call", "action": {"type": "search", "query": "tea"},
+                            "status": "completed"})),
             item(15, json!({"type": "some_new_call", "call_id": "k4", "name": "dance"})),
         ]),
     )

@@ -71,8 +71,8 @@ pub fn build(client: &mut Client) {
     client.batch_execute(&script).unwrap();
 }
 
-/// Takes a subtree from its last generation to this one, in one transaction: its edges and the turns of one generation are
-/// replaced, the others updated.
+/// Takes a subtree from its last generation to this one, in one transaction: its edges and the turns of one generation
+/// are replaced, the others updated.
 pub fn advance(client: &mut Client, subtree: u64, generation: i64) {
     let [first, last] = [turn(subtree, 0), turn(subtree, u64::MAX)];
     let [first_replaced, _] = replaced_turns(subtree, 0);

@@ -101,7 +101,10 @@ fn exports_hold(texts: u64, seed: u64) {
 
 fn policies_hold(texts: u64, seed: u64) {
     let mut random = Rng::with_seed(seed);
-    let genuine = r#"{"version":"slice_policy_v1","max_nodes":256,"max_radius":10,"phase_weights":{"synthesis":1.0,"planning":0.9},"salience_weight":0.3,"include_siblings":true}"#;
+    let genuine = concat!(
+        r#"{"version":"slice_policy_v1","max_nodes":256,"max_radius":10,"#,
+        r#""phase_weights":{"synthesis":1.0,"planning":0.9},"salience_weight":0.3,"include_siblings":true}"#
+    );
     for _ in 0..texts {
         let text = broken(genuine, &mut random);
         if let Ok(policy) = text.parse::<SlicePolicy>() {

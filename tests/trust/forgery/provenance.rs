@@ -260,9 +260,10 @@ fn the_mac_is_over_the_documented_bytes() {
 #[test]
 fn the_canonical_form_is_the_documented_one() {
     let text = genuine().canonical_text();
-    assert!(text.starts_with(
-        r#"{"query_id":"00000000-0000-0000-0000-000000000007","query_text":"why \"now\"?\n","timestamp":"2026-01-01T12:00:00.000000Z","retrieval_mode":"slice","is_admissible":true,"retrieved_turn_ids":["#
-    ));
+    assert!(text.starts_with(concat!(
+        r#"{"query_id":"00000000-0000-0000-0000-000000000007","query_text":"why \"now\"?\n","#,
+        r#""timestamp":"2026-01-01T12:00:00.000000Z","retrieval_mode":"slice","is_admissible":true,"retrieved_turn_ids":["#
+    )));
     assert!(text.ends_with(
         r#""limit_requested":10,"limit_returned":2,"admissibility_shortfall":false,"filters_applied":{"min_similarity":0.1,"min_salience":null}}"#
     ));

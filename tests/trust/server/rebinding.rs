@@ -79,7 +79,8 @@ fn graphs_of_several_names_are_several_graphs() {
     client.batch_execute(TABLES).unwrap();
     let bind = |client: &mut Client, name: &str, schema: &str| {
         let bind = format!(
-            "SELECT graph_kernel.bind_tables('{schema}.memory_turns', '{schema}.memory_turn_edges', NULL, '{name}')::text"
+            "SELECT graph_kernel.bind_tables('{schema}.memory_turns', '{schema}.memory_turn_edges', NULL, \
+            '{name}')::text"
         );
         text(client, &bind)
     };

@@ -1,5 +1,6 @@
 //! Claude Code: transcripts of sessions, a record on each line. Messages are linked by `uuid` and `parentUuid`. The
-//! messages of a subagent are a chain of their own, perhaps in another file; `agents` knows the calls that started them.
+//! messages of a subagent are a chain of their own, perhaps in another file; `agents` knows the calls that started
+//! them.
 
 use std::collections::HashMap;
 use std::io::BufRead;

@@ -50,8 +50,8 @@ pub struct Advice {
 }
 
 impl Graph {
-    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles; the
-    /// hint is one command that says all of it. `None` where nothing is left out.
+    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles;
+    /// the hint is one command that says all of it. `None` where nothing is left out.
     pub fn advice(&self, names: &BTreeSet<String>, tables: &GraphTables<'_>) -> Option<Advice> {
         let given = tables.columns.get("turns");
         let is_absent = |key: &str| {

@@ -75,8 +75,8 @@ impl Graph {
         count
     }
 
-    /// Computes what the mapping has at this place for each row of its table, and raises what that raises. Nothing for a
-    /// place that has no expression.
+    /// Computes what the mapping has at this place for each row of its table, and raises what that raises. Nothing for
+    /// a place that has no expression.
     pub fn evaluate(&self, place: &str) {
         if let Some(statement) = self.over_expression(place, EVALUATE, &[ColumnType::Integer]) {
             query(&statement, &[], |_| ControlFlow::Continue(()));

@@ -108,8 +108,8 @@ impl Follows {
             stored.map(|key| format!("{} IS NOT NULL", key.expression("e"))).collect();
         let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
         format!(
-            "(SELECT {} AS {own}, o.id AS {other} FROM {table} AS e CROSS JOIN LATERAL (SELECT {} AS id FROM {table} AS t \
-             WHERE {} AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
+            "(SELECT {} AS {own}, o.id AS {other} FROM {table} AS e CROSS JOIN LATERAL (SELECT {} AS id \
+            FROM {table} AS t WHERE {} AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
              AND {session_of_other} OPERATOR(pg_catalog.>=) {session} \
              AND {session_of_other} OPERATOR(pg_catalog.<=) {session} \
              ORDER BY {} LIMIT 1) AS o)",

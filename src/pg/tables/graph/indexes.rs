@@ -109,8 +109,8 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Whether the table has it. On a partitioned table a unique index contains the partition key too; a duplicate id is
-    /// found when slicing.
+    /// Whether the table has it. On a partitioned table a unique index contains the partition key too; a duplicate id
+    /// is found when slicing.
     fn is_found(&self) -> bool {
         let table = &self.bound.table;
         let searched = self.keys.iter().filter_map(|key| self.bound.indexed(key));

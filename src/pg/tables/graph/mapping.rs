@@ -1,5 +1,5 @@
-//! How a mapping is read: its columns, its edges in the turns table, its names of roles; and the command that binds with
-//! another one.
+//! How a mapping is read: its columns, its edges in the turns table, its names of roles; and the command that binds
+//! with another one.
 
 use kernel::graph::edge::EdgeType;
 use kernel::graph::turn::Role;
@@ -153,8 +153,8 @@ impl GraphTables<'_> {
         let parents = json!([{ "parent": parent, "edge_type": "reply" }]);
         let command = self.command("turns", Some((Place::Key(PARENTS), parents)));
         format!(
-            "{command} with the column that names the parent; where none does and a turn follows the one before it, give \
-             \"{FOLLOWS}\" in place of \"{PARENTS}\""
+            "{command} with the column that names the parent; where none does and a turn follows the one before it, \
+            give \"{FOLLOWS}\" in place of \"{PARENTS}\""
         )
     }
 }

@@ -92,8 +92,9 @@ impl Graph {
         relations
     }
 
-    /// Checks that the tables have the partitions that they had when the graph was looked up. Attaching one takes no lock
-    /// that a reader's conflicts with, so a statement that is planned later reads more than one that was planned before.
+    /// Checks that the tables have the partitions that they had when the graph was looked up. Attaching one takes no
+    /// lock that a reader's conflicts with, so a statement that is planned later reads more than one that was planned
+    /// before.
     ///
     /// # Errors
     /// 55000.

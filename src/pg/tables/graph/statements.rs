@@ -31,8 +31,8 @@ impl Graph {
         Rc::clone(statement)
     }
 
-    /// The tokens of a turn (POLICY-V2.md, Tokens): those that are counted, else a quarter of the bytes of its text. Of a
-    /// text that is stored out of line, PostgreSQL reads only how long it is.
+    /// The tokens of a turn (POLICY-V2.md, Tokens): those that are counted, else a quarter of the bytes of its text. Of
+    /// a text that is stored out of line, PostgreSQL reads only how long it is.
     fn token_count(&self) -> String {
         let [counted, content] =
             ["token_count", "content_text"].map(|key| &self.turns.columns[key]);
