@@ -15,7 +15,14 @@ BEGIN
             ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
             AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
         CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) AS o
+        -- From 18 on the row types of tables and the types of arrays are members too: their owners are those of what they are of.
+        LEFT JOIN pg_catalog.pg_type AS y
+            ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass
+            AND y.oid OPERATOR(pg_catalog.=) d.objid
+        LEFT JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) y.typrelid
         WHERE x.extname OPERATOR(pg_catalog.=) 'graph_kernel' AND o.type OPERATOR(pg_catalog.<>) 'cast'
+          AND (r.relkind OPERATOR(pg_catalog.=) 'c') IS NOT FALSE
+          AND (y.typcategory OPERATOR(pg_catalog.=) 'A') IS NOT TRUE
     LOOP
         EXECUTE command;
     END LOOP;

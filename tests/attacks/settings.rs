@@ -19,9 +19,9 @@ fn no_mapping_calls_what_follows_settings() {
     client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     client.batch_execute(include_str!("settings.sql")).unwrap();
     for zone in ["summer", "posix"] {
-        client
-            .batch_execute(&format!("SET sweep.zone = {zone}; SELECT sweep.run(); RESET ALL"))
-            .unwrap();
+        client.batch_execute(&format!("SET sweep.zone = {zone}")).unwrap();
+        client.batch_execute("CALL sweep.run()").unwrap();
+        client.batch_execute("RESET ALL").unwrap();
     }
     let counts =
         client.query_one("SELECT max(functions), max(answered) FROM sweep.called", &[]).unwrap();
@@ -165,8 +165,19 @@ fn an_index_whose_predicate_follows_settings_decides_nothing() {
             "edge_type IS NULL OR parent_turn_id IS NOT NULL AND (0.1234567::float8)::text = '0.1234567'",
         ),
         ("constant", "'a'::text = 'a'"),
+        // As the output function of an extension's type, such as cube.
+        (
+            "of_extension",
+            "parent_turn_id IS NULL OR textin(public.shown(0.1234567::float8)) = '0.1234567'",
+        ),
     ] {
         let mut setup = Setup::new(&format!("settings_index_{name}"));
+        setup
+            .admin()
+            .batch_execute(
+                "CREATE FUNCTION public.shown(float8) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'float8out'",
+            )
+            .unwrap();
         let mut owner = setup.owner();
         owner
             .batch_execute(
@@ -258,4 +269,37 @@ fn what_planning_sets_is_undone() {
         assert_eq!(text(&mut reader, slice), first);
     }
     assert_eq!(text(&mut reader, set), "own public");
+}
+
+/// From 18 on. It is computed when it is read, by functions that no mapping may call.
+#[test]
+fn no_virtual_generated_column_is_part_of_a_mapping() {
+    let database = Database::empty("attack_virtual");
+    let mut client = database.connect();
+    let major = text(&mut client, "SELECT current_setting('server_version_num')");
+    if major.as_str() < "18" {
+        return;
+    }
+    client
+        .batch_execute(
+            "CREATE EXTENSION graph_kernel;
+             CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, f float8, s text,
+                                    shown text GENERATED ALWAYS AS (f::text) VIRTUAL, kept text GENERATED ALWAYS AS (s) STORED);
+             CREATE INDEX ON messages (parent, id)",
+        )
+        .unwrap();
+    let mut bind = |value: serde_json::Value| {
+        let columns = serde_json::json!({"turns": {"session_id": value,
+            "parents": [{"parent": "parent", "edge_type": "reply"}]}});
+        let bind = "SELECT graph_kernel.bind_tables('messages', columns => $1::text::jsonb)::text";
+        let error = client.query_one(bind, &[&columns.to_string()]).err();
+        error.map(|error| error.as_db_error().unwrap().code().code().to_owned())
+    };
+    for expression in ["shown", "messages.shown", "lower(shown)", "CASE WHEN s = '' THEN shown END"]
+    {
+        let value = serde_json::json!({"expression": expression});
+        assert_eq!(bind(value).as_deref(), Some("0A000"), "{expression}");
+    }
+    assert_eq!(bind("shown".into()).as_deref(), Some("42703"));
+    assert_eq!(bind(serde_json::json!({"expression": "lower(kept)"})), None);
 }

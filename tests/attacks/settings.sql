@@ -62,7 +62,8 @@ CREATE FUNCTION sweep.set_all(other boolean) RETURNS void LANGUAGE sql AS $$
 
 CREATE TABLE sweep.found (function oid PRIMARY KEY, call text);
 CREATE TABLE sweep.called (functions bigint, calls bigint, answered bigint);
-CREATE FUNCTION sweep.run() RETURNS void LANGUAGE plpgsql AS $$
+-- A transaction each, as others wait for the end of a long one.
+CREATE PROCEDURE sweep.run() LANGUAGE plpgsql AS $$
 DECLARE
     called record; call text; query text; one record; two record; one_error text; two_error text;
     functions bigint := 0; calls bigint := 0; answered bigint := 0; has_answered boolean;
@@ -114,6 +115,7 @@ BEGIN
             END IF;
         END LOOP;
         functions := functions + has_answered::int;
+        COMMIT;
     END LOOP;
     INSERT INTO sweep.called VALUES (functions, calls, answered);
 END $$;

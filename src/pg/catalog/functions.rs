@@ -20,11 +20,13 @@ pub struct QueryReferences {
     following: Option<pg_sys::Oid>,
     /// Whether a column is mentioned.
     has_column: bool,
+    /// Where functions of other extensions count as foreign too, which may follow settings: this extension.
+    only_own: Option<pg_sys::Oid>,
 }
 
 /// Why the predicate of an index must not decide which rows are read.
 pub enum UnfitPredicate {
-    /// It calls a function that a plain role may have written.
+    /// It calls a function that is neither the server's own nor this extension's.
     Foreign(pg_sys::Oid),
     /// It calls a function that follows settings: its rows are those of what was set when they were written.
     Following(pg_sys::Oid),
@@ -37,9 +39,13 @@ pub enum UnfitPredicate {
 /// # Safety
 /// `predicate` points to an expression tree.
 pub unsafe fn unfit_predicate(predicate: *mut pg_sys::Node) -> Option<UnfitPredicate> {
-    let mut named = QueryReferences::default();
-    // SAFETY: guaranteed by the caller.
-    unsafe { walk(predicate, (&raw mut named).cast()) };
+    // SAFETY: a look-up by name; the walk is over what the caller guarantees.
+    let named = unsafe {
+        let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
+        let mut named = QueryReferences { only_own: Some(extension), ..QueryReferences::default() };
+        walk(predicate, (&raw mut named).cast());
+        named
+    };
     match named {
         QueryReferences { foreign: Some(function), .. } => Some(UnfitPredicate::Foreign(function)),
         QueryReferences { following: Some(function), .. } => {
@@ -166,10 +172,14 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
 
 #[pg_guard]
 unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
-    let foreign = is_foreign(function);
+    // SAFETY: as in `walk`.
+    let named = unsafe { &mut *context.cast::<QueryReferences>() };
+    let foreign = match named.only_own {
+        Some(extension) => !is_own_function(function, extension),
+        None => is_foreign(function),
+    };
     if foreign {
-        // SAFETY: as in `walk`.
-        unsafe { (*context.cast::<QueryReferences>()).foreign = Some(function) };
+        named.foreign = Some(function);
     }
     foreign
 }
