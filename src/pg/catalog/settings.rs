@@ -139,7 +139,7 @@ const TEMPLATE: &[u8] = b".datetime(\"";
 pub fn instead_of(function: pg_sys::Oid) -> &'static str {
     match function.to_u32() {
         201 | 215 => {
-            "A text of a real or double precision depends on extra_float_digits: cast it to numeric first, as in \
+            "A text of a real or double precision depends on extra_float_digits. Cast it to numeric first, as in \
              (…)::numeric::text, or bind a column that is written with the text."
         }
         31 => "Use encode(…, 'hex').",

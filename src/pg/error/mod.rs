@@ -170,7 +170,7 @@ pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() 
                     .word(Word::GraphPolicy)
                     .hint(
                         "Slices run with search_path = pg_catalog, pg_temp: a function of a row security policy needs \
-                         its own (ALTER FUNCTION … SET search_path = …); graph_check() names them to their owner.",
+                         its own (ALTER FUNCTION … SET search_path = …). graph_check() names them to their owner.",
                     )
                     .raise()
             }

@@ -149,7 +149,7 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
         .word(Word::InvalidBinding)
         .hint(format!(
             "Use the columns of {}, capital letters in double quotes, constants, \
-            and immutable functions of the server and of graph_kernel, with casts such as ::text; docs/bind.md says \
+            and immutable functions of the server and of graph_kernel, with casts such as ::text. docs/bind.md says \
             what looks immutable and is not.",
             table.qualified_name()
         ))
