@@ -175,7 +175,8 @@ fn an_index_whose_predicate_follows_settings_decides_nothing() {
         setup
             .admin()
             .batch_execute(
-                "CREATE FUNCTION public.shown(float8) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'float8out'",
+                "CREATE FUNCTION public.shown(float8) RETURNS cstring
+                     LANGUAGE internal IMMUTABLE STRICT AS 'float8out'",
             )
             .unwrap();
         let mut owner = setup.owner();
@@ -284,7 +285,8 @@ fn no_virtual_generated_column_is_part_of_a_mapping() {
         .batch_execute(
             "CREATE EXTENSION graph_kernel;
              CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, f float8, s text,
-                                    shown text GENERATED ALWAYS AS (f::text) VIRTUAL, kept text GENERATED ALWAYS AS (s) STORED);
+                                    shown text GENERATED ALWAYS AS (f::text) VIRTUAL,
+                                    kept text GENERATED ALWAYS AS (s) STORED);
              CREATE INDEX ON messages (parent, id)",
         )
         .unwrap();
