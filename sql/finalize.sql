@@ -15,7 +15,7 @@ BEGIN
             ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
             AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
         CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) AS o
-        -- From 18 on the row types of tables and the types of arrays are members too. Their owners follow by themselves.
+        -- From 18 on row types of tables and types of arrays are members too. Their owners follow by themselves.
         LEFT JOIN pg_catalog.pg_type AS y
             ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass
             AND y.oid OPERATOR(pg_catalog.=) d.objid

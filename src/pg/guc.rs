@@ -50,15 +50,15 @@ pub fn register() {
     define_path(
         c"graph_kernel.root_key_file",
         c"Names the file that holds the root of all keys.",
-        c"The file has 32 to 4096 bytes, and only the server's user can read it. If this is empty, each epoch's root is \
-          in the database.",
+        c"The file has 32 to 4096 bytes, and only the server's user can read it. If this is empty, each epoch's root \
+          is in the database.",
         &ROOT_KEY_FILE,
     );
     define_path(
         c"graph_kernel.v2_secret_file",
         c"Names the file that holds a secret for admissibility tokens shared with other verifiers.",
-        c"The file has 32 to 4096 bytes, and only the server's user can read it. If this is empty, the secret is derived \
-          from the active key.",
+        c"The file has 32 to 4096 bytes, and only the server's user can read it. If this is empty, the secret is \
+          derived from the active key.",
         &V2_SECRET_FILE,
     );
     GucRegistry::define_string_guc(
