@@ -233,6 +233,13 @@ impl From<PolicyError> for SqlError {
         {
             hint += &format!(" For a registered policy write graph_policy('{name}').");
         }
+        if let PolicyError::Parameter(message) = &error
+            && message.starts_with("slice policy key \"as_of\" must")
+        {
+            hint = "as_of is a time in seconds since 1970: jsonb_build_object('version', 'slice_policy_v2', 'as_of', \
+                    extract(epoch FROM timestamptz '2025-03-01')::bigint)::text::slice_policy."
+                .to_owned();
+        }
         if let PolicyError::OtherVersion { version, .. } = &error {
             hint = format!(
                 "A policy of another version has it: write '{{\"preset\": \"chat\", …}}' for a prompt, or \
