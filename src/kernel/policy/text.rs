@@ -65,7 +65,54 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
+/// Keys of slice policies that version 1 has, with those in them.
+const V1_KEYS: [&str; 14] = [
+    "preset",
+    "version",
+    "max_nodes",
+    "max_radius",
+    "phase_weights",
+    "phase_weights.synthesis",
+    "phase_weights.planning",
+    "phase_weights.consolidation",
+    "phase_weights.debugging",
+    "phase_weights.exploration",
+    "salience_weight",
+    "distance_decay",
+    "include_siblings",
+    "max_siblings_per_node",
+];
+
+/// In how many letters a key may differ from one that exists, to be taken for a slip.
+const MAX_SLIPS: usize = 2;
+
+/// How many letters have to be changed, added or taken away to make one text of the other.
+fn letters_apart(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (n, letter) in a.chars().enumerate() {
+        let mut above = std::mem::replace(&mut row[0], n + 1);
+        for (m, other) in b.iter().enumerate() {
+            let changed = above + usize::from(letter != *other);
+            above = row[m + 1];
+            row[m + 1] = changed.min(above + 1).min(row[m] + 1);
+        }
+    }
+    row[b.len()]
+}
+
 impl PolicyError {
+    /// The key of a slice policy that is nearly the one that does not exist.
+    #[must_use]
+    pub fn near_key(&self) -> Option<&'static str> {
+        let Self::Parameter(message) = self else { return None };
+        let key = message.strip_prefix("slice policy has no key \"")?.strip_suffix('"')?;
+        let slips = |known: &&str| letters_apart(key, known);
+        let is_short = |known: &&str| key.len() <= known.len() + MAX_SLIPS;
+        let keys = V1_KEYS.into_iter().chain(v2::KEYS).filter(is_short);
+        keys.min_by_key(slips).filter(|known| slips(known) <= MAX_SLIPS)
+    }
+
     /// Why the text of a kind of policy cannot be read.
     pub(crate) fn of_json(kind: &str, error: JsonError) -> Self {
         let message = format!("{kind} policy is {error}");
@@ -314,6 +361,27 @@ mod tests {
 
     fn parse(text: &str) -> Result<SlicePolicy, String> {
         text.parse().map_err(|error: PolicyError| error.to_string())
+    }
+
+    #[test]
+    fn a_slip_in_a_key_is_answered_with_the_key() {
+        let near = |text: &str| text.parse::<SlicePolicy>().unwrap_err().near_key();
+        assert_eq!(near(r#"{"max_node":1}"#), Some("max_nodes"));
+        let in_v2 = |key: &str| near(&format!(r#"{{"version":"slice_policy_v2","{key}":1}}"#));
+        assert_eq!(in_v2("max_token"), Some("max_tokens"));
+        assert_eq!(in_v2("same_sesion"), Some("same_session"));
+        assert_eq!(in_v2("radius"), None);
+        assert_eq!(in_v2(&"x".repeat(5000)), None);
+        // Each of them is a key: it is never answered as one that does not exist.
+        for key in V1_KEYS.into_iter().chain(v2::KEYS).filter(|key| *key != "version") {
+            let text = match key.split_once('.') {
+                Some((outer, inner)) => format!(r#""{outer}":{{"{inner}":"x"}}"#),
+                None => format!(r#""{key}":"x""#),
+            };
+            let text = format!(r#"{{"version":"slice_policy_v2",{text}}}"#);
+            let error = text.parse::<SlicePolicy>().map_err(|error| error.to_string());
+            assert!(error.is_err_and(|error| !error.contains("has no key")), "{text}");
+        }
     }
 
     #[test]

@@ -233,6 +233,9 @@ impl From<PolicyError> for SqlError {
         {
             hint += &format!(" For a registered policy write graph_policy('{name}').");
         }
+        if let Some(key) = error.near_key() {
+            hint = format!("The key may be meant to be {key:?}. {hint}");
+        }
         if let PolicyError::Parameter(message) = &error
             && message.starts_with("slice policy key \"as_of\" must")
         {

@@ -32,7 +32,7 @@ INSERT INTO wrong (policy) VALUES
 \a
 SELECT left(to_json(w.policy)::text, 60) AS policy, e.code, e.message
 FROM wrong AS w, test_error(format('SELECT %L::slice_policy', w.policy)) AS e ORDER BY w.n;
--- All have the same word and hint; for what may be the name of a registered policy the hint says how to write it.
+-- All have the same word; the hint names a key that is nearly the one given, and for what may be the name of a registered policy the hint says how to write it.
 SELECT e.detail, e.hint, count(*) FROM wrong AS w, test_error(format('SELECT %L::slice_policy', w.policy)) AS e GROUP BY 1, 2 ORDER BY 3 DESC, 2;
 -- The same from jsonb and json: those that are JSON at all, here through the casts.
 SELECT e.code, e.message, e.detail FROM test_error($$SELECT '{"max_nodes": 256.0}'::jsonb::slice_policy$$) AS e;
