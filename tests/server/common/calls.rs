@@ -101,6 +101,10 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
                 "memory_turns_pkey",
             ]),
         ),
+        "regproc" => (
+            "'graph_content_hash_trigger'::regproc".to_owned(),
+            quoted(&["0", "4294967295", "pg_catalog.now", "graph_check"]),
+        ),
         "uuid[]" => (
             format!("ARRAY['{ANCHOR}']::uuid[]"),
             [
