@@ -42,7 +42,7 @@ pub fn drawing_format(name: &str) -> Result<Format, SqlError> {
     Format::from_name(name).ok_or_else(|| {
         let message = format!("there is no drawing format {}", quoted(name));
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
-            .word(Word::InvalidDrawing)
+            .word(Word::InvalidFormat)
             .hint("Give mermaid or dot.")
     })
 }
