@@ -596,7 +596,7 @@ LANGUAGE sql STABLE COST 10000000 ROWS 26
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    -- Names that others have chosen may be no text, or none that the client's encoding has.
+    -- Names that others have chosen may not be text, or not text that the client's encoding has.
     SELECT c.check_name, c.ok, c.count,
            coalesce(graph_kernel.whole_command(c.detail),
                     regexp_replace(graph_kernel.text_prefix(c.detail, 1000000), '[^\x01-\x7f]', '?', 'g')),

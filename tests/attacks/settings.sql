@@ -1,5 +1,5 @@
 -- Calls each immutable function of the server's own with samples of its arguments under two sets of settings, and notes
--- those whose result, or whether there is one, is not the same. Aggregates and functions that return sets are no part
+-- those whose result, or whether there is one, is not the same. Aggregates and functions that return sets are not part
 -- of a mapping.
 CREATE SCHEMA sweep;
 CREATE TABLE sweep.samples (type regtype, text text);

@@ -108,7 +108,7 @@ SET ROLE regress_follower;
 SELECT code, message, detail FROM test_error($$SELECT graph_kernel.bind_tables('follows.few', name => 'own', columns =>
     '{"turns": {"session_id": null, "follows": {"session": "session_id", "order": ["n"], "edge_type": "reply"}}}')$$);
 RESET ROLE;
--- What is no mapping of it.
+-- What is not a mapping of it.
 CREATE TYPE follows.mood AS ENUM ('calm');
 ALTER TABLE follows.few ADD mood follows.mood, ADD j jsonb, ADD c char(3);
 SELECT given, e.* FROM unnest(ARRAY[
