@@ -26,11 +26,11 @@ impl Use {
         }
     }
 
-    fn words(self) -> (&'static str, &'static str) {
+    fn refusal(self) -> &'static str {
         match self {
-            Use::Read => ("may not read it whole", "SELECT"),
-            Use::Insert => ("may not insert there", "INSERT"),
-            Use::Update => ("may not write there", "UPDATE"),
+            Use::Read => "may not read it whole",
+            Use::Insert => "may not insert there",
+            Use::Update => "may not write there",
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn check_binder(
         return Ok(());
     }
     let name = relation::typed_name(table).unwrap_or_else(|| table.to_u32().to_string());
-    let (what, privilege) = how.words();
+    let what = how.refusal();
     let role = relation::role_name(binder).map(|role| relation::quote_as_needed(&role));
     let message = match &role {
         Some(role) => format!("role {role} has bound table {name}, and {what}"),
@@ -61,13 +61,13 @@ pub fn check_binder(
         None => format!("the role that bound table {name} does not exist"),
     };
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
-    Err(error.word(Word::GraphTables).hint(match (role, how) {
-        (Some(role), Use::Read) => format!(
-            "GRANT {privilege} ON {name} TO {role}; where row security applies to this role, or else, let the owner of \
-             the table bind it again."
+    // No GRANT to the binder: the owner may have taken the right on purpose, and the row of a binding may name any table.
+    Err(error.word(Word::GraphTables).hint(match role {
+        Some(_) => format!(
+            "Let a role that may, such as the owner of the table, bind it again: {};",
+            command()
         ),
-        (Some(role), _) => format!("GRANT {privilege} ON {name} TO {role};"),
-        (None, _) => format!("{};", command()),
+        None => format!("{};", command()),
     }))
 }
 
