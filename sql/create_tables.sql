@@ -5,6 +5,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     taken name;
+    other regrole; -- its owner, where that is somebody else
     fault text := CASE WHEN jsonb_typeof(options) <> 'object' THEN 'options must be a JSON object' END;
 BEGIN
     IF schema IS NULL THEN
@@ -38,14 +39,17 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_OPTIONS',
                   HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true}'');', schema);
     END IF;
-    SELECT r.relname INTO taken
-    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
-    WHERE n.nspname = schema AND r.relname IN ('memory_turns', 'memory_turn_edges') ORDER BY 1 DESC LIMIT 1;
+    -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
+    SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other
+    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace JOIN pg_roles AS o ON o.oid = r.relowner
+    WHERE n.nspname = schema AND r.relname IN ('memory_turns', 'memory_turn_edges')
+    ORDER BY 2 NULLS LAST, 1 DESC LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'table % already exists', format('%I.%I', schema, taken)
+        RAISE EXCEPTION 'table % already exists%', format('%I.%I', schema, taken),
+            coalesce(', and belongs to ' || other, '')
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = CASE WHEN schema = 'public' THEN format('SELECT * FROM %s();',
-                      graph_kernel.own_name('graph_check'))
+                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_tables(''my_schema'');'
+                         WHEN schema = 'public' THEN format('SELECT * FROM %s();', graph_kernel.own_name('graph_check'))
                          ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
                                      format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;
     END IF;

@@ -325,6 +325,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     taken name;
+    other regrole; -- its owner, where that is somebody else
 BEGIN
     IF schema IS NULL THEN
         RAISE EXCEPTION 'schema must not be null'
@@ -335,13 +336,17 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
                   HINT = 'SELECT graph_kernel.create_recorder_table(''public'');';
     END IF;
-    SELECT r.relname INTO taken
-    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
+    -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
+    SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other
+    FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace JOIN pg_roles AS o ON o.oid = r.relowner
     WHERE n.nspname = schema AND r.relname = 'recorder_events';
     IF FOUND THEN
-        RAISE EXCEPTION 'table % already exists', format('%I.%I', schema, taken)
+        RAISE EXCEPTION 'table % already exists%', format('%I.%I', schema, taken),
+            coalesce(', and belongs to ' || other, '')
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = format('SELECT graph_kernel.bind_recorder_table(%L);', format('%I.recorder_events', schema));
+                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_recorder_table(''my_schema'');'
+                         ELSE format('SELECT graph_kernel.bind_recorder_table(%L);',
+                                     format('%I.recorder_events', schema)) END;
     END IF;
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.recorder_events (

@@ -15,6 +15,7 @@ mod literals;
 mod mappings;
 mod messages;
 mod paths;
+mod planted_tables;
 mod portals;
 mod private_schema;
 mod roles;
