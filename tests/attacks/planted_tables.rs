@@ -1,5 +1,5 @@
-//! A plain role makes a table under the name of one that the extension creates, before an administrator asks for that: no hint
-//! leads to the use of it, and who owns it is said.
+//! A plain role makes a table under the name of one that the extension creates, before an administrator asks for that:
+//! no hint leads to the use of it, and who owns it is said.
 
 use crate::setup::{OWNER, Setup};
 

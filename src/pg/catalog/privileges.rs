@@ -61,7 +61,7 @@ pub fn check_binder(
         None => format!("the role that bound table {name} does not exist"),
     };
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
-    // No GRANT to the binder: the owner may have taken the right on purpose, and the row of a binding may name any table.
+    // No GRANT to the binder: the owner may have taken the right on purpose, and a binding's row may name any table.
     Err(error.word(Word::GraphTables).hint(match role {
         Some(_) => format!(
             "Let a role that may, such as the owner of the table, bind it again: {};",
