@@ -71,6 +71,13 @@ BEGIN
         RAISE EXCEPTION 'not a list of keys'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT', HINT = 'Give names without NULL.';
     END IF;
+    BEGIN
+        -- The server's own check of bytes: nothing holds the private schema here.
+        PERFORM convert_from(textsend(array_to_string(required || optional, ' ')), 'UTF8');
+    EXCEPTION WHEN character_not_in_repertoire THEN
+        RAISE EXCEPTION 'a key of a request is not UTF-8'
+            USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
+    END;
     IF octet_length(request::text) > max_bytes THEN
         RAISE SQLSTATE 'PT413' USING DETAIL = 'REQUEST_TOO_LARGE',
             MESSAGE = format('request of %s bytes is larger than %s', octet_length(request::text), max_bytes),
@@ -80,6 +87,7 @@ BEGIN
         fault := 'request must be a JSON object';
     ELSE
         BEGIN
+            PERFORM convert_from(textsend(request::text), 'UTF8');
             SELECT format(CASE WHEN k.key <> ALL (required || optional) THEN 'request has an unknown key %s'
                                ELSE 'request has the key %s more than once' END, to_json(left(k.key, 64)))
             INTO fault

@@ -44,19 +44,63 @@ END;
 COMMENT ON FUNCTION graph_kernel.own_name(text) IS
     'an object in the extension''s schema as commands name it whatever their search_path is';
 
+-- A relation by its OID, as regclass. But where it is gone its text is -, never its number, which can be another
+-- relation's by the time of a restore; and a restore in which it is missing has a WARNING and 0, where regclass would end
+-- the COPY, and so lose all other rows.
+CREATE TYPE graph_kernel.bound_relation;
+CREATE FUNCTION graph_kernel.bound_relation_in(cstring) RETURNS graph_kernel.bound_relation
+    AS 'MODULE_PATHNAME', 'bound_relation_in_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_relation_out(graph_kernel.bound_relation) RETURNS cstring
+    AS 'MODULE_PATHNAME', 'bound_relation_out_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_relation_recv(internal) RETURNS graph_kernel.bound_relation
+    AS 'oidrecv' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_relation_send(graph_kernel.bound_relation) RETURNS bytea
+    AS 'oidsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE graph_kernel.bound_relation (
+    INPUT = graph_kernel.bound_relation_in,
+    OUTPUT = graph_kernel.bound_relation_out,
+    RECEIVE = graph_kernel.bound_relation_recv,
+    SEND = graph_kernel.bound_relation_send,
+    LIKE = pg_catalog.oid
+);
+CREATE CAST (graph_kernel.bound_relation AS pg_catalog.regclass) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (graph_kernel.bound_relation AS pg_catalog.oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (pg_catalog.regclass AS graph_kernel.bound_relation) WITHOUT FUNCTION AS ASSIGNMENT;
+COMMENT ON TYPE graph_kernel.bound_relation IS 'a relation by its OID; - where it is gone';
+COMMENT ON FUNCTION graph_kernel.bound_relation_in(cstring) IS 'finds a relation by its name; none is a warning';
+COMMENT ON FUNCTION graph_kernel.bound_relation_out(graph_kernel.bound_relation) IS 'the name of a relation; - where it is gone';
+COMMENT ON FUNCTION graph_kernel.bound_relation_recv(internal) IS 'reads the OID of a relation in the binary protocol';
+COMMENT ON FUNCTION graph_kernel.bound_relation_send(graph_kernel.bound_relation) IS
+    'the OID of a relation in the binary protocol';
+COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.regclass) IS 'the same relation';
+COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.oid) IS 'the OID of the relation';
+COMMENT ON CAST (pg_catalog.regclass AS graph_kernel.bound_relation) IS 'the same relation';
+
+-- The COPY of a restore ends where a text is not UTF-8, and all rows of its table are lost. So the private tables refuse
+-- such a text from everybody: the server does not check all texts, nor names of roles.
+CREATE FUNCTION graph_kernel.require_text(content text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'require_text_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.require_role_name(name text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'require_role_name_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION graph_kernel.require_text(text) IS 'true for a text that is UTF-8; an error for another one';
+COMMENT ON FUNCTION graph_kernel.require_role_name(text) IS 'true for a name that is UTF-8; an error for another one';
+
 -- A binding that is replaced keeps its row, hence its uuid, and comes back when the same is bound again.
 CREATE TABLE graph_kernel.binding (
     graph uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
     name text NOT NULL,
     is_current boolean NOT NULL,
-    turns regclass NOT NULL,
-    edges regclass,
+    turns graph_kernel.bound_relation NOT NULL,
+    edges graph_kernel.bound_relation,
     columns jsonb,
     resolved jsonb NOT NULL,
     bound_by text NOT NULL,
     bound_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
     binder oid NOT NULL,
-    database oid NOT NULL
+    database oid NOT NULL,
+    CONSTRAINT encoding CHECK (
+        graph_kernel.require_text(name) AND graph_kernel.require_text(columns::pg_catalog.text)
+        AND graph_kernel.require_text(resolved::pg_catalog.text) AND graph_kernel.require_role_name(bound_by))
 );
 CREATE UNIQUE INDEX binding_name_idx ON graph_kernel.binding (name) WHERE is_current;
 COMMENT ON TABLE graph_kernel.binding IS
@@ -76,27 +120,15 @@ COMMENT ON COLUMN graph_kernel.binding.binder IS
 COMMENT ON COLUMN graph_kernel.binding.database IS
     'the database that wrote the row; in a copy of it the binding does not count until it is bound again';
 
--- For the conditions of dumps. What a restore could not read is in none: one such row would lose all others.
--- A temporary table, an index or a row type is not there yet when rows are restored. A dropped table is a number, which
--- may be another table's by then; a current binding of one is kept, since its name stands for it. A binding that came
--- with a copy of the database does not count: a restore would make it one that does, by the original's uuid.
-SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
-CREATE FUNCTION graph_kernel.is_restorable(relation regclass, with_dropped boolean) RETURNS boolean
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-RETURN relation IS NULL OR coalesce(
-    (SELECT c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
-        AND c.relnamespace <> 'pg_toast'::regnamespace
-     FROM pg_class AS c WHERE c.oid = relation), with_dropped);
-COMMENT ON FUNCTION graph_kernel.is_restorable(regclass, boolean) IS
-    'whether a row that names this relation can be restored from a dump';
-SET LOCAL search_path TO @extschema@, pg_temp;
+-- A dropped table is - in a dump. A current binding of one is kept, since its name stands for it; another one is of no
+-- use. A binding that came with a copy of the database does not count: a restore would make it one that does, by the
+-- original's uuid.
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
-    'WHERE graph_kernel.is_restorable(turns, is_current) AND graph_kernel.is_restorable(edges, is_current)
+    'WHERE (is_current OR turns::text <> ''-'' AND (edges::text <> ''-'') IS NOT FALSE)
      AND database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())');
 
 CREATE VIEW graph_kernel.bindings AS
-SELECT b.name, b.graph, b.turns, b.edges, b.columns, b.is_current,
+SELECT b.name, b.graph, b.turns::pg_catalog.regclass AS turns, b.edges::pg_catalog.regclass AS edges, b.columns, b.is_current,
        coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
 FROM graph_kernel.binding AS b
 LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
@@ -132,7 +164,7 @@ COMMENT ON COLUMN graph_kernel.root_keys.database IS
 
 -- In dumps: a revocation can only deny.
 CREATE TABLE graph_kernel.revoked_keys (
-    kid text PRIMARY KEY,
+    kid text PRIMARY KEY CONSTRAINT encoding CHECK (graph_kernel.require_text(kid)),
     revoked_at timestamptz NOT NULL DEFAULT pg_catalog.now()
 );
 COMMENT ON TABLE graph_kernel.revoked_keys IS 'keys whose tokens no longer verify';
@@ -224,22 +256,33 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    table_owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID);
+    is_owner boolean := (SELECT pg_has_role(current_user, c.relowner, 'USAGE') FROM pg_class AS c WHERE c.oid = TG_RELID);
     command text; -- binds the tables of the row again
     tables regclass[];
     odd regclass;
+    lost text; -- what cannot be done where a table is not there
 BEGIN
-    IF NEW.bound_by IS NULL OR NOT pg_has_role(current_user, table_owner, 'USAGE') THEN
+    IF NEW.bound_by IS NULL OR NOT is_owner THEN
         SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
     -- Those of the functions say who called them.
     ELSIF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = NEW.binder AND r.rolname = NEW.bound_by) THEN
         -- With another role in the place of one that is not there, a binding would count that never did.
         NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by), 0);
     END IF;
+    -- Where a restore has not found a table, the row still says that the name, or the place of the events, is taken.
     IF TG_TABLE_NAME = 'binding' THEN
         -- Also in a restore: what a dump has is of the database that was dumped.
         NEW.database := (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database());
-        tables := ARRAY[NEW.turns, NEW.edges];
+        tables := ARRAY[NEW.turns::regclass, NEW.edges::regclass];
+        IF 0 = ANY (tables) THEN
+            IF NOT NEW.is_current THEN
+                RAISE WARNING 'graph_kernel.binding names a table that is not here, of a graph that was replaced: the row is left out';
+                RETURN NULL;
+            END IF;
+            lost := format('the graph %s cannot be used', quote_ident(NEW.name));
+        ELSIF is_owner THEN -- What an earlier restore could not use gives way.
+            DELETE FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph AND (b.turns = 0 OR b.edges = 0);
+        END IF;
         IF EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph) THEN
             RAISE WARNING 'graph % is there already: its row is left as it is', NEW.graph;
             RETURN NULL;
@@ -255,11 +298,27 @@ BEGIN
                               NEW.turns, NEW.edges, NEW.columns, NEW.name);
         END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
-        tables := ARRAY[NEW.events];
+        tables := ARRAY[NEW.events::regclass];
         command := format('SELECT graph_kernel.bind_recorder_table(%L, %L);', NEW.events, NEW.columns);
+        IF NEW.events = 0 THEN
+            lost := 'no events can be read';
+        ELSIF is_owner THEN
+            DELETE FROM graph_kernel.recorder_binding AS b WHERE b.events = 0;
+        END IF;
     ELSE
-        tables := ARRAY[NEW.traces];
+        tables := ARRAY[NEW.traces::regclass];
         command := format('SELECT graph_kernel.bind_traces(%L);', NEW.traces);
+        IF NEW.traces = 0 THEN
+            lost := 'no trace can be written';
+        ELSIF is_owner THEN
+            DELETE FROM graph_kernel.trace_binding AS b WHERE b.traces = 0;
+        END IF;
+    END IF;
+    IF lost IS NOT NULL THEN
+        RAISE WARNING '%.% names a table that is not here: %', TG_TABLE_SCHEMA, TG_TABLE_NAME, lost
+            USING HINT = format('Create the table and restore the rows of %s.%s again, or bind other tables.',
+                                TG_TABLE_SCHEMA, TG_TABLE_NAME);
+        RETURN NEW;
     END IF;
     IF NEW.binder = 0 AND command IS NOT NULL THEN
         RAISE WARNING 'role % in table %.% does not exist: the binding does not count', quote_ident(NEW.bound_by),

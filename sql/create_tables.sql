@@ -17,6 +17,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
                   HINT = 'SELECT graph_kernel.create_tables(''public'');';
     END IF;
+    PERFORM graph_kernel.require_text(schema);
     IF options IS NULL THEN
         RAISE EXCEPTION 'options must not be null'
             USING ERRCODE = 'null_value_not_allowed', DETAIL = 'INVALID_OPTIONS';

@@ -68,6 +68,7 @@ DECLARE
         'FUNCTION graph_kernel.content_hash_trigger_internal()',
         'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
+        'TYPE graph_kernel.bound_relation',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
@@ -92,6 +93,9 @@ BEGIN
                   UNION ALL
                   SELECT n.nspacl, n.nspowner FROM pg_catalog.pg_namespace AS n
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
+                  UNION ALL
+                  SELECT t.typacl, t.typowner FROM pg_catalog.pg_type AS t
+                  WHERE t.oid OPERATOR(pg_catalog.=) 'graph_kernel.bound_relation'::pg_catalog.regtype
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace

@@ -19,7 +19,9 @@ CREATE TABLE graph_kernel.policies (
     policy @extschema@.slice_policy NOT NULL,
     params_hash text NOT NULL GENERATED ALWAYS AS (@extschema@.graph_policy_hash(policy)) STORED,
     registered_by text NOT NULL DEFAULT CURRENT_USER,
-    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    -- Checked before the form of the name, by its own name.
+    CONSTRAINT encoding CHECK (graph_kernel.require_text(name) AND graph_kernel.require_role_name(registered_by))
 );
 CREATE UNIQUE INDEX policies_params_hash_key ON graph_kernel.policies (params_hash) WHERE name IS NULL;
 COMMENT ON TABLE graph_kernel.policies IS 'registered policies and their names; never changed, only added to';

@@ -2,10 +2,12 @@
 
 CREATE TABLE graph_kernel.recorder_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    events regclass NOT NULL,
+    events graph_kernel.bound_relation NOT NULL,
     columns jsonb,
     bound_by text NOT NULL,
-    binder oid NOT NULL
+    binder oid NOT NULL,
+    CONSTRAINT encoding CHECK (
+        graph_kernel.require_text(columns::pg_catalog.text) AND graph_kernel.require_role_name(bound_by))
 );
 COMMENT ON TABLE graph_kernel.recorder_binding IS
     'the table that holds recorder events; empty: public.recorder_events';
@@ -16,8 +18,7 @@ COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS
     'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS
     'the role that bound the table, which must be allowed to read it; 0: one that a restore did not find';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding',
-    'WHERE graph_kernel.is_restorable(events, true)');
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding', '');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.recorder_binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.recorder_binding
@@ -255,6 +256,7 @@ BEGIN
     IF chunks IS NULL OR per_pane IS NULL THEN
         RETURN;
     END IF;
+    PERFORM graph_kernel.require_text(chunks::text);
     SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO shared
     FROM pg_attribute AS a
     JOIN pg_attribute AS c ON c.attname = a.attname
@@ -336,6 +338,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
                   HINT = 'SELECT graph_kernel.create_recorder_table(''public'');';
     END IF;
+    PERFORM graph_kernel.require_text(schema);
     -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
     SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other
     FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace JOIN pg_roles AS o ON o.oid = r.relowner

@@ -21,9 +21,10 @@ COMMENT ON FUNCTION graph_kernel.provenance_reason(jsonb) IS
 
 CREATE TABLE graph_kernel.trace_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    traces regclass NOT NULL,
+    traces graph_kernel.bound_relation NOT NULL,
     bound_by text NOT NULL,
-    binder oid NOT NULL
+    binder oid NOT NULL,
+    CONSTRAINT encoding CHECK (graph_kernel.require_role_name(bound_by))
 );
 COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
 COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
@@ -32,8 +33,7 @@ COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS
     'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.trace_binding.binder IS
     'the role that bound the table, which must be allowed to insert there; 0: one that a restore did not find';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding',
-    'WHERE graph_kernel.is_restorable(traces, true)');
+SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding', '');
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_binding
     FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
 CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.trace_binding
@@ -118,6 +118,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_SCHEMA',
                   HINT = 'SELECT graph_kernel.create_trace_table(''public'');';
     END IF;
+    PERFORM graph_kernel.require_text(schema);
     -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
     SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other
     FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace JOIN pg_roles AS o ON o.oid = r.relowner

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::common::export::without_claims;
 use crate::common::process::run;
 use crate::graph::{
-    active_key, create_graph, install, keys, kid, reason, reasons, rotate, slice, text,
+    active_key, create_graph, install, keys, kid, reason, reasons, refusal, rotate, slice, text,
 };
 use crate::secret_file;
 
@@ -275,4 +275,97 @@ fn registered_policies_are_in_a_dump_and_the_presets_are_not() {
     // And they may be registered again.
     client.batch_execute(REGISTER).unwrap();
     assert_eq!(text(&mut client, POLICIES), policies);
+}
+
+/// A restore in which a table of one binding is missing loses no other binding, and a table that is gone is no number
+/// in the dump: another table could have it by then.
+#[test]
+fn a_restore_without_a_bound_table_keeps_every_other_binding() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    install(&mut client);
+    text(&mut client, BIND);
+    let bound = |name: &str| {
+        format!(
+            "SELECT graph_kernel.bind_tables('{name}.memory_turns', '{name}.memory_turn_edges', name => '{name}')::text"
+        )
+    };
+    for name in ["missing", "dropped", "other", "renamed"] {
+        client
+            .batch_execute(&format!(
+                "CREATE SCHEMA {name}; SELECT graph_kernel.create_tables('{name}')"
+            ))
+            .unwrap();
+        text(&mut client, &bound(name));
+    }
+    // Of bindings that were replaced, one has tables that the restore lacks, one has tables that were dropped.
+    for name in ["missing", "dropped"] {
+        text(&mut client, &bound(name).replace(&format!("name => '{name}'"), "name => 'other'"));
+    }
+    text(&mut client, &bound("other"));
+    client
+        .batch_execute(
+            "SELECT graph_kernel.create_recorder_table('missing'), graph_kernel.create_trace_table('missing');
+             SELECT graph_kernel.bind_recorder_table('missing.recorder_events');
+             ALTER TABLE renamed.memory_turns RENAME TO \"memory \"\"turns\"\" now\";
+             DROP SCHEMA dropped CASCADE",
+        )
+        .unwrap();
+    let graph_of = |client: &mut Client, name: &str| {
+        let graph = format!(
+            "SELECT graph::text FROM graph_kernel.bindings WHERE name = '{name}' AND is_current"
+        );
+        text(client, &graph)
+    };
+    let missing = graph_of(&mut client, "missing");
+
+    let other = Cluster::start("");
+    let without = dump(&origin, "postgres", "postgres", &["--exclude-schema=missing"]);
+    let said = restore(&other, "postgres", "postgres", &without);
+    for warning in [
+        "WARNING:  there is no table missing.memory_turns",
+        "WARNING:  graph_kernel.binding names a table that is not here: the graph missing cannot be used",
+        "WARNING:  graph_kernel.recorder_binding names a table that is not here",
+        "WARNING:  graph_kernel.trace_binding names a table that is not here",
+    ] {
+        assert!(said.contains(warning), "{warning}: {said}");
+    }
+    let mut client = other.client();
+    let rows = "SELECT string_agg(concat_ws(' ', name, turns, edges, is_current), ', ' ORDER BY name, is_current)
+                FROM graph_kernel.binding";
+    assert_eq!(
+        text(&mut client, rows),
+        "default memory_turns memory_turn_edges t, dropped - - t, missing - - t, \
+         other other.memory_turns other.memory_turn_edges t, \
+         renamed renamed.\"memory \"\"turns\"\" now\" renamed.memory_turn_edges t"
+    );
+    let oids = "SELECT concat_ws(' ', turns::oid, edges::oid) FROM graph_kernel.binding WHERE name = 'dropped'";
+    assert_eq!(text(&mut client, oids), "0 0");
+    // A name stands for what is not there: it does not become that of the default tables.
+    for name in ["missing", "dropped"] {
+        client.batch_execute(&format!("SET graph_kernel.graph = '{name}'")).unwrap();
+        let lost = ("42P01".to_owned(), "GRAPH_TABLES".to_owned());
+        assert_eq!(refusal(&mut client, crate::graph::SLICE), lost);
+        client.batch_execute("SELECT * FROM graph_check()").unwrap();
+    }
+    client.batch_execute("RESET graph_kernel.graph").unwrap();
+    client.batch_execute("SELECT graph_kernel.create_recorder_table()").unwrap();
+    assert_eq!(refusal(&mut client, "SELECT * FROM recorder_chunks()").0, "42P01");
+    let export = slice(&mut client);
+    assert_eq!(reason(&mut client, &export), "ok");
+
+    // With the tables, the rows are restored as they were.
+    client
+        .batch_execute("CREATE SCHEMA missing; SELECT graph_kernel.create_tables('missing')")
+        .unwrap();
+    let data = dump(&origin, "postgres", "postgres", &["--format=custom"]);
+    let bindings = ["--data-only", "--schema=graph_kernel", "--table=binding"];
+    restore_archive(&other, "postgres", "postgres", &bindings, &data);
+    assert_eq!(graph_of(&mut client, "missing"), missing);
+    assert!(
+        text(&mut client, rows)
+            .contains("missing missing.memory_turns missing.memory_turn_edges t")
+    );
+    client.batch_execute("SET graph_kernel.graph = 'missing'").unwrap();
+    assert_eq!(refusal(&mut client, crate::graph::SLICE).0, "02000");
 }

@@ -142,7 +142,10 @@ fn a_replica_role_passes_no_guard() {
     let stored = text(&mut admin, STORED);
     // Also where he may not read what is there.
     let private = ("42501".to_owned(), "PRIVATE_TABLE".to_owned());
-    for row in ["revoked_keys VALUES ('9-0123456789abcdef')", "trace_binding (traces) VALUES (1)"] {
+    for row in [
+        "revoked_keys VALUES ('9-0123456789abcdef')",
+        "trace_binding (traces) VALUES ('memory_turns')",
+    ] {
         let insert = format!("INSERT INTO graph_kernel.{row}");
         assert_eq!(refusal(&mut writer, &insert), private, "{insert}");
     }
@@ -251,7 +254,7 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     let mut client = other.client();
     let names =
         "SELECT string_agg(name, ', ' ORDER BY name) FROM graph_kernel.bindings WHERE is_current";
-    assert_eq!(text(&mut client, names), "catalog, default, lost, of gone, view");
+    assert_eq!(text(&mut client, names), "catalog, default, index, lost, of gone, temporary, view");
     assert_eq!(
         text(&mut client, "SELECT events::text FROM graph_kernel.recorder_binding"),
         "recorder_events"
@@ -280,7 +283,7 @@ fn one_odd_row_loses_no_other_in_a_restore() {
         .batch_execute("SELECT graph_kernel.bind_recorder_table('public.recorder_events', NULL)")
         .unwrap();
     client.batch_execute("SELECT * FROM recorder_chunks()").unwrap();
-    for name in ["view", "catalog", "lost"] {
+    for name in ["view", "catalog", "lost", "index", "temporary"] {
         client.batch_execute(&format!("SET graph_kernel.graph = '{name}'")).unwrap();
         refusal(&mut client, crate::graph::SLICE);
     }

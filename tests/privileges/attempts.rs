@@ -169,6 +169,19 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.bind_traces_internal(regclass,oid)",
         Some("SELECT graph_kernel.bind_traces_internal('retrieval_traces', 10)"),
     ),
+    (
+        "graph_kernel.bound_relation_in(cstring)",
+        Some("SELECT graph_kernel.bound_relation_in('memory_turns')"),
+    ),
+    (
+        "graph_kernel.bound_relation_out(graph_kernel.bound_relation)",
+        Some("SELECT graph_kernel.bound_relation_out('memory_turns')"),
+    ),
+    ("graph_kernel.bound_relation_recv(internal)", None),
+    (
+        "graph_kernel.bound_relation_send(graph_kernel.bound_relation)",
+        Some("SELECT graph_kernel.bound_relation_send('memory_turns')"),
+    ),
     ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
     (
@@ -243,10 +256,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
-    (
-        "graph_kernel.is_restorable(regclass,boolean)",
-        Some("SELECT graph_kernel.is_restorable('memory_turns', true)"),
-    ),
     ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
@@ -301,6 +310,11 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.requested_policy(json)", Some("SELECT graph_kernel.requested_policy(NULL)")),
     ("graph_kernel.requested_policy_not_found(json)", None),
     ("graph_kernel.require_library()", Some("SELECT graph_kernel.require_library()")),
+    (
+        "graph_kernel.require_role_name(text)",
+        Some("SELECT graph_kernel.require_role_name('x')"),
+    ),
+    ("graph_kernel.require_text(text)", Some("SELECT graph_kernel.require_text('x')")),
     ("graph_kernel.reset_statistics()", Some("SELECT graph_kernel.reset_statistics()")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (

@@ -87,7 +87,8 @@ fn no_function_takes_or_gives_bytes() {
         JOIN pg_extension AS x ON x.oid = d.refobjid AND x.extname = 'graph_kernel'
         WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
     let row = setup.superuser().query_one(functions, &[]).unwrap();
-    let sending = "chunking_policy_send(chunking_policy), slice_policy_send(slice_policy)";
+    let sending = "graph_kernel.bound_relation_send(graph_kernel.bound_relation), \
+                   chunking_policy_send(chunking_policy), slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }
 

@@ -139,6 +139,7 @@ fn faults(client: &mut Client, function: &Function, arguments: &[String], n: usi
         let (begin, end) = if function.is_procedure { ("", "") } else { ("BEGIN", "ROLLBACK") };
         client.batch_execute(begin).unwrap();
         let result = client.simple_query(&call);
+        let mut says_bytes = false;
         let what =
             |fault: &str| format!("{} (argument {}, value {odd}): {fault}", function.name, n + 1);
         match &result {
@@ -158,7 +159,10 @@ fn faults(client: &mut Client, function: &Function, arguments: &[String], n: usi
                     faults.push(what(&format!("{error:?}")));
                 }
                 Some(_) => {
-                    let message = error.as_db_error().map_or("", |error| error.message());
+                    let error = error.as_db_error().unwrap();
+                    let message = error.message();
+                    let all = [Some(message), error.detail(), error.hint()];
+                    says_bytes = all.iter().flatten().any(|text| text.contains('\u{fffd}'));
                     if ["panic", "byte index", "capacity", "assert"]
                         .iter()
                         .any(|w| message.contains(w))
@@ -174,6 +178,13 @@ fn faults(client: &mut Client, function: &Function, arguments: &[String], n: usi
         if client.is_closed() || client.batch_execute(end).is_err() {
             faults.push(what(&format!("the connection is lost: {result:?}")));
             return faults;
+        }
+        // This client reads bytes as the character that others write in their place; the server knows.
+        if says_bytes && client.query_one("SELECT pg_temp.says_bytes($1)", &[&call]).unwrap().get(0)
+        {
+            let message = result.as_ref().err().and_then(|error| error.as_db_error());
+            let message = message.map(|error| (error.message(), error.hint()));
+            faults.push(what(&format!("an error of the extension is not UTF-8: {message:?}")));
         }
     }
     faults
@@ -238,7 +249,18 @@ fn every_argument_of_every_function_takes_any_bytes() {
     let connect = || {
         let mut client = database.connect();
         client
-            .batch_execute("SET statement_timeout = '60s'; SET client_min_messages = error")
+            .batch_execute(
+                "SET statement_timeout = '60s'; SET client_min_messages = error;
+                 CREATE FUNCTION pg_temp.says_bytes(call text) RETURNS boolean LANGUAGE plpgsql AS $$
+                 DECLARE message text; word text; hint text;
+                 BEGIN
+                     EXECUTE call;
+                     RETURN false;
+                 EXCEPTION WHEN OTHERS THEN
+                     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, word = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                     RETURN word ~ '^[A-Z]+(_[A-Z]+)*(:|$)' AND NOT graph_kernel.is_text(concat(message, word, hint));
+                 END $$",
+            )
             .unwrap();
         client
     };
@@ -282,6 +304,8 @@ fn functions_in_sql_refuse_what_is_not_text() {
         "graph_kernel.create_tables('other', jsonb_build_object(o.bytes, true))",
         "graph_policy(o.bytes)",
         "graph_policy_register('{\"max_nodes\": 1}', o.bytes)",
+        "graph_kernel.check_request('{}', ARRAY[o.bytes], '{}')",
+        "graph_kernel.check_request('{\"x\": 1}', '{}', ARRAY[o.bytes])",
     ] {
         let statement = format!("SELECT {call} FROM odd AS o WHERE o.n % 4 <> 0 LIMIT 1");
         let error = client.batch_execute(&statement).expect_err(call);
@@ -289,6 +313,81 @@ fn functions_in_sql_refuse_what_is_not_text() {
         let found = (error.code().code(), error.detail());
         assert_eq!(found, ("22021", Some("INVALID_TEXT")), "{call}: {}", error.message());
     }
+}
+
+/// The COPY of a restore ends where a row holds such bytes, and all rows of its table are lost.
+#[test]
+fn no_private_table_takes_bytes_from_a_superuser() {
+    let database = database_of_bytes("bytes_stored");
+    let mut client = database.connect();
+    client
+        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public')")
+        .unwrap();
+    let binding = |name: &str, columns: &str, resolved: &str, bound_by: &str| {
+        format!(
+            "binding (name, is_current, turns, columns, resolved, bound_by, binder, database)
+             SELECT {name}, true, 'memory_turns', {columns}, {resolved}, {bound_by}, 10, 0 FROM odd AS o"
+        )
+    };
+    let (json, name) = ("jsonb_build_object('x', o.bytes)", "o.bytes");
+    for row in [
+        binding("o.bytes", "NULL", "'{}'", "'postgres'"),
+        binding("'x'", json, "'{}'", "'postgres'"),
+        binding("'x'", "NULL", json, "'postgres'"),
+        binding("'x'", "NULL", "'{}'", name),
+        "revoked_keys (kid) SELECT o.bytes FROM odd AS o".to_owned(),
+        format!(
+            "recorder_binding (events, bound_by, binder) SELECT 'recorder_events', {name}, 10 FROM odd AS o"
+        ),
+        format!(
+            "recorder_binding (events, columns, bound_by, binder) SELECT 'recorder_events', {json}, 'x', 10 FROM odd AS o"
+        ),
+        format!(
+            "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10 FROM odd AS o"
+        ),
+        "policies (name, policy) SELECT o.bytes, '{\"max_nodes\": 17}' FROM odd AS o".to_owned(),
+        format!(
+            "policies (policy, registered_by) SELECT '{{\"max_nodes\": 17}}', {name} FROM odd AS o"
+        ),
+    ] {
+        let (table, _) = row.split_once(' ').unwrap();
+        for guarded in ["ENABLE TRIGGER ALL", "DISABLE TRIGGER ALL"] {
+            let insert = format!(
+                "BEGIN; ALTER TABLE graph_kernel.{table} {guarded}; DELETE FROM graph_kernel.{table} WHERE '{table}' <> 'policies';
+                 INSERT INTO graph_kernel.{row} WHERE o.n % 4 <> 0 LIMIT 1"
+            );
+            let error = client.batch_execute(&insert).expect_err(&insert);
+            let error = error.as_db_error().unwrap_or_else(|| panic!("{insert}: {error}"));
+            let found = (error.code().code(), error.detail());
+            assert_eq!(found, ("22021", Some("INVALID_TEXT")), "{insert}: {}", error.message());
+            client.batch_execute("ROLLBACK").unwrap();
+        }
+    }
+    let error = client
+        .batch_execute(
+            "SELECT graph_kernel.add_policy('{\"max_nodes\": 17}', o.bytes) FROM odd AS o WHERE o.n = 1",
+        )
+        .unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("22021"));
+}
+
+/// Renamed by its owner after it was bound, to what no restore could read.
+#[test]
+fn a_bound_table_of_such_a_name_is_dumped_as_none() {
+    let database = database_of_bytes("bytes_renamed");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
+             DO $$ BEGIN EXECUTE format('ALTER TABLE memory_turns RENAME TO %I', (SELECT bytes FROM odd WHERE n = 1)); END $$",
+        )
+        .unwrap();
+    let row = "SELECT concat_ws(' ', turns, edges) FROM graph_kernel.binding";
+    assert_eq!(text_of(&mut client, row), "- memory_turn_edges");
+    assert_eq!(
+        text_of(&mut client, "SELECT (turns::oid > 0)::text FROM graph_kernel.binding"),
+        "true"
+    );
 }
 
 /// The columns of turns that may hold any text.
@@ -769,6 +868,9 @@ fn one_name_or_one_row_hides_no_other_finding() {
 fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
     let database = database_of_bytes("bytes_roles");
     let mut client = graph_of_bytes(&database);
+    client
+        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public')")
+        .unwrap();
     let mut names = Vec::new();
     for odd in [1, 5, 2] {
         let value = format!("(SELECT bytes FROM odd WHERE n = {odd})");
@@ -794,6 +896,42 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
             .unwrap();
         assert_eq!(verdict.get::<_, String>(0), "ok");
         names.push(verdict.get::<_, String>(1));
+        // No dump could be restored that has its name.
+        client
+            .batch_execute(&format!(
+                "DO $$ BEGIN EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA graph_kernel TO %I', 'gk_test_' || {value});
+                             EXECUTE format('GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO %I', 'gk_test_' || {value}); END $$;
+                 CREATE FUNCTION pg_temp.call_{odd}(call text) RETURNS void LANGUAGE plpgsql AS $$
+                 BEGIN
+                     EXECUTE format('SET LOCAL ROLE %I', 'gk_test_' || {value});
+                     EXECUTE call;
+                 END $$"
+            ))
+            .unwrap();
+        for call in [
+            "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
+            "SELECT graph_kernel.bind_recorder_table('recorder_events')",
+            "SELECT graph_kernel.bind_traces('retrieval_traces')",
+            "SELECT graph_policy_register('{\"max_nodes\": 17}', 'of a role')",
+            "SELECT graph_policy_register('{\"max_nodes\": 17}')",
+        ] {
+            let error = client
+                .execute(&format!("SELECT pg_temp.call_{odd}($call${call}$call$)"), &[])
+                .expect_err(call);
+            let error = error.as_db_error().unwrap();
+            assert_eq!(
+                (error.code().code(), error.detail(), error.message()),
+                ("22021", Some("INVALID_TEXT"), "the name of the role is not UTF-8"),
+                "{call}"
+            );
+            let hint = error.hint().unwrap().replace("new_name", "gk_test_renamed");
+            client
+                .batch_execute(&format!("BEGIN; {hint}"))
+                .unwrap_or_else(|e| panic!("{hint}: {e}"));
+            let found = "SELECT count(*)::text FROM pg_roles WHERE rolname = 'gk_test_renamed'";
+            assert_eq!(text_of(&mut client, found), "1", "{hint}");
+            client.batch_execute("ROLLBACK").unwrap();
+        }
         client
             .batch_execute(&format!(
                 "DO $$ BEGIN EXECUTE format('DROP OWNED BY %I', 'gk_test_' || {value}); END $$; {drop}"

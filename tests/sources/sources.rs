@@ -16,6 +16,7 @@ const TEXTS: &str = "src/pg/text.rs";
 /// The types that the signature of a SQL function is made of.
 const IN_SIGNATURES: &[&str] = &[
     "Array",
+    "CString",
     "CStringArg",
     "ChunkPolicy",
     "Internal",

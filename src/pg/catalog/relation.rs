@@ -11,7 +11,7 @@ use crate::pg::catalog::functions::{FIRST_NORMAL_OID, UnfitPredicate, unfit_pred
 use crate::pg::catalog::index::indexes;
 use crate::pg::catalog::settings;
 use crate::pg::error::{OrRaise, SqlError, Word};
-use crate::pg::text::{checked, replaced, with_bytes};
+use crate::pg::text::{checked, replaced, text_datum, with_bytes};
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -526,7 +526,30 @@ pub fn find(schema: &CStr, relation: &CStr) -> Option<pg_sys::Oid> {
     look_up(schema, relation, pg_sys::NoLock, None)
 }
 
-/// The same, locked AccessShare; raises as [`check_rights`].
+/// The OID of a relation by its name as one types it, by the search_path where it has no schema. The right to look into
+/// the schema is not asked for.
+///
+/// # Errors
+/// 54000 where the text is too long. Raises 42601 or 42602 where it is not a name.
+pub fn find_typed(name: &str) -> Result<Option<pg_sys::Oid>, SqlError> {
+    let text = text_datum(name)?;
+    // SAFETY: the lists and names live in the current memory context; the schema is NULL where the name has none.
+    let found = unsafe {
+        let parts = pg_sys::textToQualifiedNameList(text.cast_mut_ptr());
+        let name = pg_sys::makeRangeVarFromNameList(parts);
+        if !(*name).catalogname.is_null() {
+            pg_sys::InvalidOid
+        } else if (*name).schemaname.is_null() {
+            pg_sys::RelnameGetRelid((*name).relname)
+        } else {
+            let schema = pg_sys::get_namespace_oid((*name).schemaname, true);
+            pg_sys::get_relname_relid((*name).relname, schema)
+        }
+    };
+    Ok((found != pg_sys::InvalidOid).then_some(found))
+}
+
+/// As [`find`], locked AccessShare; raises as [`check_rights`].
 pub fn lock_by_name(schema: &CStr, relation: &CStr) -> Option<pg_sys::Oid> {
     look_up(schema, relation, pg_sys::AccessShareLock, Some(check_rights_of_named))
 }

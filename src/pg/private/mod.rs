@@ -1,8 +1,10 @@
 //! The extension's own tables, and what a backend caches until a change of them is announced.
 
 pub mod binding;
+mod bound_relation;
 pub mod keys;
 pub mod members;
 pub mod private_table;
 pub mod session_cache;
+mod stored_text;
 pub mod version;

@@ -22,6 +22,9 @@ pub struct PrivateTable {
     pub columns: &'static [pg_sys::Oid],
 }
 
+/// Stands for `graph_kernel.bound_relation`, which has another OID in each database.
+const BOUND_RELATION: pg_sys::Oid = pg_sys::InvalidOid;
+
 /// The tables whose rows decide which tables are the graph.
 pub const BINDING: PrivateTable = PrivateTable {
     name: c"binding",
@@ -29,8 +32,8 @@ pub const BINDING: PrivateTable = PrivateTable {
         pg_sys::UUIDOID,
         pg_sys::TEXTOID,
         pg_sys::BOOLOID,
-        pg_sys::REGCLASSOID,
-        pg_sys::REGCLASSOID,
+        BOUND_RELATION,
+        BOUND_RELATION,
         pg_sys::JSONBOID,
         pg_sys::JSONBOID,
         pg_sys::TEXTOID,
@@ -43,19 +46,13 @@ pub const BINDING: PrivateTable = PrivateTable {
 /// The table whose row decides which table holds recorder events.
 pub const RECORDER_BINDING: PrivateTable = PrivateTable {
     name: c"recorder_binding",
-    columns: &[
-        pg_sys::BOOLOID,
-        pg_sys::REGCLASSOID,
-        pg_sys::JSONBOID,
-        pg_sys::TEXTOID,
-        pg_sys::OIDOID,
-    ],
+    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::JSONBOID, pg_sys::TEXTOID, pg_sys::OIDOID],
 };
 
 /// The table whose row decides which table holds traces.
 pub const TRACE_BINDING: PrivateTable = PrivateTable {
     name: c"trace_binding",
-    columns: &[pg_sys::BOOLOID, pg_sys::REGCLASSOID, pg_sys::TEXTOID, pg_sys::OIDOID],
+    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::TEXTOID, pg_sys::OIDOID],
 };
 
 /// The roots of the keys.
@@ -116,7 +113,17 @@ impl PrivateTable {
             }
             let is_table = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION;
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
-            if !is_table || !columns.iter().map(|a| a.atttypid).eq(self.columns.iter().copied()) {
+            let is_same = columns.len() == self.columns.len()
+                && columns.iter().zip(self.columns).all(|(a, made)| match *made {
+                    // The extension's own type that is stored as an OID.
+                    BOUND_RELATION => {
+                        let holder =
+                            pg_sys::getExtensionOfObject(pg_sys::TypeRelationId, a.atttypid);
+                        holder == extension && a.attbyval && a.attlen == 4
+                    }
+                    made => a.atttypid == made,
+                });
+            if !is_table || !is_same {
                 self.missing("has other columns in table").raise();
             }
             relation
@@ -228,9 +235,9 @@ impl PrivateRow {
         Some(uuid::Uuid::from_bytes(*id.as_bytes()))
     }
 
-    /// A `regclass`.
+    /// A `graph_kernel.bound_relation`; 0 is one that a restore did not find.
     pub fn relation(&self, column: usize) -> Option<pg_sys::Oid> {
-        self.get(column, pg_sys::REGCLASSOID)
+        self.get(column, BOUND_RELATION)
     }
 
     /// An `oid`.
