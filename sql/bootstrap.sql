@@ -45,8 +45,8 @@ COMMENT ON FUNCTION graph_kernel.own_name(text) IS
     'an object in the extension''s schema as commands name it whatever their search_path is';
 
 -- A relation by its OID, as regclass. But where it is gone its text is -, never its number, which can be another
--- relation's by the time of a restore; and a restore in which it is missing has a WARNING and 0, where regclass would end
--- the COPY, and so lose all other rows.
+-- relation's by the time of a restore; and a restore in which it is missing has a WARNING and 0, where regclass would
+-- end the COPY, and so lose all other rows.
 CREATE TYPE graph_kernel.bound_relation;
 CREATE FUNCTION graph_kernel.bound_relation_in(cstring) RETURNS graph_kernel.bound_relation
     AS 'MODULE_PATHNAME', 'bound_relation_in_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
@@ -68,7 +68,8 @@ CREATE CAST (graph_kernel.bound_relation AS pg_catalog.oid) WITHOUT FUNCTION AS 
 CREATE CAST (pg_catalog.regclass AS graph_kernel.bound_relation) WITHOUT FUNCTION AS ASSIGNMENT;
 COMMENT ON TYPE graph_kernel.bound_relation IS 'a relation by its OID; - where it is gone';
 COMMENT ON FUNCTION graph_kernel.bound_relation_in(cstring) IS 'finds a relation by its name; none is a warning';
-COMMENT ON FUNCTION graph_kernel.bound_relation_out(graph_kernel.bound_relation) IS 'the name of a relation; - where it is gone';
+COMMENT ON FUNCTION graph_kernel.bound_relation_out(graph_kernel.bound_relation) IS
+    'the name of a relation; - where it is gone';
 COMMENT ON FUNCTION graph_kernel.bound_relation_recv(internal) IS 'reads the OID of a relation in the binary protocol';
 COMMENT ON FUNCTION graph_kernel.bound_relation_send(graph_kernel.bound_relation) IS
     'the OID of a relation in the binary protocol';
@@ -76,8 +77,8 @@ COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.regclass) IS 'the sam
 COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.oid) IS 'the OID of the relation';
 COMMENT ON CAST (pg_catalog.regclass AS graph_kernel.bound_relation) IS 'the same relation';
 
--- The COPY of a restore ends where a text is not UTF-8, and all rows of its table are lost. So the private tables refuse
--- such a text from everybody: the server does not check all texts, nor names of roles.
+-- The COPY of a restore ends where a text is not UTF-8, and all rows of its table are lost. So the private tables
+-- refuse such a text from everybody: the server does not check all texts, nor names of roles.
 CREATE FUNCTION graph_kernel.require_text(content text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'require_text_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION graph_kernel.require_role_name(name text) RETURNS boolean
@@ -128,7 +129,8 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
      AND database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())');
 
 CREATE VIEW graph_kernel.bindings AS
-SELECT b.name, b.graph, b.turns::pg_catalog.regclass AS turns, b.edges::pg_catalog.regclass AS edges, b.columns, b.is_current,
+SELECT b.name, b.graph, b.turns::pg_catalog.regclass AS turns, b.edges::pg_catalog.regclass AS edges, b.columns,
+       b.is_current,
        coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
 FROM graph_kernel.binding AS b
 LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
@@ -256,7 +258,8 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    is_owner boolean := (SELECT pg_has_role(current_user, c.relowner, 'USAGE') FROM pg_class AS c WHERE c.oid = TG_RELID);
+    is_owner boolean := (SELECT pg_has_role(current_user, c.relowner, 'USAGE')
+                         FROM pg_class AS c WHERE c.oid = TG_RELID);
     command text; -- binds the tables of the row again
     tables regclass[];
     odd regclass;
@@ -276,7 +279,8 @@ BEGIN
         tables := ARRAY[NEW.turns::regclass, NEW.edges::regclass];
         IF 0 = ANY (tables) THEN
             IF NOT NEW.is_current THEN
-                RAISE WARNING 'graph_kernel.binding names a table that is not here, of a graph that was replaced: the row is left out';
+                RAISE WARNING 'graph_kernel.binding names a table that is not here, of a graph that was replaced'
+                    USING HINT = 'The row is left out: nothing has to be done.';
                 RETURN NULL;
             END IF;
             lost := format('the graph %s cannot be used', quote_ident(NEW.name));

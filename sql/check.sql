@@ -208,7 +208,8 @@ BEGIN
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s OPERATOR(pg_catalog.=) %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
     -- A mapping that says null asks for nothing.
-    SELECT b.turns::regclass AS turns, b.edges::regclass AS edges, coalesce(b.columns, '{}') AS columns, b.name INTO bound
+    SELECT b.turns::regclass AS turns, b.edges::regclass AS edges, coalesce(b.columns, '{}') AS columns, b.name
+    INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
     says_roles := format(
         'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);',

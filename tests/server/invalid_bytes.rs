@@ -257,7 +257,8 @@ fn every_argument_of_every_function_takes_any_bytes() {
                      EXECUTE call;
                      RETURN false;
                  EXCEPTION WHEN OTHERS THEN
-                     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, word = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, word = PG_EXCEPTION_DETAIL,
+                                             hint = PG_EXCEPTION_HINT;
                      RETURN word ~ '^[A-Z]+(_[A-Z]+)*(:|$)' AND NOT graph_kernel.is_text(concat(message, word, hint));
                  END $$",
             )
@@ -340,7 +341,8 @@ fn no_private_table_takes_bytes_from_a_superuser() {
             "recorder_binding (events, bound_by, binder) SELECT 'recorder_events', {name}, 10 FROM odd AS o"
         ),
         format!(
-            "recorder_binding (events, columns, bound_by, binder) SELECT 'recorder_events', {json}, 'x', 10 FROM odd AS o"
+            "recorder_binding (events, columns, bound_by, binder)
+             SELECT 'recorder_events', {json}, 'x', 10 FROM odd AS o"
         ),
         format!(
             "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10 FROM odd AS o"
@@ -353,7 +355,8 @@ fn no_private_table_takes_bytes_from_a_superuser() {
         let (table, _) = row.split_once(' ').unwrap();
         for guarded in ["ENABLE TRIGGER ALL", "DISABLE TRIGGER ALL"] {
             let insert = format!(
-                "BEGIN; ALTER TABLE graph_kernel.{table} {guarded}; DELETE FROM graph_kernel.{table} WHERE '{table}' <> 'policies';
+                "BEGIN; ALTER TABLE graph_kernel.{table} {guarded};
+                 DELETE FROM graph_kernel.{table} WHERE '{table}' <> 'policies';
                  INSERT INTO graph_kernel.{row} WHERE o.n % 4 <> 0 LIMIT 1"
             );
             let error = client.batch_execute(&insert).expect_err(&insert);
@@ -379,7 +382,8 @@ fn a_bound_table_of_such_a_name_is_dumped_as_none() {
     client
         .batch_execute(
             "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
-             DO $$ BEGIN EXECUTE format('ALTER TABLE memory_turns RENAME TO %I', (SELECT bytes FROM odd WHERE n = 1)); END $$",
+             DO $$ BEGIN EXECUTE format('ALTER TABLE memory_turns RENAME TO %I',
+                                        (SELECT bytes FROM odd WHERE n = 1)); END $$",
         )
         .unwrap();
     let row = "SELECT concat_ws(' ', turns, edges) FROM graph_kernel.binding";
@@ -899,8 +903,10 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
         // No dump could be restored that has its name.
         client
             .batch_execute(&format!(
-                "DO $$ BEGIN EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA graph_kernel TO %I', 'gk_test_' || {value});
-                             EXECUTE format('GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO %I', 'gk_test_' || {value}); END $$;
+                "DO $$ BEGIN EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA graph_kernel TO %I',
+                                            'gk_test_' || {value});
+                             EXECUTE format('GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO %I',
+                                            'gk_test_' || {value}); END $$;
                  CREATE FUNCTION pg_temp.call_{odd}(call text) RETURNS void LANGUAGE plpgsql AS $$
                  BEGIN
                      EXECUTE format('SET LOCAL ROLE %I', 'gk_test_' || {value});
