@@ -36,3 +36,40 @@ fn a_table_of_others_in_the_place_of_a_created_one_is_named_as_theirs() {
     let hint = error.as_db_error().unwrap().hint().unwrap_or_default().to_owned();
     assert_eq!(hint, "SELECT graph_kernel.bind_traces('public.retrieval_traces');");
 }
+
+/// Its definition calls a function of many types: one of this type is a better match.
+#[test]
+fn the_command_for_an_index_calls_no_better_match_of_others() {
+    let setup = Setup::new("index_commands");
+    let mut admin = setup.admin();
+    admin.batch_execute(&format!("GRANT CREATE ON SCHEMA public TO {OWNER}")).unwrap();
+    setup
+        .owner()
+        .batch_execute(
+            "CREATE FUNCTION public.trim_array(text[], integer) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM planted.f(); RETURN $1; END $$;
+             CREATE TABLE b2.keyed (k text[], parent text[])",
+        )
+        .unwrap();
+    admin
+        .batch_execute(
+            "INSERT INTO b2.keyed VALUES ('{a,x}', NULL), ('{b,x}', '{a,x}');
+             SELECT graph_kernel.bind_tables('b2.keyed', columns => '{\"turns\": {
+                 \"id\": {\"expression\": \"graph_turn_id((trim_array(k, 1))[1])\"},
+                 \"parents\": [{\"parent\": {\"expression\": \"graph_turn_id((trim_array(parent, 1))[1])\"},
+                               \"edge_type\": \"reply\"}]}}')",
+        )
+        .unwrap();
+    let hints = "SELECT hint FROM graph_check() WHERE check_name LIKE 'index%' AND NOT ok";
+    let commands = admin.query(hints, &[]).unwrap();
+    assert_eq!(commands.len(), 2);
+    for path in ["\"$user\", public", "public, pg_catalog"] {
+        admin.batch_execute(&format!("SET search_path = {path}")).unwrap();
+        for command in &commands {
+            admin.batch_execute(command.get(0)).unwrap();
+            assert!(!setup.has_caught(), "{}", command.get::<_, &str>(0));
+        }
+    }
+    let mut other = setup.admin();
+    assert_eq!(other.query(hints, &[]).unwrap().len(), 0);
+}
