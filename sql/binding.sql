@@ -44,8 +44,8 @@ RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- Expressions name functions without pg_catalog, as every index definition does, and others may have better matches in
-    -- the path of who runs this: it is set in the same command, in which nothing can run CONCURRENTLY.
+    -- Expressions name functions without pg_catalog, as every index definition does, and others may have better matches
+    -- in the path of who runs this: it is set in the same command, in which nothing can run CONCURRENTLY.
     SELECT format(CASE WHEN array_to_string($3, '') LIKE '%(%' THEN
                       'SET search_path = pg_catalog, pg_temp; CREATE %1$sINDEX ON %3$s (%4$s)%5$s; RESET search_path;'
                   ELSE 'CREATE %1$sINDEX %2$sON %3$s (%4$s)%5$s;' END,
