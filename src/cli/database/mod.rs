@@ -99,7 +99,9 @@ impl Database {
             .map_err(|error| server_error(&error))?;
         let (mut list, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next().map_err(|error| server_error(&error))? {
-            bytes += size_of::<Row>() + row.raw_size_bytes();
+            // Beside its bytes the driver holds where each column begins and ends.
+            let places = row.len() * size_of::<Option<std::ops::Range<usize>>>();
+            bytes += size_of::<Row>() + row.raw_size_bytes() + places;
             if bytes > MAX_ANSWER_BYTES {
                 // To roll back or to close would read on to the end of the answer, which may have none.
                 drop(rows);

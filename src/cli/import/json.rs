@@ -27,7 +27,7 @@ const MAX_VALUE_DEPTH: usize = 64;
 /// The deepest document, in levels of arrays and objects: exports nest answers in what they answer.
 const MAX_DOCUMENT_DEPTH: u32 = 20_000;
 
-/// The longest key of an object, in bytes.
+/// The longest key of an object and the longest number, in bytes.
 const MAX_KEY_BYTES: usize = 1 << 20;
 
 /// What is kept of a file inside a `data:` URL: its media type.
@@ -199,8 +199,11 @@ impl<R: Read> JsonStream<R> {
             }
             ValueType::String => Value::String(self.string(state)?),
             ValueType::Number => {
-                let text = self.reader.next_number_as_str()?;
-                text.parse::<Number>().map_or(Value::Null, Value::Number)
+                // The reader holds all its digits.
+                self.allowance.set(MAX_KEY_BYTES);
+                let number = self.reader.next_number_as_str().map(str::parse::<Number>);
+                self.allowance.set(usize::MAX);
+                number?.map_or(Value::Null, Value::Number)
             }
             ValueType::Boolean => Value::Bool(self.reader.next_bool()?),
             ValueType::Null => {
@@ -274,7 +277,7 @@ impl<R: Read> Read for Metered<R> {
         let left = self.allowance.get();
         if left != usize::MAX {
             let left = left.checked_sub(read).ok_or_else(|| {
-                io::Error::other(format!("a key is longer than {MAX_KEY_BYTES} bytes"))
+                io::Error::other(format!("a key or a number is longer than {MAX_KEY_BYTES} bytes"))
             })?;
             self.allowance.set(left);
         }
@@ -313,6 +316,8 @@ mod tests {
     fn long_keys_and_deep_documents_are_errors() {
         let long = format!(r#"{{"{}":1}}"#, "x".repeat(MAX_KEY_BYTES + 4096));
         assert!(JsonStream::new(long.as_bytes()).value().is_err());
+        let digits = format!("[{}]", "1".repeat(MAX_KEY_BYTES + 4096));
+        assert!(JsonStream::new(digits.as_bytes()).value().is_err());
         let deep = "[".repeat(MAX_DOCUMENT_DEPTH as usize + 1);
         assert!(JsonStream::new(deep.as_bytes()).value().is_err());
         assert!(JsonStream::new(deep.as_bytes()).skip().is_err());

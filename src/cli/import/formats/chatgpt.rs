@@ -1,5 +1,6 @@
 //! ChatGPT: `conversations.json` of a data export. Each conversation has a tree of nodes, `mapping`.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use kernel::graph::edge::EdgeType;
@@ -69,6 +70,12 @@ fn recipient(message: &Value) -> Option<&str> {
 fn content(message: &Value) -> String {
     let content = &message["content"];
     let attachments = message["metadata"]["attachments"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut names: Names = HashMap::new();
+    for attachment in attachments {
+        if let Some(id) = attachment["id"].as_str().filter(|id| !id.is_empty()) {
+            names.entry(id).or_insert((attachment["name"].as_str(), false));
+        }
+    }
     let mut said = match content["content_type"].as_str().unwrap_or("text") {
         "user_editable_context" => {
             let mut said = plain(&content["user_profile"]);
@@ -88,7 +95,7 @@ fn content(message: &Value) -> String {
         _ => match &content["parts"] {
             Value::Array(parts) => {
                 let mut said = String::new();
-                parts.iter().for_each(|value| append(&mut said, &part(value, attachments)));
+                parts.iter().for_each(|value| append(&mut said, &part(value, &mut names)));
                 said
             }
             _ => plain(content),
@@ -97,18 +104,21 @@ fn content(message: &Value) -> String {
     if let Some(tool) = recipient(message) {
         said = format!("[call {tool}] {said}").trim_end().to_owned();
     }
-    let parts = content["parts"].to_string();
     for attachment in attachments {
         // An image stands among the parts as well.
-        if attachment["id"].as_str().is_none_or(|id| id.is_empty() || !parts.contains(id)) {
+        let id = attachment["id"].as_str().unwrap_or_default();
+        if names.get(id).is_none_or(|(_, is_said)| !is_said) {
             append(&mut said, &file("file", attachment["name"].as_str()));
         }
     }
     said
 }
 
+/// The names of attachments by their ids, and whether a part points there.
+type Names<'a> = HashMap<&'a str, (Option<&'a str>, bool)>;
+
 /// A part of a message with images or audio. A file among the attachments has its name there.
-fn part(part: &Value, attachments: &[Value]) -> String {
+fn part(part: &Value, names: &mut Names) -> String {
     let kind = part["content_type"].as_str().unwrap_or_default();
     let Some(kind) = kind.strip_suffix("_asset_pointer") else { return plain(part) };
     let (kind, pointer) = match kind {
@@ -116,9 +126,62 @@ fn part(part: &Value, attachments: &[Value]) -> String {
         kind => (kind, &part["asset_pointer"]),
     };
     let pointer = pointer.as_str();
-    let named = attachments.iter().find(|attachment| {
-        let id = attachment["id"].as_str().filter(|id| !id.is_empty());
-        id.zip(pointer).is_some_and(|(id, pointer)| pointer.ends_with(id))
-    });
-    file(kind, named.and_then(|attachment| attachment["name"].as_str()).or(pointer))
+    // An id is a whole segment of a pointer, as in sediment://file_1 and sediment://hash#file_1#p_0.jpg.
+    let mut name = None;
+    for segment in pointer.unwrap_or_default().split(['/', '#', '?']) {
+        if let Some((its_name, is_said)) = names.get_mut(segment) {
+            *is_said = true;
+            name = name.or(*its_name);
+        }
+    }
+    file(kind, name.or(pointer))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn attachments_among_the_parts_are_said_once() {
+        let image = |pointer: &str| json!({"content_type": "image_asset_pointer", "asset_pointer": pointer});
+        let message = json!({
+            "content": {"content_type": "multimodal_text", "parts": [
+                "look, file-3",
+                image("file-service://file-1"),
+                image("sediment://hash#file_2#p_0.jpg"),
+                {"content_type": "real_time_user_audio_video_asset_pointer",
+                 "audio_asset_pointer": {"asset_pointer": "sediment://file_4"}},
+                image("sediment://elsewhere"),
+            ]},
+            "metadata": {"attachments": [
+                {"id": "file-1", "name": "one.png"}, {"id": "file_2", "name": "two.pdf"},
+                {"id": "file-3", "name": "three.txt"}, {"id": "file_4"}, {"name": "none.txt"},
+                {"id": "", "name": "empty.txt"}, {"id": "file-1", "name": "again.png"},
+            ]},
+        });
+        assert_eq!(
+            content(&message),
+            "look, file-3\n[image one.png]\n[image two.pdf]\n[audio sediment://file_4]\n\
+             [image sediment://elsewhere]\n[file three.txt]\n[file none.txt]\n[file empty.txt]"
+        );
+    }
+
+    #[test]
+    fn many_attachments_to_a_long_message_take_no_longer_than_the_message() {
+        let ids: Vec<String> = (0..30_000).map(|n| format!("file-{n}")).collect();
+        let mut parts = vec![json!("x".repeat(4 << 20))];
+        parts.extend(ids.iter().map(|id| {
+            json!({"content_type": "image_asset_pointer", "asset_pointer": format!("a://{id}0")})
+        }));
+        let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": "n"})).collect();
+        let message =
+            json!({"content": {"parts": parts}, "metadata": {"attachments": attachments}});
+        let begin = Instant::now();
+        assert!(content(&message).len() > 4 << 20);
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    }
 }
