@@ -39,16 +39,18 @@ COMMENT ON FUNCTION graph_kernel.raising_row(text, text) IS
 
 -- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
 -- contain the partition key.
-CREATE FUNCTION graph_kernel.index_command(table_id regclass, is_unique boolean, keys text[], include text[])
-RETURNS text
+CREATE FUNCTION graph_kernel.index_command(
+    table_id regclass, is_unique boolean, keys text[], include text[], is_exact boolean
+) RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- Expressions name functions without pg_catalog, as every index definition does, and others may have better matches
-    -- in the path of who runs this: it is set in the same command, in which nothing can run CONCURRENTLY.
-    SELECT format(CASE WHEN array_to_string($3, '') LIKE '%(%' THEN
-                      'SET search_path = pg_catalog, pg_temp; CREATE %1$sINDEX ON %3$s (%4$s)%5$s; RESET search_path;'
-                  ELSE 'CREATE %1$sINDEX %2$sON %3$s (%4$s)%5$s;' END,
+    -- Expressions name functions without pg_catalog, as every index definition does. Where one does not take exactly the
+    -- types that it is given, others may have a better match in the path of who runs this: the path is set in the same
+    -- command then, in which nothing can run CONCURRENTLY.
+    SELECT format(CASE WHEN is_exact THEN 'CREATE %1$sINDEX %2$sON %3$s (%4$s)%5$s;'
+                  ELSE 'SET search_path = pg_catalog, pg_temp; CREATE %1$sINDEX ON %3$s (%4$s)%5$s; RESET search_path;'
+                  END,
                   CASE WHEN is_unique THEN 'UNIQUE ' ELSE '' END,
                   CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END,
                   table_id, array_to_string($3 || p.partition, ', '),
@@ -68,7 +70,7 @@ AS $$
     ) AS included
     WHERE c.oid = table_id
 $$;
-COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[]) IS
+COMMENT ON FUNCTION graph_kernel.index_command(regclass, boolean, text[], text[], boolean) IS
     'the command that creates an index';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
@@ -80,10 +82,11 @@ LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT w.name, w.found, format('index on %s (%s)', w.rel::regclass, array_to_string(w.searched, ', ')),
-           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include)
+           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include, w.is_exact)
     FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)
     CROSS JOIN LATERAL jsonb_to_record(listed.wanted)
-        AS w (name text, rel oid, is_unique boolean, found boolean, searched text[], keys text[], include text[])
+        AS w (name text, rel oid, is_unique boolean, found boolean, searched text[], keys text[], include text[],
+            is_exact boolean)
     ORDER BY listed.position;
 END;
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS

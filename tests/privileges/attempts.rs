@@ -251,8 +251,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.guard_table()", None),
     (
-        "graph_kernel.index_command(regclass,boolean,text[],text[])",
-        Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}')"),
+        "graph_kernel.index_command(regclass,boolean,text[],text[],boolean)",
+        Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}', true)"),
     ),
     ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),

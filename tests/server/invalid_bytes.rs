@@ -198,7 +198,6 @@ fn the_statement_that_ended_the_server_is_refused() {
         for call in [
             "graph_content_hash(repeat(' ', 200000) || current_setting('my.var'))",
             "graph_normalize_text(current_setting('my.var'))",
-            "graph_turn_id('x', current_setting('my.var'))",
             "graph_policy_hash(current_setting('my.var')::slice_policy)",
             "slice_policy_in(textout(current_setting('my.var')))",
             "chunking_policy_in(textout(current_setting('my.var')))",

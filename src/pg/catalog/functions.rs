@@ -96,6 +96,16 @@ pub fn is_server_own(object: pg_sys::Oid) -> bool {
     object.to_u32() < FIRST_NORMAL_OID
 }
 
+/// The types that a function's arguments are declared with.
+pub fn argument_types(function: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let (mut types, mut count) = (std::ptr::null_mut(), 0);
+    // SAFETY: the function exists, as an analysed expression calls it; the types are an array of so many.
+    unsafe {
+        pg_sys::get_func_signature(function, &mut types, &mut count);
+        (0..count as usize).map(|at| *types.add(at)).collect()
+    }
+}
+
 /// Notes what a query refers to.
 ///
 /// # Safety

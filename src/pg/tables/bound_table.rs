@@ -631,6 +631,11 @@ impl BoundColumn {
         matches!(self.stored, Some(ColumnSource::Expression(_)))
     }
 
+    /// Whether an index definition of it means the same in every search_path that has pg_catalog first.
+    pub fn is_exact(&self) -> bool {
+        !matches!(&self.stored, Some(ColumnSource::Expression(expression)) if !expression.is_exact)
+    }
+
     /// Whether it makes an id of the values of columns, which are then ids themselves.
     pub fn makes_id(&self) -> bool {
         matches!(&self.stored, Some(ColumnSource::Expression(expression)) if expression.makes_id)

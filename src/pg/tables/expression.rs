@@ -12,7 +12,7 @@ use pgrx::{PgList, PgTryBuilder, pg_sys};
 
 use super::refusal::{ExpressionRefusal, foreign_type};
 use super::unanalysed;
-use crate::pg::catalog::functions::{expression_tree_walker, is_own_function, is_server_own};
+use crate::pg::catalog::functions::{self, expression_tree_walker, is_own_function, is_server_own};
 use crate::pg::catalog::index::Indexed;
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::catalog::settings;
@@ -35,6 +35,9 @@ pub struct Expression {
     pub columns: BTreeSet<i16>,
     /// Whether it calls graph_turn_id, which makes an id of other values.
     pub makes_id: bool,
+    /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of the
+    /// server takes exactly these types, so nothing in a later schema matches better.
+    pub is_exact: bool,
 }
 
 /// The longest text of an expression, in bytes, as given and as kept.
@@ -313,6 +316,7 @@ unsafe fn written_out(table: &Table, node: *mut pg_sys::Node, walk: Walk) -> Exp
             base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
             columns: walk.columns,
             makes_id: walk.makes_id,
+            is_exact: walk.is_exact,
         }
     }
 }
@@ -322,6 +326,7 @@ struct Walk {
     extension: pg_sys::Oid,
     columns: BTreeSet<i16>,
     makes_id: bool,
+    is_exact: bool,
     refusal: Option<ExpressionRefusal>,
 }
 
@@ -336,6 +341,7 @@ unsafe fn check(node: *mut pg_sys::Node) -> Result<Walk, ExpressionRefusal> {
             extension: pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true),
             columns: BTreeSet::new(),
             makes_id: false,
+            is_exact: true,
             refusal: None,
         };
         walk(node, (&raw mut found).cast());
@@ -361,7 +367,50 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
         {
             return true;
         }
+        found.is_exact &= is_exact(node);
         expression_tree_walker(node, walk, context)
+    }
+}
+
+/// Whether no function or operator of another schema matches what this node calls better than the server's own does. A
+/// function of this extension is written with its schema.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn is_exact(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::{CoercionForm, NodeTag as Tag};
+    // SAFETY: each cast follows the check of the node's tag.
+    unsafe {
+        match (*node).type_ {
+            Tag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                // Casts and the syntax of SQL name no function.
+                call.funcformat != CoercionForm::COERCE_EXPLICIT_CALL
+                    || !is_server_own(call.funcid)
+                    || (!call.funcvariadic
+                        && argument_types(call.args) == functions::argument_types(call.funcid))
+            }
+            Tag::T_OpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
+                let operator = &*node.cast::<pg_sys::OpExpr>();
+                let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+                pg_sys::op_input_types(operator.opno, &mut left, &mut right);
+                let declared = [left, right].into_iter().filter(|oid| *oid != pg_sys::InvalidOid);
+                argument_types(operator.args).into_iter().eq(declared)
+            }
+            // Its operator is found by the types of one side and of the other's elements.
+            Tag::T_ScalarArrayOpExpr => false,
+            _ => true,
+        }
+    }
+}
+
+/// # Safety
+/// A list of analysed expressions.
+unsafe fn argument_types(arguments: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let arguments = PgList::<pg_sys::Node>::from_pg(arguments);
+        arguments.iter_ptr().map(|argument| pg_sys::exprType(argument)).collect()
     }
 }
 

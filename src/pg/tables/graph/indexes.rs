@@ -106,6 +106,7 @@ impl<'a> Wanted<'a> {
             "name": self.name, "rel": self.bound.table.oid.to_u32(), "is_unique": self.is_unique,
             "found": self.is_found(), "searched": keys.iter().take(self.searched).collect::<Vec<_>>(),
             "keys": keys.iter().map(|key| relation::with_escapes(key)).collect::<Vec<_>>(), "include": include,
+            "is_exact": self.keys.iter().all(|key| key.is_exact()),
         })
     }
 
