@@ -270,10 +270,17 @@ fn number(value: f64) -> String {
     let decimals = (2 - value.log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
+    // Thousands apart.
+    let mut grouped = String::new();
+    for (at, digit) in text.chars().enumerate() {
+        if at > 0 && (text.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// Medians as points on a logarithmic axis, each with the range of the medians of its rounds.
@@ -282,8 +289,8 @@ fn draw(file: &Path, work: &str, times: &[Times]) -> Result<()> {
     let area = SVGBackend::new(file, (760, height)).into_drawing_area();
     let (low, high): (Vec<f64>, Vec<f64>) = times.iter().map(Times::spread_ms).unzip();
     let range = (
-        low.iter().copied().fold(f64::MAX, f64::min) / 1.5,
-        high.iter().copied().fold(0.0, f64::max) * 2.0,
+        low.iter().copied().fold(f64::MAX, f64::min) / 2.0,
+        high.iter().copied().fold(0.0, f64::max) * 2.5,
     );
     let mut chart = ChartBuilder::on(&area)
         .caption(format!("{work}: milliseconds, median and range of the rounds"), text_style())
