@@ -93,7 +93,7 @@ fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {
             ControlFlow::Break(())
         })
     })?;
-    if exists { Ok(()) } else { Err(SliceError::AnchorNotFound(turn).into()) }
+    if exists { Ok(()) } else { Err(reader.locate(SliceError::AnchorNotFound(turn).into())) }
 }
 
 fn nearest(

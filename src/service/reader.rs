@@ -11,7 +11,7 @@ use crate::pg::access::caller::Caller;
 use crate::pg::access::search::Searcher;
 use crate::pg::access::store::PgStore;
 use crate::pg::catalog::relation;
-use crate::pg::error::{SqlError, with_hints};
+use crate::pg::error::{SqlError, Word, with_hints};
 use crate::pg::guc;
 use crate::pg::private::keys::Keys;
 use crate::pg::tables::graph::Graph;
@@ -109,7 +109,15 @@ impl GraphReader {
         needs: Needs,
         ask: impl FnOnce(&mut PgStore<'_>) -> Result<T, E>,
     ) -> Result<T, SqlError> {
-        self.hinting(|| ask(&mut self.store(needs))).map_err(Into::into)
+        self.hinting(|| ask(&mut self.store(needs))).map_err(|error| self.locate(error.into()))
+    }
+
+    /// Gives the error for an anchor that is not found a hint that names the graph and the table.
+    pub fn locate(&self, error: SqlError) -> SqlError {
+        match error.is(Word::AnchorNotFound) {
+            true => error.hint(format!("The {}", self.graph.where_not_found())),
+            false => error,
+        }
     }
 
     /// Searches by embeddings and by time.

@@ -47,7 +47,7 @@ impl<'a> ReadSlice<'a> {
         let reader = GraphReader::for_policy(policy)?;
         let slice = reader
             .ask(policy.needs(), |store| Slicer::new(store, policy, limits()).slice(anchor))
-            .map_err(|error| about_anchor(error, policy))?;
+            .map_err(|error| about_anchor(error, &reader, policy))?;
         reader.check_tables()?;
         statistics::count_selected(slice.turns.len());
         Ok(ReadSlice { reader, slice, policy })
@@ -135,14 +135,14 @@ impl<'a> ReadSlice<'a> {
 }
 
 /// An anchor that was created after `as_of` does not exist by that policy, which its error says.
-fn about_anchor(error: SqlError, policy: &SlicePolicy) -> SqlError {
+fn about_anchor(error: SqlError, reader: &GraphReader, policy: &SlicePolicy) -> SqlError {
     if !error.is(Word::AnchorNotFound) || policy.as_of().is_none() {
         return error;
     }
-    error.hint(
-        "With as_of, turns that were created later are ignored. Or the turn is not in the bound turns table, or row \
-         security hides it: see graph_check().",
-    )
+    error.hint(format!(
+        "With as_of, turns that were created later are ignored. Or the {}",
+        reader.graph().where_not_found()
+    ))
 }
 
 /// Refuses what is wrong for every anchor: the policy, the graph or the keys.
@@ -230,7 +230,7 @@ pub fn export_each<A>(
                 each(anchor, Ok(signer.export(&slice)?))
             }
             Ok(Err(SliceError::Store(error))) => return Err(error),
-            Ok(Err(error)) => each(anchor, Err(error.into())),
+            Ok(Err(error)) => each(anchor, Err(reader.locate(error.into()))),
             Err(error) => each(anchor, Err(error)),
         };
         if flow.is_break() {

@@ -293,12 +293,8 @@ impl From<SliceError<SqlError>> for SqlError {
         match error {
             SliceError::Store(error) => error,
             SliceError::AnchorNotFound(_) => {
-                SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message)
-                    .word(Word::AnchorNotFound)
-                    .hint(
-                        "The turn is not in the bound turns table, or row security hides it: \
-                         see graph_check().",
-                    )
+                // What reads the graph adds the hint, which names it.
+                SqlError::new(PgSqlErrorCode::ERRCODE_NO_DATA, message).word(Word::AnchorNotFound)
             }
             SliceError::DuplicateTurn(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION, message)

@@ -320,6 +320,14 @@ impl ColumnRule {
         let recognised = !matches!(mapped, Some(Value::String(_)));
         match found {
             None if may_lack && mapped.is_none() => Ok(self.absent()),
+            None if let Some(text) = given_expression(rules, mapping, mapped) => {
+                let message = format!("table {} has no column {wanted}", table.qualified_name());
+                let value = json!({ "expression": text });
+                let command = (rules.command)(Some((place, value)));
+                Err(SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
+                    .word(rules.word)
+                    .hint(format!("Give an expression as {{\"expression\": …}}: {command};")))
+            }
             None => Err(self.error(
                 rules,
                 place,
@@ -339,7 +347,7 @@ impl ColumnRule {
                         self.kind.wanted(),
                     ),
                 );
-                Err(match self.kind.conversion(column.base_type, &column.name) {
+                Err(match self.conversion(column.base_type, &column.name) {
                     Some(expression) if rules.expressions => {
                         let value = json!({ "expression": expression });
                         let command = (rules.command)(Some((place, value)));
@@ -384,10 +392,19 @@ impl ColumnRule {
         .word(Word::InvalidBinding)
         .hint(format!(
             "Convert it in the expression{}.",
-            self.kind
-                .conversion(expression.base_type, "…")
+            self.conversion(expression.base_type, "…")
                 .map_or_else(String::new, |example| format!(", such as {example}"))
         )))
+    }
+
+    /// As [`ValueKind::conversion`]. A content in JSON is a message, of which its text is wanted.
+    fn conversion(&self, oid: pg_sys::Oid, column: &str) -> Option<String> {
+        match (self.key, oid) {
+            ("content_text", pg_sys::JSONOID | pg_sys::JSONBOID) => {
+                Some(format!("graph_message_text(({})::text)", in_conversion(column)))
+            }
+            _ => self.kind.conversion(oid, column),
+        }
     }
 
     fn absent(&self) -> BoundColumn {
@@ -434,6 +451,22 @@ impl ColumnRule {
     }
 }
 
+/// A column in an expression that is proposed; `…` stands for any.
+fn in_conversion(column: &str) -> String {
+    if column == "…" { column.to_owned() } else { relation::quote_as_needed(column) }
+}
+
+/// What a mapping as it was given has in the place of a column's name where it looks like an expression.
+fn given_expression<'a>(
+    rules: &TableRules<'_>,
+    mapping: Mapping<'_>,
+    mapped: Option<&'a Value>,
+) -> Option<&'a str> {
+    let is_given = rules.expressions && mapping.unmapped == Unmapped::Recognised;
+    let text = mapped.and_then(Value::as_str).filter(|_| is_given)?;
+    ["(", "::", "->"].into_iter().any(|part| text.contains(part)).then_some(text)
+}
+
 /// A value as a literal of type jsonb in a statement.
 pub fn literal(value: &Value) -> String {
     literal_of(&value.to_string())
@@ -463,8 +496,7 @@ impl ValueKind {
 
     /// An expression of a type that is accepted, of a column that has another one, where a common one is known.
     fn conversion(self, oid: pg_sys::Oid, column: &str) -> Option<String> {
-        let column =
-            if column == "…" { column.to_owned() } else { relation::quote_as_needed(column) };
+        let column = in_conversion(column);
         match (self, oid) {
             (
                 ValueKind::Id,

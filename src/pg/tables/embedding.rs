@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use kernel::retrieval::similarity::{Distance, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::pg::catalog::relation::{self, Table, quote};
 use crate::pg::error::{SqlError, Word};
@@ -39,11 +39,23 @@ pub struct Indexed {
 
 impl EmbeddingColumn {
     /// The column of this table that the mapping names, or the recognised one. A mapping is a name
-    /// or `{"column": name, "operator": name}`.
+    /// or `{"column": name, "operator": name}`. `command` binds the table with another column.
     ///
     /// # Errors
     /// 42703, 42804, 42883 when it cannot be searched; 22023 for a bad mapping.
-    pub fn resolve(table: &Table, mapping: Option<&Value>) -> Result<Self, SqlError> {
+    pub fn resolve(
+        table: &Table,
+        mapping: Option<&Value>,
+        command: &str,
+    ) -> Result<Self, SqlError> {
+        let unusable = |code, message: String| {
+            let what = match mapping {
+                None => "Add a column \"embedding\", or name yours",
+                Some(_) => "Name a column of embeddings",
+            };
+            let error = SqlError::new(code, message).word(Word::NoEmbeddings);
+            error.hint(format!("{what}: {command};"))
+        };
         let (name, operator) = parse_mapping(mapping)?;
         let distance = Distance::from_name(operator).ok_or_else(|| bad_operator(operator))?;
         let stored = table.columns.iter().find(|column| Some(column.name.as_str()) == name);
@@ -110,6 +122,14 @@ impl EmbeddingColumn {
     }
 }
 
+/// A mapping as this one, to another column: the operator stays.
+pub fn mapped_to(column: &str, mapping: Option<&Value>) -> Value {
+    match mapping.and_then(|mapping| mapping.get("operator")) {
+        Some(operator) => json!({ "column": column, "operator": operator }),
+        None => column.into(),
+    }
+}
+
 /// The column's name, `None` when the table is bound without one, and the operator.
 fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlError> {
     let default = Distance::Cosine.name();
@@ -170,11 +190,4 @@ fn bad_operator(operator: &str) -> SqlError {
     )
     .word(Word::InvalidBinding)
     .hint(format!("Use one of {}.", known.join(" ")))
-}
-
-fn unusable(code: PgSqlErrorCode, message: String) -> SqlError {
-    SqlError::new(code, message).word(Word::NoEmbeddings).hint(
-        "Add a column \"embedding\", or name yours: SELECT graph_kernel.bind_tables('turns', \
-         'edges', '{\"turns\": {\"embedding\": \"my_column\"}}').",
-    )
 }

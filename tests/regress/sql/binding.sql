@@ -116,6 +116,28 @@ INSERT INTO "Odd ""schema""; --".memory_turn_edges SELECT * FROM memory_turn_edg
 SELECT slice_id(2);
 SELECT check_name, detail FROM graph_check() WHERE check_name IN ('bound_tables', 'index_turn_id');
 
+-- A hint of a bound graph is the whole command: its tables, its mapping, its name.
+CREATE TABLE plain_turns (id uuid PRIMARY KEY, after_id uuid, kind text, message jsonb, logged json);
+SELECT graph_kernel.bind_tables('plain_turns', name => 'plain', columns => '{"turns": {"role": "kind", "session_id": null, "phase": null, "salience": null,
+    "created_at": null, "content_text": null, "parents": [{"parent": "after_id", "edge_type": "reply"}]}}') IS NOT NULL AS bound;
+SET graph_kernel.graph = 'plain';
+SELECT * FROM test_error($$SELECT * FROM graph_search_global('{1,0}')$$);
+SELECT hint FROM test_error($$SELECT graph_kernel.bind_tables('plain_turns', name => 'plain', columns => '{"turns": {"embedding": {"column": "kind", "operator": "<->"},
+    "role": "kind", "parents": [{"parent": "after_id", "edge_type": "reply"}]}}')$$);
+-- An anchor that is not there: of which graph, of which table.
+SELECT * FROM test_error('SELECT graph_slice(turn(77))');
+SELECT * FROM test_error('SELECT * FROM graph_anchor(turn(77))');
+SELECT hint FROM test_error($$SELECT graph_slice(turn(77), '{"preset": "chat", "as_of": 1}')$$);
+RESET graph_kernel.graph;
+-- A message in JSON is bound as its text; an expression in the place of a name is not a column.
+SELECT v.key, e.message, e.hint FROM (VALUES ('content_text', '"message"'), ('content_text', '"logged"'), ('content_text', '{"expression": "message"}'),
+    ('session_id', '"message"'), ('id', '"graph_turn_id(kind)"'), ('content_text', '"kind::text"'), ('content_text', '"message->''a''"'), ('content_text', '"kin"')) AS v (key, value),
+    test_error(format('SELECT graph_kernel.bind_tables(''plain_turns'', name => ''other'', columns => %L)',
+    format('{"turns": {"parents": [{"parent": "after_id", "edge_type": "reply"}], "%s": %s}}', v.key, v.value))) AS e;
+SELECT hint FROM test_error($$SELECT graph_kernel.bind_tables('plain_turns', columns => '{"turns": {"parents": [{"parent": "graph_turn_id(kind)", "edge_type": "reply"}]}}')$$);
+SELECT graph_kernel.unbind_tables('plain');
+DROP TABLE plain_turns;
+
 SELECT graph_kernel.unbind_tables();
 SET client_min_messages = warning;
 DROP SCHEMA elsewhere, "Odd ""schema""; --" CASCADE;

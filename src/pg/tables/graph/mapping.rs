@@ -213,8 +213,11 @@ impl Graph {
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
         let following = follows.iter().map(|follows| follows.source(&turns));
         let sources = sources.into_iter().chain(following).collect();
+        let mapped = embedding::mapped_to("my_column", embedding.as_ref());
+        let embedding_command = tables.command("turns", Some((Place::Key(embedding::KEY), mapped)));
         Ok(Graph {
             name,
+            binding: tables.binding.to_owned(),
             kept: Default::default(),
             turns,
             edges,
@@ -225,6 +228,7 @@ impl Graph {
             embedding,
             binder: tables.binder,
             command: tables.command("turns", None),
+            embedding_command,
             writer: None,
             catalog_writers: CatalogWriters::default(),
         })

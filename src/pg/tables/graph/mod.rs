@@ -23,7 +23,7 @@ use self::follows::Follows;
 pub use self::mapping::{GraphTables, MappingReading};
 use self::statements::KeptBy;
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
+use crate::pg::catalog::relation::{self, literal_of};
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
@@ -37,6 +37,8 @@ use crate::pg::tables::place::{GraphPlace, Place};
 pub struct Graph {
     /// Its name in attestations.
     pub name: String,
+    /// The name that its tables are bound under.
+    binding: String,
     /// Statements that were filled in.
     kept: RefCell<HashMap<KeptBy, Rc<Statement>>>,
     turns: BoundTable,
@@ -55,6 +57,8 @@ pub struct Graph {
     binder: Option<pg_sys::Oid>,
     /// The call of `bind_tables` that binds them again.
     command: String,
+    /// The same with a column of embeddings to be named.
+    embedding_command: String,
     /// The transaction that wrote the binding; `None` of the default tables.
     writer: Option<pg_sys::TransactionId>,
     catalog_writers: CatalogWriters,
@@ -110,7 +114,11 @@ impl Graph {
     /// # Errors
     /// 42703, 42804, 42883 when there is none that can be searched; 22023 for a bad mapping.
     pub fn embedding(&self) -> Result<EmbeddingColumn, SqlError> {
-        let embedding = EmbeddingColumn::resolve(&self.turns.table, self.embedding.as_ref())?;
+        let embedding = EmbeddingColumn::resolve(
+            &self.turns.table,
+            self.embedding.as_ref(),
+            &self.embedding_command,
+        )?;
         if let Some(binder) = self.binder {
             let read = || vec![embedding.number];
             check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
@@ -139,6 +147,16 @@ impl Graph {
             Some(_) => Ok(column.expression("t")),
             None => Err(self.not_stored(key)),
         }
+    }
+
+    /// Why a turn may not be found in the graph, for a hint: what is hidden reads as what is missing.
+    pub fn where_not_found(&self) -> String {
+        format!(
+            "turn is not in {}, the turns table of the graph {}, or row security hides it: see graph_check(). For \
+             another graph run SET graph_kernel.graph = '…';",
+            self.turns.table.qualified_name(),
+            literal_of(&self.binding)
+        )
     }
 
     /// The name of a column of the turns table that can be written.
