@@ -45,11 +45,12 @@ CREATE FUNCTION graph_kernel.index_command(
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- Expressions name functions without pg_catalog, as every index definition does. Where one does not take exactly the
-    -- types that it is given, others may have a better match in the path of who runs this: the path is set in the same
-    -- command then, in which nothing can run CONCURRENTLY.
+    -- Expressions name functions without pg_catalog, as every index definition does. Where one does not take exactly
+    -- the types that it is given, others may have a better match in the path of who runs this: the path is set in the
+    -- same command then, in which nothing can run CONCURRENTLY.
     SELECT format(CASE WHEN is_exact THEN 'CREATE %1$sINDEX %2$sON %3$s (%4$s)%5$s;'
-                  ELSE 'SET search_path = pg_catalog, pg_temp; CREATE %1$sINDEX ON %3$s (%4$s)%5$s; RESET search_path;'
+                  ELSE 'SET search_path = pg_catalog, pg_temp; CREATE %1$sINDEX ON %3$s (%4$s)%5$s; '
+                       'RESET search_path;'
                   END,
                   CASE WHEN is_unique THEN 'UNIQUE ' ELSE '' END,
                   CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END,

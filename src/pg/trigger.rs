@@ -10,7 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 
-use crate::pg::catalog::relation::{literal_of, quote_as_needed, typed_name};
+use crate::pg::catalog::names::{literal_of, quote_as_needed, typed_name};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
 use crate::pg::sql::types::{expect_few_ids, from_sql_uuid, turn_ids};

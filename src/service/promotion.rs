@@ -13,7 +13,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::refusals;
 use super::verify::{keys_of, way_out};
-use crate::pg::catalog::relation::literal_of;
+use crate::pg::catalog::names::literal_of;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::catalog::relation::quote;
+use crate::pg::catalog::names::quote;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;

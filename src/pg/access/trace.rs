@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::pg::catalog::names;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
@@ -43,8 +44,8 @@ pub fn lock(table: pg_sys::Oid, binder: pg_sys::Oid) -> Result<Table, SqlError> 
         .and_then(|()| relation::check_is_users(table.oid, &relation::partitions(table.oid)))
         .map_err(|error| error.into_sql_error().word(Word::TraceTable))?;
     let command = || {
-        let name = relation::typed_name(table.oid).unwrap_or("traces".to_owned());
-        format!("SELECT graph_kernel.bind_traces({})", relation::literal_of(&name))
+        let name = names::typed_name(table.oid).unwrap_or("traces".to_owned());
+        format!("SELECT graph_kernel.bind_traces({})", names::literal_of(&name))
     };
     check_binder(binder, table.oid, Use::Insert, Vec::new, command)
         .map_err(|error| error.word(Word::TraceTable))?;

@@ -1,7 +1,8 @@
-//! The server's catalog: relations, their names, rights and storage, and functions.
+//! The server's catalog: relations, their rights and storage, names, and functions.
 
 pub mod functions;
 pub mod index;
+pub mod names;
 pub mod privileges;
 pub mod relation;
 pub mod role_writers;

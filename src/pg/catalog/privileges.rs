@@ -3,7 +3,7 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::catalog::relation;
+use crate::pg::catalog::names;
 use crate::pg::error::{SqlError, Word};
 
 /// What is done with a bound table.
@@ -50,9 +50,9 @@ pub fn check_binder(
     if may(binder, table, how, columns) {
         return Ok(());
     }
-    let name = relation::typed_name(table).unwrap_or_else(|| table.to_u32().to_string());
+    let name = names::typed_name(table).unwrap_or_else(|| table.to_u32().to_string());
     let what = how.refusal();
-    let role = relation::role_name(binder).map(|role| relation::quote_as_needed(&role));
+    let role = names::role_name(binder).map(|role| names::quote_as_needed(&role));
     let message = match &role {
         Some(role) => format!("role {role} has bound table {name}, and {what}"),
         None if binder == pg_sys::InvalidOid => {
@@ -77,7 +77,7 @@ fn may(
     how: Use,
     columns: impl FnOnce() -> Vec<i16>,
 ) -> bool {
-    if relation::role_name(binder).is_none() {
+    if names::role_name(binder).is_none() {
         return false;
     }
     let is_granted = |result| result == pg_sys::AclResult::ACLCHECK_OK;

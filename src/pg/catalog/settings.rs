@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
 
-use crate::pg::catalog::relation;
+use crate::pg::catalog::names;
 use crate::pg::text::with_bytes;
 
 /// Functions that follow a setting, whatever their arguments are. OIDs of the server's own are the same in all majors.
@@ -157,5 +157,5 @@ pub fn instead_of(function: pg_sys::Oid) -> &'static str {
 
 /// What a message says of a function that follows settings.
 pub fn described(function: pg_sys::Oid) -> String {
-    format!("calls function {}, which follows settings", relation::function_name(function))
+    format!("calls function {}, which follows settings", names::function_name(function))
 }

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, heap_getattr_raw, pg_sys};
 
+use crate::pg::catalog::names;
 use crate::pg::catalog::relation;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::text::TextArg;
@@ -77,9 +78,9 @@ pub fn own_name(object: &str) -> String {
         let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), false);
         let schema = row_of(extension).map_or(pg_sys::InvalidOid, |(schema, _)| schema);
         let name = pg_sys::get_namespace_name(schema);
-        if name.is_null() { String::new() } else { relation::text_of(name) }
+        if name.is_null() { String::new() } else { names::text_of(name) }
     };
-    format!("{}.{object}", relation::quote_as_needed(&schema))
+    format!("{}.{object}", names::quote_as_needed(&schema))
 }
 
 /// The version that the catalog has, or "" where it has none.

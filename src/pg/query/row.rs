@@ -7,7 +7,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
-use crate::pg::catalog::relation::type_name;
+use crate::pg::catalog::names::type_name;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
 use crate::pg::text::{checked, replaced, with_bytes};

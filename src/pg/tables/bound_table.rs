@@ -7,7 +7,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
 use crate::pg::catalog::index::{Indexed, default_family};
-use crate::pg::catalog::relation::{self, Table, literal_of, quote};
+use crate::pg::catalog::names::{self, literal_of, quote};
+use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{NamedTable, Statement, Template, partitions_changed};
 use crate::pg::tables::expression::Expression;
@@ -343,7 +344,7 @@ impl ColumnRule {
                         "column {} of table {} has type {}, not {}",
                         quote(&column.name),
                         table.qualified_name(),
-                        relation::type_name(column.base_type),
+                        names::type_name(column.base_type),
                         self.kind.wanted(),
                     ),
                 );
@@ -385,7 +386,7 @@ impl ColumnRule {
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             format!(
                 "expression of {about} has type {}, not {}",
-                relation::type_name(expression.base_type),
+                names::type_name(expression.base_type),
                 self.kind.wanted(),
             ),
         )
@@ -453,7 +454,7 @@ impl ColumnRule {
 
 /// A column in an expression that is proposed; `…` stands for any.
 fn in_conversion(column: &str) -> String {
-    if column == "…" { column.to_owned() } else { relation::quote_as_needed(column) }
+    if column == "…" { column.to_owned() } else { names::quote_as_needed(column) }
 }
 
 /// What a mapping as it was given has in the place of a column's name where it looks like an expression.
@@ -653,7 +654,7 @@ impl BoundColumn {
     /// Its text as an index definition has it; `None` where it is not stored.
     pub fn index_key(&self) -> Option<String> {
         self.stored.as_ref().map(|stored| match stored {
-            ColumnSource::Column { name, .. } => relation::quote_as_needed(name),
+            ColumnSource::Column { name, .. } => names::quote_as_needed(name),
             ColumnSource::Expression(expression) => expression.index_key.clone(),
         })
     }

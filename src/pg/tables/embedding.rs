@@ -6,7 +6,8 @@ use kernel::retrieval::similarity::{Distance, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Value, json};
 
-use crate::pg::catalog::relation::{self, Table, quote};
+use crate::pg::catalog::names::{self, quote};
+use crate::pg::catalog::relation::Table;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
@@ -77,7 +78,7 @@ impl EmbeddingColumn {
                     "column {} of table {} has type {}, not pgvector's vector or halfvec, or real[]",
                     quote(&stored.name),
                     table.qualified_name(),
-                    relation::type_name(stored.base_type),
+                    names::type_name(stored.base_type),
                 );
                 return Err(unusable(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message));
             };

@@ -14,6 +14,7 @@ use super::refusal::{ExpressionRefusal, foreign_type};
 use super::unanalysed;
 use crate::pg::catalog::functions::{self, expression_tree_walker, is_own_function, is_server_own};
 use crate::pg::catalog::index::Indexed;
+use crate::pg::catalog::names;
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::catalog::settings;
 use crate::pg::error::{SqlError, Word};
@@ -35,8 +36,8 @@ pub struct Expression {
     pub columns: BTreeSet<i16>,
     /// Whether it calls graph_turn_id, which makes an id of other values.
     pub makes_id: bool,
-    /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of the
-    /// server takes exactly these types, so nothing in a later schema matches better.
+    /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of
+    /// the server takes exactly these types, so nothing in a later schema matches better.
     pub is_exact: bool,
 }
 
@@ -302,7 +303,7 @@ unsafe fn written_out(table: &Table, node: *mut pg_sys::Node, walk: Walk) -> Exp
     unsafe {
         let text = |alias: &CStr, qualified, implicit_casts| {
             let context = pg_sys::deparse_context_for(alias.as_ptr(), table.oid);
-            relation::text_of(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
+            names::text_of(pg_sys::deparse_expression(node, context, qualified, implicit_casts))
         };
         let bare = text(ALIASES[0].0, false, false);
         let is_call = (*node).type_ == pg_sys::NodeTag::T_FuncExpr
@@ -311,7 +312,7 @@ unsafe fn written_out(table: &Table, node: *mut pg_sys::Node, walk: Walk) -> Exp
         Expression {
             text: text(ALIASES[0].0, false, true),
             qualified: ALIASES
-                .map(|(alias, name)| (name, relation::with_escapes(&text(alias, true, true)))),
+                .map(|(alias, name)| (name, names::with_escapes(&text(alias, true, true)))),
             index_key: if is_call { bare } else { format!("({bare})") },
             base_type: pg_sys::getBaseType(pg_sys::exprType(node)),
             columns: walk.columns,
@@ -459,7 +460,7 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
             Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
                 let operator = (*node.cast::<pg_sys::OpExpr>()).opno;
                 if !is_server_own(operator) {
-                    let name = relation::text_of(pg_sys::format_operator(operator));
+                    let name = names::text_of(pg_sys::format_operator(operator));
                     let what = format!("it uses operator {name}, which is not the server's own");
                     return Some(ExpressionRefusal::invalid(what));
                 }
@@ -561,7 +562,7 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
     // SAFETY: as in `walk`; the other calls are look-ups of a function that an analysed expression calls.
     unsafe {
         let found = &mut *context.cast::<Walk>();
-        let name = || relation::function_name(function);
+        let name = || names::function_name(function);
         if !is_own_function(function, found.extension) {
             let what = format!("it calls function {}, which is not the server's own", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));

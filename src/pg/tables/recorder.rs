@@ -3,8 +3,9 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
+use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation::{self, literal_of, row_security_applies_to};
+use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
@@ -112,7 +113,7 @@ fn bind_command(events: pg_sys::Oid, mapping: &Value, change: MappingChange) -> 
     if let Some((place, value)) = change {
         place.put(&mut columns, value);
     }
-    let table = relation::typed_name(events).unwrap_or("events".to_owned());
+    let table = names::typed_name(events).unwrap_or("events".to_owned());
     let columns = match columns.is_empty() {
         true => String::new(),
         false => format!(", {}", literal(&Value::Object(columns))),

@@ -3,7 +3,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::functions::is_server_own;
-use crate::pg::catalog::relation;
+use crate::pg::catalog::names;
 
 /// Why an expression is not taken.
 pub(super) struct ExpressionRefusal {
@@ -30,7 +30,7 @@ impl ExpressionRefusal {
 /// Why an expression must not use a type; `None` for one of the server's own.
 pub(super) fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
     (!is_server_own(type_oid)).then(|| {
-        let name = relation::type_name(type_oid);
+        let name = names::type_name(type_oid);
         ExpressionRefusal::invalid(format!("it uses type {name}, which is not the server's own"))
     })
 }

@@ -10,6 +10,7 @@ use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use super::refusal::{ExpressionRefusal, foreign_type};
 use crate::pg::catalog::functions::is_own_function;
+use crate::pg::catalog::names;
 use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
 
@@ -221,7 +222,7 @@ unsafe fn names(list: *mut pg_sys::List) -> Vec<String> {
     unsafe {
         PgList::<pg_sys::String>::from_pg(list)
             .iter_ptr()
-            .map(|part| relation::text_of((*part).sval))
+            .map(|part| names::text_of((*part).sval))
             .collect()
     }
 }

@@ -10,7 +10,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use super::{Graph, GraphTables, MappingReading};
-use crate::pg::catalog::relation::{self, literal_of};
+use crate::pg::catalog::names::literal_of;
+use crate::pg::catalog::relation::{self};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::private::binding::{Binding, mapping};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use pgrx::pg_sys;
 
 use super::Graph;
-use crate::pg::catalog::relation;
+use crate::pg::catalog::names;
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::subtransaction::guarded;
 use crate::pg::tables::bound_table::fill;
@@ -104,7 +104,7 @@ impl Graph {
             }
         });
         let (table, id): (pg_sys::Oid, String) = raising?;
-        Some((relation::typed_name(table)?, id))
+        Some((names::typed_name(table)?, id))
     }
 
     /// This statement over the table of the expression at this place; `None` where there is none.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Graph, ParentColumn};
 use crate::pg::catalog::index::{IndexKey, Indexed, btree_indexes};
+use crate::pg::catalog::names;
 use crate::pg::catalog::relation;
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable};
 
@@ -100,12 +101,12 @@ impl<'a> Wanted<'a> {
 
     fn description(&self) -> Value {
         let keys: Vec<String> = self.keys.iter().filter_map(|key| key.index_key()).collect();
-        let include = self.include.iter().map(|column| relation::quote_as_needed(column));
+        let include = self.include.iter().map(|column| names::quote_as_needed(column));
         let include: Vec<String> = include.filter(|column| !keys.contains(column)).collect();
         json!({
             "name": self.name, "rel": self.bound.table.oid.to_u32(), "is_unique": self.is_unique,
             "found": self.is_found(), "searched": keys.iter().take(self.searched).collect::<Vec<_>>(),
-            "keys": keys.iter().map(|key| relation::with_escapes(key)).collect::<Vec<_>>(), "include": include,
+            "keys": keys.iter().map(|key| names::with_escapes(key)).collect::<Vec<_>>(), "include": include,
             "is_exact": self.keys.iter().all(|key| key.is_exact()),
         })
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::follows::Follows;
 use super::{Graph, ParentColumn};
-use crate::pg::catalog::relation::{self, literal_of};
+use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
@@ -130,7 +130,7 @@ impl GraphTables<'_> {
             }
         }
         let table =
-            |oid, word: &str| literal_of(&relation::typed_name(oid).unwrap_or(word.to_owned()));
+            |oid, word: &str| literal_of(&names::typed_name(oid).unwrap_or(word.to_owned()));
         let mut arguments = vec![table(self.turns, "turns")];
         arguments.extend(self.edges.map(|edges| table(edges, "edges")));
         // Without a mapping it is another graph than with an empty one.
