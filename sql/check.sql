@@ -147,6 +147,7 @@ DECLARE
     says_roles text; -- how to say what names of roles mean
     computes_hashes text; -- how to store content hashes where only contents are stored
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
+    tells_times text; -- how to give turns of one transaction times of their own, where their default gives them one
     fixed_path text := ''; -- before a query with expressions of the mapping, whose names are those that pg_catalog has
     reset_path text := ''; -- behind it
     hidden text;    -- what to add where this role may not see all rows
@@ -237,6 +238,19 @@ BEGIN
     END IF;
     writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
         ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
+    -- Only these defaults, as the server writes them: the text of any other may name what its owner has chosen.
+    IF NOT graph -> 'expressions' ? 'turns.created_at' THEN
+        tells_times := (
+            SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT ', turns, a.attname)
+                || CASE WHEN d.value IN ('now()', 'CURRENT_TIMESTAMP', 'transaction_timestamp()',
+                                         'statement_timestamp()') THEN 'pg_catalog.clock_timestamp();'
+                   WHEN d.value ~* '^(timezone\(''utc''::text, now\(\)\)|\(now\(\) AT TIME ZONE ''utc''::text\))$'
+                       THEN 'pg_catalog.timezone(''utc''::pg_catalog.text, pg_catalog.clock_timestamp());' END
+            FROM pg_attribute AS a
+            JOIN pg_attrdef AS s ON s.adrelid = a.attrelid AND s.adnum = a.attnum
+            CROSS JOIN LATERAL pg_get_expr(s.adbin, s.adrelid) AS d (value)
+            WHERE a.attrelid = turns AND a.attname = c ->> 'created_at' AND NOT a.attisdropped AND a.attgenerated = '');
+    END IF;
     advice := CASE WHEN tables[2] IS NULL OR turns = tables[2]
         THEN ' -- These rows are turns as well: correct the column that names the other turn, unless that was deleted.'
                      ELSE ' -- Look at these edges first; if they are not wanted, delete them.' END;
@@ -492,6 +506,9 @@ BEGIN
                     ' -- Where a session goes on from another one, nothing is wrong. A parent that is computed, as by'
                     ' graph_turn_id(id - 1), may be a turn of another session: bind "follows" in place of it.',
                     e, t, x ->> 'id', x ->> 'session_id', x ->> 'parent', x ->> 'child', x ->> 'edge_type')),
+            ('shared_latest_times', CASE WHEN c ->> 'created_at' = '' THEN 'created_at' ELSE 'session_id' END,
+                'sessions whose latest time several turns share: of these, graph_anchor takes the lowest id',
+                tells_times),
             ('self_loops', 'id', 'edges from a turn to itself',
              format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child',
                  advice)),
@@ -550,7 +567,7 @@ BEGIN
                 ok := count = 0 OR listed.command IS NULL;
                 -- A command based on rows that this role cannot see could do harm.
                 hint := CASE WHEN ok OR hidden IS NOT NULL THEN NULL
-                             WHEN listed.command = computes_hashes THEN listed.command
+                             WHEN listed.command IN (computes_hashes, tells_times) THEN listed.command
                              ELSE fixed_path || listed.command || reset_path END;
                 -- Not in a comment behind the query.
                 IF hint IS NOT NULL AND listed.name = 'unknown_roles' THEN
@@ -593,7 +610,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION @extschema@.graph_check() RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
-LANGUAGE sql STABLE COST 10000000 ROWS 26
+LANGUAGE sql STABLE COST 10000000 ROWS 27
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits

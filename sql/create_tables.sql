@@ -54,6 +54,7 @@ BEGIN
                          ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
                                      format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;
     END IF;
+    -- By now() all turns of a transaction would have one time, and none would be the latest of its session.
     EXECUTE pg_catalog.format(
         'CREATE TABLE %1$I.memory_turns (
             id uuid NOT NULL,
@@ -66,7 +67,7 @@ BEGIN
             trajectory_homogeneity real,
             trajectory_temporal real,
             trajectory_complexity real,
-            created_at timestamptz DEFAULT pg_catalog.now(),
+            created_at timestamptz DEFAULT pg_catalog.clock_timestamp(),
             content_text text,
             content_hash text,
             token_count integer,

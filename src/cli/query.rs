@@ -78,8 +78,8 @@ fn query(
     }
 }
 
-/// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn. Of one
-/// session, the ends of its branches: turns that no other follows, with their times and the beginning of their texts.
+/// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which is
+/// that of `graph_anchor`. Of one session, the ends of its branches: turns that no other follows, with their times and the beginning of their texts.
 pub(crate) fn sessions(
     out: &mut impl Write,
     arguments: &SessionsArguments,
@@ -105,7 +105,7 @@ pub(crate) fn sessions(
     let Some(session) = &arguments.session else {
         let statement = format!(
             "SELECT {time}, count, id::text, session FROM ( \
-             SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id DESC))[1] AS id, max(at) AS at \
+             SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id))[1] AS id, max(at) AS at \
              FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session) AS s ORDER BY at DESC NULLS LAST, session"
         );
         for row in database.last_query(&statement, &[])? {

@@ -1006,6 +1006,19 @@ fn sessions_and_slices_of_odd_rows_are_printed() {
 }
 
 #[test]
+fn the_latest_of_turns_of_one_time_is_that_of_graph_anchor() {
+    let database = Database::with_tables("import_one_time");
+    let mut client = database.connect();
+    let turns = "INSERT INTO memory_turns (id, session_id, created_at)
+        SELECT ('00000000-0000-4000-8000-00000000000' || n)::uuid, 'a', '2026-01-01' FROM generate_series(1, 4) AS n";
+    client.batch_execute(turns).unwrap();
+    let anchor = "SELECT anchor_turn_id::text FROM graph_anchor(session_id => 'a')";
+    let anchor: String = client.query_one(anchor, &[]).unwrap().get(0);
+    let sessions = ask(&database, &["sessions"]).expect_success();
+    assert_eq!(sessions.out.split_whitespace().nth(2), Some(anchor.as_str()), "{}", sessions.out);
+}
+
+#[test]
 fn the_ends_of_branches_are_listed() {
     for (name, bind) in [
         ("import_ends", "SELECT graph_kernel.create_tables()"),

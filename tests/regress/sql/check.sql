@@ -156,6 +156,29 @@ SELECT graph_kernel.bind_tables('chat.memory_turns', 'chat.memory_turn_edges') I
 SELECT count(*) FILTER (WHERE trajectory_phase IS NULL AND salience_score IS NULL) AS without, count(*) AS turns FROM chat.memory_turns;
 SELECT check_name, count, detail FROM graph_check() WHERE NOT ok;
 SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('turns_without_phase', 'turns_without_salience') ORDER BY check_name;
+-- Of turns of one time none is the latest: such sessions are counted, and where a default gives all rows of a transaction
+-- one time, another is offered. In tables that create_tables makes they have times of their own.
+INSERT INTO chat.memory_turns (id, session_id, role, content_text, content_hash)
+SELECT turn(n), 'at once', 'user', 'turn ' || n, graph_content_hash('turn ' || n) FROM generate_series(30, 20, -1) AS n;
+SELECT turn_number(anchor_turn_id) AS last FROM graph_anchor(session_id => 'at once');
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'shared_latest_times';
+ALTER TABLE chat.memory_turns ALTER created_at DROP DEFAULT;
+UPDATE chat.memory_turns SET created_at = '2025-01-02Z' WHERE id > turn(27);
+INSERT INTO chat.memory_turns (id, session_id) VALUES (turn(41), NULL), (turn(42), NULL), (turn(43), 'x'), (turn(44), 'x');
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'shared_latest_times'; -- not the latest
+UPDATE chat.memory_turns SET created_at = '3000-01-02Z' WHERE id > turn(28) AND session_id IN ('at once', 'x');
+SELECT turn_number(anchor_turn_id) AS lowest FROM graph_anchor(session_id => 'at once');
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'shared_latest_times';
+SELECT c.command
+FROM unnest('{now(),CURRENT_TIMESTAMP,transaction_timestamp(),statement_timestamp(),"timezone(''utc'', now())","''2025-01-01Z''"}'::text[]) AS v (value)
+CROSS JOIN LATERAL unnest(ARRAY['ALTER TABLE chat.memory_turns ALTER created_at SET DEFAULT ' || v.value,
+    'SELECT ok, count, hint FROM graph_check() WHERE check_name = ''shared_latest_times''']) AS c (command) \gexec
+ALTER TABLE chat.memory_turns ALTER created_at TYPE timestamp, ALTER created_at SET DEFAULT (now() AT TIME ZONE 'utc');
+SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'shared_latest_times';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'shared_latest_times' \gset
+:command
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'shared_latest_times';
+INSERT INTO chat.memory_turns (id) VALUES (turn(50)) RETURNING abs(extract(epoch FROM created_at - now() AT TIME ZONE 'utc')) < 600 AS of_today;
 SELECT graph_kernel.unbind_tables();
 DROP SCHEMA chat CASCADE;
 -- Without rights, what has to be granted.

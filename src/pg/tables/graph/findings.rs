@@ -18,7 +18,7 @@ const ROWS: &str = include_str!("../../../../sql/queries/rows.sql");
 const EVALUATE_ROW: &str = include_str!("../../../../sql/queries/evaluate_row.sql");
 
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 18] = [
+const COUNTS: [(&str, &str); 19] = [
     ("turns", include_str!("../../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../../sql/queries/count/dangling_edges.sql")),
@@ -30,6 +30,7 @@ const COUNTS: [(&str, &str); 18] = [
         "replies_between_sessions",
         include_str!("../../../../sql/queries/count/replies_between_sessions.sql"),
     ),
+    ("shared_latest_times", include_str!("../../../../sql/queries/count/shared_latest_times.sql")),
     ("self_loops", include_str!("../../../../sql/queries/count/self_loops.sql")),
     ("unknown_edge_types", include_str!("../../../../sql/queries/count/unknown_edge_types.sql")),
     ("unknown_phases", include_str!("../../../../sql/queries/count/unknown_phases.sql")),
