@@ -1,5 +1,6 @@
 //! Settings of a session that decide what a text means, fixed while it is parsed, analysed or written out: any role may
-//! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`].
+//! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`]. And those that
+//! decide which rows are read.
 
 use std::ffi::CStr;
 
@@ -25,6 +26,9 @@ pub const PARSING: [Fixed; 11] = [
     (c"array_nulls", c"on"),
     PATH,
 ];
+
+/// What decides how many rows a scan gives: of a GIN index, a random part of those that match.
+pub const READING: [Fixed; 1] = [(c"gin_fuzzy_search_limit", c"0")];
 
 /// The level of settings that a caller began; what was changed since, by whatever code, is undone when it ends. After
 /// an error the (sub)transaction's abort does that.

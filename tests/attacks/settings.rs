@@ -305,3 +305,80 @@ fn no_virtual_generated_column_is_part_of_a_mapping() {
     assert_eq!(bind("shown".into()).as_deref(), Some("42703"));
     assert_eq!(bind(serde_json::json!({"expression": "lower(kept)"})), None);
 }
+
+/// The plan is valid when its tables are locked; a lock on another one is waited for, and then it is analysed anew.
+#[test]
+fn a_plan_made_after_waiting_for_a_lock_follows_no_setting_of_the_caller() {
+    let mut setup = Setup::new("settings_lock");
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE TABLE b2.messages (id uuid, parent uuid, kind text) PARTITION BY HASH (id);
+             CREATE TABLE b2.messages_1 PARTITION OF b2.messages FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+             CREATE UNIQUE INDEX ON b2.messages (id);
+             INSERT INTO b2.messages VALUES (public.turn(1), NULL, 'NULL'), (public.turn(2), public.turn(1), 'NULL');
+             GRANT SELECT ON b2.messages TO PUBLIC",
+        )
+        .unwrap();
+    let columns = serde_json::json!({"turns": {"parents": [{"edge_type": "reply", "parent":
+        {"expression": "CASE WHEN kind = ANY ('{NULL,x}'::text[]) THEN parent END"}}]}});
+    let bind = "SELECT graph_kernel.bind_tables('b2.messages', columns => $1::text::jsonb)::text";
+    setup.admin().query_one(bind, &[&columns.to_string()]).unwrap();
+    let mut reader = setup.reader();
+    let slice = "SELECT graph_slice(turn(2))::text";
+    let edges = |export: &str| {
+        let export: serde_json::Value = serde_json::from_str(export).unwrap();
+        export["edges"].as_array().unwrap().len()
+    };
+    assert_eq!(edges(&text(&mut reader, slice)), 0);
+    reader.batch_execute("SET array_nulls = off").unwrap();
+    owner
+        .batch_execute("BEGIN; LOCK TABLE b2.messages_1; CREATE INDEX ON ONLY b2.messages (kind)")
+        .unwrap();
+    let pid = text(&mut reader, "SELECT pg_backend_pid()::text");
+    let waiting = thread::spawn(move || (text(&mut reader, slice), reader));
+    let waits =
+        format!("SELECT (wait_event_type = 'Lock')::text FROM pg_stat_activity WHERE pid = {pid}");
+    let (begun, mut admin) = (Instant::now(), setup.admin());
+    while text(&mut admin, &waits) != "true" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it waits for the lock");
+        thread::sleep(Duration::from_millis(20));
+    }
+    owner.batch_execute("COMMIT").unwrap();
+    let (export, mut reader) = waiting.join().unwrap();
+    assert_eq!(edges(&export), 0, "{export}");
+    reader.batch_execute("RESET array_nulls").unwrap();
+    assert_eq!(edges(&text(&mut reader, slice)), 0, "and the plan after it");
+    setup.assert_sound();
+}
+
+/// A scan of a GIN index gives a random part of the rows where it is set.
+#[test]
+fn a_limit_on_what_a_gin_index_gives_drops_no_edges() {
+    let setup = Setup::new("settings_gin");
+    setup
+        .admin()
+        .batch_execute(
+            "CREATE EXTENSION btree_gin;
+             CREATE TABLE b2.gin_edges (parent_turn_id uuid NOT NULL, child_turn_id uuid NOT NULL, edge_type text);
+             INSERT INTO b2.gin_edges SELECT turn(n), turn(4), 'reply' FROM generate_series(1, 3) AS n;
+             INSERT INTO b2.gin_edges SELECT gen_random_uuid(), gen_random_uuid(), 'reply' \
+             FROM generate_series(1, 5000);
+             CREATE INDEX ON b2.gin_edges USING gin (parent_turn_id);
+             CREATE INDEX ON b2.gin_edges USING gin (child_turn_id);
+             GRANT SELECT ON b2.gin_edges TO PUBLIC; ANALYZE b2.gin_edges;
+             SELECT graph_kernel.bind_tables('b2.turns', 'b2.gin_edges')",
+        )
+        .unwrap();
+    let mut reader = setup.reader();
+    let slice = "SELECT graph_slice(turn(4))::text";
+    let edges = "SELECT jsonb_array_length(graph_slice(turn(4))::jsonb -> 'edges')::text";
+    assert_eq!(text(&mut reader, edges), "3");
+    let whole = text(&mut reader, slice);
+    // A limit is kept by chance for each row.
+    reader.batch_execute("SET gin_fuzzy_search_limit = 1").unwrap();
+    for _ in 0..20 {
+        assert_eq!(text(&mut reader, slice), whole);
+    }
+    assert_eq!(text(&mut reader, "SHOW gin_fuzzy_search_limit"), "1");
+}

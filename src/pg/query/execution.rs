@@ -19,7 +19,7 @@ use super::plan::PreparedPlan;
 use super::row::{ColumnType, Row, RowReceiver};
 use super::statement::{Argument, Statement, param_list, uuid_array};
 use crate::pg::error::{OrRaise, SqlError, Word};
-use crate::pg::fixed_settings::Level;
+use crate::pg::fixed_settings::{self, Level};
 use crate::pg::session::{current_role, rights_changed};
 use crate::pg::subtransaction;
 
@@ -258,6 +258,7 @@ const WIDEST: [Argument<'_>; 4] = [
 fn step<T>(run: impl FnOnce() -> T) -> T {
     let role = current_role();
     let level = Level::begin();
+    fixed_settings::fix(&fixed_settings::READING);
     let result = run();
     let is_same = current_role() == role;
     level.end();

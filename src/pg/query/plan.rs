@@ -125,6 +125,9 @@ impl PreparedPlan {
         // Planning may run code of users, for index expressions and statistics: what that sets is undone, also where
         // the server plans anew what was valid before, such as after it has got the locks.
         let level = Level::begin();
+        // It may analyse anew as well what was valid before: a change of a table is seen when a lock on it is got.
+        fixed_settings::fix(&fixed_settings::PARSING);
+        self.is_planning.set(true);
         // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
         // settings, and this plan is not used again.
         let cached = unsafe {
@@ -139,17 +142,14 @@ impl PreparedPlan {
                         (*current).is_valid = false;
                         pg_sys::ReleaseCachedPlan(current, owner);
                     }
-                    self.is_planning.set(true);
                     for setting in switched_off(statement.planning) {
                         fixed_settings::set(setting, c"off");
                     }
-                    fixed_settings::fix(&fixed_settings::PARSING);
-                    let cached = cached();
-                    self.is_planning.set(false);
-                    cached
+                    cached()
                 }
             }
         };
+        self.is_planning.set(false);
         level.end();
         self.made_for.set(Some(planned_for()));
         let checked = self.check(statement, cached);
@@ -195,7 +195,7 @@ impl PreparedPlan {
         }
     }
 
-    /// Whether the server would use its plan as it is: then the settings need not be changed for the call. A plan that
+    /// Whether the server would use its plan as it is: then nothing need be switched off for the call. A plan that
     /// does without an index that is too new is good for as long as the oldest transaction is the same.
     fn is_valid(&self) -> bool {
         // SAFETY: a saved plan has one source, which lives as long as it; the other is the session's state.
