@@ -7,7 +7,7 @@ use kernel::graph::turn::Role;
 use kernel::json::quoted;
 use serde_json::{Map, Value, json};
 
-use super::mapping::ROLES;
+use super::mapping::{MAX_ROLE_BYTES, MAX_ROLES, ROLES};
 use super::{Graph, GraphTables};
 use crate::pg::query::{ColumnType, Planning, Template, query};
 use crate::pg::tables::place::Place;
@@ -37,6 +37,9 @@ const USUAL_ROLES: [(&str, Role); 6] = [
     ("human", Role::User),
     ("model", Role::Assistant),
 ];
+
+/// What the command has in the place of a role that nobody but the user knows.
+const MY_ROLE: &str = "my_role";
 
 /// Unknown names of roles that a notice lists.
 const LISTED_ROLES: usize = 16;
@@ -78,7 +81,12 @@ impl Graph {
         }
         if let Some((message, roles)) = self.unknown_roles(names) {
             messages.push(message);
-            tasks.push("Say what the names of roles mean");
+            tasks.push(match roles.values().any(|role| role == MY_ROLE) {
+                true => {
+                    "Say what the names of roles mean, with user, assistant, system or tool in the place of my_role"
+                }
+                false => "Say what the names of roles mean",
+            });
             changes.push((Place::Key(ROLES), Value::Object(roles)));
         }
         let command = tables.command_with("turns", changes);
@@ -113,6 +121,12 @@ impl Graph {
             let is_stored = unknown.iter().any(|stored| stored.eq_ignore_ascii_case(name));
             is_stored.then(|| (name.to_owned(), role.name().into()))
         }));
+        let others = unknown.iter().take(LISTED_ROLES).map(|name| name.to_ascii_lowercase());
+        for name in others.filter(|name| name.len() <= MAX_ROLE_BYTES) {
+            if roles.len() < MAX_ROLES && !roles.contains_key(&name) {
+                roles.insert(name, MY_ROLE.into());
+            }
+        }
         if roles.len() == before {
             roles.insert("my_name".to_owned(), Role::User.name().into());
         }

@@ -63,9 +63,9 @@ const MAX_ORDER: usize = 2;
 pub(super) const ROLES: &str = "roles";
 
 /// How many of them a mapping may have, and how long each may be.
-const MAX_ROLES: usize = 64;
+pub(super) const MAX_ROLES: usize = 64;
 
-const MAX_ROLE_BYTES: usize = 63;
+pub(super) const MAX_ROLE_BYTES: usize = 63;
 
 pub(super) const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("parent", &["parent_turn_id"], ValueKind::Id),
