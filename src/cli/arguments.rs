@@ -13,8 +13,8 @@ use clap_complete::Shell;
 #[command(
     name = "graph-kernel",
     version,
-    after_help = "Exit status: 0 valid, or no difference; 1 not valid, a difference, or a broken record; 2 wrong use, \
-        or a file or database that cannot be read."
+    after_help = "Exit status: 0 valid, or no difference; 1 not valid, a difference, a broken record, or nothing \
+        found; 2 wrong use, or a file or database that cannot be read."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -156,7 +156,8 @@ pub(crate) struct ImportArguments {
     /// Whose export this is, to keep those of several people apart. Part of each turn's id.
     #[arg(long, default_value = "")]
     pub(crate) account: String,
-    /// Import the conversation with this id alone.
+    /// Import the conversation with this id alone: that of its application, or the session as `graph-kernel sessions`
+    /// lists it.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Import conversations whose latest message is of this date or later.

@@ -11,6 +11,9 @@ use crate::database::{Parameters, connect, server_error, value};
 use crate::output::{escaped_json, line, message};
 use crate::{Failure, Outcome};
 
+/// How many sessions are named whose ids in their applications are the one that was given.
+const MAX_LIKE: usize = 5;
+
 /// Prints the JSON of `graph_slice`.
 pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(arguments, |call| format!("SELECT {call}::text"), "graph_slice")?;
@@ -132,7 +135,18 @@ pub(crate) fn sessions(
         let found =
             database.query_one(&statement, parameters).map_err(|error| server_error(&error))?;
         if value::<i64>(&found, 0)? == 0 {
-            let text = message(&format!("there is no session {session}"));
+            let statement = format!(
+                "SELECT DISTINCT session FROM ({turns}) AS t \
+                 WHERE id IS NOT NULL AND right(session, length($1) + 1) = ':' || $1 ORDER BY 1 LIMIT {MAX_LIKE}"
+            );
+            let rows = database.query(&statement, parameters)?;
+            let like: Vec<&str> =
+                rows.iter().map(|row| value(row, 0)).collect::<Result<_, Failure>>()?;
+            let mut why = format!("there is no session {session}");
+            if !like.is_empty() {
+                why = format!("{why}, but {}", like.join(", "));
+            }
+            let text = message(&why);
             _ = writeln!(anstream::stderr(), "{text}");
             return Ok(Outcome::Negative);
         }

@@ -322,6 +322,18 @@ fn times_and_sessions_choose_conversations() {
     let session = "67c2f6e0-0000-8000-8000-000000000001";
     let chosen = import(&database, &["chatgpt", &file, "--session", session]).expect_success();
     assert_eq!((chosen.count("conversations: "), chosen.count("turns: ")), (1, 10));
+    // A session as it is listed, of the account and the format that are read.
+    let listed = format!("chatgpt:ann:{session}");
+    let of_ann = ["chatgpt", &file, "--account", "ann", "--session", &listed];
+    let chosen = import(&database, &of_ann).expect_success();
+    assert_eq!((chosen.count("conversations: "), chosen.count("turns: ")), (1, 10));
+    for (wrong, account) in [("nosuch", ""), (listed.as_str(), ""), (listed.as_str(), "bo")] {
+        let options = ["--session", wrong, "--account", account];
+        let answer = import(&database, &[&["chatgpt", &file][..], &options].concat());
+        let said = (answer.status, answer.err.as_str());
+        assert_eq!(said, (1, format!("no conversation with the id {wrong} was read\n").as_str()));
+        assert_eq!(answer.count("conversations: "), 0, "{}", answer.out);
+    }
     let wrong = import(&database, &["chatgpt", &file, "--since", "yesterday"]);
     assert!(wrong.status == 2 && wrong.err.contains("2025-03-01"), "{}", wrong.err);
     let restore = import(&database, &["jsonl", &export("rows.jsonl"), "--since", "2025-03-02"]);
@@ -1043,6 +1055,11 @@ fn the_ends_of_branches_are_listed() {
         let none = ask(&database, &["sessions", "nosuch"]);
         let said = (none.status, none.out.as_str(), none.err.as_str());
         assert_eq!(said, (1, "", "there is no session nosuch\n"));
+        // The id that the application has is not the session.
+        let id = "67c2f6e0-0000-8000-8000-000000000001";
+        let named = ask(&database, &["sessions", id]);
+        let expected = format!("there is no session {id}, but {session}\n");
+        assert_eq!((named.status, named.out.as_str(), named.err), (1, "", expected));
     }
 }
 

@@ -14,6 +14,7 @@ use super::formats::agents::AgentFile;
 use super::formats::claude_code::Transcripts;
 use super::formats::codex;
 use super::json::value_in;
+use super::likeness::{MAX_HEAD_BYTES, looks_like};
 use super::lines::{Line, each_line};
 use super::source::{CountedFile, WholeCharacters};
 use crate::arguments::ImportFormat;
@@ -53,6 +54,8 @@ struct Candidate {
 struct Folder<'a> {
     path: &'a Path,
     has_transcripts: bool,
+    /// What a file in it looks like.
+    like: Option<ImportFormat>,
 }
 
 impl Inputs {
@@ -71,7 +74,7 @@ impl Inputs {
             if takes_folders && path.is_dir() {
                 let number = folders.len();
                 let has_transcripts = inputs.walk(path, number, &mut seen, &mut candidates);
-                folders.push(Folder { path, has_transcripts });
+                folders.push(Folder { path, has_transcripts, like: None });
             } else {
                 candidates.push(Candidate { path: path.clone(), folder: None });
             }
@@ -92,12 +95,19 @@ impl Inputs {
                 _ => Ok(Some(String::new())),
             };
             let session = session.unwrap_or_else(|why| {
-                inputs.unread.push(format!("{}: {why}", path.display()));
+                // A file that was named is read, which says so again.
+                if folder.is_some() {
+                    inputs.unread.push(format!("{}: {why}", path.display()));
+                }
                 None
             });
             match (&session, folder) {
-                (None, Some(_)) => {
+                (None, Some(folder)) => {
                     inputs.others += 1;
+                    let folder = &mut folders[folder];
+                    if !folder.has_transcripts && folder.like.is_none() {
+                        folder.like = looks_like(&head(&path)).filter(|other| *other != format);
+                    }
                     continue;
                 }
                 (Some(_), Some(folder)) => folders[folder].has_transcripts = true,
@@ -112,9 +122,13 @@ impl Inputs {
         }
         inputs.files = files.into_iter().map(|(_, _, input)| input).collect();
         for folder in folders.iter().filter(|folder| !folder.has_transcripts) {
-            let format = format.name();
-            let folder = folder.path.display();
-            inputs.failed.push(format!("{folder}: no transcript in the format {format} is in it"));
+            let name = format.name();
+            let other = folder.like.map(|other| format!("; this looks like {}", other.name()));
+            inputs.failed.push(format!(
+                "{}: no transcript in the format {name} is in it{}",
+                folder.path.display(),
+                other.unwrap_or_default()
+            ));
         }
         inputs
     }
@@ -177,6 +191,15 @@ impl Inputs {
         });
         was_seen || found.len() < before
     }
+}
+
+/// The beginning of a file, as far as it can be read.
+fn head(path: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    if let Ok(file) = File::open(path) {
+        _ = file.take(MAX_HEAD_BYTES as u64).read_to_end(&mut head);
+    }
+    head
 }
 
 /// Looks at a file before it is read. A file of which no line can be read is an error.

@@ -122,18 +122,25 @@ pub(crate) fn import(
             // What was read to its end is stored, if the server is there.
             _ = import.store.abandon().and_then(|()| import.store.flush());
         }
+        import.print_waiting(usize::MAX);
         file?;
     }
-    if let Err(Stop::Failed(failure)) = transcripts.end(&mut import) {
+    let end = transcripts.end(&mut import);
+    import.print_waiting(usize::MAX);
+    if let Err(Stop::Failed(failure)) = end {
         return Err(failure);
     }
     let stored = import.store.flush()?;
     import.count(stored);
     import.progress.bar.finish_and_clear();
     let report = &import.report;
-    let more = report.broken.saturating_sub(MAX_BROKEN_PRINTED);
+    let more = report.broken.saturating_sub(report.printed);
     if more > 0 {
         _ = writeln!(stderr(), "and {more} more broken records");
+    }
+    let not_found = arguments.session.as_ref().filter(|_| !report.has_session);
+    if let Some(session) = not_found {
+        import.note(&format!("no conversation with the id {session} was read"));
     }
     let tense = if arguments.dry_run { "would be stored" } else { "stored" };
     let mut lines = vec![
@@ -161,7 +168,7 @@ pub(crate) fn import(
     for line in lines {
         line!(out, "{line}");
     }
-    let is_whole = report.broken == 0 && report.failed == 0;
+    let is_whole = report.broken == 0 && report.failed == 0 && not_found.is_none();
     Ok(if is_whole { Outcome::Success } else { Outcome::Negative })
 }
 
@@ -186,6 +193,9 @@ struct FileCounts {
     messages: u64,
     /// Messages, and records that cannot be read.
     records: u64,
+    /// What is wrong with records before the first message: printed when one comes or at the end of the file, as it may
+    /// be that the file is in another format.
+    waiting: Vec<String>,
     /// Conversations that were left out for a broken record.
     broken_ids: HashSet<String>,
 }
@@ -204,6 +214,10 @@ struct Report {
     unchanged: u64,
     left_out: u64,
     broken: u64,
+    /// How many of the broken records were printed.
+    printed: u64,
+    /// Whether the conversation that was asked for was read.
+    has_session: bool,
     /// Folders that were not read.
     failed: u64,
     counts: Counts,
@@ -254,8 +268,9 @@ impl Import<'_> {
             if self.in_file.records == 0 {
                 self.report_error((0, 0), &why);
             } else if other.is_some() {
-                // Each record was reported.
+                // Of its records the first says enough.
                 self.note(&format!("{}: {why}", self.path.display()));
+                self.print_waiting(1);
             }
         }
         Ok(())
@@ -317,6 +332,9 @@ impl Import<'_> {
     }
 
     fn add(&mut self, row: StagedRow) -> Result<(), Failure> {
+        if self.in_file.messages == 0 {
+            self.print_waiting(usize::MAX);
+        }
         self.in_file.records += 1;
         self.in_file.messages += 1;
         self.current.messages += 1;
@@ -355,14 +373,40 @@ impl Import<'_> {
     /// Says on the error stream what is wrong where.
     fn report_error(&mut self, place: LineColumn, why: &str) {
         self.in_file.records += 1;
-        self.broken_at(&self.place(place), why);
+        if self.in_file.messages > 0 {
+            return self.broken_at(&self.place(place), why);
+        }
+        self.report.broken += 1;
+        if self.report.printed + (self.in_file.waiting.len() as u64) < MAX_BROKEN_PRINTED {
+            let why = shortened(why, MAX_WHY_BYTES);
+            self.in_file.waiting.push(format!("{}: {why}", self.place(place)));
+        }
+    }
+
+    /// Says what waits to be said, at most so much of it.
+    fn print_waiting(&mut self, most: usize) {
+        for text in std::mem::take(&mut self.in_file.waiting).iter().take(most) {
+            if self.report.printed < MAX_BROKEN_PRINTED {
+                self.report.printed += 1;
+                self.note(text);
+            }
+        }
     }
 
     fn broken_at(&mut self, place: &str, why: &str) {
         self.report.broken += 1;
-        if self.report.broken <= MAX_BROKEN_PRINTED {
+        if self.report.printed < MAX_BROKEN_PRINTED {
+            self.report.printed += 1;
             self.note(&format!("{place}: {}", shortened(why, MAX_WHY_BYTES)));
         }
+    }
+
+    /// Whether a conversation is the one that is asked for: its application's id is given, or the session that it gets.
+    fn is_wanted(&self, id: &str) -> bool {
+        let Some(wanted) = &self.arguments.session else { return true };
+        let ImportArguments { format, account, .. } = self.arguments;
+        let prefix = format!("{}:{account}:", format.name());
+        wanted == id || wanted.strip_prefix(&prefix) == Some(id)
     }
 
     /// A place in the file that is being read.
@@ -455,6 +499,8 @@ impl MessageSink for Import<'_> {
         id: Option<String>,
     ) -> Result<(), Failure> {
         self.in_file.conversations += 1;
+        let is_other = !id.as_ref().is_some_and(|id| self.is_wanted(&plain_text(id.clone())));
+        self.report.has_session |= !is_other;
         if self.current.is_broken {
             // The rest of it may come later in the file.
             self.in_file.broken_ids.extend(id.filter(|id| id.len() <= MAX_ID_BYTES));
@@ -468,7 +514,6 @@ impl MessageSink for Import<'_> {
             self.report_error(place, &why);
             return self.leave_out();
         };
-        let is_other = self.arguments.session.as_ref().is_some_and(|wanted| *wanted != id);
         let is_older = self.since.is_some_and(|since| self.current.latest < Some(since));
         if is_other || is_older || self.in_file.broken_ids.contains(&id) {
             return self.leave_out();

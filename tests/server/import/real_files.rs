@@ -538,6 +538,31 @@ fn a_folder_without_transcripts_and_a_file_of_another_format_are_named() {
             assert!(answer.err.contains(&expected), "{format} {file}: {}", answer.err);
         }
     }
+    // What it looks like stands before what is wrong with its lines, of which one is enough.
+    let lines = "{\n  \"mapping\": {\"a\":\n    {\"message\": null}\n  }\n}\n".repeat(30);
+    let pretty = folder.write("pretty.json", lines);
+    for (format, broken) in [("claude-code", 150), ("codex", 150), ("jsonl", 150)] {
+        let answer = import(&database, &[format, &pretty]);
+        let said: Vec<&str> = answer.err.lines().collect();
+        assert!(said[0].ends_with("is in it; this looks like chatgpt"), "{format}: {}", answer.err);
+        assert!(said[1].contains("pretty.json:1: not JSON"), "{format}: {}", answer.err);
+        assert_eq!(said[2..], ["and 149 more broken records"], "{format}");
+        assert_eq!((answer.status, answer.count("broken records: ")), (1, broken), "{format}");
+    }
+    for (format, actual, file) in [
+        ("codex", "claude-code", "claude-code.jsonl"),
+        ("claude-code", "codex", "rollout-codex.jsonl"),
+    ] {
+        let path = folder.0.join(format).join("below");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("a.jsonl"), "{\"neither\": 1}\n").unwrap();
+        fs::copy(export(file), path.join(file)).unwrap();
+        let answer = import(&database, &[format, path.parent().unwrap().to_str().unwrap()]);
+        let expected =
+            format!("no transcript in the format {format} is in it; this looks like {actual}\n");
+        assert!(answer.err.ends_with(&expected), "{}", answer.err);
+        assert_eq!(answer.status, 1, "{}", answer.out);
+    }
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 0);
     let empty_file = folder.write("nothing.jsonl", "");
     for format in ["claude-code", "codex", "chatgpt"] {
