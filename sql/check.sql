@@ -242,8 +242,8 @@ BEGIN
     IF NOT graph -> 'expressions' ? 'turns.created_at' THEN
         tells_times := (
             SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT ', turns, a.attname)
-                || CASE WHEN d.value IN ('now()', 'CURRENT_TIMESTAMP', 'transaction_timestamp()',
-                                         'statement_timestamp()') THEN 'pg_catalog.clock_timestamp();'
+                || CASE WHEN lower(d.value) IN ('now()', 'current_timestamp', 'transaction_timestamp()',
+                                                'statement_timestamp()') THEN 'pg_catalog.clock_timestamp();'
                    WHEN d.value ~* '^(timezone\(''utc''::text, now\(\)\)|\(now\(\) AT TIME ZONE ''utc''::text\))$'
                        THEN 'pg_catalog.timezone(''utc''::pg_catalog.text, pg_catalog.clock_timestamp());' END
             FROM pg_attribute AS a

@@ -81,8 +81,9 @@ fn query(
     }
 }
 
-/// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which is
-/// that of `graph_anchor`. Of one session, the ends of its branches: turns that no other follows, with their times and the beginning of their texts.
+/// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which
+/// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other follows, with their times
+/// and the beginning of their texts.
 pub(crate) fn sessions(
     out: &mut impl Write,
     arguments: &SessionsArguments,
