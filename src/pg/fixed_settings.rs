@@ -1,6 +1,6 @@
 //! Settings of a session that decide what a text means, fixed while it is parsed, analysed or written out: any role may
-//! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`]. And those that
-//! decide which rows are read.
+//! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`]. And those
+//! that decide which rows are read.
 
 use std::ffi::CStr;
 
