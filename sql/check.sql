@@ -341,13 +341,15 @@ BEGIN
 
     -- With these the caller's setting would decide which graph is read with the owner's rights.
     RETURN QUERY
-    SELECT 'definer_functions', count(*) = 0, count(*),
-           'functions with their owner''s rights that read a graph of the caller''s choice',
-           string_agg(format('ALTER FUNCTION %s SET graph_kernel.graph = %L;', graph_kernel.function_name(f.fn), name),
-               ' '
-                      ORDER BY f.fn::text)
-    FROM (
-        SELECT p.oid::regprocedure AS fn
+    SELECT 'definer_functions', f.fn IS NULL, CASE WHEN f.fn IS NULL THEN 0 ELSE 1 END::bigint,
+           'functions with their owner''s rights that read a graph of the caller''s choice'
+           || coalesce(': ' || graph_kernel.text_prefix(graph_kernel.function_name(f.fn), 100000), ''),
+           CASE WHEN f.fn IS NOT NULL THEN
+               graph_kernel.whole_command(format('ALTER ROUTINE %s SET graph_kernel.graph = %L;',
+                                                 graph_kernel.function_name(f.fn), name)) END
+    FROM (SELECT) AS always
+    LEFT JOIN (
+        SELECT p.oid AS fn
         FROM pg_proc AS p
         WHERE p.prosecdef
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'graph\_kernel.graph=%')
@@ -365,8 +367,9 @@ BEGIN
                 AND (EXISTS (SELECT FROM pg_depend AS d
                              WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                                AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = g.oid)
-                     OR p.prosqlbody IS NULL AND p.prosrc ~ ('\m' || g.proname || '\M')))
-    ) AS f;
+                     OR p.prosqlbody IS NULL AND p.prosrc ~* ('\m' || g.proname || '\M')))
+    ) AS f ON true
+    ORDER BY graph_kernel.function_name(f.fn);
 
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced.
     RETURN QUERY

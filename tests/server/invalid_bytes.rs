@@ -849,9 +849,9 @@ fn one_name_or_one_row_hides_no_other_finding() {
         // A hint that the encoding has not is none.
         let is_lost = encoding == "LATIN1";
         let expected = format!(
-            "SET\npolicy_search_path false 2 {is_lost}\nuser_functions false 2 {is_lost}\ndefiner_functions false 2 \
+            "SET\npolicy_search_path false 2 {is_lost}\nuser_functions false 2 {is_lost}\ndefiner_functions false 1 \
             {is_lost}\n\
-             cycles true 0 true\n"
+             definer_functions false 1 {is_lost}\ncycles true 0 true\n"
         );
         assert_eq!(found, expected, "{encoding}");
         let all = psql(&database, b"x", &format!("{set}SELECT * FROM graph_check()"));

@@ -135,6 +135,15 @@ SELECT ok, count, hint FROM graph_check() WHERE check_name = 'promotion_children
 SELECT code, message FROM test_error('INSERT INTO promoted_grandchild VALUES (''{}'', NULL)');
 DROP TABLE promoted, promoted_parts CASCADE;
 
+-- Functions and procedures that read a graph of their caller's choice, as their bodies spell the call; a command for each.
+CREATE FUNCTION definer() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN (SELECT count(*) FROM GRAPH_Snapshot()); END $$;
+CREATE PROCEDURE definer_too(uuid) LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM graph_slice($1); END $$;
+CREATE FUNCTION other() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ SELECT 'graph_slices_are_not_read' $$;
+SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_functions';
+SELECT hint FROM graph_check() WHERE check_name = 'definer_functions' \gexec
+SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_functions';
+DROP ROUTINE definer(), definer_too(uuid), other();
+
 -- As a restore with --disable-triggers leaves it.
 ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER ALL;
 ALTER TABLE graph_kernel.revoked_keys ENABLE TRIGGER ALL;
