@@ -107,6 +107,7 @@ DECLARE
     described jsonb;
     bound uuid;
     missing record;
+    whole_key text;
     extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
                               WHERE x.extname = 'graph_kernel');
 BEGIN
@@ -126,9 +127,26 @@ BEGIN
         WHERE NOT i.found AND i.name <> 'index_session'
     LOOP
         IF missing.name = 'index_turn_id' AND NOT described -> 'expressions' ? 'turns.id' THEN
+            -- A key of several columns is an id as a whole, where its types have one text each. A partitioned table
+            -- has such keys because of its partitions.
+            whole_key := (
+                SELECT CASE WHEN count(*) > 1 AND bool_or(a.attname = described #>> '{turns,columns,id}')
+                             AND bool_and(a.atttypid = ANY ('{text,varchar,bpchar,uuid,int2,int4,int8}'::regtype[]))
+                       THEN string_agg(format('(%I)::text', a.attname), ', ''/'', ' ORDER BY k.position) END
+                FROM pg_index AS i
+                JOIN pg_class AS r ON r.oid = i.indrelid AND r.relkind = 'r'
+                CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
+                JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+                WHERE i.indrelid = turns AND i.indisprimary AND k.position <= i.indnkeyatts);
             RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
                 described #>> '{turns,columns,id}'
-                USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = missing.command;
+                USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = coalesce(
+                    format('If the whole primary key is the id, compute parents likewise: SELECT graph_kernel.bind_tables('
+                           '%L, %L, %L, %L); if the column alone is unique: ', turns, edges,
+                           coalesce(columns, '{}') || jsonb_build_object('turns',
+                               coalesce(columns -> 'turns', '{}') || jsonb_build_object('id',
+                                   jsonb_build_object('expression', 'graph_turn_id(' || whole_key || ')'))), name)
+                    || CASE WHEN whole_key IS NULL THEN NULL ELSE missing.command END, missing.command);
         END IF;
         RAISE NOTICE 'there is no %', missing.what USING HINT = missing.command;
     END LOOP;

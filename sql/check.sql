@@ -145,6 +145,8 @@ DECLARE
     dangling text;  -- a condition: an end is not a turn
     advice text;    -- what to do with edges that are wrong, after looking at them
     says_roles text; -- how to say what names of roles mean
+    says_types text; -- how to say what edge types mean
+    edge_type text;  -- the type in the table of edges, as its mapping has it
     computes_hashes text; -- how to store content hashes where only contents are stored
     writes_hashes text; -- how to write content hashes, where there is a column for them and a content
     tells_times text; -- how to give turns of one transaction times of their own, where their default gives them one
@@ -219,6 +221,18 @@ BEGIN
         coalesce(bound.columns, '{}') || jsonb_build_object('turns',
             coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
             'roles', coalesce(bound.columns #> '{turns,roles}', '{}') || '{"my_name": "user"}')),
+        ', name => ' || quote_literal(nullif(bound.name, 'default')));
+    -- What was found by its name is true.
+    edge_type := CASE jsonb_typeof(graph #> '{resolved,edges,edge_type}')
+                 WHEN 'boolean' THEN 'edge_type' WHEN 'string' THEN quote_ident(graph #>> '{resolved,edges,edge_type}')
+                 ELSE graph #>> '{resolved,edges,edge_type,expression}' END;
+    says_types := format(
+        'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);',
+        coalesce(bound.turns, turns),
+        ', ' || quote_literal(CASE WHEN bound.turns IS NULL THEN tables[2] ELSE bound.edges END),
+        coalesce(bound.columns, '{}') || jsonb_build_object('edges',
+            coalesce(bound.columns -> 'edges', '{}') || jsonb_build_object('edge_type', jsonb_build_object('expression',
+                format('CASE %1$s WHEN ''my_type'' THEN ''reply'' ELSE %1$s END', edge_type)))),
         ', name => ' || quote_literal(nullif(bound.name, 'default')));
     IF c ->> 'content_hash' = '' AND c ->> 'content_text' <> ''
        AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN
@@ -516,8 +530,10 @@ BEGIN
              format('SELECT e.* FROM %s AS e WHERE %s OPERATOR(pg_catalog.=) %s;%s', e, x ->> 'parent', x ->> 'child',
                  advice)),
             ('unknown_edge_types', 'edge_type', 'edges read as default: unknown type',
-             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS e WHERE %3$s GROUP BY 1;', x ->> 'edge_type', e,
-                 edge)),
+             format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS e WHERE %3$s'
+                    ' AND pg_catalog.lower((%1$s) COLLATE pg_catalog."C")'
+                    ' OPERATOR(pg_catalog.<>) ALL (''{reply,branch,reference,default}''::pg_catalog.text[]) GROUP BY 1;'
+                    ' -- The command in detail says what they mean.', x ->> 'edge_type', e, edge)),
             ('unknown_phases', 'phase', 'turns read as exploration: unknown phase',
              format('SELECT %1$s, pg_catalog.count(*) FROM %2$s AS t GROUP BY 1;', x ->> 'phase', t)),
             ('unknown_roles', 'role', 'turns read as user: unknown role',
@@ -573,9 +589,10 @@ BEGIN
                              WHEN listed.command IN (computes_hashes, tells_times) THEN listed.command
                              ELSE fixed_path || listed.command || reset_path END;
                 -- Not in a comment behind the query.
-                IF hint IS NOT NULL AND listed.name = 'unknown_roles' THEN
+                IF hint IS NOT NULL AND listed.name IN ('unknown_roles', 'unknown_edge_types') THEN
                     detail := format('%s. To say what they mean: %s Another mapping is another graph: exports that were'
-                                     ' taken before say other_graph.', detail, says_roles);
+                                     ' taken before say other_graph.', detail,
+                                     CASE listed.name WHEN 'unknown_roles' THEN says_roles ELSE says_types END);
                 END IF;
             EXCEPTION WHEN OTHERS THEN
                 ok := false;

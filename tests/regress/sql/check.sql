@@ -209,3 +209,45 @@ SELECT ok, count, detail FROM graph_check() WHERE check_name = 'replies_between_
 SELECT graph_kernel.unbind_tables();
 RESET client_min_messages;
 DROP SCHEMA mixed CASCADE;
+
+-- Edge types of one's own: the command in detail, with their names in it, says what they mean. Types that parents name
+-- in the mapping are known.
+CREATE SCHEMA typed;
+CREATE TABLE typed.messages (id uuid PRIMARY KEY, parent uuid, session_id text, role text, content_text text);
+CREATE TABLE typed.links (parent uuid, child uuid, "Rel's" varchar(20));
+INSERT INTO typed.messages SELECT turn(n), CASE WHEN n = 5 THEN turn(4) END, 's', 'user', n::text FROM generate_series(1, 5) AS n;
+INSERT INTO typed.links VALUES (turn(1), turn(2), 'answer'), (turn(1), turn(3), 'it''s'), (turn(2), turn(3), 'Reference'), (turn(1), turn(4), NULL);
+SET client_min_messages = warning;
+SELECT graph_kernel.bind_tables('typed.messages', 'typed.links', '{"turns": {"parents": [{"parent": "parent", "edge_type": "reply"}]},
+    "edges": {"parent": "parent", "child": "child", "edge_type": "Rel''s"}}', name => 'typed') IS NOT NULL AS bound;
+SET graph_kernel.graph = typed;
+SELECT count, detail, hint FROM graph_check() WHERE check_name = 'unknown_edge_types';
+SELECT hint AS command FROM graph_check() WHERE check_name = 'unknown_edge_types' \gset
+:command
+SELECT regexp_replace(replace(substring(detail FROM 'SELECT .*?;'), 'my_type', 'answer'), ';$', ' IS NOT NULL AS bound;') AS command
+FROM graph_check() WHERE check_name = 'unknown_edge_types' \gset
+:command
+SELECT turn_number(parent) AS parent, edge_type FROM graph_slice_edges(turn(3)) ORDER BY 1, 2;
+SELECT regexp_replace(replace(substring(detail FROM 'SELECT .*?;'), 'my_type', 'it''''''''s'), ';$', ' IS NOT NULL AS bound;') AS command
+FROM graph_check() WHERE check_name = 'unknown_edge_types' \gset
+:command
+SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'unknown_edge_types';
+-- A key of several columns is an id as a whole.
+CREATE TABLE typed.parts (session uuid, seq int, role text, content_text text, PRIMARY KEY (session, seq));
+INSERT INTO typed.parts VALUES (turn(1), 1, 'user', 'one'), (turn(1), 2, 'user', 'two');
+CREATE TABLE typed.dated (id uuid, at timestamptz, PRIMARY KEY (at, id));
+SELECT code, message, hint FROM test_error($$SELECT graph_kernel.bind_tables('typed.parts', NULL, '{"turns": {"id": "session",
+    "follows": {"session": "session", "order": ["seq"], "edge_type": "reply"}}}', 'parts')$$);
+SELECT code, message, hint FROM test_error($$SELECT graph_kernel.bind_tables('typed.dated', 'memory_turn_edges', name => 'dated')$$);
+SELECT regexp_replace(substring(hint FROM 'SELECT .*?;'), ';$', ' IS NOT NULL AS bound;') AS command
+FROM test_error($$SELECT graph_kernel.bind_tables('typed.parts', NULL, '{"turns": {"id": "session",
+    "follows": {"session": "session", "order": ["seq"], "edge_type": "reply"}}}', 'parts')$$) \gset
+:command
+SET graph_kernel.graph = parts;
+SELECT count(*) FROM graph_slice_turns(graph_turn_id(turn(1)::text, '/', '2'));
+RESET graph_kernel.graph;
+RESET client_min_messages;
+SELECT graph_kernel.unbind_tables('typed'), graph_kernel.unbind_tables('parts');
+SET client_min_messages = warning;
+DROP SCHEMA typed CASCADE;
+RESET client_min_messages;
