@@ -141,8 +141,8 @@ BEGIN
             RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
                 described #>> '{turns,columns,id}'
                 USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = coalesce(
-                    format('If the whole primary key is the id, compute parents likewise: SELECT graph_kernel.bind_tables('
-                           '%L, %L, %L, %L); if the column alone is unique: ', turns, edges,
+                    format('If the whole primary key is the id, compute parents likewise: SELECT'
+                           ' graph_kernel.bind_tables(%L, %L, %L, %L); if the column alone is unique: ', turns, edges,
                            coalesce(columns, '{}') || jsonb_build_object('turns',
                                coalesce(columns -> 'turns', '{}') || jsonb_build_object('id',
                                    jsonb_build_object('expression', 'graph_turn_id(' || whole_key || ')'))), name)
