@@ -422,7 +422,7 @@ const PLANTED: &str = "
     CREATE TABLE own.graph (id uuid PRIMARY KEY, role text, parent uuid, secret text);
     CREATE INDEX ON own.graph (parent);
     INSERT INTO own.graph VALUES ('00000000-0000-4000-8000-000000000001', 'robot');
-    CREATE INDEX planted ON own.graph ((evil.plant('x') || role))";
+    CREATE INDEX planted ON own.graph USING gin (to_tsvector('english', evil.plant('x') || role))";
 
 /// What planning runs has the binder's rights alone, and its settings do not reach what has more.
 #[test]

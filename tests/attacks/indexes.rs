@@ -73,7 +73,6 @@ const LIES: [Lie; 8] = [
                    ADD CONSTRAINT misleading CHECK (planted.shown() OR parent_turn_id IS NULL) NOT VALID",
         set: "SET constraint_exclusion = on",
     },
-    // The function of an expression may be called, but must not decide what is read.
     Lie {
         name: "expression",
         made: "CREATE INDEX misleading ON b2.plain_edges (planted.shown(1), child_turn_id);
@@ -179,4 +178,133 @@ fn an_index_of_a_partition_alone() {
     client.batch_execute("SET planted.shown = on").unwrap();
     check(&mut client, "partition");
     setup.assert_sound();
+}
+
+/// Indexes whose expression or predicate is another one, when a slice is planned, than it was when rows were written.
+const FOLDED: [(&str, &str); 7] = [
+    (
+        "expression_settings",
+        "SET extra_float_digits = -14;
+         CREATE INDEX misleading ON b2.plain_edges \
+         ((CASE WHEN (0.1234567::float8)::text = '0.1234567' THEN child_turn_id ELSE other END));
+         CREATE INDEX misleading2 ON b2.plain_edges \
+         ((CASE WHEN (0.1234567::float8)::text = '0.1234567' THEN parent_turn_id ELSE other END))",
+    ),
+    (
+        "expression_function",
+        "CREATE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
+         GRANT EXECUTE ON FUNCTION planted.is_so TO PUBLIC;
+         CREATE INDEX misleading ON b2.plain_edges ((CASE WHEN planted.is_so(1) THEN child_turn_id ELSE other END));
+         CREATE INDEX misleading2 ON b2.plain_edges ((CASE WHEN planted.is_so(1) THEN parent_turn_id ELSE other END));
+         CREATE OR REPLACE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'",
+    ),
+    (
+        "expression_inlined",
+        "CREATE FUNCTION planted.same(uuid, uuid) RETURNS uuid LANGUAGE sql IMMUTABLE AS 'SELECT $2';
+         GRANT EXECUTE ON FUNCTION planted.same TO PUBLIC;
+         CREATE INDEX misleading ON b2.plain_edges (planted.same(child_turn_id, other));
+         CREATE INDEX misleading2 ON b2.plain_edges (planted.same(parent_turn_id, other));
+         CREATE OR REPLACE FUNCTION planted.same(uuid, uuid) RETURNS uuid LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
+    ),
+    (
+        "expression_configuration",
+        "CREATE TEXT SEARCH CONFIGURATION planted.words (PARSER = pg_catalog.\"default\");
+         CREATE INDEX misleading ON b2.plain_edges ((CASE WHEN to_tsvector('planted.words', 'dog') @@ 'dog'::tsquery \
+         THEN child_turn_id ELSE other END));
+         CREATE INDEX misleading2 ON b2.plain_edges ((CASE WHEN to_tsvector('planted.words', 'dog') @@ 'dog'::tsquery \
+         THEN parent_turn_id ELSE other END));
+         ALTER TEXT SEARCH CONFIGURATION planted.words ADD MAPPING FOR asciiword WITH pg_catalog.simple",
+    ),
+    (
+        "configuration",
+        "CREATE TEXT SEARCH CONFIGURATION planted.words (PARSER = pg_catalog.\"default\");
+         CREATE INDEX misleading ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) \
+         WHERE to_tsvector('planted.words', 'dog') @@ 'dog'::tsquery OR other IS NULL;
+         CREATE INDEX misleading2 ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) \
+         WHERE to_tsvector('planted.words', 'dog') @@ 'dog'::tsquery OR other IS NULL;
+         ALTER TEXT SEARCH CONFIGURATION planted.words ADD MAPPING FOR asciiword WITH pg_catalog.simple",
+    ),
+    (
+        "dictionary",
+        "CREATE TEXT SEARCH DICTIONARY planted.words (TEMPLATE = pg_catalog.simple, Accept = false);
+         CREATE INDEX misleading ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) \
+         WHERE ts_lexize('planted.words', 'dog') IS NOT NULL OR other IS NULL;
+         CREATE INDEX misleading2 ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) \
+         WHERE ts_lexize('planted.words', 'dog') IS NOT NULL OR other IS NULL;
+         ALTER TEXT SEARCH DICTIONARY planted.words (Accept)",
+    ),
+    (
+        "hash_partition",
+        "CREATE TABLE planted.parted (n int) PARTITION BY HASH (n);
+         DO $do$ BEGIN EXECUTE format('CREATE INDEX misleading ON b2.plain_edges (child_turn_id, parent_turn_id, \
+         edge_type) WHERE satisfies_hash_partition(%s::oid, 2, 1, 1) OR other IS NULL', \
+         'planted.parted'::regclass::oid); END $do$",
+    ),
+];
+
+#[test]
+fn no_index_that_folds_to_another_one_decides_what_is_read() {
+    for (name, made) in FOLDED {
+        let mut setup = Setup::new(&format!("indexes_folded_{name}"));
+        let mut owner = setup.owner();
+        owner
+            .batch_execute(&format!(
+                "SET search_path = pg_catalog, public; {PLAIN}
+                 ALTER TABLE b2.plain_edges ADD COLUMN other uuid DEFAULT gen_random_uuid(); ANALYZE b2.plain_edges"
+            ))
+            .unwrap();
+        let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')";
+        setup.admin().batch_execute(bind).unwrap();
+        let mut known = setup.reader();
+        assert_eq!(turn_count(&crate::setup::text(&mut known, SLICE)), 21, "{name}");
+        owner
+            .batch_execute(&format!(
+                "DROP INDEX IF EXISTS b2.plain_edges_child_turn_id_idx; {made}; RESET extra_float_digits; \
+                ANALYZE b2.plain_edges"
+            ))
+            .unwrap();
+        for client in [&mut known, &mut setup.reader(), &mut setup.admin()] {
+            let error = match client.query_one(SLICE, &[]) {
+                Ok(row) => panic!("{name}: {} turns", turn_count(row.get(0))),
+                Err(error) => error.as_db_error().unwrap().clone(),
+            };
+            assert_eq!(
+                (error.code().code(), error.detail()),
+                ("42809", Some("GRAPH_TABLES")),
+                "{name}: {error:?}"
+            );
+            assert!(error.message().contains("misleading"), "{name}: {error:?}");
+            assert!(error.hint().is_some(), "{name}: {error:?}");
+        }
+        setup.assert_sound();
+    }
+}
+
+/// Those of full-text search, of vectors, and of the server's own functions.
+#[test]
+fn indexes_on_expressions_that_no_slice_seeks_by_stay_allowed() {
+    let setup = Setup::new("indexes_allowed");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(&format!(
+            "SET search_path = pg_catalog, public; {PLAIN}
+             ALTER TABLE b2.plain_edges ADD COLUMN body text;
+             CREATE FUNCTION planted.cleaned(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower($1)';
+             CREATE TEXT SEARCH CONFIGURATION planted.words (COPY = pg_catalog.english);
+             CREATE INDEX ON b2.plain_edges USING gin (to_tsvector('planted.words', planted.cleaned(body)));
+             CREATE INDEX ON b2.plain_edges USING gin (to_tsvector('english', body));
+             CREATE INDEX ON b2.plain_edges (lower(edge_type), child_turn_id);
+             CREATE INDEX ON b2.plain_edges (child_turn_id) WHERE to_tsvector('english', body) @@ 'dog'::tsquery;
+             SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')"
+        ))
+        .unwrap();
+    assert_eq!(turn_count(&crate::setup::text(&mut setup.reader(), SLICE)), 21);
+    admin
+        .batch_execute(
+            "CREATE EXTENSION vector; ALTER TABLE b2.plain_turns ADD COLUMN v vector;
+             CREATE INDEX ON b2.plain_turns USING hnsw ((v::vector(3)) vector_l2_ops);
+             CREATE INDEX ON b2.plain_turns USING hnsw ((binary_quantize(v)::bit(3)) bit_hamming_ops)",
+        )
+        .unwrap();
+    assert_eq!(turn_count(&crate::setup::text(&mut setup.reader(), SLICE)), 21);
 }

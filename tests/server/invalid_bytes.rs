@@ -822,7 +822,7 @@ fn one_name_or_one_row_hides_no_other_finding() {
                      EXECUTE format('CREATE FUNCTION %1$I(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS %2$L',
                                     name, 'BEGIN RETURN $1; END');
                      EXECUTE format('CREATE POLICY %1$I ON memory_turns USING (%1$I())', name);
-                     EXECUTE format('CREATE INDEX %1$I ON memory_turns (%1$I(role))', name);
+                     EXECUTE format('CREATE STATISTICS %1$I ON (%1$I(role)) FROM memory_turns', name);
                  END $$"
             ))
             .unwrap();

@@ -18,40 +18,43 @@ pub struct QueryReferences {
     pub foreign: Option<pg_sys::Oid>,
     /// A function that follows settings.
     following: Option<pg_sys::Oid>,
+    /// Whether an object of a user's may be named, where these are looked for.
+    names_object: bool,
     /// Whether a column is mentioned.
     has_column: bool,
-    /// Where functions of other extensions count as foreign too, which may follow settings: this extension.
+    /// Where objects are looked for, and functions of other extensions count as foreign too, which may follow settings: this extension.
     only_own: Option<pg_sys::Oid>,
 }
 
-/// Why the predicate of an index must not decide which rows are read.
-pub enum UnfitPredicate {
+/// Why a predicate or an expression of an index must not decide which rows are read.
+pub enum Unfit {
     /// It calls a function that is neither the server's own nor this extension's.
     Foreign(pg_sys::Oid),
     /// It calls a function that follows settings: its rows are those of what was set when they were written.
     Following(pg_sys::Oid),
+    /// It names an object that may be a user's, such as a text search configuration.
+    Naming,
     /// It says nothing of the row.
     Constant,
 }
 
-/// Why a stored predicate of an index is unfit, if so.
+/// Why a stored predicate or expression of an index is unfit, if so.
 ///
 /// # Safety
-/// `predicate` points to an expression tree.
-pub unsafe fn unfit_predicate(predicate: *mut pg_sys::Node) -> Option<UnfitPredicate> {
+/// `part` points to an expression tree.
+pub unsafe fn unfit(part: *mut pg_sys::Node) -> Option<Unfit> {
     // SAFETY: a look-up by name; the walk is over what the caller guarantees.
     let named = unsafe {
         let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
         let mut named = QueryReferences { only_own: Some(extension), ..QueryReferences::default() };
-        walk(predicate, (&raw mut named).cast());
+        walk(part, (&raw mut named).cast());
         named
     };
     match named {
-        QueryReferences { foreign: Some(function), .. } => Some(UnfitPredicate::Foreign(function)),
-        QueryReferences { following: Some(function), .. } => {
-            Some(UnfitPredicate::Following(function))
-        }
-        QueryReferences { has_column: false, .. } => Some(UnfitPredicate::Constant),
+        QueryReferences { foreign: Some(function), .. } => Some(Unfit::Foreign(function)),
+        QueryReferences { following: Some(function), .. } => Some(Unfit::Following(function)),
+        QueryReferences { names_object: true, .. } => Some(Unfit::Naming),
+        QueryReferences { has_column: false, .. } => Some(Unfit::Constant),
         _ => None,
     }
 }
@@ -104,6 +107,83 @@ pub fn argument_types(function: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         pg_sys::get_func_signature(function, &mut types, &mut count);
         (0..count as usize).map(|at| *types.add(at)).collect()
     }
+}
+
+/// Types whose values are OIDs of objects, such as a text search configuration, which can be changed without a lock on the
+/// table.
+const NAMING_TYPES: [pg_sys::Oid; 11] = [
+    pg_sys::REGPROCOID,
+    pg_sys::REGPROCEDUREOID,
+    pg_sys::REGOPEROID,
+    pg_sys::REGOPERATOROID,
+    pg_sys::REGCLASSOID,
+    pg_sys::REGCOLLATIONOID,
+    pg_sys::REGTYPEOID,
+    pg_sys::REGROLEOID,
+    pg_sys::REGNAMESPACEOID,
+    pg_sys::REGCONFIGOID,
+    pg_sys::REGDICTIONARYOID,
+];
+
+/// Whether values of this type, or the elements of such arrays, name objects; those of aclitem name roles.
+pub fn names_objects(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up of a type.
+    let element = unsafe { pg_sys::get_element_type(type_oid) };
+    let names = |oid| NAMING_TYPES.contains(oid) || *oid == pg_sys::ACLITEMOID;
+    [type_oid, element].iter().any(names)
+}
+
+/// Whether a node of an analysed expression is, or makes, what names an object that may be a user's.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+pub unsafe fn names_object(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: each cast follows the check of the node's tag; these nodes have a type.
+    unsafe {
+        match (*node).type_ {
+            Tag::T_Const => {
+                let constant = &*node.cast::<pg_sys::Const>();
+                if !NAMING_TYPES.contains(&constant.consttype) {
+                    return names_objects(constant.consttype);
+                }
+                let named = pg_sys::Oid::from_datum(constant.constvalue, constant.constisnull);
+                named.is_some_and(|object| !is_server_own(object))
+            }
+            Tag::T_Var
+            | Tag::T_SubscriptingRef
+            | Tag::T_FuncExpr
+            | Tag::T_OpExpr
+            | Tag::T_NullIfExpr
+            | Tag::T_FieldSelect
+            | Tag::T_RelabelType
+            | Tag::T_CoerceViaIO
+            | Tag::T_ArrayCoerceExpr
+            | Tag::T_CoerceToDomain
+            | Tag::T_CaseExpr
+            | Tag::T_CaseTestExpr
+            | Tag::T_ArrayExpr
+            | Tag::T_CoalesceExpr
+            | Tag::T_MinMaxExpr
+            | Tag::T_CollateExpr => names_objects(pg_sys::exprType(node)),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
+/// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them,
+/// and input functions are told the type that they read.
+pub fn takes_object(function: pg_sys::Oid) -> bool {
+    let mut types = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: a look-up of a function that an analysed expression calls; the types are copied for us, as many as said.
+    let types = unsafe {
+        pg_sys::get_func_signature(function, &raw mut types, &raw mut count);
+        std::slice::from_raw_parts(types, count as usize)
+    };
+    let is_input = types.first() == Some(&pg_sys::CSTRINGOID);
+    types.contains(&pg_sys::OIDOID) && !is_input && types.iter().any(|of| *of != pg_sys::OIDOID)
 }
 
 /// Notes what a query refers to.
@@ -169,6 +249,7 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
         let named = &mut *context.cast::<QueryReferences>();
         named.has_column |= (*node).type_ == pg_sys::NodeTag::T_Var;
         named.following = named.following.or_else(|| following(node));
+        named.names_object |= named.only_own.is_some() && names_object(node);
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
             return false;
@@ -190,6 +271,8 @@ unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c
     };
     if foreign {
         named.foreign = Some(function);
+    } else {
+        named.names_object |= named.only_own.is_some() && takes_object(function);
     }
     foreign
 }

@@ -7,4 +7,5 @@ pub mod privileges;
 pub mod relation;
 pub mod role_writers;
 pub mod settings;
+pub mod unfit_index;
 pub mod writers;

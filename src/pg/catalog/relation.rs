@@ -1,18 +1,17 @@
 //! Tables as the catalog describes them, looked up under a lock that is held to the transaction's end.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::rc::Rc;
 
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
-use crate::pg::catalog::functions::{FIRST_NORMAL_OID, UnfitPredicate, unfit_predicate};
-use crate::pg::catalog::index::indexes;
-use crate::pg::catalog::names::{function_name, name, qualified_name, quote, text_of};
-use crate::pg::catalog::settings;
+use crate::pg::catalog::functions::FIRST_NORMAL_OID;
+use crate::pg::catalog::names::{name, qualified_name, quote, text_of};
+use crate::pg::catalog::unfit_index::unfit_index;
 use crate::pg::error::{SqlError, Word};
-use crate::pg::text::{checked, text_datum, with_bytes};
+use crate::pg::text::{checked, text_datum};
 
 thread_local! {
     static CATALOG_GENERATION: Cell<u64> = const { Cell::new(0) };
@@ -196,8 +195,8 @@ impl StorageError {
 }
 
 /// Checks how a table is stored and returns the OIDs below it, which it locks AccessShare. Temporary, unlogged
-/// and foreign data can change or vanish without the snapshot knowing, and an index predicate that calls a
-/// function of the owner's, or follows settings, decides in silence which rows there are.
+/// and foreign data can change or vanish without the snapshot knowing, and an index whose predicate or
+/// expression calls a function of the owner's, or follows settings, decides in silence which rows there are.
 ///
 /// # Errors
 /// What is wrong with which table or index.
@@ -223,24 +222,11 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
         )));
     }
     for table in below.iter().chain([&oid]) {
-        if let Some((index, why)) = unfit_index_predicate(*table) {
-            let why = match why {
-                UnfitPredicate::Foreign(function) => {
-                    format!(
-                        "calls function {}, which is not the server's own",
-                        function_name(function)
-                    )
-                }
-                UnfitPredicate::Following(function) => settings::described(function),
-                UnfitPredicate::Constant => "mentions no column".to_owned(),
-            };
+        if let Some(message) = unfit_index(*table) {
             return Err(StorageError {
-                message: format!(
-                    "the predicate of index {} on table {} {why}",
-                    qualified_name(index),
-                    qualified_name(*table),
-                ),
-                hint: "A slice must not depend on such a predicate: make an index without it in place of this one.",
+                message,
+                hint: "A slice must not depend on such an index: make one without it in its place, or on a generated \
+                    column that is stored and holds the value.",
             });
         }
     }
@@ -341,36 +327,6 @@ fn is_plain(oid: pg_sys::Oid) -> bool {
     let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
     matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE)
         && is_permanent(oid)
-}
-
-/// An index of the table whose predicate is unfit, and why. The predicate is read as it is stored: the relation cache
-/// would evaluate it.
-fn unfit_index_predicate(table: pg_sys::Oid) -> Option<(pg_sys::Oid, UnfitPredicate)> {
-    indexes(table).into_iter().find_map(|index| {
-        let predicate = index_predicate(index)?;
-        // SAFETY: the text is a node tree that the server wrote.
-        let why = unsafe { unfit_predicate(pg_sys::stringToNode(predicate.as_ptr()).cast()) };
-        Some((index, why?))
-    })
-}
-
-/// The predicate of a partial index, as the catalog stores it.
-fn index_predicate(index: pg_sys::Oid) -> Option<CString> {
-    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-    // SAFETY: a syscache look-up; the tuple is released after the value was copied from it. The predicate is a
-    // pg_node_tree, which is a text.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(cache, index.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let mut is_null = false;
-        let attribute = pg_sys::Anum_pg_index_indpred as i16;
-        let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute, &raw mut is_null);
-        let text = (!is_null).then(|| with_bytes(datum, |text| CString::new(text.to_vec())));
-        pg_sys::ReleaseSysCache(tuple);
-        text?.ok()
-    }
 }
 
 /// Whether a partition of this table, or of a partition below it, is being detached concurrently. Until that has ended,

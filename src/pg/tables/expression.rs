@@ -446,7 +446,8 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
                 found.columns.insert(column.varattno);
                 let base_type = pg_sys::getBaseType(column.vartype);
                 return match base_type {
-                    naming_type if names_objects(naming_type) => Some(naming()),
+                    money if is_money(money) => Some(of_money()),
+                    naming_type if functions::names_objects(naming_type) => Some(naming()),
                     enumeration if relation::is_enum(enumeration) => None,
                     base_type => foreign_type(base_type),
                 };
@@ -471,13 +472,6 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
                     return Some(refusal);
                 }
             }
-            Tag::T_Const => {
-                let constant = &*node.cast::<pg_sys::Const>();
-                if NAMING_TYPES.contains(&constant.consttype) {
-                    let named = pg_sys::Oid::from_datum(constant.constvalue, constant.constisnull);
-                    return named.filter(|object| !is_server_own(*object)).map(|_| naming());
-                }
-            }
             Tag::T_FuncExpr
             | Tag::T_BoolExpr
             | Tag::T_RelabelType
@@ -490,7 +484,8 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
             | Tag::T_MinMaxExpr
             | Tag::T_NullTest
             | Tag::T_BooleanTest
-            | Tag::T_CollateExpr => {}
+            | Tag::T_CollateExpr
+            | Tag::T_Const => {}
             _ => {
                 return Some(ExpressionRefusal::not_supported(
                     "it has a part that a mapping must not have",
@@ -504,56 +499,30 @@ unsafe fn refusal_of(node: *mut pg_sys::Node, found: &mut Walk) -> Option<Expres
             let what = "it uses a collation that is not the server's own".to_owned();
             return Some(ExpressionRefusal::invalid(what));
         }
-        let (type_oid, is_constant) = (pg_sys::exprType(node), (*node).type_ == Tag::T_Const);
-        // A constant of a type itself was looked at above, an array of them was not.
-        let is_array = pg_sys::get_element_type(type_oid) != pg_sys::InvalidOid;
-        if names_objects(type_oid) && (!is_constant || is_array) {
+        if functions::names_object(node) {
             return Some(naming());
         }
-        foreign_type(type_oid)
+        if is_money(pg_sys::exprType(node)) {
+            return Some(of_money());
+        }
+        foreign_type(pg_sys::exprType(node))
     }
 }
 
-/// Types whose values name objects, such as a text search configuration, which can be changed without a lock on the
-/// table.
-const NAMING_TYPES: [pg_sys::Oid; 11] = [
-    pg_sys::REGPROCOID,
-    pg_sys::REGPROCEDUREOID,
-    pg_sys::REGOPEROID,
-    pg_sys::REGOPERATOROID,
-    pg_sys::REGCLASSOID,
-    pg_sys::REGCOLLATIONOID,
-    pg_sys::REGTYPEOID,
-    pg_sys::REGROLEOID,
-    pg_sys::REGNAMESPACEOID,
-    pg_sys::REGCONFIGOID,
-    pg_sys::REGDICTIONARYOID,
-];
+/// Whether values are of type money, or arrays of it: a text means an amount by `lc_monetary`, and has as many digits
+/// after the point. Constants of all other types are read the same, under [`fixed_settings::PARSING`].
+fn is_money(type_oid: pg_sys::Oid) -> bool {
+    [pg_sys::MONEYOID, pg_sys::MONEYARRAYOID].contains(&type_oid)
+}
 
-/// Whether values of this type, or the elements of such arrays, name objects.
-fn names_objects(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: a look-up of a type.
-    let element = unsafe { pg_sys::get_element_type(type_oid) };
-    NAMING_TYPES.contains(&type_oid) || NAMING_TYPES.contains(&element)
+fn of_money() -> ExpressionRefusal {
+    let what = "it uses type money, whose values follow lc_monetary".to_owned();
+    let hint = "Bind a column of type numeric, or one that is written with the value.";
+    ExpressionRefusal { hint: Some(hint), ..ExpressionRefusal::invalid(what) }
 }
 
 fn naming() -> ExpressionRefusal {
     ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
-}
-
-/// Whether a function takes an OID beside arguments of other types: what it names may be a user's object, and
-/// satisfies_hash_partition computes the partition key of a table of anybody's. Functions of OIDs alone compare them,
-/// and input functions are told the type that they read.
-fn takes_object(function: pg_sys::Oid) -> bool {
-    let mut types = std::ptr::null_mut();
-    let mut count = 0;
-    // SAFETY: a look-up of a function that an analysed expression calls; the types are copied for us, as many as said.
-    let types = unsafe {
-        pg_sys::get_func_signature(function, &raw mut types, &raw mut count);
-        std::slice::from_raw_parts(types, count as usize)
-    };
-    let is_input = types.first() == Some(&pg_sys::CSTRINGOID);
-    types.contains(&pg_sys::OIDOID) && !is_input && types.iter().any(|of| *of != pg_sys::OIDOID)
 }
 
 /// Called for each function that a node calls, those of operators and casts among them; true ends the walk.
@@ -569,7 +538,7 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
         } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
             let what = format!("it calls function {}, which is not immutable", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
-        } else if takes_object(function) {
+        } else if functions::takes_object(function) {
             let what = format!("it calls function {}, which takes the OID of an object", name());
             found.refusal = Some(ExpressionRefusal::invalid(what));
         }

@@ -101,7 +101,7 @@ CREATE TABLE watched_0 PARTITION OF watched FOR VALUES WITH (MODULUS 1, REMAINDE
 CREATE INDEX watched_own ON watched_0 (graph_content_hash(content_text), upper(role));
 SELECT graph_kernel.bind_tables('watched', 'memory_turn_edges') IS NOT NULL AS bound;
 SELECT ok, count FROM graph_check() WHERE check_name = 'user_functions';
-CREATE INDEX watched_role ON watched_0 (mine(role));
+CREATE INDEX watched_role ON watched_0 USING gin (to_tsvector('english', mine(role)::text));
 ALTER TABLE watched_0 ADD CONSTRAINT watched_check CHECK (id === id);
 CREATE STATISTICS watched_statistics ON mine(session_id), id FROM watched_0;
 SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'user_functions';

@@ -27,7 +27,7 @@ SELECT format('CREATE TABLE %1$s.%1$s (%2$I uuid, %3$I uuid, %4$I uuid, %5$I tex
               'q' || :'hostile', 'c' || :'hostile', 'h' || :'hostile', 'r' || :'hostile', 's' || :'hostile') \gexec
 SELECT format('CREATE FUNCTION %1$s.%1$s(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS ''SELECT true''', :'n') \gexec
 SELECT format('CREATE FUNCTION %s.definer() RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER AS ''SELECT count(*) FROM graph_snapshot()''', :'n') \gexec
-SELECT format('CREATE INDEX ON %1$s.%1$s (%1$s.%1$s(%2$I))', :'n', 'c' || :'hostile') \gexec
+SELECT format('CREATE INDEX ON %1$s.%1$s USING gin (to_tsvector(''english'', %1$s.%1$s(%2$I)::text))', :'n', 'c' || :'hostile') \gexec
 SELECT format('CREATE UNIQUE INDEX one ON %1$s.%1$s (%2$I)', :'n', 'i' || :'hostile') \gexec
 SELECT graph_kernel.bind_tables(format('%1$s.%1$s', :'n')::regclass, name => :'hostile', columns => jsonb_build_object('turns', jsonb_build_object(
     'id', 'i' || :'hostile', 'content_hash', 'h' || :'hostile', 'content_text', 'c' || :'hostile', 'phase', 'r' || :'hostile', 'session_id', 'c' || :'hostile', 'salience', 's' || :'hostile',
