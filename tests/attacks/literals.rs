@@ -179,6 +179,54 @@ fn objects_that_constants_name_are_the_servers_own() {
     assert!(outcome.answer("binding").is_some(), "the server's own stay allowed");
 }
 
+/// What a text of an amount means follows `lc_monetary`, and what an aclitem says, the roles that there are.
+#[test]
+fn no_mapping_has_money_or_an_aclitem() {
+    let database = Database::empty("literal_money");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION graph_kernel;
+             CREATE DOMAIN amount AS money;
+             CREATE TABLE messages (id uuid PRIMARY KEY, parent uuid, s text, n numeric, price money, prices money[],
+                                    paid amount, acl aclitem, acls aclitem[]);
+             CREATE INDEX ON messages (parent, id)",
+        )
+        .unwrap();
+    let mut bind = |expression: &str| {
+        let columns = serde_json::json!({"turns": {"session_id": {"expression": expression},
+            "parents": [{"parent": "parent", "edge_type": "reply"}]}});
+        let bind = "SELECT graph_kernel.bind_tables('messages', columns => $1::text::jsonb)::text";
+        let error = client.query_one(bind, &[&columns.to_string()]).err();
+        error.map(|error| error.as_db_error().unwrap().clone())
+    };
+    for (expression, what) in [
+        ("CASE WHEN price > '$5.25' THEN s END", "money"),
+        ("CASE WHEN '$5.25'::money > price THEN s END", "money"),
+        ("CASE WHEN s = '' THEN s ELSE '$5.25'::money::numeric::text END", "money"),
+        ("CASE WHEN price IS NULL THEN s END", "money"),
+        ("CASE WHEN paid > '$5.25'::money THEN s END", "money"),
+        ("CASE WHEN prices = '{$5.25}' THEN s END", "money"),
+        ("CASE WHEN '{$5.25}'::money[] IS NULL THEN s END", "money"),
+        ("CASE WHEN ARRAY['1'::money, '2'] IS NULL THEN s END", "money"),
+        ("CASE WHEN NULL::money IS NULL THEN s END", "money"),
+        ("CASE WHEN acl = 'postgres=r/postgres' THEN s END", "names an object"),
+        ("CASE WHEN 'postgres=r/postgres'::aclitem IS NULL THEN s END", "names an object"),
+        ("CASE WHEN '{postgres=r/postgres}'::aclitem[] IS NULL THEN s END", "names an object"),
+        ("CASE WHEN acls IS NULL THEN s END", "names an object"),
+    ] {
+        let error = bind(expression).unwrap_or_else(|| panic!("{expression} was bound"));
+        assert_eq!(
+            (error.code().code(), error.detail()),
+            ("42P17", Some("INVALID_BINDING")),
+            "{expression}: {error:?}"
+        );
+        assert!(error.message().contains(what), "{expression}: {error:?}");
+        assert!(error.hint().is_some(), "{expression}: {error:?}");
+    }
+    assert_eq!(bind("CASE WHEN n > 5.25 THEN s END"), None);
+}
+
 /// Expressions whose meaning follows settings that any role may change when they are parsed or written out, each with
 /// the settings.
 const SETTINGS: [(&str, &str, &str); 8] = [
