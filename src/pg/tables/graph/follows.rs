@@ -1,9 +1,12 @@
 //! Edges of tables without a parent column: each turn follows the one before it in its session.
 //!
-//! The turns of a session have a total order: by the keys of the mapping, then by id where no unique index says that
-//! the keys differ. So a turn has at most one turn before it and one after it, and both are one index probe: a row
-//! comparison that is ordered by all its columns. An equality of the sessions would let the planner leave the session
-//! out of the order and walk an index on the key alone; two inequalities keep the scan within the session.
+//! The turns of a session have a total order: by the keys of the mapping, then by id. So a turn has at most one turn
+//! before it and one after it, and both are one index probe: a row comparison that is ordered by all its columns. An
+//! equality of the sessions would let the planner leave the session out of the order and walk an index on the key
+//! alone; two inequalities keep the scan within the session.
+//!
+//! A unique index never stands for the comparison of ids: it tells of the rows as they are now, and an older snapshot
+//! has others. It only tells which index is enough.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +24,6 @@ pub(super) struct Follows {
     /// One or two keys.
     pub(super) order: Vec<BoundColumn>,
     edge_type: EdgeType,
-    /// Whether two turns of a session may have the same keys: then the ids are compared too.
-    has_ties: bool,
 }
 
 /// In which direction a row of the table is sought from another.
@@ -33,16 +34,8 @@ enum Sought {
 }
 
 impl Follows {
-    /// Those of this table, which is locked.
-    pub(super) fn new(
-        turns: &BoundTable,
-        session: BoundColumn,
-        order: Vec<BoundColumn>,
-        edge_type: EdgeType,
-    ) -> Self {
-        let mut follows = Follows { session, order, edge_type, has_ties: false };
-        follows.has_ties = !follows.has_unique_keys(turns);
-        follows
+    pub(super) fn new(session: BoundColumn, order: Vec<BoundColumn>, edge_type: EdgeType) -> Self {
+        Follows { session, order, edge_type }
     }
 
     /// Whether a unique index says that no two turns of a session have the same keys.
@@ -61,18 +54,23 @@ impl Follows {
         })
     }
 
-    /// What rows are compared by after the session.
+    /// What rows are compared by after the session: the order, and the id where it is not part of that.
     fn keys<'a>(&'a self, turns: &'a BoundTable) -> Vec<&'a BoundColumn> {
-        let id = self.has_ties.then(|| &turns.columns["id"]);
-        self.order.iter().chain(id).collect()
+        let id = &turns.columns["id"];
+        let is_ordered_by_id =
+            self.order.iter().any(|key| key.expression("t") == id.expression("t"));
+        self.order.iter().chain((!is_ordered_by_id).then_some(id)).collect()
     }
 
-    /// The keys of the index that both probes read, and the columns that it should hold besides.
+    /// The keys of the index that both probes read, and the columns that it should hold besides. Where no two turns
+    /// have the same keys, a probe of an index without the id reads one row more.
     pub(super) fn index_keys<'a>(
         &'a self,
         turns: &'a BoundTable,
     ) -> (Vec<&'a BoundColumn>, Vec<&'a str>) {
-        let keys = [&self.session].into_iter().chain(self.keys(turns)).collect();
+        let is_unique = self.has_unique_keys(turns);
+        let keys = if is_unique { self.order.iter().collect() } else { self.keys(turns) };
+        let keys = [&self.session].into_iter().chain(keys).collect();
         (keys, raw_columns_to_include(turns, &turns.columns["id"]))
     }
 
@@ -103,19 +101,24 @@ impl Follows {
         };
         let ordered: Vec<String> =
             row("t").into_iter().map(|key| format!("{key}{direction}")).collect();
-        let stored = [&self.session].into_iter().chain(&self.order);
-        let stored: Vec<String> =
-            stored.map(|key| format!("{} IS NOT NULL", key.expression("e"))).collect();
+        // A row comparison passes over what comes after the first keys that differ. IS NOT NULL would be a condition of
+        // the index, from which the server begins the scan of an index without the id at the session's end.
+        let stored = |alias: &str| {
+            let stored = row(alias).into_iter().map(|value| format!("({value} IS NULL) IS FALSE"));
+            stored.collect::<Vec<_>>().join(" AND ")
+        };
         let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
         format!(
             "(SELECT {} AS {own}, o.id AS {other} FROM {table} AS e CROSS JOIN LATERAL (SELECT {} AS id \
-            FROM {table} AS t WHERE {} AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
+            FROM {table} AS t WHERE {} AND {} \
+             AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
              AND {session_of_other} OPERATOR(pg_catalog.>=) {session} \
              AND {session_of_other} OPERATOR(pg_catalog.<=) {session} \
              ORDER BY {} LIMIT 1) AS o)",
             id.expression("e"),
             id.expression("t"),
-            stored.join(" AND "),
+            stored("e"),
+            stored("t"),
             row("t").join(", "),
             row("e").join(", "),
             ordered.join(", "),

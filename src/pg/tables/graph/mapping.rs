@@ -306,7 +306,7 @@ fn resolve_follows(
     let session = resolve(&SESSION_COLUMN, session, Place::FollowsSession)?;
     let order = order.iter().enumerate();
     let order = order.map(|(number, key)| resolve(&ORDER_COLUMN, key, Place::FollowsOrder(number)));
-    Ok(Some(Follows::new(turns, session, order.collect::<Result<_, _>>()?, edge_type)))
+    Ok(Some(Follows::new(session, order.collect::<Result<_, _>>()?, edge_type)))
 }
 
 /// The names of the types of edges, for messages.
