@@ -308,3 +308,68 @@ fn indexes_on_expressions_that_no_slice_seeks_by_stay_allowed() {
         .unwrap();
     assert_eq!(turn_count(&crate::setup::text(&mut setup.reader(), SLICE)), 21);
 }
+
+/// The server believes a CHECK constraint when a partition is attached, and folds the key when it reads it.
+#[test]
+fn no_bound_of_a_partition_decides_what_is_read() {
+    let attached = "
+        CREATE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+        CREATE TABLE b2.parted (LIKE b2.plain_edges) PARTITION BY RANGE (parent_turn_id);
+        CREATE TABLE b2.parted_1 PARTITION OF b2.parted \
+        FOR VALUES FROM (MINVALUE) TO ('80000000-0000-0000-0000-000000000000');
+        CREATE TABLE b2.parted_2 (LIKE b2.plain_edges, CONSTRAINT believed \
+        CHECK (planted.is_so(1) OR parent_turn_id >= '80000000-0000-0000-0000-000000000000'));
+        ALTER TABLE b2.parted_2 ALTER parent_turn_id SET NOT NULL;
+        INSERT INTO b2.parted_2 SELECT * FROM b2.plain_edges;
+        CREATE OR REPLACE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
+        ALTER TABLE b2.parted ATTACH PARTITION b2.parted_2 \
+        FOR VALUES FROM ('80000000-0000-0000-0000-000000000000') TO (MAXVALUE);
+        ALTER TABLE b2.parted_2 DROP CONSTRAINT believed";
+    let folded = "
+        CREATE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
+        GRANT EXECUTE ON FUNCTION planted.is_so TO PUBLIC;
+        CREATE TABLE b2.parted (LIKE b2.plain_edges, \
+        other uuid DEFAULT 'f0000000-0000-0000-0000-000000000001') \
+        PARTITION BY RANGE ((CASE WHEN planted.is_so(1) THEN parent_turn_id ELSE other END));
+        CREATE TABLE b2.parted_1 PARTITION OF b2.parted \
+        FOR VALUES FROM (MINVALUE) TO ('80000000-0000-0000-0000-000000000000');
+        CREATE TABLE b2.parted_2 PARTITION OF b2.parted \
+        FOR VALUES FROM ('80000000-0000-0000-0000-000000000000') TO (MAXVALUE);
+        INSERT INTO b2.parted SELECT * FROM b2.plain_edges;
+        CREATE OR REPLACE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'";
+    for (name, made) in [("attached", attached), ("folded", folded)] {
+        let mut setup = Setup::new(&format!("indexes_parted_{name}"));
+        let mut owner = setup.owner();
+        owner
+            .batch_execute(&format!(
+                "SET search_path = pg_catalog, public; {PLAIN}
+                 INSERT INTO b2.plain_edges SELECT turn(500), turn(n), 'reply' FROM generate_series(1000, 1149) AS n; {made};
+                 CREATE INDEX ON b2.parted (child_turn_id, parent_turn_id);
+                 CREATE INDEX ON b2.parted (parent_turn_id, child_turn_id);
+                 GRANT SELECT ON b2.parted TO PUBLIC; ANALYZE b2.parted"
+            ))
+            .unwrap();
+        let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')";
+        setup.admin().batch_execute(bind).unwrap();
+        let whole = edge_count(&crate::setup::text(&mut setup.reader(), SLICE));
+        assert!(whole > 150, "{whole} edges");
+        let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.parted')";
+        setup.admin().batch_execute(bind).unwrap();
+        for set in [
+            "",
+            "SET enable_partition_pruning = on; SET constraint_exclusion = on",
+            "SET enable_partitionwise_join = on; SET enable_partitionwise_aggregate = on",
+        ] {
+            let mut client = setup.reader();
+            client.batch_execute(set).unwrap();
+            let export = crate::setup::text(&mut client, SLICE);
+            assert_eq!(edge_count(&export), whole, "{name}: {set}");
+            assert_eq!(crate::setup::text(&mut client, "SHOW enable_partition_pruning"), "on");
+        }
+        setup.assert_sound();
+    }
+}
+
+fn edge_count(export: &str) -> usize {
+    export.matches("\"edge_type\"").count()
+}

@@ -243,7 +243,7 @@ impl Drop for BatchStatement {
     }
 }
 
-/// The parameters at the start, where partitions are pruned: no partition that a later batch needs may be left out.
+/// The parameters at the start, which leave out nothing that a later batch needs.
 const WIDEST: [Argument<'_>; 4] = [
     Argument::Ids(&[]),
     Argument::Ids(&[]),
@@ -386,8 +386,7 @@ impl Execution {
     }
 
     /// Restarts the scans. The executor does not notice that external parameters have changed. Row security's
-    /// subqueries have executor parameters, and partitions are pruned again only where those are marked as
-    /// changed, so all are.
+    /// subqueries have executor parameters and run again only where those are marked as changed, so all are.
     fn rewind(&self) {
         // SAFETY: the statement is started. Its planned statement lists the types of the executor's parameters,
         // and the set is the plan state's, which frees it.

@@ -247,10 +247,15 @@ fn planned_for() -> (pg_sys::Oid, bool) {
 }
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
-/// must not decide which partitions are read.
+/// must not decide which partitions are read; nor may their bounds, as the server attaches a partition without looking
+/// at its rows where such a constraint says that they fit, and a partition key may call such a function too.
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
-    const PROBING: [&CStr; 5] = [
+    const BOUNDS: usize = 4;
+    const PROBING: [&CStr; BOUNDS + 4] = [
         c"constraint_exclusion",
+        c"enable_partition_pruning",
+        c"enable_partitionwise_join",
+        c"enable_partitionwise_aggregate",
         c"enable_seqscan",
         c"enable_bitmapscan",
         c"enable_memoize",
@@ -258,7 +263,7 @@ fn switched_off(planning: Planning) -> &'static [&'static CStr] {
     ];
     match planning {
         Planning::Probing => &PROBING,
-        Planning::Once | Planning::EachTime => &PROBING[..1],
+        Planning::Once | Planning::EachTime => &PROBING[..BOUNDS],
     }
 }
 
