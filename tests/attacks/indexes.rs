@@ -343,7 +343,9 @@ fn no_bound_of_a_partition_decides_what_is_read() {
         owner
             .batch_execute(&format!(
                 "SET search_path = pg_catalog, public; {PLAIN}
-                 INSERT INTO b2.plain_edges SELECT turn(500), turn(n), 'reply' FROM generate_series(1000, 1149) AS n; {made};
+                 INSERT INTO b2.plain_edges
+                 SELECT turn(500), turn(n), 'reply' FROM generate_series(1000, 1149) AS n;
+                 {made};
                  CREATE INDEX ON b2.parted (child_turn_id, parent_turn_id);
                  CREATE INDEX ON b2.parted (parent_turn_id, child_turn_id);
                  GRANT SELECT ON b2.parted TO PUBLIC; ANALYZE b2.parted"

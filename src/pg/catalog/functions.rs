@@ -22,7 +22,8 @@ pub struct QueryReferences {
     names_object: bool,
     /// Whether a column is mentioned.
     has_column: bool,
-    /// Where objects are looked for, and functions of other extensions count as foreign too, which may follow settings: this extension.
+    /// This extension, where objects are looked for and functions of other extensions, which may follow settings, count
+    /// as foreign too.
     only_own: Option<pg_sys::Oid>,
 }
 
@@ -109,8 +110,8 @@ pub fn argument_types(function: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     }
 }
 
-/// Types whose values are OIDs of objects, such as a text search configuration, which can be changed without a lock on the
-/// table.
+/// Types whose values are OIDs of objects, such as a text search configuration, which can be changed without a lock on
+/// the table.
 const NAMING_TYPES: [pg_sys::Oid; 11] = [
     pg_sys::REGPROCOID,
     pg_sys::REGPROCEDUREOID,
