@@ -87,6 +87,8 @@ pub struct Table {
     pub name: String,
     /// `r`, `p`, `v`, …
     pub kind: u8,
+    /// Whether row security is enabled on it.
+    pub has_row_security: bool,
     /// Its columns, without dropped ones and those whose name is not text.
     pub columns: Rc<[TableColumn]>,
 }
@@ -130,6 +132,7 @@ impl Table {
                 schema: if schema.is_null() { String::new() } else { text_of(schema) },
                 name: text_of((*class).relname.data.as_ptr()),
                 kind: (*class).relkind as u8,
+                has_row_security: (*class).relrowsecurity,
                 columns,
             };
             pg_sys::relation_close(relation, pg_sys::NoLock as i32);

@@ -111,8 +111,10 @@ SELECT pg_temp.bind('{"role": {"expression": "(1 / (length(body) - 3))::text"}, 
 CREATE FUNCTION named.tell(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'planning runs as %', current_user; RETURN $1; END $$;
 CREATE TABLE named.told (id uuid PRIMARY KEY, parent uuid, type text);
 CREATE INDEX ON named.told (parent, id);
+SET client_min_messages = warning;
 CREATE INDEX ON named.told USING gin (to_tsvector('english', type || named.tell('x')));
 INSERT INTO named.told VALUES (turn(1), NULL, 'human');
+RESET client_min_messages;
 GRANT SELECT ON named.told TO regress_binder;
 \c -
 \set VERBOSITY default

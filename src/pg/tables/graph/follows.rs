@@ -3,7 +3,7 @@
 //! The turns of a session have a total order: by the keys of the mapping, then by id. So a turn has at most one turn
 //! before it and one after it, and both are one index probe: a row comparison that is ordered by all its columns. An
 //! equality of the sessions would let the planner leave the session out of the order and walk an index on the key
-//! alone; two inequalities keep the scan within the session.
+//! alone; an inequality ends the scan with the session.
 //!
 //! A unique index never stands for the comparison of ids: it tells of the rows as they are now, and an older snapshot
 //! has others. It only tells which index is enough.
@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use kernel::graph::edge::EdgeType;
+use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use super::indexes::raw_columns_to_include;
@@ -88,9 +89,9 @@ impl Follows {
     /// A subquery of all edges: of each row of the table, e, and the row that is sought from it, t.
     fn from(&self, turns: &BoundTable, sought: Sought) -> String {
         let id = &turns.columns["id"];
-        let ([own, other], comparison, direction) = match sought {
-            Sought::Before => (["child", "parent"], "<", " DESC"),
-            Sought::After => (["parent", "child"], ">", ""),
+        let ([own, other], comparison, opposite, direction) = match sought {
+            Sought::Before => (["child", "parent"], "<", ">", " DESC"),
+            Sought::After => (["parent", "child"], ">", "<", ""),
         };
         let keys = self.keys(turns);
         let row = |alias: &str| {
@@ -108,19 +109,30 @@ impl Follows {
             stored.collect::<Vec<_>>().join(" AND ")
         };
         let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
+        // The row comparison bounds the session at one end. Given both bounds, a server from 18 on begins the scan at the
+        // session's end; where row security keeps the comparison out of the index's condition, both are needed.
+        let is_leakproof = |key: &&BoundColumn| {
+            !key.is_expression() && key.base_type() != Some(pg_sys::NUMERICOID)
+        };
+        let needs_both = turns.table.has_row_security && !keys.iter().all(is_leakproof);
+        let bounds = [Some(opposite), needs_both.then_some(comparison)];
+        let within: Vec<String> = bounds
+            .into_iter()
+            .flatten()
+            .map(|bound| format!("{session_of_other} OPERATOR(pg_catalog.{bound}=) {session}"))
+            .collect();
         format!(
             "(SELECT {} AS {own}, o.id AS {other} FROM {table} AS e CROSS JOIN LATERAL (SELECT {} AS id \
             FROM {table} AS t WHERE {} AND {} \
              AND ROW({}) OPERATOR(pg_catalog.{comparison}) ROW({}) \
-             AND {session_of_other} OPERATOR(pg_catalog.>=) {session} \
-             AND {session_of_other} OPERATOR(pg_catalog.<=) {session} \
-             ORDER BY {} LIMIT 1) AS o)",
+             AND {} ORDER BY {} LIMIT 1) AS o)",
             id.expression("e"),
             id.expression("t"),
             stored("e"),
             stored("t"),
             row("t").join(", "),
             row("e").join(", "),
+            within.join(" AND "),
             ordered.join(", "),
             table = turns.from(),
         )
