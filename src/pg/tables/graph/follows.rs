@@ -109,8 +109,8 @@ impl Follows {
             stored.collect::<Vec<_>>().join(" AND ")
         };
         let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
-        // The row comparison bounds the session at one end. Given both bounds, a server from 18 on begins the scan at the
-        // session's end; where row security keeps the comparison out of the index's condition, both are needed.
+        // The row comparison bounds the session at one end. Given both bounds, a server from 18 on begins the scan at
+        // the session's end; where row security keeps the comparison out of the index's condition, both are needed.
         let is_leakproof = |key: &&BoundColumn| {
             !key.is_expression() && key.base_type() != Some(pg_sys::NUMERICOID)
         };
