@@ -147,7 +147,7 @@ COMMENT ON TYPE @extschema@.recorder_chunk IS 'a chunk of recorder events';
 
 -- The index by position gives the log order; a sort would read the whole log before the first chunk.
 CREATE FUNCTION @extschema@.recorder_chunks(
-    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy,
+    policy @extschema@.chunking_policy DEFAULT 'default'::pg_catalog.text::@extschema@.chunking_policy,
     pane_id bigint DEFAULT NULL,
     from_segment_id bigint DEFAULT NULL,
     from_ordinal bigint DEFAULT NULL,
@@ -164,7 +164,7 @@ COMMENT ON FUNCTION
 CREATE FUNCTION @extschema@.recorder_chunks_since(
     segment_id bigint,
     ordinal bigint,
-    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
+    policy @extschema@.chunking_policy DEFAULT 'default'::pg_catalog.text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunks_since_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000 ROWS 1000
@@ -174,7 +174,7 @@ COMMENT ON FUNCTION @extschema@.recorder_chunks_since(bigint, bigint, @extschema
 CREATE FUNCTION @extschema@.recorder_event_chunks(
     segment_id bigint,
     ordinal bigint,
-    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
+    policy @extschema@.chunking_policy DEFAULT 'default'::pg_catalog.text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_event_chunks_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1
@@ -183,7 +183,7 @@ COMMENT ON FUNCTION @extschema@.recorder_event_chunks(bigint, bigint, @extschema
     'the chunks that hold an event';
 CREATE FUNCTION @extschema@.recorder_chunk_events(
     events jsonb,
-    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy
+    policy @extschema@.chunking_policy DEFAULT 'default'::pg_catalog.text::@extschema@.chunking_policy
 ) RETURNS SETOF @extschema@.recorder_chunk
     AS 'MODULE_PATHNAME', 'recorder_chunk_events_wrapper'
     LANGUAGE c IMMUTABLE PARALLEL SAFE COST 10000 ROWS 100
@@ -308,7 +308,7 @@ COMMENT ON FUNCTION graph_kernel.verify_chunks(regclass, @extschema@.chunking_po
 
 CREATE FUNCTION @extschema@.recorder_verify_chunks(
     chunks regclass,
-    policy @extschema@.chunking_policy DEFAULT 'default'::text::@extschema@.chunking_policy,
+    policy @extschema@.chunking_policy DEFAULT 'default'::pg_catalog.text::@extschema@.chunking_policy,
     per_pane boolean DEFAULT false
 ) RETURNS TABLE (chunk_id text, status text)
 LANGUAGE sql STABLE ROWS 1000

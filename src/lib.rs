@@ -21,7 +21,11 @@ extension_sql_file!(
     name = "create_tables",
     requires = ["binding", "content"]
 );
-extension_sql_file!("../sql/check.sql", name = "check", requires = ["binding", "promotion"]);
+extension_sql_file!(
+    "../sql/check.sql",
+    name = "check",
+    requires = ["binding", "promotion", "content"]
+);
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
 extension_sql_file!("../sql/statistics.sql", name = "statistics", requires = ["bootstrap"]);

@@ -19,7 +19,7 @@ fn graph_snapshot() -> JsonbText {
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_overlap(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
     min_jaccard: default!(Option<f32>, "0"),
 ) -> TableIterator<
     'static,
@@ -43,7 +43,7 @@ fn graph_overlap(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_influence(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -69,7 +69,7 @@ fn graph_influence(
 #[search_path(pg_catalog, pg_temp)]
 fn graph_atlas(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
     selection_policy: default!(Option<TextArg>, "'given'"),
     min_jaccard: default!(Option<f32>, "0"),
     centroids: default!(Option<i32>, "3"),

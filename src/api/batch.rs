@@ -12,7 +12,7 @@ type SliceRow = (Option<Uuid>, Option<JsonText>, Option<&'static str>, Option<Te
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slices(
     anchors: Option<Array<Uuid>>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (

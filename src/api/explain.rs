@@ -12,7 +12,7 @@ use crate::service::explain::{explanation, reason_for, statistics};
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_explain(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -52,7 +52,7 @@ fn graph_slice_explain(
 fn graph_why(
     anchor: Option<Uuid>,
     turn: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (name!(included, bool), name!(explanation, Text), name!(path, Option<Vec<Uuid>>)),
@@ -69,7 +69,7 @@ fn graph_why(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_stats(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (

@@ -37,7 +37,7 @@ type SearchRow = (
 fn graph_search_slice(
     query_embedding: Option<Array<f32>>,
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),

@@ -19,7 +19,7 @@ use crate::service::slices::ReadSlice;
 #[search_path(pg_catalog, pg_temp)]
 fn graph_slice(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> Option<JsonText> {
     let policy = Policy::required(policy).or_raise();
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
@@ -31,7 +31,7 @@ fn graph_slice(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_slice_turns(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -92,7 +92,7 @@ fn graph_slice_turns(
 #[search_path(pg_catalog, pg_temp)]
 fn graph_slice_edges(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<'static, (name!(parent, Uuid), name!(child, Uuid), name!(edge_type, &'static str))>
 {
     let policy = Policy::required(policy).or_raise();
@@ -111,7 +111,7 @@ fn graph_slice_edges(
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
 fn graph_prompt(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'chat'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'chat'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
     'static,
     (
@@ -149,7 +149,7 @@ fn graph_prompt(
 #[search_path(pg_catalog, pg_temp)]
 fn graph_slice_draw(
     anchor: Option<Uuid>,
-    policy: default!(Option<Policy>, "'default'::text::slice_policy"),
+    policy: default!(Option<Policy>, "'default'::pg_catalog.text::@extschema@.slice_policy"),
     format: default!(Option<TextArg>, "'mermaid'"),
     options: default!(Option<JsonbText>, "'{}'"),
 ) -> Option<Text> {

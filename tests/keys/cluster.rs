@@ -298,8 +298,9 @@ fn base() -> &'static Path {
 fn template() -> &'static Path {
     static TEMPLATE: OnceLock<PathBuf> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
-        // The harness removes it with its server.
-        let data = Path::new(&variable("GRAPH_KERNEL_SCRATCH")).join("template");
+        // One for each test program, as they run beside each other. The harness removes it with its server.
+        let name = format!("template.{}", std::process::id());
+        let data = Path::new(&variable("GRAPH_KERNEL_SCRATCH")).join(name);
         if data.exists() {
             fs::remove_dir_all(&data).unwrap();
         }

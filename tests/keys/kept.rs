@@ -129,6 +129,7 @@ fn default_tables_that_are_made_anew_are_found() {
         "BEGIN;
          ALTER TABLE public.memory_turns RENAME TO old_turns;
          ALTER TABLE public.memory_turn_edges RENAME TO old_edges;
+         ALTER INDEX public.memory_turns_scores_idx RENAME TO old_scores_idx;
          ALTER INDEX public.memory_turn_edges_child_idx RENAME TO old_edges_child_idx",
     )
     .unwrap();

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::database::Database;
-use crate::common::process::{backend_pid, cancelled_after, private_memory};
+use crate::common::process::{backend_pid, cancelled_after, execute, private_memory};
 use crate::common::tell;
 use graph_kernel_tests::recorder::{ChunkCase, ExpectedChunk, chunk_cases};
 use postgres::error::SqlState;
@@ -400,14 +400,13 @@ fn a_million_events_stream_in_flat_memory_and_answer_a_cancel() {
 
 /// Fills the event table with so many events of this text, in one pane.
 fn fill(client: &mut Client, events: u32, text: &str) {
-    client
-        .batch_execute(&format!(
-            "TRUNCATE recorder_events;
-             INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
-                 occurred_at_ms, event_type, text)
-             SELECT 0, i, i, 'e' || i, 1, i, 'egress_output', {text} FROM generate_series(1, {events}) AS i"
-        ))
-        .unwrap();
+    let command = format!(
+        "TRUNCATE recorder_events;
+         INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id,
+             occurred_at_ms, event_type, text)
+         SELECT 0, i, i, 'e' || i, 1, i, 'egress_output', {text} FROM generate_series(1, {events}) AS i"
+    );
+    execute(client, &command);
 }
 
 /// The policy under which a chunk is largest.

@@ -18,8 +18,8 @@ const ADDED: [&str; 5] = [
 
 /// A column at the end of a table: where the script of the next version has it, and how the upgrade adds it.
 const COLUMN: [&str; 3] = [
-    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now()\n",
-    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now(),\n    purpose text NOT NULL DEFAULT ''\n",
+    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now(),\n",
+    "    registered_at timestamptz NOT NULL DEFAULT pg_catalog.now(),\n    purpose text NOT NULL DEFAULT '',\n",
     "ALTER TABLE graph_kernel.policies ADD COLUMN purpose text NOT NULL DEFAULT '';",
 ];
 
