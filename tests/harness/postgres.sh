@@ -15,7 +15,7 @@ if [[ -n ${ASSERT:-} ]]; then
   options=(--enable-cassert --enable-debug 'CFLAGS=-O1')
   if [[ -f /usr/include/valgrind/memcheck.h ]]; then options+=('CPPFLAGS=-DUSE_VALGRIND'); fi
 fi
-modules=(amcheck auto_explain file_fdw pg_stat_statements test_decoding) # those that tests load
+modules=(amcheck auto_explain btree_gin file_fdw pg_stat_statements test_decoding) # those that tests load
 cache="$root/target/postgresql-$major"
 build="$cache/build"
 log="$cache/build.log"
