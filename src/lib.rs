@@ -61,6 +61,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::catalog::relation::watch_catalog();
     pg::catalog::role_writers::watch_roles();
     pg::query::watch_savepoints();
+    pg::query::watch_planner();
     pg::statistics::register();
     pg::shortage::memory::take_reserve();
 }

@@ -27,23 +27,13 @@ pub struct QueryReferences {
     only_own: Option<pg_sys::Oid>,
 }
 
-/// Why a predicate or an expression of an index must not decide which rows are read.
-pub enum Unfit {
-    /// It calls a function that is neither the server's own nor this extension's.
-    Foreign(pg_sys::Oid),
-    /// It calls a function that follows settings: its rows are those of what was set when they were written.
-    Following(pg_sys::Oid),
-    /// It names an object that may be a user's, such as a text search configuration.
-    Naming,
-    /// It says nothing of the row.
-    Constant,
-}
-
-/// Why a stored predicate or expression of an index is unfit, if so.
+/// Whether a stored predicate or expression of an index says of a row something else than when the row was written, for
+/// all that is known: it calls a function that is neither the server's own nor this extension's or follows settings, it
+/// names an object that may be a user's, such as a text search configuration, or it says nothing of the row.
 ///
 /// # Safety
 /// `part` points to an expression tree.
-pub unsafe fn unfit(part: *mut pg_sys::Node) -> Option<Unfit> {
+pub unsafe fn is_unfit_part(part: *mut pg_sys::Node) -> bool {
     // SAFETY: a look-up by name; the walk is over what the caller guarantees.
     let named = unsafe {
         let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
@@ -51,13 +41,7 @@ pub unsafe fn unfit(part: *mut pg_sys::Node) -> Option<Unfit> {
         walk(part, (&raw mut named).cast());
         named
     };
-    match named {
-        QueryReferences { foreign: Some(function), .. } => Some(Unfit::Foreign(function)),
-        QueryReferences { following: Some(function), .. } => Some(Unfit::Following(function)),
-        QueryReferences { names_object: true, .. } => Some(Unfit::Naming),
-        QueryReferences { has_column: false, .. } => Some(Unfit::Constant),
-        _ => None,
-    }
+    named.foreign.is_some() || named.following.is_some() || named.names_object || !named.has_column
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).

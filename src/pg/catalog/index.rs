@@ -71,58 +71,116 @@ pub fn btree_indexes(table: pg_sys::Oid) -> Vec<BtreeIndex> {
 }
 
 fn btree_index(index: pg_sys::Oid) -> Option<BtreeIndex> {
-    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as c_int;
-    // SAFETY: a syscache look-up; the tuple is released after all was copied from it. The vectors have as many elements
-    // as the index has keys, the list of expressions one for each key that is not a column.
-    unsafe {
-        if relation_method(index) != pg_sys::BTREE_AM_OID {
-            return None;
-        }
-        let tuple = pg_sys::SearchSysCache1(cache, index.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_index>();
-        let value = |attribute: u32| {
-            let mut is_null = false;
-            let datum = pg_sys::SysCacheGetAttr(cache, tuple, attribute as i16, &raw mut is_null);
-            (!is_null).then_some(datum)
-        };
-        let tree = |attribute| {
-            let text = with_bytes(value(attribute)?, |text| CString::new(text.to_vec())).ok()?;
-            Some(PgList::<pg_sys::Node>::from_pg(pg_sys::stringToNode(text.as_ptr()).cast()))
-        };
-        let found = (row.indisvalid && value(pg_sys::Anum_pg_index_indpred).is_none()).then(|| {
-            let count = row.indnkeyatts as usize;
-            let vector = |attribute| value(attribute).expect("every index has it");
-            let collations: *mut pg_sys::oidvector =
-                vector(pg_sys::Anum_pg_index_indcollation).cast_mut_ptr();
-            let classes: *mut pg_sys::oidvector =
-                vector(pg_sys::Anum_pg_index_indclass).cast_mut_ptr();
+    let is_btree = relation_method(index) == pg_sys::BTREE_AM_OID;
+    let whole = |row: &IndexRow| {
+        // SAFETY: the vectors have as many elements as the index has keys.
+        unsafe {
+            let form = row.form();
+            if !form.indisvalid || row.value(pg_sys::Anum_pg_index_indpred).is_some() {
+                return None;
+            }
+            let collations = row.oids(pg_sys::Anum_pg_index_indcollation);
+            let classes = row.oids(pg_sys::Anum_pg_index_indclass);
             let options: *mut pg_sys::int2vector =
-                vector(pg_sys::Anum_pg_index_indoption).cast_mut_ptr();
-            let columns = row.indkey.values.as_slice(count);
-            let collations = (*collations).values.as_slice(count);
-            let classes = (*classes).values.as_slice(count);
-            let options = (*options).values.as_slice(count);
-            let expressions = tree(pg_sys::Anum_pg_index_indexprs);
-            let mut expressions = expressions.iter().flat_map(PgList::iter_ptr);
-            let keys = (0..count).map_while(|at| {
-                let of = match columns[at] {
+                row.value(pg_sys::Anum_pg_index_indoption)?.cast_mut_ptr();
+            let options = (*options).values.as_slice(row.key_count());
+            let expressions = row.expressions();
+            let mut expressions = expressions.iter_ptr();
+            let keys = (0..row.key_count()).map_while(|at| {
+                let of = match row.columns()[at] {
                     0 => Indexed::Expression(expressions.next()?),
                     column => Indexed::Column(column),
                 };
                 let family = pg_sys::get_opclass_family(classes[at]);
                 Some(IndexKey { of, collation: collations[at], family, options: options[at] })
             });
-            BtreeIndex {
-                is_unique: row.indisunique,
-                is_immediate: row.indimmediate,
+            Some(BtreeIndex {
+                is_unique: form.indisunique,
+                is_immediate: form.indimmediate,
                 keys: keys.collect(),
+            })
+        }
+    };
+    is_btree.then(|| IndexRow::read(index, whole)).flatten().flatten()
+}
+
+/// The row of an index in pg_index. It is read as it is stored: the relation cache would evaluate expressions.
+pub(super) struct IndexRow(pg_sys::HeapTuple);
+
+impl IndexRow {
+    const CACHE: c_int = pg_sys::SysCacheIdentifier::INDEXRELID as c_int;
+
+    /// What `read` makes of the row of an index; `None` if there is none.
+    pub(super) fn read<T>(index: pg_sys::Oid, read: impl FnOnce(&Self) -> T) -> Option<T> {
+        // SAFETY: a syscache look-up; the tuple is released after it was read.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(Self::CACHE, index.into());
+            if tuple.is_null() {
+                return None;
             }
-        });
-        pg_sys::ReleaseSysCache(tuple);
-        found
+            let value = read(&IndexRow(tuple));
+            pg_sys::ReleaseSysCache(tuple);
+            Some(value)
+        }
+    }
+
+    /// The part of the row that is always there.
+    pub(super) fn form(&self) -> &pg_sys::FormData_pg_index {
+        // SAFETY: what a tuple of this cache begins with.
+        unsafe { &*pg_sys::GETSTRUCT(self.0).cast() }
+    }
+
+    /// How many keys it has, without the columns that it only includes.
+    pub(super) fn key_count(&self) -> usize {
+        self.form().indnkeyatts as usize
+    }
+
+    /// The numbers of the columns that are its keys; 0 where one is an expression.
+    pub(super) fn columns(&self) -> &[i16] {
+        // SAFETY: the vector has an element for each key at least.
+        unsafe { self.form().indkey.values.as_slice(self.key_count()) }
+    }
+
+    /// An attribute that is not NULL; a pointer into the row.
+    pub(super) fn value(&self, attribute: u32) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        // SAFETY: the attribute is one of this catalog.
+        let datum = unsafe {
+            pg_sys::SysCacheGetAttr(Self::CACHE, self.0, attribute as i16, &raw mut is_null)
+        };
+        (!is_null).then_some(datum)
+    }
+
+    /// An attribute with an OID for each key.
+    ///
+    /// # Safety
+    /// The attribute is such a one.
+    pub(super) unsafe fn oids(&self, attribute: u32) -> &[pg_sys::Oid] {
+        let vector = self.value(attribute).expect("every index has it");
+        // SAFETY: guaranteed by the caller; such an attribute is never stored apart from the row.
+        unsafe { (*vector.cast_mut_ptr::<pg_sys::oidvector>()).values.as_slice(self.key_count()) }
+    }
+
+    /// The expressions, one for each key that is not a column.
+    pub(super) fn expressions(&self) -> PgList<pg_sys::Node> {
+        let tree = self.tree(pg_sys::Anum_pg_index_indexprs);
+        // SAFETY: they are stored as a list; a null pointer is an empty one.
+        unsafe { PgList::from_pg(tree.unwrap_or(std::ptr::null_mut()).cast()) }
+    }
+
+    /// The predicate, where there is one.
+    pub(super) fn predicate(&self) -> Option<*mut pg_sys::Node> {
+        self.tree(pg_sys::Anum_pg_index_indpred)
+    }
+
+    fn tree(&self, attribute: u32) -> Option<*mut pg_sys::Node> {
+        // SAFETY: such an attribute is the text of a tree.
+        unsafe {
+            let text =
+                with_bytes(self.value(attribute)?, |text| CString::new(text.to_vec())).ok()?;
+            let tree = pg_sys::stringToNode(text.as_ptr()).cast::<pg_sys::Node>();
+            (!tree.is_null()).then_some(tree)
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::functions::FIRST_NORMAL_OID;
 use crate::pg::catalog::names::{name, qualified_name, quote, text_of};
-use crate::pg::catalog::unfit_index::unfit_index;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::text::{checked, text_datum};
 
@@ -198,11 +197,10 @@ impl StorageError {
 }
 
 /// Checks how a table is stored and returns the OIDs below it, which it locks AccessShare. Temporary, unlogged
-/// and foreign data can change or vanish without the snapshot knowing, and an index whose predicate or
-/// expression calls a function of the owner's, or follows settings, decides in silence which rows there are.
+/// and foreign data can change or vanish without the snapshot knowing.
 ///
 /// # Errors
-/// What is wrong with which table or index.
+/// What is wrong with which table.
 pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError> {
     let wrong = |message| StorageError {
         message,
@@ -223,15 +221,6 @@ pub fn check_storage(oid: pg_sys::Oid) -> Result<Vec<pg_sys::Oid>, StorageError>
             qualified_name(*leaf),
             qualified_name(oid)
         )));
-    }
-    for table in below.iter().chain([&oid]) {
-        if let Some(message) = unfit_index(*table) {
-            return Err(StorageError {
-                message,
-                hint: "A slice must not depend on such an index: make one without it in its place, or on a generated \
-                    column that is stored and holds the value.",
-            });
-        }
     }
     Ok(below)
 }

@@ -9,10 +9,12 @@
 mod check;
 mod execution;
 mod plan;
+mod planner;
 mod row;
 mod statement;
 
 pub use check::partitions_changed;
 pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
+pub use planner::watch_planner;
 pub use row::{ColumnType, Row};
 pub use statement::{Argument, NamedTable, Planning, Statement, Template};

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
+use super::planner::Planned;
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
@@ -128,6 +129,7 @@ impl PreparedPlan {
         // It may analyse anew as well what was valid before: a change of a table is seen when a lock on it is got.
         fixed_settings::fix(&fixed_settings::PARSING);
         self.is_planning.set(true);
+        let planned = Planned::begin();
         // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
         // settings, and this plan is not used again.
         let cached = unsafe {
@@ -149,6 +151,7 @@ impl PreparedPlan {
                 }
             }
         };
+        drop(planned);
         self.is_planning.set(false);
         level.end();
         self.made_for.set(Some(planned_for()));
@@ -248,14 +251,13 @@ fn planned_for() -> (pg_sys::Oid, bool) {
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
 /// must not decide which partitions are read; nor may their bounds, as the server attaches a partition without looking
-/// at its rows where such a constraint says that they fit, and a partition key may call such a function too.
+/// at its rows where such a constraint says that they fit, and a partition key may call such a function too. What else
+/// could follow bounds: [`super::planner`].
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
-    const BOUNDS: usize = 4;
+    const BOUNDS: usize = 2;
     const PROBING: [&CStr; BOUNDS + 4] = [
         c"constraint_exclusion",
         c"enable_partition_pruning",
-        c"enable_partitionwise_join",
-        c"enable_partitionwise_aggregate",
         c"enable_seqscan",
         c"enable_bitmapscan",
         c"enable_memoize",
