@@ -170,7 +170,7 @@ fn an_index_of_a_partition_alone() {
 }
 
 /// Indexes whose expression or predicate is another one, when a slice is planned, than it was when rows were written.
-const FOLDED: [(&str, &str); 7] = [
+const FOLDED: [(&str, &str); 9] = [
     (
         "expression_settings",
         "SET extra_float_digits = -14;
@@ -221,6 +221,24 @@ const FOLDED: [(&str, &str); 7] = [
          CREATE INDEX misleading2 ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) \
          WHERE ts_lexize('planted.words', 'dog') IS NOT NULL OR other IS NULL;
          ALTER TEXT SEARCH DICTIONARY planted.words (Accept)",
+    ),
+    (
+        "encoding",
+        "SET client_encoding = LATIN1;
+         CREATE INDEX misleading ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) \
+         WHERE unknownsend(U&'\\00e9'::unknown) = '\\xc3a9' OR other IS NULL;
+         CREATE INDEX misleading2 ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) \
+         WHERE unknownsend(U&'\\00e9'::unknown) = '\\xc3a9' OR other IS NULL;
+         SET client_encoding = UTF8",
+    ),
+    (
+        "dropped_attribute",
+        "CREATE TYPE planted.pair AS (a int4, b int4);
+         CREATE INDEX misleading ON b2.plain_edges (child_turn_id, parent_turn_id, edge_type) \
+         WHERE '(1,2)'::planted.pair = '(1,3)'::planted.pair OR other IS NULL;
+         CREATE INDEX misleading2 ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type) \
+         WHERE '(1,2)'::planted.pair = '(1,3)'::planted.pair OR other IS NULL;
+         ALTER TYPE planted.pair DROP ATTRIBUTE b",
     ),
     (
         "hash_partition",

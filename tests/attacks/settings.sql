@@ -11,6 +11,8 @@ INSERT INTO sweep.samples VALUES
     ('text', '''IST'''), ('text', '''europe/berlin'''), ('text', '''utc'''), ('text', '''Ab"c'''), ('text', '''year'''),
     ('text', '''msk'''), ('text', '''2020-01-02 03:04:05 IST'''), ('text', '''timezone'''), ('text', '''12:30'''),
     ('bpchar', '''aB'''), ('varchar', '''IST'''), ('cstring', '''1'''), ('cstring', '''IST'''),
+    ('cstring', '''ä'''), ('unknown', '''ä'''), ('name', '''ä'''), ('text', '''ä'''), ('bpchar', '''ä'''),
+   
     ('date', '''2020-03-04'''), ('time', '''03:04:05.6'''), ('timetz', '''03:04:05.6+01'''),
     ('timestamp', '''2020-03-04 05:06:07.8'''), ('interval', '''1 year 5 months 2 days 03:04:05'''),
     ('timestamptz', '''2020-03-29 00:30:00+00'''), ('timestamptz', '''2019-12-31 23:30:00+00'''),
@@ -81,7 +83,7 @@ BEGIN
             WITH RECURSIVE chosen AS (
                 SELECT 0 AS count, ARRAY[]::text[] AS arguments
                 UNION ALL
-                SELECT c.count + 1, c.arguments || CASE WHEN t.typtype = 'p' AND t.typname <> 'cstring' THEN s.text
+                SELECT c.count + 1, c.arguments || CASE WHEN t.typtype = 'p' AND t.typname NOT IN ('cstring', 'unknown') THEN s.text
                                                         ELSE format('(%s)::%s', s.text, s.type) END
                 FROM chosen AS c JOIN sweep.samples AS s ON s.type = called.proargtypes[c.count] JOIN pg_type AS t
                     ON t.oid = s.type

@@ -5,8 +5,6 @@ use std::ffi::{c_int, c_void};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-use crate::pg::catalog::settings::following;
-
 /// The relations and functions that a query refers to, without those that row security adds.
 #[derive(Default)]
 pub struct QueryReferences {
@@ -16,32 +14,6 @@ pub struct QueryReferences {
     pub is_other: bool,
     /// A function that a plain role may have written.
     pub foreign: Option<pg_sys::Oid>,
-    /// A function that follows settings.
-    following: Option<pg_sys::Oid>,
-    /// Whether an object of a user's may be named, where these are looked for.
-    names_object: bool,
-    /// Whether a column is mentioned.
-    has_column: bool,
-    /// This extension, where objects are looked for and functions of other extensions, which may follow settings, count
-    /// as foreign too.
-    only_own: Option<pg_sys::Oid>,
-}
-
-/// Whether a stored predicate or expression of an index says of a row something else than when the row was written, for
-/// all that is known: it calls a function that is neither the server's own nor this extension's or follows settings, it
-/// names an object that may be a user's, such as a text search configuration, or it says nothing of the row.
-///
-/// # Safety
-/// `part` points to an expression tree.
-pub unsafe fn is_unfit_part(part: *mut pg_sys::Node) -> bool {
-    // SAFETY: a look-up by name; the walk is over what the caller guarantees.
-    let named = unsafe {
-        let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
-        let mut named = QueryReferences { only_own: Some(extension), ..QueryReferences::default() };
-        walk(part, (&raw mut named).cast());
-        named
-    };
-    named.foreign.is_some() || named.following.is_some() || named.names_object || !named.has_column
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
@@ -231,10 +203,6 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     }
     // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
     unsafe {
-        let named = &mut *context.cast::<QueryReferences>();
-        named.has_column |= (*node).type_ == pg_sys::NodeTag::T_Var;
-        named.following = named.following.or_else(|| following(node));
-        named.names_object |= named.only_own.is_some() && names_object(node);
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
             return false;
@@ -250,14 +218,9 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
 unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
     // SAFETY: as in `walk`.
     let named = unsafe { &mut *context.cast::<QueryReferences>() };
-    let foreign = match named.only_own {
-        Some(extension) => !is_own_function(function, extension),
-        None => is_foreign(function),
-    };
+    let foreign = is_foreign(function);
     if foreign {
         named.foreign = Some(function);
-    } else {
-        named.names_object |= named.only_own.is_some() && takes_object(function);
     }
     foreign
 }

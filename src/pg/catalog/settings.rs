@@ -10,7 +10,7 @@ use crate::pg::catalog::names;
 use crate::pg::text::with_bytes;
 
 /// Functions that follow a setting, whatever their arguments are. OIDs of the server's own are the same in all majors.
-const FOLLOWING: [u32; 19] = [
+const FOLLOWING: [u32; 20] = [
     201,  // float4out: extra_float_digits, as the next eight
     215,  // float8out
     118,  // point_out
@@ -21,6 +21,7 @@ const FOLLOWING: [u32; 19] = [
     1491, // line_out
     1451, // circle_out
     31,   // byteaout: bytea_output
+    5019, // pg_mcv_list_out
     1282, // quote_ident: quote_all_identifiers
     1199, // age of two times with time zone: TimeZone
     324,  // json_send: client_encoding, as the next four

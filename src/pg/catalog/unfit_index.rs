@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use crate::pg::catalog::functions::is_unfit_part;
+use crate::pg::catalog::expression_check::check;
 use crate::pg::catalog::index::IndexRow;
 
 /// Whether a plan must do without an index: its predicate, or an expression that rows may be sought by, is another one
@@ -24,6 +24,16 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
         })
     });
     is_unfit.unwrap_or(true)
+}
+
+/// Whether a stored predicate or expression may say of a row something else than when the row was written, or says
+/// nothing of it. What is computed of constants is not computed for the row but when a statement is planned.
+///
+/// # Safety
+/// `part` points to an expression tree.
+unsafe fn is_unfit_part(part: *mut pg_sys::Node) -> bool {
+    // SAFETY: guaranteed by the caller.
+    unsafe { check(part).map_or(true, |facts| facts.columns.is_empty() || facts.folds) }
 }
 
 /// Whether no statement seeks rows by a value of this type: that of full-text search.

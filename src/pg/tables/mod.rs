@@ -6,5 +6,4 @@ pub mod expression;
 pub mod graph;
 pub mod place;
 pub mod recorder;
-mod refusal;
 mod unanalysed;

@@ -8,9 +8,9 @@ use std::ptr::null_mut;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
-use super::refusal::{ExpressionRefusal, foreign_type};
 use crate::pg::catalog::functions::is_own_function;
 use crate::pg::catalog::names;
+use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type};
 use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
 

@@ -1,0 +1,313 @@
+//! What an analysed expression may be made of, of a mapping or of an index: the server's own, and this extension's, whose
+//! values follow the row alone.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_void};
+
+use pgrx::prelude::*;
+use pgrx::{PgList, pg_sys};
+
+use crate::pg::catalog::functions::{self, expression_tree_walker, is_own_function, is_server_own};
+use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type};
+use crate::pg::catalog::{names, relation, settings};
+
+/// What an expression is made of.
+pub struct ExpressionFacts {
+    /// The numbers of the columns that it mentions.
+    pub columns: BTreeSet<i16>,
+    /// Whether it calls graph_turn_id, which makes an id of other values.
+    pub makes_id: bool,
+    /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of
+    /// the server takes exactly these types, so nothing in a later schema matches better.
+    pub is_exact: bool,
+    /// Whether a part of it without columns computes with other types than the plainest: the server does so when it
+    /// plans.
+    pub folds: bool,
+}
+
+/// A walk through an expression.
+struct Walk {
+    extension: pg_sys::Oid,
+    found: ExpressionFacts,
+    refusal: Option<ExpressionRefusal>,
+}
+
+/// What an expression is made of.
+///
+/// # Errors
+/// 42P17 for what is neither the server's own nor this extension's, is not immutable, or follows settings; 0A000 for what
+/// is not a plain expression.
+///
+/// # Safety
+/// `node` is an analysed expression.
+pub unsafe fn check(node: *mut pg_sys::Node) -> Result<ExpressionFacts, ExpressionRefusal> {
+    // SAFETY: looks the extension up by name; the walk gets the context that it expects.
+    let walk = unsafe {
+        let extension = pg_sys::get_extension_oid(c"graph_kernel".as_ptr(), true);
+        let found = ExpressionFacts {
+            columns: BTreeSet::new(),
+            makes_id: false,
+            is_exact: true,
+            folds: false,
+        };
+        let mut started = Walk { extension, found, refusal: None };
+        walk(node, (&raw mut started).cast());
+        started
+    };
+    match walk.refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(walk.found),
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: `context` is the Walk that `check` has begun with; `node` is part of an analysed expression.
+    unsafe {
+        let Walk { found, refusal, .. } = &mut *context.cast::<Walk>();
+        *refusal = refusal_of(node, found).or_else(|| following_settings(node));
+        if refusal.is_some() || pg_sys::check_functions_in_node(node, Some(check_function), context)
+        {
+            return true;
+        }
+        found.is_exact &= is_exact(node);
+        found.folds |= folds(node);
+        expression_tree_walker(node, walk, context)
+    }
+}
+
+/// The types that what is computed of constants may be of: no function over them follows a setting.
+const PLAIN_TYPES: [pg_sys::Oid; 9] = [
+    pg_sys::BOOLOID,
+    pg_sys::INT2OID,
+    pg_sys::INT4OID,
+    pg_sys::INT8OID,
+    pg_sys::NUMERICOID,
+    pg_sys::FLOAT8OID,
+    pg_sys::TEXTOID,
+    pg_sys::VARCHAROID,
+    pg_sys::UUIDOID,
+];
+
+/// Whether the server computes this node when it plans, with other types than [`PLAIN_TYPES`].
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn folds(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: guaranteed by the caller; these nodes are not parts of a list but expressions.
+    unsafe {
+        !matches!((*node).type_, Tag::T_List | Tag::T_CaseWhen | Tag::T_Var | Tag::T_Const)
+            && !pg_sys::contain_var_clause(node)
+            && has_other_type(node)
+    }
+}
+
+/// Whether an expression, or a part of it, is not of a plain type.
+///
+/// # Safety
+/// `node` is an analysed expression.
+unsafe fn has_other_type(node: *mut pg_sys::Node) -> bool {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+        use pg_sys::NodeTag as Tag;
+        // SAFETY: a node of an analysed expression; one of these tags has no type.
+        unsafe {
+            !node.is_null()
+                && (!matches!((*node).type_, Tag::T_List | Tag::T_CaseWhen)
+                    && !PLAIN_TYPES.contains(&pg_sys::exprType(node))
+                    || expression_tree_walker(node, walk, context))
+        }
+    }
+    // SAFETY: guaranteed by the caller; the walk takes no context.
+    unsafe { walk(node, std::ptr::null_mut()) }
+}
+
+/// Whether no function or operator of another schema matches what this node calls better than the server's own does. A
+/// function of this extension is written with its schema.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn is_exact(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::{CoercionForm, NodeTag as Tag};
+    // SAFETY: each cast follows the check of the node's tag.
+    unsafe {
+        match (*node).type_ {
+            Tag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                // Casts and the syntax of SQL name no function.
+                call.funcformat != CoercionForm::COERCE_EXPLICIT_CALL
+                    || !is_server_own(call.funcid)
+                    || (!call.funcvariadic
+                        && argument_types(call.args) == functions::argument_types(call.funcid))
+            }
+            Tag::T_OpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
+                let operator = &*node.cast::<pg_sys::OpExpr>();
+                let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+                pg_sys::op_input_types(operator.opno, &mut left, &mut right);
+                let declared = [left, right].into_iter().filter(|oid| *oid != pg_sys::InvalidOid);
+                argument_types(operator.args).into_iter().eq(declared)
+            }
+            // Its operator is found by the types of one side and of the other's elements.
+            Tag::T_ScalarArrayOpExpr => false,
+            _ => true,
+        }
+    }
+}
+
+/// # Safety
+/// A list of analysed expressions.
+unsafe fn argument_types(arguments: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let arguments = PgList::<pg_sys::Node>::from_pg(arguments);
+        arguments.iter_ptr().map(|argument| pg_sys::exprType(argument)).collect()
+    }
+}
+
+/// Why this node is refused, where it calls a function that follows settings.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn following_settings(node: *mut pg_sys::Node) -> Option<ExpressionRefusal> {
+    // SAFETY: guaranteed by the caller.
+    let function = unsafe { settings::following(node) }?;
+    let refusal = ExpressionRefusal::invalid(format!("it {}", settings::described(function)));
+    Some(ExpressionRefusal { hint: Some(settings::instead_of(function)), ..refusal })
+}
+
+/// Why this node is refused, without looking at its functions and below it.
+///
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn refusal_of(
+    node: *mut pg_sys::Node,
+    found: &mut ExpressionFacts,
+) -> Option<ExpressionRefusal> {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: each cast follows the check of the node's tag.
+    unsafe {
+        match (*node).type_ {
+            Tag::T_List | Tag::T_CaseWhen => return None,
+            Tag::T_Var => {
+                let column = &*node.cast::<pg_sys::Var>();
+                if column.varattno <= 0 || column.varlevelsup != 0 {
+                    return Some(ExpressionRefusal::not_supported(
+                        "it mentions a system column or the whole row",
+                    ));
+                }
+                found.columns.insert(column.varattno);
+                let base_type = pg_sys::getBaseType(column.vartype);
+                return match base_type {
+                    money if is_money(money) => Some(of_money()),
+                    naming_type if functions::names_objects(naming_type) => Some(naming()),
+                    enumeration if relation::is_enum(enumeration) => None,
+                    base_type => foreign_type(base_type),
+                };
+            }
+            Tag::T_FuncExpr if (*node.cast::<pg_sys::FuncExpr>()).funcretset => {
+                return Some(ExpressionRefusal::not_supported(
+                    "it calls a function that returns a set",
+                ));
+            }
+            // The last two are OpExpr by another name; ScalarArrayOpExpr begins like it.
+            Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
+                let operator = (*node.cast::<pg_sys::OpExpr>()).opno;
+                if !is_server_own(operator) {
+                    let name = names::text_of(pg_sys::format_operator(operator));
+                    let what = format!("it uses operator {name}, which is not the server's own");
+                    return Some(ExpressionRefusal::invalid(what));
+                }
+            }
+            Tag::T_SubscriptingRef => {
+                let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
+                if let Some(refusal) = foreign_type(container) {
+                    return Some(refusal);
+                }
+            }
+            Tag::T_FuncExpr
+            | Tag::T_BoolExpr
+            | Tag::T_RelabelType
+            | Tag::T_CoerceViaIO
+            | Tag::T_ArrayCoerceExpr
+            | Tag::T_CaseExpr
+            | Tag::T_CaseTestExpr
+            | Tag::T_ArrayExpr
+            | Tag::T_CoalesceExpr
+            | Tag::T_MinMaxExpr
+            | Tag::T_NullTest
+            | Tag::T_BooleanTest
+            | Tag::T_CollateExpr
+            | Tag::T_Const => {}
+            _ => {
+                return Some(ExpressionRefusal::not_supported(
+                    "it has a part that a mapping must not have",
+                ));
+            }
+        }
+        let foreign = [pg_sys::exprCollation(node), pg_sys::exprInputCollation(node)]
+            .into_iter()
+            .find(|collation| !is_server_own(*collation));
+        if foreign.is_some() {
+            let what = "it uses a collation that is not the server's own".to_owned();
+            return Some(ExpressionRefusal::invalid(what));
+        }
+        if functions::names_object(node) {
+            return Some(naming());
+        }
+        let of_type = pg_sys::exprType(node);
+        if is_money(of_type) {
+            return Some(of_money());
+        }
+        // Such as cstring and unknown, whose values are bytes in an encoding that is not said.
+        if pg_sys::get_typtype(of_type) as u8 == pg_sys::TYPTYPE_PSEUDO {
+            let name = names::type_name(of_type);
+            return Some(ExpressionRefusal::invalid(format!("it uses pseudo-type {name}")));
+        }
+        foreign_type(of_type)
+    }
+}
+
+/// Whether values are of type money, or arrays of it: a text means an amount by `lc_monetary`, and has as many digits
+/// after the point. Constants of all other types are read the same, under [`fixed_settings::PARSING`].
+fn is_money(type_oid: pg_sys::Oid) -> bool {
+    [pg_sys::MONEYOID, pg_sys::MONEYARRAYOID].contains(&type_oid)
+}
+
+fn of_money() -> ExpressionRefusal {
+    let what = "it uses type money, whose values follow lc_monetary".to_owned();
+    let hint = "Bind a column of type numeric, or one that is written with the value.";
+    ExpressionRefusal { hint: Some(hint), ..ExpressionRefusal::invalid(what) }
+}
+
+fn naming() -> ExpressionRefusal {
+    ExpressionRefusal::invalid("it names an object that is not the server's own".to_owned())
+}
+
+/// Called for each function that a node calls, those of operators and casts among them; true ends the walk.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    // SAFETY: as in `walk`; the other calls are look-ups of a function that an analysed expression calls.
+    unsafe {
+        let Walk { extension, found, refusal } = &mut *context.cast::<Walk>();
+        let name = || names::function_name(function);
+        if !is_own_function(function, *extension) {
+            let what = format!("it calls function {}, which is not the server's own", name());
+            *refusal = Some(ExpressionRefusal::invalid(what));
+        } else if pg_sys::func_volatile(function) as u8 != pg_sys::PROVOLATILE_IMMUTABLE {
+            let what = format!("it calls function {}, which is not immutable", name());
+            *refusal = Some(ExpressionRefusal::invalid(what));
+        } else if functions::takes_object(function) {
+            let what = format!("it calls function {}, which takes the OID of an object", name());
+            *refusal = Some(ExpressionRefusal::invalid(what));
+        }
+        if refusal.is_none() && !is_server_own(function) {
+            let name = pg_sys::get_func_name(function);
+            found.makes_id |= !name.is_null() && CStr::from_ptr(name) == c"graph_turn_id";
+        }
+        refusal.is_some()
+    }
+}
