@@ -14,13 +14,14 @@ DECLARE
     message text;
     detail text;
     hint text;
+    options jsonb;
 BEGIN
     is_global := coalesce(is_global, false);
     PERFORM graph_kernel.check_request(
         request,
         CASE WHEN is_global THEN '{query_embedding}' ELSE '{anchor_turn_id,query_embedding}' END::text[],
-        CASE WHEN is_global THEN '{query,limit,min_similarity}'
-             ELSE '{query,policy_ref,limit,min_similarity,min_salience}' END::text[]);
+        CASE WHEN is_global THEN '{query,limit,min_similarity,owner}'
+             ELSE '{query,policy_ref,limit,min_similarity,min_salience,owner}' END::text[]);
     IF NOT is_global THEN
         BEGIN
             anchor := request ->> 'anchor_turn_id';
@@ -32,13 +33,17 @@ BEGIN
                        FROM json_array_elements_text(request -> 'query_embedding') WITH ORDINALITY
                            AS e (value, position)
                        ORDER BY e.position);
+    -- An owner of null stays one, and is refused.
+    options := CASE WHEN request -> 'owner' IS NULL THEN '{}'::jsonb
+                    ELSE jsonb_build_object('owner', (request -> 'owner')::jsonb) END;
     IF is_global THEN
         RETURN graph_kernel.search_global_body(embedding, coalesce((request ->> 'limit')::integer, 10),
-            (request ->> 'min_similarity')::real, request ->> 'query');
+            (request ->> 'min_similarity')::real, request ->> 'query', options);
     END IF;
     RETURN graph_kernel.search_slice_body(embedding, anchor,
         graph_kernel.requested_policy(request -> 'policy_ref'), coalesce((request ->> 'limit')::integer, 10),
-        (request ->> 'min_similarity')::real, (request ->> 'min_salience')::real, request ->> 'query');
+        (request ->> 'min_similarity')::real, (request ->> 'min_salience')::real, request ->> 'query',
+        options);
 EXCEPTION WHEN SQLSTATE '02000' OR data_exception OR program_limit_exceeded OR object_not_in_prerequisite_state
             OR undefined_table OR undefined_column OR undefined_function OR datatype_mismatch
             OR wrong_object_type THEN

@@ -72,6 +72,8 @@ BEGIN
             content_hash text,
             token_count integer,
             payload jsonb,
+            owner text,
+            valid_until timestamptz,
             PRIMARY KEY (id)
         )', schema);
     -- It includes the columns that score a turn, so that scoring reads the index alone. Apart from the primary key, on

@@ -1,2 +1,2 @@
--- Every turn's embedding.
-SELECT {t.id}, {embedding} FROM {turns} AS t
+-- The embedding of every turn that is sought.
+SELECT {t.id}, {embedding} FROM {turns} AS t WHERE {is_sought}

@@ -85,7 +85,7 @@ BEGIN
         BEGIN ATOMIC
             SELECT s.rank, s.turn_id, s.similarity, s.role, s.content, s.provenance
               FROM %1$s.graph_search_slice(query_embedding, anchor, %1$s.graph_policy(policy), limit_count,
-                                           NULL::real, NULL::real, NULL::text) AS s
+                                           NULL::real, NULL::real, NULL::text, '{}'::jsonb) AS s
              ORDER BY s.rank;
         END;
 

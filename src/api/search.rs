@@ -10,7 +10,7 @@ use super::anchor::elements;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
-use crate::service::search::Question;
+use crate::service::search::{Question, search_options};
 
 /// A turn that was found: the columns of both searches, which `pg_extern` needs in the signatures.
 type SearchRow = (
@@ -42,6 +42,7 @@ fn graph_search_slice(
     min_similarity: default!(Option<f32>, "NULL"),
     min_salience: default!(Option<f32>, "NULL"),
     query_text: default!(Option<TextArg>, "NULL"),
+    options: default!(Option<JsonbText>, "'{}'"),
 ) -> TableIterator<
     'static,
     (
@@ -63,12 +64,13 @@ fn graph_search_slice(
     ),
 > {
     let policy = Policy::required(policy).or_raise();
-    let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
+    let (Some(embedding), Some(limit), Some(options)) = (query_embedding, limit_count, options)
+    else {
         return TableIterator::empty();
     };
     let Some(anchor) = anchor else { return TableIterator::empty() };
     let filters = Filters { min_similarity, min_salience };
-    let question = question(&embedding, limit, filters, query_text).or_raise();
+    let question = question(&embedding, limit, filters, query_text, &options.0).or_raise();
     rows(question.in_slice(from_sql_uuid(anchor), &policy).or_raise())
 }
 
@@ -79,6 +81,7 @@ fn graph_search_global(
     limit_count: default!(Option<i32>, 10),
     min_similarity: default!(Option<f32>, "NULL"),
     query_text: default!(Option<TextArg>, "NULL"),
+    options: default!(Option<JsonbText>, "'{}'"),
 ) -> TableIterator<
     'static,
     (
@@ -99,11 +102,12 @@ fn graph_search_global(
         name!(provenance, Option<JsonbText>),
     ),
 > {
-    let (Some(embedding), Some(limit)) = (query_embedding, limit_count) else {
+    let (Some(embedding), Some(limit), Some(options)) = (query_embedding, limit_count, options)
+    else {
         return TableIterator::empty();
     };
     let filters = Filters { min_similarity, min_salience: None };
-    let question = question(&embedding, limit, filters, query_text).or_raise();
+    let question = question(&embedding, limit, filters, query_text, &options.0).or_raise();
     rows(question.in_graph().or_raise())
 }
 
@@ -119,10 +123,12 @@ fn search_slice_body(
     min_similarity: Option<f32>,
     min_salience: Option<f32>,
     query_text: Option<TextArg>,
+    options: Option<JsonbText>,
 ) -> Option<JsonText> {
     let policy = Policy::required(policy).or_raise();
     let filters = Filters { min_similarity, min_salience };
-    let question = question(&query_embedding?, limit_count?, filters, query_text).or_raise();
+    let (embedding, limit, options) = (query_embedding?, limit_count?, options?);
+    let question = question(&embedding, limit, filters, query_text, &options.0).or_raise();
     let answer = question.in_slice(from_sql_uuid(anchor?), &policy).or_raise();
     Some(JsonText(json_text(&answer)))
 }
@@ -133,9 +139,11 @@ fn search_global_body(
     limit_count: Option<i32>,
     min_similarity: Option<f32>,
     query_text: Option<TextArg>,
+    options: Option<JsonbText>,
 ) -> Option<JsonText> {
     let filters = Filters { min_similarity, min_salience: None };
-    let question = question(&query_embedding?, limit_count?, filters, query_text).or_raise();
+    let (embedding, limit, options) = (query_embedding?, limit_count?, options?);
+    let question = question(&embedding, limit, filters, query_text, &options.0).or_raise();
     Some(JsonText(json_text(&question.in_graph().or_raise())))
 }
 
@@ -145,8 +153,10 @@ pub fn question(
     limit: i32,
     filters: Filters,
     text: Option<TextArg<'_>>,
+    options: &str,
 ) -> Result<Question, SqlError> {
-    Question::new(elements(embedding)?, limit, filters, text.as_deref())
+    let options = search_options(options)?;
+    Question::new(elements(embedding)?, limit, filters, text.as_deref(), options)
 }
 
 fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
@@ -176,11 +186,11 @@ fn rows(answer: Answer) -> TableIterator<'static, SearchRow> {
 
 extension_sql!(
     r"
-ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) ROWS 10;
-COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text) IS
+ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text, jsonb) ROWS 10;
+COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text, jsonb) IS
     'the turns of a slice that are most similar to an embedding, with signed provenance';
-ALTER FUNCTION graph_search_global(real[], integer, real, text) ROWS 10;
-COMMENT ON FUNCTION graph_search_global(real[], integer, real, text) IS
+ALTER FUNCTION graph_search_global(real[], integer, real, text, jsonb) ROWS 10;
+COMMENT ON FUNCTION graph_search_global(real[], integer, real, text, jsonb) IS
     'the turns of the whole graph that are most similar to an embedding: never admissible';
 ",
     name = "search_comments",

@@ -12,7 +12,7 @@ use kernel::slicing::store::GraphStore;
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
-use crate::pg::access::search::DatedTurn;
+use crate::pg::access::search::{DatedTurn, Sought, statement_time};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::version::own_name;
@@ -103,7 +103,8 @@ fn nearest(
     let column = reader.graph().embedding()?;
     let query = column.query(embedding)?;
     let ranking = Ranking::new(1, Filters::default());
-    let hits = reader.searcher().nearest(&column, &query, 1, ranking)?;
+    let sought = Sought { owner: None, at: statement_time() };
+    let hits = reader.searcher().nearest(&column, &query, 1, &sought, ranking)?;
     let strategy = match column.indexed {
         Some(_) => AnchorStrategy::SemanticApproximate,
         None => AnchorStrategy::Semantic,

@@ -2,6 +2,7 @@
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
+use kernel::retrieval::search::SearchOptions;
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
@@ -105,7 +106,10 @@ pub fn replay(
 
 fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Provenance, SqlError> {
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
-    let question = Question::new(embedding, limit, was.filters, None)?;
+    let options = SearchOptions { owner: was.owner.clone() };
+    let question = Question::new(embedding, limit, was.filters, None, options)?;
+    // What was valid then is found again.
+    let question = was.moment().into_iter().fold(question, Question::at);
     let answer = match &was.slice {
         Some(slice) => question.in_slice(slice.anchor, &slice.attestation.policy),
         None => question.in_graph(),

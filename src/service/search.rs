@@ -10,7 +10,7 @@ use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
-use kernel::retrieval::search::{Answer, SearchResult};
+use kernel::retrieval::search::{Answer, SearchOptions, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
 use kernel::trust::keys::SigningKeys;
@@ -18,7 +18,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
-use crate::pg::access::search::{random_uuid, statement_time};
+use crate::pg::access::search::{Sought, random_uuid, statement_time};
 use crate::pg::error::{SqlError, Word};
 
 /// The longest question in words, in bytes.
@@ -30,11 +30,12 @@ pub struct Question {
     limit: u32,
     filters: Filters,
     text: Option<String>,
+    sought: Sought,
     begun: Instant,
 }
 
 impl Question {
-    /// A question by its embedding; the text is only recorded.
+    /// A question by its embedding, about turns that are valid when the statement begins; the text is only recorded.
     ///
     /// # Errors
     /// 22023 and 54000 for what no graph could answer.
@@ -43,6 +44,7 @@ impl Question {
         limit: i32,
         filters: Filters,
         text: Option<&str>,
+        options: SearchOptions,
     ) -> Result<Self, SqlError> {
         let begun = Instant::now();
         let bad =
@@ -60,7 +62,13 @@ impl Question {
             return bad(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message);
         }
         let (limit, text) = (checked_limit(limit)?, text.map(str::to_owned));
-        Ok(Question { embedding, limit, filters, text, begun })
+        let sought = Sought { owner: options.owner, at: statement_time() };
+        Ok(Question { embedding, limit, filters, text, sought, begun })
+    }
+
+    /// The same about turns that were valid at this moment, in microseconds since 1970.
+    pub fn at(self, at: i64) -> Self {
+        Question { sought: Sought { at, ..self.sought }, ..self }
     }
 
     /// The answer within the slice at an anchor.
@@ -74,7 +82,7 @@ impl Question {
         let searcher = taken.reader.searcher();
         let turns: Vec<&Turn> = taken.turns().collect();
         let ranking = Ranking::new(self.limit, self.filters);
-        let ranking = searcher.rank(&column, &turns, &query, ranking)?;
+        let ranking = searcher.rank(&column, &turns, &query, &self.sought, ranking)?;
         let shortfall = ranking.shortfall();
         let hits = ranking.into_hits();
         let contents = searcher.contents(&ids(&hits))?;
@@ -95,7 +103,7 @@ impl Question {
         let query = column.query(&self.embedding)?;
         let searcher = reader.searcher();
         let ranking = Ranking::new(self.limit, self.filters);
-        let hits = searcher.nearest(&column, &query, self.limit, ranking)?;
+        let hits = searcher.nearest(&column, &query, self.limit, &self.sought, ranking)?;
         let ids = ids(&hits);
         let contents = searcher.contents(&ids)?;
         let mut turns = HashMap::with_capacity(ids.len());
@@ -123,7 +131,7 @@ impl Question {
         let mut provenance = Provenance {
             query_id: random_uuid()?,
             query_text: self.text,
-            timestamp: iso_utc(statement_time()),
+            timestamp: iso_utc(self.sought.at),
             slice,
             retrieved_turn_ids: ids(hits),
             query_embedding_hash: query.hash(),
@@ -131,6 +139,7 @@ impl Question {
             limit_requested: self.limit,
             admissibility_shortfall,
             filters: self.filters,
+            owner: self.sought.owner,
             elapsed_ms: (self.begun.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             mac: None,
         };
@@ -147,6 +156,18 @@ impl Question {
         });
         Ok(Answer { results: found.collect(), provenance })
     }
+}
+
+/// The options of searches that a JSON object says.
+///
+/// # Errors
+/// 22023 when it has other keys or values.
+pub fn search_options(json: &str) -> Result<SearchOptions, SqlError> {
+    json.parse().map_err(|why: String| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
+            .word(Word::InvalidOptions)
+            .hint("Give options such as '{\"owner\": \"alice\"}'; without an owner '{}' finds everybody's turns.")
+    })
 }
 
 /// A limit within its range.

@@ -327,14 +327,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.rotate_key_internal(true)"),
     ),
     (
-        "graph_kernel.search_global_body(real[],integer,real,text)",
-        Some("SELECT graph_kernel.search_global_body('{1}', 1, NULL, NULL)"),
+        "graph_kernel.search_global_body(real[],integer,real,text,jsonb)",
+        Some("SELECT graph_kernel.search_global_body('{1}', 1, NULL, NULL, '{}')"),
     ),
     (
-        "graph_kernel.search_slice_body(real[],uuid,slice_policy,integer,real,real,text)",
+        "graph_kernel.search_slice_body(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
         Some(
             "SELECT graph_kernel.search_slice_body('{1}', '00000000-0000-4000-8000-000000000001',
-                                                   'default', 1, NULL, NULL, NULL)",
+                                                   'default', 1, NULL, NULL, NULL, '{}')",
         ),
     ),
     ("graph_kernel.set_binder()", None),
@@ -406,11 +406,11 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_require_admissible()", None),
     ("graph_require_admissible_result()", None),
     (
-        "graph_search_global(real[],integer,real,text)",
+        "graph_search_global(real[],integer,real,text,jsonb)",
         Some("SELECT * FROM graph_search_global('{1}')"),
     ),
     (
-        "graph_search_slice(real[],uuid,slice_policy,integer,real,real,text)",
+        "graph_search_slice(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
         Some("SELECT * FROM graph_search_slice('{1}', '00000000-0000-4000-8000-000000000001')"),
     ),
     (

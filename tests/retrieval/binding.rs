@@ -5,9 +5,12 @@ use crate::common::variable;
 use crate::sample::{ANCHOR, database, has_pgvector, question, refusal, search, text};
 
 fn bind(embedding: &str) -> String {
+    bind_turns(&format!("\"embedding\": {embedding}"))
+}
+
+fn bind_turns(keys: &str) -> String {
     format!(
-        "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
-             '{{\"turns\": {{\"embedding\": {embedding}}}}}')"
+        "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{{\"turns\": {{{keys}}}}}')"
     )
 }
 
@@ -174,14 +177,33 @@ fn a_dump_carries_the_column_and_the_trace_table() {
     let mut client = origin.connect();
     client
         .batch_execute(&format!(
-            "ALTER TABLE memory_turns RENAME embedding TO meaning; {};
+            "ALTER TABLE memory_turns RENAME embedding TO meaning;
+             ALTER TABLE memory_turns RENAME owner TO \"Whose \"\"turn\"\"\";
+             ALTER TABLE memory_turns ADD gone_at bigint;
+             UPDATE memory_turns
+             SET \"Whose \"\"turn\"\"\" = role, gone_at = CASE trajectory_depth % 2 WHEN 0 THEN 7 END;
+             {};
              CREATE SCHEMA audit; SELECT graph_kernel.create_trace_table('audit')",
-            bind("{\"column\": \"meaning\", \"operator\": \"<->\"}")
+            bind_turns(
+                r#""embedding": {"column": "meaning", "operator": "<->"}, "owner": "Whose \"turn\"",
+                   "valid_until": {"expression": "to_timestamp(gone_at)"}"#
+            )
         ))
         .unwrap();
     let question = question(&mut client);
-    let arguments = format!("{question}, '{ANCHOR}', 'focused', 5");
+    let arguments =
+        format!("{question}, '{ANCHOR}', 'focused', 5, options => '{{\"owner\": \"assistant\"}}'");
     let before = search(&mut client, &arguments);
+    assert_eq!(before.len(), 4);
+    let described = "SELECT (graph_kernel.describe_graph('default') #- '{turns,oid}' #- '{edges,oid}' #- '{tables}'
+                             #- '{indexes}')::text";
+    let description = text(&mut client, described);
+    assert!(
+        description.contains("t.\\\"payload\\\"::pg_catalog.text")
+            && description.contains("t.\\\"Whose \\\"\\\"turn\\\"\\\"\\\"::pg_catalog.text")
+            && description.contains("to_timestamp"),
+        "{description}"
+    );
     let restored = crate::common::database::Database::empty("retrieval_restored");
     let dump = format!("{}/retrieval.sql", variable("GRAPH_KERNEL_SCRATCH"));
     let connection = |database: &str| {
@@ -194,6 +216,7 @@ fn a_dump_carries_the_column_and_the_trace_table() {
         .args(connection(&restored.name)));
     let mut client = restored.connect();
     assert_eq!(search(&mut client, &arguments), before);
+    assert_eq!(text(&mut client, described), description);
     let traced = format!(
         "SELECT graph_trace(provenance)::text FROM graph_search_slice({arguments}) LIMIT 1"
     );

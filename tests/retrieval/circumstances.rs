@@ -60,11 +60,21 @@ fn a_column_right_is_enough_and_needed() {
     assert_eq!(refusal(&mut client, &call).0, "42501");
     client
         .batch_execute(
-            "RESET ROLE; GRANT SELECT (embedding, content_text) ON memory_turns TO retrieval_columns;
+            "RESET ROLE;
+             GRANT SELECT (embedding, content_text, valid_until) ON memory_turns TO retrieval_columns;
              SET ROLE retrieval_columns",
         )
         .unwrap();
     client.batch_execute(&call).unwrap();
+    let narrowed = call.replace(')', ", options => '{\"owner\": \"alice\"}')");
+    assert_eq!(refusal(&mut client, &narrowed).0, "42501");
+    client
+        .batch_execute(
+            "RESET ROLE; GRANT SELECT (owner) ON memory_turns TO retrieval_columns;
+             SET ROLE retrieval_columns",
+        )
+        .unwrap();
+    client.batch_execute(&narrowed).unwrap();
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod circumstances;
 mod exact;
 mod mediated;
 mod odd_embeddings;
+mod owners;
 mod traces;

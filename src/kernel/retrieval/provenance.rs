@@ -119,6 +119,8 @@ pub struct Provenance {
     pub admissibility_shortfall: bool,
     /// The least similarity and salience asked for.
     pub filters: Filters,
+    /// Whose turns were asked for, where that was said.
+    pub owner: Option<String>,
     /// Time taken in milliseconds; not signed.
     pub elapsed_ms: f64,
     /// `gk3r.<kid>.<64 hex digits>`, none when the transaction had changed the graph itself.
@@ -161,7 +163,14 @@ struct SignedJson<'a> {
     limit_requested: u32,
     limit_returned: u32,
     admissibility_shortfall: bool,
-    filters_applied: Filters,
+    filters_applied: FiltersJson<'a>,
+}
+
+#[derive(Serialize)]
+struct FiltersJson<'a> {
+    min_similarity: Option<f32>,
+    min_salience: Option<f32>,
+    owner: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -185,6 +194,12 @@ impl Provenance {
         let slice = self.slice.as_ref();
         let attested = slice.is_some_and(|slice| slice.attestation.status == Status::Attested);
         attested && !self.admissibility_shortfall
+    }
+
+    /// When, in microseconds since 1970; `None` where the timestamp is not as [`iso_utc`] writes it.
+    #[must_use]
+    pub fn moment(&self) -> Option<i64> {
+        from_iso_utc(&self.timestamp)
     }
 
     /// Adds the MAC.
@@ -287,7 +302,11 @@ impl Provenance {
             limit_requested: self.limit_requested,
             limit_returned: self.retrieved_turn_ids.len() as u32,
             admissibility_shortfall: self.admissibility_shortfall,
-            filters_applied: self.filters,
+            filters_applied: FiltersJson {
+                min_similarity: self.filters.min_similarity,
+                min_salience: self.filters.min_salience,
+                owner: self.owner.as_deref(),
+            },
         }
     }
 
@@ -306,6 +325,7 @@ impl Provenance {
         let mut object = Object::new("provenance", json)?;
         let claimed = object.boolean("is_admissible")?;
         let returned = object.count("limit_returned")?;
+        let (filters, owner) = take_filters(&mut object)?;
         let provenance = Provenance {
             query_id: object.id("query_id")?,
             query_text: object.optional_string("query_text")?,
@@ -320,13 +340,17 @@ impl Provenance {
             result_hash: object.hex("result_hash", 64)?,
             limit_requested: object.count("limit_requested")?,
             admissibility_shortfall: object.boolean("admissibility_shortfall")?,
-            filters: take_filters(&mut object)?,
+            filters,
+            owner,
             elapsed_ms: object.number("elapsed_ms")?,
             mac: object.optional_string("mac")?,
         };
         object.finish()?;
         if claimed != provenance.is_admissible() {
             return Err("provenance.is_admissible does not follow from the rest".to_owned());
+        }
+        if provenance.moment().is_none() {
+            return Err("provenance.timestamp must be a moment as ISO 8601 in UTC".to_owned());
         }
         if returned as usize != provenance.retrieved_turn_ids.len() {
             return Err("provenance.limit_returned does not count retrieved_turn_ids".to_owned());
@@ -378,14 +402,16 @@ fn take_slice_info(object: &mut Object<'_>) -> Result<Option<SliceInfo>, ParseEr
     Ok(Some(slice))
 }
 
-fn take_filters(object: &mut Object<'_>) -> Result<Filters, ParseError> {
+/// The filters, and the owner that the search was narrowed by.
+fn take_filters(object: &mut Object<'_>) -> Result<(Filters, Option<String>), ParseError> {
     let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
     let read = Filters {
         min_similarity: filters.optional_binary32("min_similarity")?,
         min_salience: filters.optional_binary32("min_salience")?,
     };
+    let owner = filters.optional_string("owner")?;
     filters.finish()?;
-    Ok(read)
+    Ok((read, owner))
 }
 
 /// A moment, in microseconds since 1970, as ISO 8601 in UTC.
@@ -406,6 +432,25 @@ pub fn iso_utc(microseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
+/// The moment that [`iso_utc`] has written so, from the year 0 to 9999.
+fn from_iso_utc(text: &str) -> Option<i64> {
+    // At these places are other characters than digits, which writing the moment again compares.
+    let number = |from: usize, to: usize| -> Option<i64> { text.get(from..to)?.parse().ok() };
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute) = (number(11, 13)?, number(14, 16)?);
+    let (second, micros) = (number(17, 19)?, number(20, 26)?);
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (153 * month + 2) / 5
+        + day
+        - 1
+        - 719_468;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    let moment = seconds * 1_000_000 + micros;
+    (iso_utc(moment) == text).then_some(moment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,7 +467,33 @@ mod tests {
             (-1, "1969-12-31T23:59:59.000000Z"),
         ] {
             assert_eq!(iso_utc(seconds * 1_000_000), expected);
+            assert_eq!(from_iso_utc(expected), Some(seconds * 1_000_000));
         }
         assert_eq!(iso_utc(1_767_268_800_000_042), "2026-01-01T12:00:00.000042Z");
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_written_and_no_other_text_is_one() {
+        for day in (-719_528_i64..2_932_897).step_by(5) {
+            let moment = day * 86_400_000_000 + (day * 7_919).rem_euclid(86_400_000_000);
+            assert_eq!(from_iso_utc(&iso_utc(moment)), Some(moment));
+        }
+        for text in [
+            "",
+            "now",
+            "2026-01-01T12:00:00.000042",
+            "2026-01-01 12:00:00.000042Z",
+            "2026-01-01T12:00:00.000042z",
+            "2026-01-01T12:00:00.000042ZZ",
+            "2026-02-29T12:00:00.000000Z",
+            "2026-13-01T12:00:00.000000Z",
+            "2026-01-01T24:00:00.000000Z",
+            "2026-01-01T12:00:00.+00042Z",
+            "2026-01-01T12:00:00.00004éZ",
+            "+026-01-01T12:00:00.000042Z",
+            "12026-01-01T12:00:00.000042Z",
+        ] {
+            assert_eq!(from_iso_utc(text), None, "{text}");
+        }
     }
 }

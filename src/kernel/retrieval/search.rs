@@ -1,9 +1,14 @@
 //! What a search answers: turns with their content, and the provenance.
 
+use std::str::FromStr;
+
 use serde::{Serialize, Serializer};
 
 use crate::graph::turn::{Role, Turn, TurnId};
+use crate::json::JsonValue;
+use crate::json::object::{Object, ParseError, string};
 use crate::named_enum::named_enum;
+use crate::policy::POLICY_LIMITS;
 use crate::retrieval::provenance::Provenance;
 
 named_enum! {
@@ -19,6 +24,35 @@ named_enum! {
         SemanticApproximate = "semantic_approximate",
         /// The latest turn of all.
         Temporal = "temporal",
+    }
+}
+
+/// The longest owner, in bytes.
+const MAX_OWNER_BYTES: usize = 1024;
+
+/// What narrows a search. Read from an object with the key `owner`, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Whose turns are found; everybody's where it is left out.
+    pub owner: Option<String>,
+}
+
+impl FromStr for SearchOptions {
+    type Err = ParseError;
+
+    fn from_str(json: &str) -> Result<Self, ParseError> {
+        let mut object = Object::new("options", JsonValue::read(json, POLICY_LIMITS, &|| {})?)?;
+        let mut options = SearchOptions::default();
+        if object.has("owner") {
+            // Not null: the owner of a caller who is not known would be everybody.
+            let wanted = format_args!("a string of at most {MAX_OWNER_BYTES} bytes");
+            options.owner = Some(object.read("owner", wanted, |json| {
+                let owner = string(json).filter(|owner| owner.len() <= MAX_OWNER_BYTES)?;
+                Some(owner.to_owned())
+            })?);
+        }
+        object.finish()?;
+        Ok(options)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Searching the bound graph by embeddings and by time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kernel::graph::turn::{Turn, TurnId, may_be_hash_of_name, unix_seconds};
+use kernel::json::quoted;
 use kernel::retrieval::ranking::{Hit, Ranking};
 use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -11,9 +13,11 @@ use uuid::Uuid;
 
 use crate::pg::access::caller::Caller;
 use crate::pg::error::{SqlError, Word, with_hints};
-use crate::pg::query::{Argument, ColumnType, Planning, Row, Statement, Template, query};
+use crate::pg::query::{
+    Argument, ColumnType, POSTGRES_EPOCH, Planning, Row, Statement, Template, query,
+};
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
-use crate::pg::tables::graph::Graph;
+use crate::pg::tables::graph::{Graph, VALID_UNTIL};
 
 /// The most text that a search returns, in bytes.
 pub const MAX_CONTENTS_BYTES: usize = 64 * 1024 * 1024;
@@ -63,6 +67,14 @@ const LONG_SESSION: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATO
          OPERATOR(pg_catalog.=) $1
     ELSE false END";
 
+/// Which turns a search finds, of those that it looks at.
+pub struct Sought {
+    /// Whose they are; everybody's where it is left out.
+    pub owner: Option<String>,
+    /// When they are valid, in microseconds since 1970.
+    pub at: i64,
+}
+
 /// A turn with its time as Unix seconds.
 pub type DatedTurn = (TurnId, i64);
 
@@ -88,27 +100,76 @@ impl<'a> Searcher<'a> {
         Searcher { graph, caller }
     }
 
-    /// Ranks these turns, every one of them, by their exact similarity.
+    /// Ranks these turns, every one of them that is sought, by their exact similarity.
     ///
     /// # Errors
-    /// 22023 when an embedding has other dimensions than the query.
+    /// 22023 when an embedding has other dimensions than the query, or nobody can have the owner's name; 42703 when
+    /// the table has no owners.
     pub fn rank(
         &self,
         column: &EmbeddingColumn,
         turns: &[&Turn],
         query: &QueryEmbedding,
+        sought: &Sought,
         mut ranking: Ranking,
     ) -> Result<Ranking, SqlError> {
         let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
-        let statement = self.graph.statement(&EMBEDDINGS, &[("embedding", &column.expression)]);
+        let narrowing = self.narrowing(sought, 1)?;
+        let names =
+            [("embedding", column.expression.as_str()), ("is_sought", &narrowing.condition)];
+        let statement = self.graph.statement(&EMBEDDINGS, &names);
+        let arguments: Vec<_> =
+            [Argument::Ids(&ids)].into_iter().chain(narrowing.arguments()).collect();
         let mut similarities = HashMap::with_capacity(ids.len());
-        self.compare(&statement, &[Argument::Ids(&ids)], query, |id, similarity| {
+        self.compare(&statement, &arguments, query, |id, similarity| {
             similarities.insert(id, similarity);
         })?;
         for turn in turns {
-            ranking.offer(turn.id, turn.salience, similarities.get(&turn.id).copied().flatten());
+            match similarities.get(&turn.id) {
+                // A turn that is not sought could not have been found, with an embedding or without.
+                None if narrowing.is_any() => {}
+                similarity => {
+                    ranking.offer(turn.id, turn.salience, similarity.copied().flatten());
+                }
+            }
         }
         Ok(ranking)
+    }
+
+    /// The condition on a turn that it is sought, after so many parameters of a statement.
+    fn narrowing<'s>(
+        &self,
+        sought: &'s Sought,
+        parameters: usize,
+    ) -> Result<Narrowing<'s>, SqlError> {
+        let mut narrowing = Narrowing::default();
+        let mut next = parameters;
+        let mut parameter = || {
+            next += 1;
+            format!("${next}")
+        };
+        let mut conditions = Vec::new();
+        if let Some(owner) = &sought.owner {
+            let (own, base_type) = self.graph.owner()?;
+            let is_uuid = base_type == pg_sys::UUIDOID;
+            let given = if is_uuid { owner_as_uuid(owner)? } else { Cow::Borrowed(owner.as_str()) };
+            let cast = if is_uuid { "::pg_catalog.uuid" } else { "" };
+            conditions.push(format!("{own} OPERATOR(pg_catalog.=) {}{cast}", parameter()));
+            narrowing.owner = Some(given);
+        }
+        if let Some((until, base_type)) = self.graph.stored_value(VALID_UNTIL) {
+            let at = match base_type {
+                // Without a cast that depends on the session's time zone.
+                pg_sys::TIMESTAMPOID => format!("pg_catalog.timezone('UTC', {})", parameter()),
+                _ => parameter(),
+            };
+            conditions.push(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
+            narrowing.at = Some(sought.at);
+        }
+        if !conditions.is_empty() {
+            narrowing.condition = conditions.join(" AND ");
+        }
+        Ok(narrowing)
     }
 
     /// The turns of the whole graph that are most similar, as far as the column's index finds them.
@@ -120,14 +181,19 @@ impl<'a> Searcher<'a> {
         column: &EmbeddingColumn,
         query: &QueryEmbedding,
         limit: u32,
+        sought: &Sought,
         mut ranking: Ranking,
     ) -> Result<Vec<Hit>, SqlError> {
         let embedding = ("embedding", column.expression.as_str());
+        let parameters = if column.indexed.is_some() { 2 } else { 0 };
+        let narrowing = self.narrowing(sought, parameters)?;
+        let is_sought = ("is_sought", narrowing.condition.as_str());
         let (statement, text) = match &column.indexed {
-            None => (self.graph.statement(&ALL_EMBEDDINGS, &[embedding]), None),
+            None => (self.graph.statement(&ALL_EMBEDDINGS, &[embedding, is_sought]), None),
             Some(Indexed { type_name, operator }) => {
                 let names = [
                     embedding,
+                    is_sought,
                     ("column", &column.column),
                     ("type", type_name),
                     ("operator", operator),
@@ -138,8 +204,9 @@ impl<'a> Searcher<'a> {
         let arguments = text
             .as_deref()
             .map(|text| [Argument::Text(Some(text)), Argument::Number(limit.into())]);
-        let arguments = arguments.as_ref().map_or(&[][..], |arguments| arguments);
-        self.compare(&statement, arguments, query, |id, similarity| {
+        let arguments: Vec<_> =
+            arguments.into_iter().flatten().chain(narrowing.arguments()).collect();
+        self.compare(&statement, &arguments, query, |id, similarity| {
             ranking.offer(id, 0.0, similarity);
         })?;
         Ok(ranking.into_hits())
@@ -238,7 +305,9 @@ impl<'a> Searcher<'a> {
     /// Conditions on `$1`, tried one after the other, with the value of `$1`; none where no turn can have that session.
     fn session_conditions(&self, session: Option<&str>) -> Vec<(String, Option<String>)> {
         let Some(session) = session else { return vec![("$1 IS NULL".to_owned(), None)] };
-        let Some((own, base_type)) = self.graph.session() else { return Vec::new() };
+        let Some((own, base_type)) = self.graph.stored_value("session_id") else {
+            return Vec::new();
+        };
         if base_type != pg_sys::UUIDOID {
             let mut conditions = vec![format!("{own} OPERATOR(pg_catalog.=) $1")];
             if may_be_hash_of_name(session) {
@@ -270,6 +339,44 @@ impl<'a> Searcher<'a> {
     }
 }
 
+/// A condition that narrows a search, and the values of its parameters.
+struct Narrowing<'s> {
+    condition: String,
+    owner: Option<Cow<'s, str>>,
+    at: Option<i64>,
+}
+
+impl Default for Narrowing<'_> {
+    fn default() -> Self {
+        Narrowing { condition: "true".to_owned(), owner: None, at: None }
+    }
+}
+
+impl Narrowing<'_> {
+    /// Whether there may be turns that are not sought.
+    fn is_any(&self) -> bool {
+        self.owner.is_some() || self.at.is_some()
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = Argument<'_>> {
+        let owner = self.owner.as_deref().map(|owner| Argument::Text(Some(owner)));
+        owner.into_iter().chain(self.at.map(Argument::Time))
+    }
+}
+
+/// An owner in a column of type uuid.
+fn owner_as_uuid(owner: &str) -> Result<Cow<'_, str>, SqlError> {
+    match Uuid::try_parse(owner) {
+        Ok(id) => Ok(id.hyphenated().to_string().into()),
+        Err(_) => Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("owner {} is not a uuid, as those of the turns table are", quoted(owner)),
+        )
+        .word(Word::InvalidOptions)
+        .hint("Give the owner as the table has it: '{\"owner\": \"00000000-0000-0000-0000-000000000000\"}'.")),
+    }
+}
+
 /// A query as pgvector reads it.
 fn vector_text(query: &QueryEmbedding) -> String {
     let numbers: Vec<String> = query.values().iter().map(f32::to_string).collect();
@@ -292,7 +399,6 @@ pub fn random_uuid() -> Result<Uuid, SqlError> {
 
 /// When the statement began, in microseconds since 1970.
 pub fn statement_time() -> i64 {
-    const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
     // SAFETY: reads the session's state.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() + POSTGRES_EPOCH }
 }

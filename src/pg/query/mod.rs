@@ -17,4 +17,4 @@ pub use check::partitions_changed;
 pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
 pub use planner::watch_planner;
 pub use row::{ColumnType, Row};
-pub use statement::{Argument, NamedTable, Planning, Statement, Template};
+pub use statement::{Argument, NamedTable, POSTGRES_EPOCH, Planning, Statement, Template};

@@ -81,6 +81,9 @@ impl Statement {
     }
 }
 
+/// Where PostgreSQL counts time from, in microseconds since 1970.
+pub const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
 /// A value for a parameter of a statement.
 #[derive(Clone, Copy)]
 pub enum Argument<'a> {
@@ -92,6 +95,8 @@ pub enum Argument<'a> {
     Number(i64),
     /// A `text`.
     Text(Option<&'a str>),
+    /// A `timestamptz`, in microseconds since 1970.
+    Time(i64),
 }
 
 impl Argument<'_> {
@@ -101,6 +106,7 @@ impl Argument<'_> {
             Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Number(_) => pg_sys::INT8OID,
             Argument::Text(_) => pg_sys::TEXTOID,
+            Argument::Time(_) => pg_sys::TIMESTAMPTZOID,
         }
     }
 
@@ -111,6 +117,7 @@ impl Argument<'_> {
             Argument::Id(id) => to_sql_uuid(id).into_datum(),
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.map(|text| text_datum(text).or_raise()),
+            Argument::Time(moment) => Some((moment - POSTGRES_EPOCH).into()),
         }
     }
 }

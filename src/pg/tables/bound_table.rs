@@ -24,6 +24,10 @@ pub enum ValueKind {
     Number,
     Time,
     Boolean,
+    /// JSON, as its text.
+    Json,
+    /// What rows are sought by, by an operator that is leakproof: never an expression.
+    Owner,
     /// What rows are compared by, each value as the type that it has; ids of sessions.
     Session,
     /// What rows are ordered by, each value as the type that it has.
@@ -31,7 +35,7 @@ pub enum ValueKind {
 }
 
 /// A column of a bound table: its key in a mapping, the names it is recognised by, the values it holds, whether
-/// the table may lack it, whether it may be mapped to null.
+/// the table may lack it, whether it may be mapped to null, whether a column of another type is not recognised.
 pub struct ColumnRule {
     /// The key.
     pub key: &'static str,
@@ -39,6 +43,7 @@ pub struct ColumnRule {
     kind: ValueKind,
     optional: bool,
     may_be_unmapped: bool,
+    by_type: bool,
 }
 
 /// A column that the table must have unless it is mapped to null; ids cannot be.
@@ -53,6 +58,7 @@ pub const fn rule(
         kind,
         optional: false,
         may_be_unmapped: !matches!(kind, ValueKind::Id),
+        by_type: false,
     }
 }
 
@@ -62,7 +68,16 @@ pub const fn optional(
     names: &'static [&'static str],
     kind: ValueKind,
 ) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: true, may_be_unmapped: true }
+    ColumnRule { key, names, kind, optional: true, may_be_unmapped: true, by_type: false }
+}
+
+/// A column that a table may lack, of a name that tables use for other things as well: one of another type is not it.
+pub const fn by_type(
+    key: &'static str,
+    names: &'static [&'static str],
+    kind: ValueKind,
+) -> ColumnRule {
+    ColumnRule { by_type: true, ..optional(key, names, kind) }
 }
 
 /// A column that the table must have, and that cannot be mapped to null.
@@ -71,7 +86,7 @@ pub const fn required(
     names: &'static [&'static str],
     kind: ValueKind,
 ) -> ColumnRule {
-    ColumnRule { key, names, kind, optional: false, may_be_unmapped: false }
+    ColumnRule { key, names, kind, optional: false, may_be_unmapped: false, by_type: false }
 }
 
 /// What a binding says of a table's columns.
@@ -299,7 +314,7 @@ impl ColumnRule {
         let (found, wanted) = match mapped {
             Some(Value::Null) if self.may_be_unmapped => return Ok(self.absent()),
             Some(Value::String(name)) => (named(name), quote(name)),
-            Some(Value::Object(given)) if rules.expressions && given.len() == 1 => {
+            Some(Value::Object(given)) if self.takes_expressions(rules) && given.len() == 1 => {
                 let Some(Value::String(text)) = given.get("expression") else {
                     return Err(self.bad_mapping(rules, place));
                 };
@@ -314,14 +329,20 @@ impl ColumnRule {
                 if mapped.is_none() || mapping.unmapped == Unmapped::Absent =>
             {
                 let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
-                (self.names.iter().find_map(|name| named(name)), names.join(" or "))
+                let found = self.names.iter().find_map(|name| named(name));
+                let is_it = |column: &&relation::TableColumn| {
+                    mapped.is_some() || !self.by_type || self.kind.accepts(column.base_type)
+                };
+                (found.filter(is_it), names.join(" or "))
             }
             _ => return Err(self.bad_mapping(rules, place)),
         };
         let recognised = !matches!(mapped, Some(Value::String(_)));
         match found {
             None if may_lack && mapped.is_none() => Ok(self.absent()),
-            None if let Some(text) = given_expression(rules, mapping, mapped) => {
+            None if self.takes_expressions(rules)
+                && let Some(text) = given_expression(mapping, mapped) =>
+            {
                 let message = format!("table {} has no column {wanted}", table.qualified_name());
                 let value = json!({ "expression": text });
                 let command = (rules.command)(Some((place, value)));
@@ -349,7 +370,7 @@ impl ColumnRule {
                     ),
                 );
                 Err(match self.conversion(column.base_type, &column.name) {
-                    Some(expression) if rules.expressions => {
+                    Some(expression) if self.takes_expressions(rules) => {
                         let value = json!({ "expression": expression });
                         let command = (rules.command)(Some((place, value)));
                         let milliseconds = match self.kind {
@@ -365,7 +386,8 @@ impl ColumnRule {
                             if self.may_be_unmapped { Value::Null } else { "my_column".into() };
                         let command = (rules.command)(Some((place, value)));
                         let or = if self.may_be_unmapped { ", or none" } else { "" };
-                        let what = if rules.expressions { " or an expression" } else { "" };
+                        let what =
+                            if self.takes_expressions(rules) { " or an expression" } else { "" };
                         error.hint(format!("Bind a column{what} of that type{or}: {command}"))
                     }
                 })
@@ -376,6 +398,11 @@ impl ColumnRule {
                 Ok(BoundColumn { stored, read_as: Vec::new(), recognised, kind: self.kind })
             }
         }
+    }
+
+    /// Whether an expression may stand for the column.
+    fn takes_expressions(&self, rules: &TableRules<'_>) -> bool {
+        rules.expressions && !matches!(self.kind, ValueKind::Owner)
     }
 
     fn of_expression(&self, expression: Expression, about: &str) -> Result<BoundColumn, SqlError> {
@@ -421,7 +448,7 @@ impl ColumnRule {
         if self.may_be_unmapped {
             may_be.push("null");
         }
-        if rules.expressions {
+        if self.takes_expressions(rules) {
             may_be.push("{\"expression\": \"…\"}");
         }
         let last = may_be.pop().unwrap_or_default();
@@ -458,12 +485,8 @@ fn in_conversion(column: &str) -> String {
 }
 
 /// What a mapping as it was given has in the place of a column's name where it looks like an expression.
-fn given_expression<'a>(
-    rules: &TableRules<'_>,
-    mapping: Mapping<'_>,
-    mapped: Option<&'a Value>,
-) -> Option<&'a str> {
-    let is_given = rules.expressions && mapping.unmapped == Unmapped::Recognised;
+fn given_expression<'a>(mapping: Mapping<'_>, mapped: Option<&'a Value>) -> Option<&'a str> {
+    let is_given = mapping.unmapped == Unmapped::Recognised;
     let text = mapped.and_then(Value::as_str).filter(|_| is_given)?;
     ["(", "::", "->"].into_iter().any(|part| text.contains(part)).then_some(text)
 }
@@ -487,6 +510,10 @@ impl ValueKind {
             ValueKind::Integer => integer,
             ValueKind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
             ValueKind::Boolean => oid == pg_sys::BOOLOID,
+            ValueKind::Json => matches!(oid, pg_sys::JSONOID | pg_sys::JSONBOID),
+            ValueKind::Owner => {
+                matches!(oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::UUIDOID)
+            }
             ValueKind::Time => matches!(oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
             ValueKind::Session => {
                 integer || matches!(oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::UUIDOID)
@@ -537,7 +564,7 @@ impl ValueKind {
     fn cast(self) -> &'static str {
         match self {
             ValueKind::Id => "::pg_catalog.uuid",
-            ValueKind::Text => "::pg_catalog.text",
+            ValueKind::Text | ValueKind::Json | ValueKind::Owner => "::pg_catalog.text",
             ValueKind::Integer => "::pg_catalog.int8",
             ValueKind::Number => "::pg_catalog.float8",
             ValueKind::Boolean => "::pg_catalog.bool",
@@ -553,6 +580,8 @@ impl ValueKind {
             ValueKind::Integer => "an integer type",
             ValueKind::Number => "real, double precision or an integer type",
             ValueKind::Boolean => "boolean",
+            ValueKind::Json => "jsonb or json",
+            ValueKind::Owner => "text, varchar or uuid",
             ValueKind::Time => "timestamp or timestamptz",
             ValueKind::Session => "text, varchar, uuid or an integer type",
             ValueKind::Order => "a type of numbers, dates and times, text, varchar or uuid",

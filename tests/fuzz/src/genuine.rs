@@ -91,6 +91,7 @@ fn searched(export: &str) -> Provenance {
         limit_requested: 10,
         admissibility_shortfall: false,
         filters: Filters { min_similarity: Some(0.1), min_salience: None },
+        owner: Some("alice".to_owned()),
         elapsed_ms: 1.25,
         mac: None,
     }

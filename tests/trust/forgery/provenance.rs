@@ -24,6 +24,7 @@ fn signed_by(claim: &Claim, keys: &SigningKeys, edit: impl FnOnce(&mut Provenanc
         limit_requested: 10,
         admissibility_shortfall: false,
         filters: Filters { min_similarity: Some(0.1), min_salience: None },
+        owner: Some("alice".to_owned()),
         elapsed_ms: 1.25,
         mac: None,
     };
@@ -265,6 +266,6 @@ fn the_canonical_form_is_the_documented_one() {
         r#""timestamp":"2026-01-01T12:00:00.000000Z","retrieval_mode":"slice","is_admissible":true,"retrieved_turn_ids":["#
     )));
     assert!(text.ends_with(
-        r#""limit_requested":10,"limit_returned":2,"admissibility_shortfall":false,"filters_applied":{"min_similarity":0.1,"min_salience":null}}"#
+        r#""limit_requested":10,"limit_returned":2,"admissibility_shortfall":false,"filters_applied":{"min_similarity":0.1,"min_salience":null,"owner":"alice"}}"#
     ));
 }

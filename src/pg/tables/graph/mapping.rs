@@ -14,8 +14,8 @@ use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, literal,
-    optional, required, rule,
+    BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, by_type,
+    literal, optional, required, rule,
 };
 use crate::pg::tables::embedding;
 use crate::pg::tables::place::Place;
@@ -35,7 +35,19 @@ pub(super) const TURN_COLUMNS: &[ColumnRule] = &[
     optional("content_hash", &["content_hash"], ValueKind::Text),
     optional("content_text", &["content_text"], ValueKind::Text),
     optional("token_count", &["token_count"], ValueKind::Integer),
+    by_type(PAYLOAD, &[PAYLOAD], ValueKind::Json),
+    by_type(OWNER, &[OWNER], ValueKind::Owner),
+    by_type(VALID_UNTIL, &[VALID_UNTIL], ValueKind::Time),
 ];
+
+/// The key of the message as its application sends it.
+const PAYLOAD: &str = "payload";
+
+/// The key of whose turn it is.
+pub(super) const OWNER: &str = "owner";
+
+/// The key of the last moment at which a search finds the turn.
+pub const VALID_UNTIL: &str = "valid_until";
 
 /// The key of edges that the turns table itself stores, and what its elements have.
 pub(super) const PARENTS: &str = "parents";

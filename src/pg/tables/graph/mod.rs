@@ -20,7 +20,8 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-pub use self::mapping::{GraphTables, MappingReading};
+use self::mapping::OWNER;
+pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::literal_of;
 use crate::pg::catalog::privileges::{Use, check_binder};
@@ -198,9 +199,17 @@ impl Graph {
         })
     }
 
-    /// The session of a turn over the alias t, as it is stored, and its type; `None` where none is.
-    pub fn session(&self) -> Option<(String, pg_sys::Oid)> {
-        self.turns.columns["session_id"].stored_value("t")
+    /// A key of a turn over the alias t, as it is stored, and its type; `None` where it is not.
+    pub fn stored_value(&self, key: &str) -> Option<(String, pg_sys::Oid)> {
+        self.turns.columns[key].stored_value("t")
+    }
+
+    /// The owner of a turn, as [`Graph::stored_value`].
+    ///
+    /// # Errors
+    /// 42703 when it is not stored.
+    pub fn owner(&self) -> Result<(String, pg_sys::Oid), SqlError> {
+        self.stored_value(OWNER).ok_or_else(|| self.not_stored(OWNER))
     }
 
     /// Whether a value is computed by an expression, which may raise an error on a row.
