@@ -109,9 +109,18 @@ fn bind_by(client: &mut Client, mapping: &serde_json::Value) -> Outcome {
 
 /// What is wrong with all calls by a superuser, whose answers must not be others than these where there are any.
 fn faults(setup: &Setup, what: &str, answers: Option<&[Vec<String>]>) -> Vec<String> {
+    faults_of(setup, &CALLS, what, answers)
+}
+
+fn faults_of(
+    setup: &Setup,
+    calls: &[&str],
+    what: &str,
+    answers: Option<&[Vec<String>]>,
+) -> Vec<String> {
     let mut admin = setup.admin();
     let mut faults = Vec::new();
-    for (number, call) in CALLS.iter().enumerate() {
+    for (number, call) in calls.iter().enumerate() {
         let outcome = attempt(&mut admin, call);
         if let Outcome::Unsafe(_) = outcome {
             admin = setup.admin();
@@ -180,6 +189,154 @@ fn no_code_of_the_owner_runs_through_an_expression() {
             }
             all.extend(faults(&setup, expression, None));
         }
+    }
+    assert_none(&all);
+    setup.assert_sound();
+}
+
+/// What narrows a search, and the message as it was sent.
+const SOUGHT: &str = "
+    CREATE DOMAIN planted.moment AS timestamptz CHECK (planted.f());
+    CREATE DOMAIN planted.document AS jsonb CHECK (planted.f());
+    CREATE FUNCTION planted.document_text(planted.kind) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.f(); RETURN '{}'; END $$;
+    CREATE CAST (planted.kind AS jsonb) WITH FUNCTION planted.document_text AS IMPLICIT;
+    CREATE FUNCTION planted.later(timestamptz) RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.f(); RETURN $1; END $$;
+    ALTER TABLE app.messages ADD embedding real[], ADD until timestamptz, ADD moment planted.moment,
+        ADD sent jsonb, ADD document planted.document, ADD written json;
+    UPDATE app.messages SET embedding = ARRAY[number, 1], until = 'infinity', moment = 'infinity', sent = '{}',
+        document = '{}', written = '{}';";
+
+const SEARCHES: [&str; 5] = [
+    "SELECT turn_id, similarity FROM graph_search_global('{1,2}', options => '{\"owner\": \"user\"}')",
+    "SELECT turn_id, similarity FROM graph_search_slice('{1,2}', public.graph_turn_id('m5'),
+         options => '{\"owner\": \"user\"}')",
+    "SELECT turn_id, similarity FROM graph_search_global('{1,2}')",
+    "SELECT * FROM graph_anchor(query_embedding => '{1,2}')",
+    "SELECT check_name, count FROM graph_check() WHERE check_name <> 'bound_tables'",
+];
+
+/// Binds the messages, with these three keys.
+fn bind_sought(client: &mut Client, keys: &serde_json::Value) -> Outcome {
+    let mut mapping = serde_json::json!({ "turns": {
+        "id": { "expression": "graph_turn_id(key)" },
+        "role": null,
+        "parents": [{ "parent": { "expression": "graph_turn_id(parent)" }, "edge_type": "reply" }],
+    } });
+    for (key, value) in keys.as_object().unwrap() {
+        mapping["turns"][key] = value.clone();
+    }
+    bind_by(client, &mapping)
+}
+
+#[test]
+fn what_narrows_a_search_runs_no_code_of_the_owner() {
+    let mut setup = setup("mapping_sought");
+    setup.owner().batch_execute(SOUGHT).unwrap();
+    let mut all = Vec::new();
+    for (key, values) in [
+        ("owner", ["checked", "kind", "pair", "words", "number"].as_slice()),
+        ("valid_until", &["moment", "until", "checked", "kind"]),
+        ("payload", &["document", "sent", "written", "kind", "pair", "checked"]),
+    ] {
+        for value in values {
+            let keys = serde_json::json!({ key: value });
+            if let Outcome::Unsafe(error) = bind_sought(&mut setup.admin(), &keys) {
+                all.push(format!("binding {key} to {value}: {error}"));
+            }
+            all.extend(faults_of(&setup, &SEARCHES, value, None));
+        }
+    }
+    for (key, expression) in [
+        ("owner", "words"),
+        ("owner", "planted.note(words)"),
+        ("valid_until", "planted.later(until)"),
+        ("valid_until", "until::planted.moment"),
+        ("valid_until", "moment"),
+        ("valid_until", "until + interval '1 day'"),
+        ("valid_until", "now()"),
+        ("payload", "sent::planted.document"),
+        ("payload", "kind::jsonb"),
+        ("payload", "to_jsonb(pair)"),
+        ("payload", "to_jsonb(messages)"),
+        ("payload", "document -> 'a'"),
+        ("payload", "(SELECT sent FROM app.messages LIMIT 1)"),
+    ] {
+        let keys = serde_json::json!({ key: { "expression": expression } });
+        let bound = bind_sought(&mut setup.admin(), &keys);
+        match &bound {
+            Outcome::Unsafe(error) => all.push(format!("binding {key} to {expression}: {error}")),
+            Outcome::Answer(_) if key == "owner" => all.push(format!("{expression} is an owner")),
+            _ => {}
+        }
+        all.extend(faults_of(&setup, &SEARCHES, expression, None));
+    }
+    assert_none(&all);
+    setup.assert_sound();
+}
+
+#[test]
+fn what_narrows_a_search_is_compared_by_the_servers_operators() {
+    let mut setup = setup("mapping_compared");
+    setup.owner().batch_execute(SOUGHT).unwrap();
+    let keys = serde_json::json!({ "owner": "words", "valid_until": "until", "payload": "sent" });
+    bind_sought(&mut setup.admin(), &keys).answer("binding").expect("it is bound");
+    let mut admin = setup.admin();
+    let before: Vec<Vec<String>> =
+        SEARCHES.map(|call| attempt(&mut admin, call).answer(call).expect(call)).to_vec();
+    assert_eq!(before[0].len(), 10);
+    let mut warm = setup.admin();
+    let mut all = Vec::new();
+    let mut owner = setup.owner();
+    for overload in [
+        OVERLOADS[2],
+        OVERLOADS[3],
+        "CREATE FUNCTION planted.at_least(timestamptz, timestamptz) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+             $$ BEGIN RETURN planted.f(); END $$;
+         CREATE OPERATOR public.>= (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = planted.at_least);
+         CREATE FUNCTION public.timezone(text, timestamptz) RETURNS timestamp LANGUAGE plpgsql IMMUTABLE AS
+             $$ BEGIN PERFORM planted.f(); RETURN 'infinity'; END $$",
+        "CREATE DOMAIN public.uuid AS pg_catalog.uuid CHECK (planted.f());
+         CREATE DOMAIN public.timestamptz AS pg_catalog.timestamptz CHECK (planted.f())",
+    ] {
+        owner.batch_execute(overload).unwrap_or_else(|error| panic!("{overload}: {error:?}"));
+        all.extend(faults_of(&setup, &SEARCHES, overload, Some(&before)));
+    }
+    for (column, kind) in [
+        ("words", "planted.kind"),
+        ("words", "planted.checked"),
+        ("words", "planted.pair"),
+        ("words", "bigint"),
+        ("until", "planted.moment"),
+        ("until", "planted.kind"),
+        ("until", "timestamp"),
+        ("sent", "planted.document"),
+        ("sent", "planted.kind"),
+    ] {
+        for call in SEARCHES {
+            attempt(&mut warm, call).answer(call).expect(call);
+        }
+        owner
+            .batch_execute(&format!(
+                "ALTER TABLE app.messages ADD aside {kind};
+                 ALTER TABLE app.messages RENAME {column} TO before;
+                 ALTER TABLE app.messages RENAME aside TO {column}"
+            ))
+            .unwrap();
+        for call in SEARCHES {
+            if let Outcome::Unsafe(error) = attempt(&mut warm, call) {
+                all.push(format!("{call} after {column} became {kind}: {error}"));
+                warm = setup.admin();
+            }
+        }
+        all.extend(faults_of(&setup, &SEARCHES, &format!("{column} became {kind}"), None));
+        owner
+            .batch_execute(&format!(
+                "ALTER TABLE app.messages DROP {column};
+                 ALTER TABLE app.messages RENAME before TO {column}"
+            ))
+            .unwrap();
     }
     assert_none(&all);
     setup.assert_sound();
