@@ -21,6 +21,11 @@ CREATE FUNCTION graph_kernel.count_found(graph text, what text) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.count_found(text, text) IS
     'how many rows of a bound graph have this finding of graph_check';
+CREATE FUNCTION graph_kernel.roles_advice(graph text) RETURNS text
+    AS 'MODULE_PATHNAME', 'roles_advice_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.roles_advice(text) IS
+    'how to say what names of roles mean that a bound graph has and that are not known';
 CREATE FUNCTION graph_kernel.turns_in_cycles(graph text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;

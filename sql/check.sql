@@ -144,7 +144,6 @@ DECLARE
     edge text;      -- a condition: the row has two ends; without, it is not an edge
     dangling text;  -- a condition: an end is not a turn
     advice text;    -- what to do with edges that are wrong, after looking at them
-    says_roles text; -- how to say what names of roles mean
     says_types text; -- how to say what edge types mean
     edge_type text;  -- the type in the table of edges, as its mapping has it
     computes_hashes text; -- how to store content hashes where only contents are stored
@@ -214,14 +213,6 @@ BEGIN
     SELECT b.turns::regclass AS turns, b.edges::regclass AS edges, coalesce(b.columns, '{}') AS columns, b.name
     INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
-    says_roles := format(
-        'SELECT graph_kernel.bind_tables(%L%s, columns => %L%s);',
-        coalesce(bound.turns, turns),
-        ', ' || quote_literal(CASE WHEN bound.turns IS NULL THEN tables[2] ELSE bound.edges END),
-        coalesce(bound.columns, '{}') || jsonb_build_object('turns',
-            coalesce(bound.columns -> 'turns', '{}') || jsonb_build_object(
-            'roles', coalesce(bound.columns #> '{turns,roles}', '{}') || '{"my_name": "user"}')),
-        ', name => ' || quote_literal(nullif(bound.name, 'default')));
     -- What was found by its name is true.
     edge_type := CASE jsonb_typeof(graph #> '{resolved,edges,edge_type}')
                  WHEN 'boolean' THEN 'edge_type' WHEN 'string' THEN quote_ident(graph #>> '{resolved,edges,edge_type}')
@@ -590,9 +581,10 @@ BEGIN
                              ELSE fixed_path || listed.command || reset_path END;
                 -- Not in a comment behind the query.
                 IF hint IS NOT NULL AND listed.name IN ('unknown_roles', 'unknown_edge_types') THEN
-                    detail := format('%s. To say what they mean: %s Another mapping is another graph: exports that were'
-                                     ' taken before say other_graph.', detail,
-                                     CASE listed.name WHEN 'unknown_roles' THEN says_roles ELSE says_types END);
+                    detail := format('%s. %s Another mapping is another graph: exports that were taken before say'
+                                     ' other_graph.', detail,
+                                     CASE listed.name WHEN 'unknown_roles' THEN graph_kernel.roles_advice(name)
+                                     ELSE 'To say what they mean: ' || says_types END);
                 END IF;
             EXCEPTION WHEN OTHERS THEN
                 ok := false;

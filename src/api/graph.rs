@@ -61,6 +61,11 @@ fn raising_row(
 }
 
 #[pg_extern(sql = false)]
+fn roles_advice(graph: TextArg) -> Option<Text> {
+    tables::roles_advice(&graph).or_raise().map(Text)
+}
+
+#[pg_extern(sql = false)]
 fn turns_in_cycles(graph: TextArg) -> Option<i64> {
     check::turns_in_cycles(&graph).or_raise()
 }

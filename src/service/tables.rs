@@ -100,11 +100,34 @@ fn advice(binding: &str) -> Result<Option<Advice>, SqlError> {
     let graph = Graph::named(binding)?;
     let reads_all = !row_security_applies_to(bound.turns);
     let names = reads_all.then(|| guarded(|| graph.role_names())).flatten().unwrap_or_default();
-    let columns = &mapping(bound.columns.as_ref())?;
-    let (turns, edges, binder) = (bound.turns, bound.edges, Some(bound.binder));
-    let reading = MappingReading::Default;
-    let tables = GraphTables { binding, turns, edges, columns, reading, binder };
-    Ok(graph.advice(&names, &tables))
+    Ok(graph.advice(
+        &names,
+        &given_tables(binding, Some(&bound), &graph, &mapping(bound.columns.as_ref())?),
+    ))
+}
+
+/// How to say what the names of roles mean that the graph bound under this name has and that are not known; `None`
+/// where all are.
+///
+/// # Errors
+/// As [`Graph::named`].
+pub fn roles_advice(binding: &str) -> Result<Option<String>, SqlError> {
+    let graph = Graph::named(binding)?;
+    let bound = Binding::named(binding);
+    let columns = mapping(bound.as_ref().and_then(|bound| bound.columns.as_ref()))?;
+    Ok(graph.roles_advice(&given_tables(binding, bound.as_ref(), &graph, &columns)))
+}
+
+/// The tables of a graph with the mapping as it was given, for commands that bind them again.
+fn given_tables<'a>(
+    binding: &'a str,
+    bound: Option<&Binding>,
+    graph: &Graph,
+    columns: &'a Value,
+) -> GraphTables<'a> {
+    let edges = graph.tables().nth(1);
+    let (turns, binder) = (graph.turns_table(), bound.map(|bound| bound.binder));
+    GraphTables { binding, turns, edges, columns, reading: MappingReading::Default, binder }
 }
 
 /// A table that is to be the event table, as `binder` binds it, checked.

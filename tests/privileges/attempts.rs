@@ -321,6 +321,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.revoke_key_internal(text)",
         Some("SELECT graph_kernel.revoke_key_internal('7-0123456789abcdef')"),
     ),
+    ("graph_kernel.roles_advice(text)", Some("SELECT graph_kernel.roles_advice('default')")),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
     (
         "graph_kernel.rotate_key_internal(boolean)",

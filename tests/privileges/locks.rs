@@ -33,6 +33,7 @@ fn who_has_no_right_to_the_bound_tables_locks_none() {
         "SELECT * FROM recorder_chunk_span(0, 0, 0, 0, 0, 0)",
         "SELECT graph_kernel.count_found('default', 'nothing')",
         "SELECT graph_kernel.evaluate('default', 'nothing')",
+        "SELECT graph_kernel.roles_advice('default')",
     ];
     // These wait as any statement on a table does, and keep nothing: they read a table that the caller names, or the
     // server prints an expression of an index of it.

@@ -70,6 +70,7 @@ const INTERNAL: &[&str] = &[
     "requested_anchors",
     "requested_policy",
     "revoke_key_internal",
+    "roles_advice",
     "rotate_key_internal",
     "search_",
     "set_binder",

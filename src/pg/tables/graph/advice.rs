@@ -18,6 +18,12 @@ const ROLE_NAMES: Template = Template::new(
     Planning::Once,
 );
 
+const UNKNOWN_ROLE_NAMES: Template = Template::new(
+    include_str!("../../../../sql/queries/unknown_role_names.sql"),
+    &[ColumnType::Text],
+    Planning::Once,
+);
+
 /// The keys whose absence is worth a notice, and what every turn then reads as.
 const ABSENT: [(&str, &str); 6] = [
     ("session_id", "one session"),
@@ -81,12 +87,7 @@ impl Graph {
         }
         if let Some((message, roles)) = self.unknown_roles(names) {
             messages.push(message);
-            tasks.push(match roles.values().any(|role| role == MY_ROLE) {
-                true => {
-                    "Say what the names of roles mean, with user, assistant, system or tool in the place of my_role"
-                }
-                false => "Say what the names of roles mean",
-            });
+            tasks.push(task_of(&roles));
             changes.push((Place::Key(ROLES), Value::Object(roles)));
         }
         let command = tables.command_with("turns", changes);
@@ -134,15 +135,38 @@ impl Graph {
         Some((format!("names of roles that are not known are read as user: {listed}"), roles))
     }
 
+    /// How to say what the names of roles mean that are not known: what to do, and the call of `bind_tables`; `None`
+    /// where all are known.
+    pub fn roles_advice(&self, tables: &GraphTables<'_>) -> Option<String> {
+        let (_, roles) = self.unknown_roles(&self.names_of_roles(&UNKNOWN_ROLE_NAMES))?;
+        let task = task_of(&roles);
+        let command = tables.command("turns", Some((Place::Key(ROLES), Value::Object(roles))));
+        Some(format!("{task}: {command};"))
+    }
+
     /// The names of roles that the rows have, as far as the first of them say.
     pub fn role_names(&self) -> BTreeSet<String> {
+        self.names_of_roles(&ROLE_NAMES)
+    }
+
+    fn names_of_roles(&self, template: &Template) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         if self.turns.columns["role"].stored.is_some() {
-            query(&self.statement(&ROLE_NAMES, &[]), &[], |row| {
+            query(&self.statement(template, &[]), &[], |row| {
                 names.extend(row.text(0, |name| name.map(str::to_owned)));
                 ControlFlow::Continue(())
             });
         }
         names
+    }
+}
+
+/// What to do about names of roles for which a mapping proposes these.
+fn task_of(roles: &Map<String, Value>) -> &'static str {
+    match roles.values().any(|role| role == MY_ROLE) {
+        true => {
+            "Say what the names of roles mean, with user, assistant, system or tool in the place of my_role"
+        }
+        false => "Say what the names of roles mean",
     }
 }
