@@ -65,6 +65,13 @@ pub fn indexes(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     }
 }
 
+/// The numbers of the columns of the primary key of a table that is locked; none where it has no such key.
+pub fn primary_key(table: pg_sys::Oid) -> Vec<i16> {
+    let columns = |row: &IndexRow| row.form().indisprimary.then(|| row.columns().to_vec());
+    let mut keys = indexes(table).into_iter();
+    keys.find_map(|index| IndexRow::read(index, columns).flatten()).unwrap_or_default()
+}
+
 /// The B-tree indexes of a table that is locked which are valid and hold all its rows.
 pub fn btree_indexes(table: pg_sys::Oid) -> Vec<BtreeIndex> {
     indexes(table).into_iter().filter_map(btree_index).collect()

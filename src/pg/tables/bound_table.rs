@@ -6,7 +6,9 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
-use crate::pg::catalog::index::{Indexed, default_family};
+use crate::pg::catalog::index::{
+    BtreeIndex, IndexKey, Indexed, btree_indexes, default_family, primary_key,
+};
 use crate::pg::catalog::names::{self, literal_of, quote};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
@@ -369,10 +371,22 @@ impl ColumnRule {
                         self.kind.wanted(),
                     ),
                 );
+                let command = |expression: String| {
+                    (rules.command)(Some((place, json!({ "expression": expression }))))
+                };
+                let whole_key = match place {
+                    Place::Key("id") if rules.expressions => whole_key(table, column),
+                    _ => None,
+                };
                 Err(match self.conversion(column.base_type, &column.name) {
+                    Some(expression) if let Some(whole_key) = whole_key => error.hint(format!(
+                        "If the whole primary key is the id, compute parents likewise: {}; if the column alone is \
+                         unique: {}",
+                        command(whole_key),
+                        command(expression)
+                    )),
                     Some(expression) if self.takes_expressions(rules) => {
-                        let value = json!({ "expression": expression });
-                        let command = (rules.command)(Some((place, value)));
+                        let command = command(expression);
                         let milliseconds = match self.kind {
                             ValueKind::Time if column.base_type != pg_sys::DATEOID => {
                                 "; milliseconds are divided by 1000.0 first"
@@ -477,6 +491,38 @@ impl ColumnRule {
             (rules.command)(Some((place, "my_column".into())))
         ))
     }
+}
+
+/// The id that the primary key makes as a whole, where this column is one of several in it, not unique alone, and each
+/// has one text. A partitioned table has such keys because of its partitions.
+fn whole_key(table: &Table, column: &relation::TableColumn) -> Option<String> {
+    let key = primary_key(table.oid);
+    let is_part =
+        table.kind == pg_sys::RELKIND_RELATION && key.len() > 1 && key.contains(&column.number);
+    let is_alone = |index: &BtreeIndex| {
+        index.is_unique
+            && matches!(index.keys.as_slice(),
+                [IndexKey { of: Indexed::Column(number), .. }] if *number == column.number)
+    };
+    if !is_part || btree_indexes(table.oid).iter().any(is_alone) {
+        return None;
+    }
+    let parts = key.iter().map(|number| {
+        let part = table.columns.iter().find(|part| part.number == *number)?;
+        let has_one_text = matches!(
+            part.type_oid,
+            pg_sys::TEXTOID
+                | pg_sys::VARCHAROID
+                | pg_sys::BPCHAROID
+                | pg_sys::UUIDOID
+                | pg_sys::INT2OID
+                | pg_sys::INT4OID
+                | pg_sys::INT8OID
+        );
+        has_one_text.then(|| format!("({})::text", names::quote_as_needed(&part.name)))
+    });
+    let parts: Vec<String> = parts.collect::<Option<_>>()?;
+    Some(format!("graph_turn_id({})", parts.join(", '/', ")))
 }
 
 /// A column in an expression that is proposed; `…` stands for any.

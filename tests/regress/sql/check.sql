@@ -246,6 +246,22 @@ FROM test_error($$SELECT graph_kernel.bind_tables('typed.parts', NULL, '{"turns"
 SET graph_kernel.graph = parts;
 SELECT count(*) FROM graph_slice_turns(graph_turn_id(turn(1)::text, '/', '2'));
 RESET graph_kernel.graph;
+-- So it is where its columns are texts and numbers, unless one of them is unique alone.
+CREATE TABLE typed.lines (thread text, "Seq" bigint, at timestamptz, PRIMARY KEY (thread, "Seq"));
+CREATE TABLE typed.numbered (thread text, "Seq" bigint UNIQUE, PRIMARY KEY (thread, "Seq"));
+CREATE TABLE typed.timed (thread text, at timestamptz, PRIMARY KEY (thread, at));
+CREATE TABLE typed.spread (thread text, "Seq" bigint, PRIMARY KEY (thread, "Seq")) PARTITION BY HASH (thread);
+SELECT relation, id, code, hint FROM (VALUES ('lines', 'thread'), ('lines', 'Seq'), ('numbered', 'thread'), ('numbered', 'Seq'), ('timed', 'thread'), ('spread', 'thread')) AS v (relation, id),
+    test_error(format('SELECT graph_kernel.bind_tables(%L, NULL, %L, %L)', 'typed.' || relation, jsonb_build_object('turns', jsonb_build_object('id', id,
+        'follows', '{"session": "thread", "order": ["Seq"], "edge_type": "reply"}'::jsonb)), relation));
+INSERT INTO typed.lines VALUES ('a', 1), ('a', 2), ('b', 1);
+SELECT regexp_replace(substring(hint FROM 'SELECT .*?;'), ';$', ' IS NOT NULL AS bound;') AS command
+FROM test_error($$SELECT graph_kernel.bind_tables('typed.lines', NULL, '{"turns": {"id": "thread", "role": null,
+    "follows": {"session": "thread", "order": ["Seq"], "edge_type": "reply"}}}', 'parts')$$) \gset
+:command
+SET graph_kernel.graph = parts;
+SELECT count(*) FROM graph_slice_turns(graph_turn_id('a', '/', '2'));
+RESET graph_kernel.graph;
 RESET client_min_messages;
 SELECT graph_kernel.unbind_tables('typed'), graph_kernel.unbind_tables('parts');
 SET client_min_messages = warning;
