@@ -543,7 +543,8 @@ pub fn literal(value: &Value) -> String {
 }
 
 impl ValueKind {
-    fn accepts(self, oid: pg_sys::Oid) -> bool {
+    /// Whether a column of this type holds such values.
+    pub fn accepts(self, oid: pg_sys::Oid) -> bool {
         let integer = matches!(oid, pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID);
         match self {
             ValueKind::Id => oid == pg_sys::UUIDOID,

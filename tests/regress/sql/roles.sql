@@ -18,6 +18,11 @@ CREATE FUNCTION pg_temp.bind(columns jsonb, turns regclass DEFAULT 'named.messag
     SELECT graph_kernel.bind_tables(turns, columns => jsonb_build_object('turns', '{"parents": [{"parent": "parent", "edge_type": "reply"}]}' || columns)) IS NOT NULL
 $$;
 SELECT pg_temp.bind('{}');
+-- A column that another key is read from, or of a type that no role has, is not proposed for it.
+SELECT pg_temp.bind('{"session_id": "type", "content_text": "body", "content_hash": null, "phase": null, "salience": null, "created_at": null}');
+ALTER TABLE named.messages ADD kind bigint;
+SELECT pg_temp.bind('{"session_id": "type", "content_text": "body", "content_hash": null, "phase": null, "salience": null, "created_at": null}');
+ALTER TABLE named.messages DROP kind;
 SELECT pg_temp.bind('{"role": "type", "content_text": "body", "session_id": null, "phase": null, "salience": null, "created_at": null}');
 SELECT graph_kernel.bind_tables('messages', columns => '{"turns": {"parents": [{"parent": "parent", "edge_type": "reply"}], "role": "type", "content_text": "body", "session_id": null, "phase": null, "salience": null, "created_at": null, "content_hash": {"expression": "graph_content_hash(body)"}, "roles": {"ai": "assistant", "bot": "assistant", "developer": "system", "function": "tool", "human": "user", "model": "assistant"}}}') IS NOT NULL AS bound;
 SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('unknown_roles', 'turns_without_role', 'turns_without_content_hash') ORDER BY 1;

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::mapping::{MAX_ROLE_BYTES, MAX_ROLES, ROLES};
 use super::{Graph, GraphTables};
+use crate::pg::catalog::names::quote;
 use crate::pg::query::{ColumnType, Planning, Template, query};
+use crate::pg::tables::bound_table::ValueKind;
 use crate::pg::tables::place::Place;
 
 const ROLE_NAMES: Template = Template::new(
@@ -33,6 +35,9 @@ const ABSENT: [(&str, &str); 6] = [
     ("created_at", "no time"),
     ("content_text", "no content"),
 ];
+
+/// Columns that applications have in the place of a role.
+const LIKELY_ROLES: [&str; 4] = ["type", "kind", "message_type", "sender_type"];
 
 /// Names of roles that applications use, and what each means.
 const USUAL_ROLES: [(&str, Role); 6] = [
@@ -79,6 +84,10 @@ impl Graph {
             tasks.push("Name a column or an expression for each, or null where there is none");
             changes.extend(keys.into_iter().map(|key| (Place::Key(key), Value::Null)));
         }
+        if let (true, Some(column)) = (is_absent("role"), self.likely_role()) {
+            messages.push(format!("column {} may say the role", quote(column)));
+            changes.push((Place::Key("role"), column.into()));
+        }
         let content = &self.turns.columns["content_text"];
         if let (true, Some(content)) = (is_absent("content_hash"), content.index_key()) {
             messages.push("no content hash is stored: an edit of a content is not noticed".into());
@@ -98,6 +107,23 @@ impl Graph {
                 false => format!("{}: {command};", tasks.join(". ")),
             },
         })
+    }
+
+    /// The name of a column that no key is read from and that may hold the role.
+    fn likely_role(&self) -> Option<&str> {
+        let is_read = |name: &str| {
+            let mut values = self.turn_values();
+            values
+                .any(|(_, value)| self.turns.raw_columns(value).iter().any(|raw| raw.name == name))
+        };
+        let mut columns = self.turns.table.columns.iter();
+        let found = columns.find(|column| {
+            let name = column.name.as_str();
+            LIKELY_ROLES.contains(&name)
+                && ValueKind::Text.accepts(column.base_type)
+                && !is_read(name)
+        });
+        found.map(|column| column.name.as_str())
     }
 
     /// What to say of those of these names of roles that are not known, and a mapping that says what they mean; `None`
