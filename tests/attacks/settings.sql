@@ -83,8 +83,9 @@ BEGIN
             WITH RECURSIVE chosen AS (
                 SELECT 0 AS count, ARRAY[]::text[] AS arguments
                 UNION ALL
-                SELECT c.count + 1, c.arguments || CASE WHEN t.typtype = 'p' AND t.typname NOT IN ('cstring', 'unknown') THEN s.text
-                                                        ELSE format('(%s)::%s', s.text, s.type) END
+                SELECT c.count + 1,
+                       c.arguments || CASE WHEN t.typtype = 'p' AND t.typname NOT IN ('cstring', 'unknown') THEN s.text
+                                           ELSE format('(%s)::%s', s.text, s.type) END
                 FROM chosen AS c JOIN sweep.samples AS s ON s.type = called.proargtypes[c.count] JOIN pg_type AS t
                     ON t.oid = s.type
                 WHERE c.count < called.pronargs

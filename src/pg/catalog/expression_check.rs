@@ -1,5 +1,5 @@
-//! What an analysed expression may be made of, of a mapping or of an index: the server's own, and this extension's, whose
-//! values follow the row alone.
+//! What an analysed expression may be made of, of a mapping or of an index: the server's own, and this extension's,
+//! whose values follow the row alone.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_void};
@@ -35,8 +35,8 @@ struct Walk {
 /// What an expression is made of.
 ///
 /// # Errors
-/// 42P17 for what is neither the server's own nor this extension's, is not immutable, or follows settings; 0A000 for what
-/// is not a plain expression.
+/// 42P17 for what is neither the server's own nor this extension's, is not immutable, or follows settings; 0A000 for
+/// what is not a plain expression.
 ///
 /// # Safety
 /// `node` is an analysed expression.
