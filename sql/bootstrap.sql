@@ -45,8 +45,8 @@ COMMENT ON FUNCTION graph_kernel.own_name(text) IS
     'an object in the extension''s schema as commands name it whatever their search_path is';
 
 -- A relation by its OID, as regclass. But where it is gone its text is -, never its number, which can be another
--- relation's by the time of a restore; and a restore in which it is missing has a WARNING and 0, where regclass would
--- end the COPY, and so lose all other rows.
+-- relation's by the time of a restore. A restore in which it is missing has a WARNING and 0: regclass would end the
+-- COPY, and so lose all other rows.
 CREATE TYPE graph_kernel.bound_relation;
 CREATE FUNCTION graph_kernel.bound_relation_in(cstring) RETURNS graph_kernel.bound_relation
     AS 'MODULE_PATHNAME', 'bound_relation_in_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
@@ -179,14 +179,14 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- extension's owner may add rows, as a restore does. A binding restored that way is a graph of its own:
 -- with a shared key file a known name would let slices of one database pass in another. A registered
 -- policy is never changed. Every role that may execute register_policy may add one, under its own name, where that
--- function would; a name is given only to a registered policy, so that the unique index on fingerprints covers named
+-- function would. A name is given only to a registered policy: so the unique index on fingerprints covers named
 -- policies too. A restore may bring a name that has become a preset's since.
 --
 -- The worker of a subscription changes none of them, though it is a superuser's as a rule: a publication FOR ALL TABLES
 -- has them all. So the guards are ENABLE ALWAYS, also against roles that may set session_replication_role.
 --
--- A binding counts only while its binder may read what it names. He is who inserts the row; in a restore by a superuser
--- he is found by his name, and where there is no such role the binding does not count until it is bound again.
+-- A binding counts only while its binder may read what it names. He is who inserts the row. In a restore by a superuser
+-- he is found by his name. Where there is no such role, the binding does not count until it is bound again.
 CREATE FUNCTION graph_kernel.is_applying() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_applying_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION graph_kernel.is_applying() IS 'whether this process applies what a publisher sends';

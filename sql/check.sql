@@ -2,8 +2,8 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 
 -- The triggers that hold rows to slices or searches, in any schema: which function they call and with what, and how
 -- they can be got round. Whoever holds TRIGGER on a table replaces any but a constraint trigger, with WHEN (false) as
--- well; a BEFORE trigger changes a column that OF names where the statement does not set it; what is deferred is seen
--- by the transaction before it is checked; and a setting of the session switches off what is not ALWAYS. With bad
+-- well. A BEFORE trigger changes a column that OF names where the statement does not set it. What is deferred is seen
+-- by the transaction before it is checked. A setting of the session switches off what is not ALWAYS. With bad
 -- arguments a trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
     guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[]
@@ -124,8 +124,8 @@ SET LOCAL search_path TO @extschema@, pg_temp;
 
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
 -- deletes rows: it selects those that may have to be changed. A superuser may run what others have named: what a hint
--- names is quoted and qualified, down to operators, and no name stands in a comment, which a line break in it would
--- end. Where others choose how many there are, each command has a row of its own: one that fails or is too long hides
+-- names is quoted and qualified, down to operators. No name stands in a comment, as a line break in it would end that.
+-- Where others choose how many there are, each command has a row of its own: one that fails or is too long hides
 -- no other. Called while DROP EXTENSION has to wait.
 CREATE FUNCTION graph_kernel.check_graph(name text) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text

@@ -49,7 +49,7 @@ COMMENT ON FUNCTION graph_kernel.rehash_turn(text, oid, uuid) IS
     'writes the content hash of a turn, after waiting for a transaction that has locked it';
 
 -- Two arguments: the content column and the hash column. The library writes the hash where both are of type text or
--- varchar, as it does so many times faster; else the function below does, or says what is wrong.
+-- varchar, as it does so many times faster. Else the function below does, or says what is wrong.
 CREATE FUNCTION @extschema@.graph_content_hash_trigger() RETURNS trigger
     AS 'MODULE_PATHNAME', 'graph_content_hash_trigger_wrapper'
     LANGUAGE c;

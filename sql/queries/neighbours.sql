@@ -1,6 +1,6 @@
 -- $1, $2 uuid[], $3, $4 uuid: the edges into the turns of $1 and out of those of $2, all between $3 and $4.
--- The range is true of every row. Alone, the equality is estimated by the average, which a hub makes so large that any
--- index looks as good as the right one; a range has a small estimate.
+-- The range is true of every row, and has a small estimate. The equality alone is estimated by the average, which a
+-- hub makes so large that any index looks as good as the right one.
 [[SELECT {e.child} AS turn, true AS is_parent, {e.parent} AS other, {e.edge_type} AS edge_type
 FROM {edges} AS e
 WHERE {e.child} OPERATOR(pg_catalog.=) ANY ($1)

@@ -1,5 +1,5 @@
 -- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph.
--- A role that cannot log in reads the tables; functions in schema api run with its rights, and these are all
+-- A role that cannot log in reads the tables. Functions in schema api run with its rights; these are all
 -- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
 -- nothing, where others own schema api or one of these functions, or may act as the new role.

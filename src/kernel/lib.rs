@@ -1,9 +1,9 @@
 //! The kernel of graph_kernel: what a context slice is, without PostgreSQL.
 //!
-//! Data flows one way: a [`policy::SlicePolicy`] and an anchor go into [`slicing::slicer::slice`], which asks a
-//! [`slicing::store::GraphStore`] for neighbours in batches and returns a [`slicing::slice::Slice`];
+//! Data flows one way. A [`policy::SlicePolicy`] and an anchor go into [`slicing::slicer::slice`], which asks a
+//! [`slicing::store::GraphStore`] for neighbours in batches and returns a [`slicing::slice::Slice`].
 //! [`export::document::Export`] gives the slice its canonical bytes and fingerprints, [`trust::attestation`] its
-//! tokens; [`verification`] checks an export from outside. [`evidence`] measures slices as evidence, one or many
+//! tokens. [`verification`] checks an export from outside. [`evidence`] measures slices as evidence, one or many
 //! together. [`explain`] says why turns are in a slice or not, by a [`slicing::observer`]; [`drawing`] draws slices,
 //! [`prompt`] orders their turns. [`retrieval`] ranks the turns of a slice by similarity and signs what was found.
 //! [`chunking`] cuts recorder events into chunks. [`messages`] reads the JSON in which applications store messages.

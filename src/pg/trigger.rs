@@ -1,5 +1,5 @@
-//! Triggers: those that guard a table, with their form, their arguments and the row that they were fired for; and those
-//! that write a hash into a row.
+//! Triggers that guard a table, with their form, their arguments and the row that they were fired for. Triggers that
+//! write a hash into a row.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -59,8 +59,8 @@ pub struct HashedRow {
 const HASH_MODIFIER: i32 = 64 + pg_sys::VARHDRSZ as i32;
 
 impl HashedRow {
-    /// The row that a trigger BEFORE INSERT OR UPDATE, FOR EACH ROW, is fired for, where its two arguments name two
-    /// stored columns of type text or varchar, of which the second takes a hash; `None` for every other call.
+    /// The row that a trigger BEFORE INSERT OR UPDATE, FOR EACH ROW, is fired for. Its two arguments name two stored
+    /// columns of type text or varchar, of which the second takes a hash. `None` for every other call.
     pub fn of(call: &TriggerCall) -> Option<Self> {
         // SAFETY: as in `Guard::of`. Of an update the new row is the second one.
         unsafe {
@@ -183,13 +183,13 @@ impl Guard {
     /// The firing that `function` is called for.
     ///
     /// # Errors
-    /// 39P01 where it is not of a trigger of the form that `CREATE CONSTRAINT TRIGGER … AFTER INSERT OR UPDATE ON … NOT
-    /// DEFERRABLE FOR EACH ROW` gives: any other can be replaced by whoever holds TRIGGER on the table, or does not see
+    /// 39P01 where the trigger does not have the form of `CREATE CONSTRAINT TRIGGER … AFTER INSERT OR UPDATE ON … NOT
+    /// DEFERRABLE FOR EACH ROW`. Any other can be replaced by whoever holds TRIGGER on the table, or does not see
     /// each row that is written. 22021 where its arguments are not UTF-8.
     pub fn of(call: &TriggerCall, function: &str) -> Result<Self, SqlError> {
         // SAFETY: the server calls with its call information, whose context is a TriggerData where a trigger fires. Its
-        // relation is open and its rows are there during the call; a trigger has as many arguments as it says, which
-        // are C strings, as its name and that of the relation are, and that of the schema if it is found.
+        // relation is open and its rows are there during the call. A trigger has as many arguments as it says. They are
+        // C strings, as its name and that of the relation are, and that of the schema if it is found.
         unsafe {
             if !called_as_trigger(call.0) {
                 return Err(wrong_form(function));
@@ -366,7 +366,7 @@ impl Row {
         let (Some(datum), Kind::Text(base)) = (self.datum(column), column.kind) else {
             return Vec::new();
         };
-        // SAFETY: the value is of this type, or of a domain over it; the output function of a type of the server gives
+        // SAFETY: the value is of this type, or of a domain over it. The output function of a type of the server gives
         // a C string, freed once.
         unsafe {
             let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);

@@ -78,8 +78,8 @@ pub fn graph_of(
     Ok(graph.description())
 }
 
-/// Says what the mapping of the binding of this name, which was just made, leaves out, with the names of roles that its
-/// tables have, as far as the current role may read them: without them where row security hides rows. What only advises
+/// Says what the mapping of the binding of this name, which was just made, leaves out. It lists the names of roles that
+/// its tables have, as far as the current role may read them; none where row security hides rows. What only advises
 /// raises nothing: the role may lack the right to read, an expression may raise on a row.
 pub fn advise(binding: &str) {
     let told = guarded(|| {
@@ -106,7 +106,7 @@ fn advice(binding: &str) -> Result<Option<Advice>, SqlError> {
     ))
 }
 
-/// How to say what the names of roles mean that the graph bound under this name has and that are not known; `None`
+/// How to say what the names of roles mean that the graph bound under this name has and that are not known. `None`
 /// where all are.
 ///
 /// # Errors

@@ -54,8 +54,8 @@ unsafe extern "C-unwind" fn roles_changed(_arg: pg_sys::Datum, _cache: i32, _has
     GENERATION.set(GENERATION.get() + 1);
 }
 
-/// Whether one of these roles was changed, or its memberships, or those of a role that it is a member of, by this
-/// transaction or by one that is not over for the active snapshot.
+/// Whether one of these roles was changed, its memberships, or those of a role that it is a member of. What counts is
+/// this transaction, and each that is not over for the active snapshot.
 pub fn are_newer(roles: &[pg_sys::Oid]) -> bool {
     accept_invalidations();
     // SAFETY: a counter of the server's; a call of a function runs under an active snapshot.

@@ -1,5 +1,5 @@
 //! Indexes that must not decide which rows are read: the server evaluates predicates and expressions of indexes when it
-//! plans, and takes the index for the rows and values that these have now, not those that were written.
+//! plans. It takes the index for the rows and values that these have now, not those that were written.
 
 use std::ffi::c_int;
 

@@ -42,7 +42,7 @@ impl CatalogWriters {
 
 /// Whether this transaction is not over for the active snapshot, or is the current one.
 pub(super) fn is_newer(transaction: pg_sys::TransactionId) -> bool {
-    // SAFETY: a call of a function runs under an active snapshot, which is that of a query, hence an MVCC one; a frozen
+    // SAFETY: a call of a function runs under an active snapshot, which is that of a query, hence an MVCC one. A frozen
     // transaction is over for all.
     transaction >= FIRST_NORMAL
         && unsafe {

@@ -29,8 +29,8 @@ fn bound_relation_in(name: CStringArg) -> pgrx::Internal {
     pgrx::Internal::from(Some(pg_sys::Datum::from(relation)))
 }
 
-/// The name of a relation as a `regclass` has it; `-` where the relation is gone, or where its name is not text, which
-/// no restore could read.
+/// The name of a relation as a `regclass` has it. It is `-` where the relation is gone, or where its name is not text,
+/// which no restore could read.
 #[pg_extern(stable, parallel_safe, sql = false)]
 fn bound_relation_out(relation: pg_sys::Oid) -> CString {
     // SAFETY: regclassout takes an OID, of a relation or not; its result is a C string of this memory context.

@@ -11,7 +11,7 @@ use crate::pg::sql::call::FunctionCall;
 use crate::pg::trigger::TriggerCall;
 
 /// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role
-/// after them, and returns its result, which must not be NULL. Whether the role may execute it is not looked at: that
+/// after them. Returns its result, which must not be NULL. Whether the role may execute it is not looked at: that
 /// it may execute the calling one decides.
 ///
 /// Raises 42P01, 42883 or 55000 where the extension has no such function or another version.

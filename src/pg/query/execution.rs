@@ -216,7 +216,7 @@ pub struct BatchStatement {
 }
 
 impl BatchStatement {
-    /// A statement of scans, and of joins to what is sought from each row anew; another join, or an aggregate, would
+    /// A statement of scans, and of joins to what is sought from each row anew. Another join, or an aggregate, would
     /// keep rows of one batch for the next.
     pub fn new(statement: Rc<Statement>) -> Self {
         BatchStatement { statement, started: None }

@@ -3,7 +3,7 @@
 //! The calls of SPI and pgrx are not used. `Spi::select` is read-only only until the transaction has an XID: then a
 //! statement takes a snapshot of its own, and a slice could mix two states. `get_one` and `run` assign an XID, which
 //! fails on a standby. A cursor of SPI is a portal, which SQL can close and replace by name. Here SPI only parses and
-//! keeps plans. Before a plan is used it is checked ([`check`]), and before a row is read the types of its columns are
+//! keeps plans. Before a plan is used it is checked ([`check`]). Before a row is read the types of its columns are
 //! compared with what is read of them ([`row`]).
 
 mod check;

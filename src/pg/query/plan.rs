@@ -250,9 +250,9 @@ fn planned_for() -> (pg_sys::Oid, bool) {
 }
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
-/// must not decide which partitions are read; nor may their bounds, as the server attaches a partition without looking
-/// at its rows where such a constraint says that they fit, and a partition key may call such a function too. What else
-/// could follow bounds: [`super::planner`].
+/// must not decide which partitions are read. Nor may their bounds: where such a constraint says that the rows of a
+/// partition fit, the server attaches it without looking at them. A partition key may call such a function too. What
+/// else could follow bounds: [`super::planner`].
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
     const BOUNDS: usize = 2;
     const PROBING: [&CStr; BOUNDS + 4] = [

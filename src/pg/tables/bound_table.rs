@@ -36,8 +36,8 @@ pub enum ValueKind {
     Order,
 }
 
-/// A column of a bound table: its key in a mapping, the names it is recognised by, the values it holds, whether
-/// the table may lack it, whether it may be mapped to null, whether a column of another type is not recognised.
+/// A column of a bound table: its key in a mapping, the names it is recognised by, the values it holds. Whether the
+/// table may lack it, it may be mapped to null, and a column of another type is not recognised.
 pub struct ColumnRule {
     /// The key.
     pub key: &'static str,
@@ -223,8 +223,8 @@ impl BoundTable {
         format!("{only}{}", self.table.qualified_name())
     }
 
-    /// What SQL code needs to query the table: its OID, its name as it stands in a FROM clause, the name of each
-    /// column, its expression or null, and the column as an expression over this alias.
+    /// What SQL code needs to query the table: its OID and its name as it stands in a FROM clause. Of each column the
+    /// name, its expression or null, and the column as an expression over this alias.
     pub fn description(&self, alias: &str) -> Value {
         let (mut columns, mut expressions) = (Map::new(), Map::new());
         for (key, column) in &self.columns {
@@ -493,8 +493,8 @@ impl ColumnRule {
     }
 }
 
-/// The id that the primary key makes as a whole, where this column is one of several in it, not unique alone, and each
-/// has one text. A partitioned table has such keys because of its partitions.
+/// The id that the primary key makes as a whole. This column is one of several in it and not unique alone, and each has
+/// one text; else `None`. A partitioned table has such keys because of its partitions.
 fn whole_key(table: &Table, column: &relation::TableColumn) -> Option<String> {
     let key = primary_key(table.oid);
     let is_part =
@@ -658,7 +658,7 @@ fn own_cast(oid: pg_sys::Oid) -> Option<&'static str> {
 impl BoundColumn {
     /// The column as an expression of the type that the store reads, whatever it is now: with another type
     /// the statement does not parse, or gives columns that are refused. None of the conversions can fail on a
-    /// stored value, and none runs code of a user's: an enum's owner could give it a cast to text, so its own
+    /// stored value, and none runs code of a user's. An enum's owner could give it a cast to text: its own
     /// output function is called, by concat, which also takes a domain over it.
     pub fn expression(&self, alias: &str) -> String {
         let (Some(value), Some(base_type)) = (self.value(alias), self.base_type()) else {
@@ -678,7 +678,7 @@ impl BoundColumn {
         if self.read_as.is_empty() { value } else { self.translated(&value) }
     }
 
-    /// The value over an alias as it is stored, of its own type, which an index on it finds, and that type; `None`
+    /// The value over an alias as it is stored, of its own type, which an index on it finds, and that type. `None`
     /// where it is not stored.
     pub fn stored_value(&self, alias: &str) -> Option<(String, pg_sys::Oid)> {
         let base_type = self.base_type()?;

@@ -235,7 +235,7 @@ unsafe fn transformed(
 fn parsed(text: &str) -> Result<*mut pg_sys::Node, ExpressionRefusal> {
     let single = || ExpressionRefusal::not_supported("it must be one scalar expression");
     let source = CString::new(format!("SELECT {text}")).map_err(|_| single())?;
-    // SAFETY: the parser returns a list of RawStmt; what it points to is a SelectStmt, and an entry of its target
+    // SAFETY: the parser returns a list of RawStmt. What it points to is a SelectStmt, and an entry of its target
     // list a ResTarget, where the tag says so.
     unsafe {
         let statements = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::raw_parser(

@@ -1,6 +1,6 @@
-//! The calls of Claude Code's subagents. What tells which call started one has changed with the versions: the id of the
-//! call in the agent's records or in the file beside them, the id of the agent in the call's result, the folder of a
-//! workflow, or only the prompt.
+//! The calls of Claude Code's subagents. What tells which call started one has changed with the versions. It is the id
+//! of the call, in the agent's records or in the file beside them. Or it is the id of the agent in the call's result,
+//! the folder of a workflow, or only the prompt.
 
 use std::collections::{HashMap, HashSet};
 

@@ -101,7 +101,7 @@ fn part_of_chat<R: Read>(
 }
 
 /// The turns of a message. From version 0.10 on, an answer is in `output`, a list of texts, thoughts, calls and
-/// results; `content` is what older versions have, and counts where no text is in `output`.
+/// results. Older versions have `content`, which counts where no text is in `output`.
 fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
     let output = message["output"].as_array().map_or(&[][..], Vec::as_slice);
     let is_text = |item: &Value| item["type"] == "message" && !plain(&item["content"]).is_empty();

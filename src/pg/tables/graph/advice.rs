@@ -64,8 +64,8 @@ pub struct Advice {
 }
 
 impl Graph {
-    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles;
-    /// the hint is one command that says all of it. `None` where nothing is left out.
+    /// What the mapping leaves out without saying so, as graph of these tables whose turns have these names of roles.
+    /// The hint is one command that says all of it. `None` where nothing is left out.
     pub fn advice(&self, names: &BTreeSet<String>, tables: &GraphTables<'_>) -> Option<Advice> {
         let given = tables.columns.get("turns");
         let is_absent = |key: &str| {
@@ -126,7 +126,7 @@ impl Graph {
         found.map(|column| column.name.as_str())
     }
 
-    /// What to say of those of these names of roles that are not known, and a mapping that says what they mean; `None`
+    /// What to say of those of these names of roles that are not known, and a mapping that says what they mean. `None`
     /// where all are known.
     fn unknown_roles(&self, names: &BTreeSet<String>) -> Option<(String, Map<String, Value>)> {
         let is_known =

@@ -3,7 +3,7 @@
 //! The turns of a session have a total order: by the keys of the mapping, then by id. So a turn has at most one turn
 //! before it and one after it, and both are one index probe: a row comparison that is ordered by all its columns. An
 //! equality of the sessions would let the planner leave the session out of the order and walk an index on the key
-//! alone; an inequality ends the scan with the session.
+//! alone. An inequality ends the scan with the session.
 //!
 //! A unique index never stands for the comparison of ids: it tells of the rows as they are now, and an older snapshot
 //! has others. It only tells which index is enough.
@@ -103,14 +103,14 @@ impl Follows {
         let ordered: Vec<String> =
             row("t").into_iter().map(|key| format!("{key}{direction}")).collect();
         // A row comparison passes over what comes after the first keys that differ. IS NOT NULL would be a condition of
-        // the index, from which the server begins the scan of an index without the id at the session's end.
+        // the index. From it the server begins the scan of an index without the id at the session's end.
         let stored = |alias: &str| {
             let stored = row(alias).into_iter().map(|value| format!("({value} IS NULL) IS FALSE"));
             stored.collect::<Vec<_>>().join(" AND ")
         };
         let [session, session_of_other] = ["e", "t"].map(|alias| self.session.expression(alias));
         // The row comparison bounds the session at one end. Given both bounds, a server from 18 on begins the scan at
-        // the session's end; where row security keeps the comparison out of the index's condition, both are needed.
+        // the session's end. Where row security keeps the comparison out of the index's condition, both are needed.
         let is_leakproof = |key: &&BoundColumn| {
             !key.is_expression() && key.base_type() != Some(pg_sys::NUMERICOID)
         };
