@@ -217,8 +217,9 @@ struct Part {
 
 /// Splits one message of several blocks. First comes a message with its text and its calls. Then comes one of the role
 /// `tool` for each result, which follows its call, and one with the text after these. The last has the id of the whole,
-/// so that answers follow it. Each is a microsecond later than the one before, so that their times tell their order. The
-/// payload of each has its blocks under `key`; that of the part with `turn`'s own text has what `turn`'s payload has.
+/// so that answers follow it. Each is a microsecond later than the one before, so that their times tell their order.
+/// The payload of each has its blocks under `key`; that of the part with `turn`'s own text has what `turn`'s payload
+/// has.
 ///
 /// # Errors
 /// More than [`MAX_BLOCKS`] blocks.

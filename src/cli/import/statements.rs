@@ -44,11 +44,10 @@ impl Stages {
     }
 }
 
-/// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files. A row is of
-/// the kind `t` for a turn with its parent's edge, `s` for a message that is skipped, `e` for an edge alone.
-/// `{conversations}` has the ids of those that are stored. `{turns}` has the ids of the turns, and whether they are new.
-/// `{links}` has the edges by turn ids. Values are stored as they are: to compress them twice takes longer than all the
-/// rest.
+/// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files. A row is of the kind
+/// `t` for a turn with its parent's edge, `s` for a message that is skipped, `e` for an edge alone. `{conversations}`
+/// has the ids of those that are stored. `{turns}` has the ids of the turns, and whether they are new. `{links}` has
+/// the edges by turn ids. Values are stored as they are: to compress them twice takes longer than all the rest.
 pub(super) fn stages() -> String {
     let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
     let external: Vec<String> = COLUMNS

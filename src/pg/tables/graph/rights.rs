@@ -12,9 +12,9 @@ use crate::pg::tables::bound_table::BoundColumn;
 use crate::pg::tables::place::Place;
 
 impl Graph {
-    /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were written.
-    /// What counts is this transaction, and each that is not over for the active snapshot. Then the rows that are read,
-    /// their names and types, and who may read them may be of states that never were one.
+    /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were
+    /// written. What counts is this transaction, and each that is not over for the active snapshot. Then the rows that
+    /// are read, their names and types, and who may read them may be of states that never were one.
     pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
         let tables = self
             .bound_tables()
