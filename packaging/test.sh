@@ -14,7 +14,7 @@ arch=$(dpkg --print-architecture)
 version=$(version_of_tree)
 newest_glibc=2.36 # Debian 12's
 anchor=a9ad8365-bc0a-5da2-93e6-e37e99d95d9c
-slice_id=aa4ddb424fcdabb9 # the sample's at that turn, on every machine: README.md has it too
+slice_id=aa4ddb424fcdabb9 # the sample's at that turn, on every machine: docs/reference.md has it too
 no_root='it needs root'
 passed=0 failed=0
 rm -rf "$logs" "$unpacked"
