@@ -399,6 +399,15 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
         &mut database.connect(),
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/sample"),
     );
+    // What no other format has.
+    database
+        .connect()
+        .batch_execute(
+            r#"UPDATE memory_turns SET owner = E'al"\u00e9\\', valid_until = '2031-02-03 04:05:06.000007+01',
+                   payload = '{"role": "user", "content": [1e2, null]}' WHERE trajectory_depth = 1;
+               UPDATE memory_turns SET owner = '', valid_until = 'infinity' WHERE trajectory_depth = 2"#,
+        )
+        .unwrap();
     let rows = "SELECT row_to_json(t)::text FROM memory_turns AS t UNION ALL SELECT row_to_json(e)::text \
         FROM memory_turn_edges AS e";
     let lines: Vec<String> =
@@ -413,6 +422,52 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
     import(&other, &["jsonl", &file]).expect_success();
     let after: String = other.connect().query_one(sum, &[]).unwrap().get(0);
     assert_eq!(before, after);
+}
+
+/// A file says nothing of whose turns it has: what the table says by itself stays.
+#[test]
+fn an_owner_that_is_not_in_the_file_is_what_the_table_makes_it() {
+    let database = Database::with_tables("import_owner");
+    database
+        .connect()
+        .batch_execute(
+            "ALTER TABLE memory_turns ALTER owner SET DEFAULT 'alice', ALTER owner SET NOT NULL,
+                 ALTER valid_until SET DEFAULT 'infinity';
+             ALTER TABLE memory_turns RENAME payload TO sent;
+             SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{\"turns\": {\"payload\": \"sent\"}}')",
+        )
+        .unwrap();
+    import(&database, &["claude-code", &export("claude-code.jsonl"), &export("agent-01.jsonl")])
+        .expect_success();
+    let turns = number(&database, "SELECT count(*) FROM memory_turns");
+    assert!(turns > 0);
+    let made =
+        "SELECT count(*) FROM memory_turns WHERE owner = 'alice' AND valid_until = 'infinity'";
+    assert_eq!(number(&database, made), turns);
+    assert!(
+        number(&database, "SELECT count(*) FROM memory_turns WHERE jsonb_typeof(sent) = 'object'")
+            > 0
+    );
+    // A payload that is computed is not written.
+    database
+        .connect()
+        .batch_execute(
+            r#"SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'computed', columns =>
+                   '{"turns": {"payload": {"expression": "sent -> ''content''"},
+                               "valid_until": {"expression": "valid_until"}}}');
+               DELETE FROM memory_turn_edges; DELETE FROM memory_turns"#,
+        )
+        .unwrap();
+    let arguments = [
+        "claude-code",
+        &export("claude-code.jsonl"),
+        &export("agent-01.jsonl"),
+        "--graph",
+        "computed",
+    ];
+    import(&database, &arguments).expect_success();
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), turns);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns WHERE sent IS NOT NULL"), 0);
 }
 
 #[test]

@@ -24,7 +24,7 @@ const fn column(key: &'static str, name: &'static str, kind: ColumnKind) -> Colu
     Column { key, name, kind }
 }
 
-pub(super) const COLUMNS: [Column; 14] = [
+pub(super) const COLUMNS: [Column; 16] = [
     column("session_id", "session_id", ColumnKind::Text),
     column("role", "role", ColumnKind::Text),
     column("phase", "trajectory_phase", ColumnKind::Text),
@@ -39,6 +39,8 @@ pub(super) const COLUMNS: [Column; 14] = [
     column("content_hash", "content_hash", ColumnKind::Text),
     column("token_count", "token_count", ColumnKind::Integer),
     column("payload", "payload", ColumnKind::Json),
+    column("owner", "owner", ColumnKind::Text),
+    column("valid_until", "valid_until", ColumnKind::Timestamp),
 ];
 
 /// Where the column of this name is among [`COLUMNS`].

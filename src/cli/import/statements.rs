@@ -171,11 +171,11 @@ impl InsertStatements {
         let (mut names, mut values) = (vec![id.clone()], vec!["i.id".to_owned()]);
         let mut has_uuid_sessions = false;
         for column in &COLUMNS {
-            let bound = match (target.column("turns", column.key)?, column.key) {
-                (None, "payload") => target.created_payload(&turns)?,
-                (bound, _) => bound,
-            };
-            let Some(bound) = bound else { continue };
+            // No file but one of rows has these: the table's defaults say whose the turns are.
+            if matches!(ids, Ids::Derived) && matches!(column.key, "owner" | "valid_until") {
+                continue;
+            }
+            let Some(bound) = target.column("turns", column.key)? else { continue };
             let text = match (column.key, ids) {
                 ("session_id", Ids::Derived) => {
                     has_uuid_sessions = bound.base_type == "uuid";
@@ -371,7 +371,8 @@ impl TargetTables<'_> {
         if resolved["expression"].is_string() {
             return match key {
                 // What can be computed, or is not part of a conversation, need not be written.
-                "content_hash" | "phase" | "salience" | "token_count" => Ok(None),
+                "content_hash" | "phase" | "salience" | "token_count" | "payload"
+                | "valid_until" => Ok(None),
                 _ if key.starts_with("trajectory_") => Ok(None),
                 _ => Err(self.refused(key)),
             };
@@ -380,15 +381,6 @@ impl TargetTables<'_> {
             Some(name) if !resolved.is_null() => self.lookup(part, name),
             _ => Ok(None),
         }
-    }
-
-    /// The column `payload` of a created table, whatever the binding says of it.
-    fn created_payload(&mut self, turns: &str) -> Result<Option<TargetColumn>, Failure> {
-        if turns.rsplit('.').next() != Some("memory_turns") {
-            return Ok(None);
-        }
-        let column = self.lookup("turns", "payload")?;
-        Ok(column.filter(|column| matches!(column.base_type.as_str(), "jsonb" | "json")))
     }
 
     fn needed(&mut self, part: &str, key: &str) -> Result<TargetColumn, Failure> {

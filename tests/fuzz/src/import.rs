@@ -19,7 +19,9 @@ mod source;
 
 /// The rows that `restore` makes, without the database into which the program's module stores them.
 mod store {
-    use serde_json::Value;
+    use super::columns::COLUMNS;
+
+    pub(super) type Columns = [Option<String>; COLUMNS.len()];
 
     #[derive(Debug)]
     pub(super) enum RowKind {
@@ -34,7 +36,7 @@ mod store {
         pub(super) message: String,
         pub(super) parent: Option<String>,
         pub(super) edge_type: String,
-        pub(super) turn: Value,
+        pub(super) columns: Columns,
     }
 }
 
@@ -46,8 +48,9 @@ use std::io::{self, BufReader, Cursor, Read};
 use uuid::Uuid;
 use zip::ZipArchive;
 
-use self::formats::claude_code::Subagents;
-use self::formats::{MessageSink, Stop, chatgpt, claude, claude_code, librechat, openwebui};
+use self::formats::agents::AgentFile;
+use self::formats::claude_code::Transcripts;
+use self::formats::{MessageSink, Stop, chatgpt, claude, librechat, openwebui};
 use self::json::LineColumn;
 use self::message::{MAX_ID_BYTES, Message};
 use self::source::{WholeCharacters, conversations_in, unpacked, unpacked_max};
@@ -158,7 +161,10 @@ fn read(format: Format, source: impl Read) -> Checking {
         Format::Chatgpt => chatgpt::read(source, &mut read),
         Format::Claude => claude::read(source, &mut read),
         Format::ClaudeCode => {
-            claude_code::read(BufReader::new(source), &mut Subagents::default(), &mut read)
+            let mut transcripts = Transcripts::default();
+            let result =
+                transcripts.read(BufReader::new(source), &AgentFile::default(), &mut read);
+            result.and_then(|()| transcripts.end(&mut read))
         }
         Format::Librechat => librechat::read(source, &mut read),
         Format::Openwebui => openwebui::read(source, &mut read),
