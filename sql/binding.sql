@@ -160,7 +160,7 @@ BEGIN
     -- name of a graph that was bound in a database that this one is a copy of stays that database's.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
-                AND b.columns IS NOT DISTINCT FROM columns
+                AND b.columns IS NOT DISTINCT FROM columns AND b.resolved = described -> 'resolved'
                 AND b.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
               ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
     UPDATE graph_kernel.binding AS b SET is_current = false

@@ -77,6 +77,30 @@ COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.regclass) IS 'the sam
 COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.oid) IS 'the OID of the relation';
 COMMENT ON CAST (pg_catalog.regclass AS graph_kernel.bound_relation) IS 'the same relation';
 
+-- Bytes that no statement shows or makes. A table of a publication is copied to its subscribers, by its type's text, and
+-- a row that they refuse stands in their logs.
+CREATE TYPE graph_kernel.secret;
+CREATE FUNCTION graph_kernel.secret_in(cstring) RETURNS graph_kernel.secret
+    AS 'MODULE_PATHNAME', 'secret_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.secret_out(graph_kernel.secret) RETURNS cstring
+    AS 'MODULE_PATHNAME', 'secret_out_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.secret_recv(internal) RETURNS graph_kernel.secret
+    AS 'MODULE_PATHNAME', 'secret_recv_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.secret_send(graph_kernel.secret) RETURNS bytea
+    AS 'MODULE_PATHNAME', 'secret_send_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE graph_kernel.secret (
+    INPUT = graph_kernel.secret_in,
+    OUTPUT = graph_kernel.secret_out,
+    RECEIVE = graph_kernel.secret_recv,
+    SEND = graph_kernel.secret_send,
+    LIKE = pg_catalog.bytea
+);
+COMMENT ON TYPE graph_kernel.secret IS 'bytes that no statement shows or makes';
+COMMENT ON FUNCTION graph_kernel.secret_in(cstring) IS 'an error: no statement makes a secret';
+COMMENT ON FUNCTION graph_kernel.secret_out(graph_kernel.secret) IS 'the word hidden';
+COMMENT ON FUNCTION graph_kernel.secret_recv(internal) IS 'an error: no statement makes a secret';
+COMMENT ON FUNCTION graph_kernel.secret_send(graph_kernel.secret) IS 'no bytes';
+
 -- The COPY of a restore ends where a text is not UTF-8, and all rows of its table are lost. So the private tables
 -- refuse such a text from everybody: the server does not check all texts, nor names of roles.
 CREATE FUNCTION graph_kernel.require_text(content text) RETURNS boolean
@@ -149,7 +173,7 @@ COMMENT ON COLUMN graph_kernel.bindings.bound_at IS 'when they were bound last';
 -- does not see.
 CREATE TABLE graph_kernel.root_keys (
     epoch integer NOT NULL,
-    root bytea,
+    root graph_kernel.secret,
     created_at timestamptz NOT NULL,
     database oid NOT NULL
 );

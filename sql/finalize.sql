@@ -69,6 +69,7 @@ DECLARE
         'FUNCTION graph_kernel.announce_change()',
         'SCHEMA graph_kernel',
         'TYPE graph_kernel.bound_relation',
+        'TYPE graph_kernel.secret',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',
         'TABLE graph_kernel.binding',
@@ -95,7 +96,7 @@ BEGIN
                   WHERE n.nspname OPERATOR(pg_catalog.=) 'graph_kernel'
                   UNION ALL
                   SELECT t.typacl, t.typowner FROM pg_catalog.pg_type AS t
-                  WHERE t.oid OPERATOR(pg_catalog.=) 'graph_kernel.bound_relation'::pg_catalog.regtype
+                  WHERE t.typnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace
                   UNION ALL
                   SELECT c.relacl, c.relowner FROM pg_catalog.pg_class AS c
                   WHERE c.relnamespace OPERATOR(pg_catalog.=) 'graph_kernel'::pg_catalog.regnamespace

@@ -2,7 +2,7 @@
 
 use postgres::Client;
 
-use crate::setup::{OWNER, READER, Setup};
+use crate::setup::{OWNER, READER, Setup, text};
 
 /// The turn that every mapping below gives.
 const TURN: &str = "00000000-0000-4000-8000-000000000001";
@@ -104,6 +104,74 @@ fn no_slice_shows_a_root_key() {
         assert_eq!(answer(&mut attack.admin, &call), refused("42809"), "{call}");
     }
     attack.setup.assert_sound();
+}
+
+/// Such as what a publication of all tables copies to its subscribers.
+#[test]
+fn no_statement_shows_or_makes_a_root() {
+    let mut attack = Attack::new("bind_secret");
+    for shown in [
+        "string_agg(root::text, ' ')",
+        "string_agg(DISTINCT format('%s', root), ' ')",
+        "json_agg(root) ->> 0",
+        "string_agg(to_jsonb(k) ->> 'root', ' ')",
+    ] {
+        let select = format!("SELECT {shown} FROM graph_kernel.root_keys AS k");
+        assert_eq!(text(&mut attack.admin, &select), "hidden", "{shown}");
+    }
+    for form in ["text", "csv", "binary"] {
+        let copy = format!("COPY graph_kernel.root_keys (root) TO STDOUT (FORMAT {form})");
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut attack.admin.copy_out(&copy).unwrap(), &mut bytes).unwrap();
+        let is_hidden = if form == "binary" {
+            // Signature, flags, an extension, the count of columns, the length of the value, the end.
+            bytes.len() == 11 + 4 + 4 + 2 + 4 + 2
+        } else {
+            bytes == b"hidden\n"
+        };
+        assert!(is_hidden, "{form}: {bytes:?}");
+    }
+    let make = "SELECT '\\x00'::graph_kernel.secret::text";
+    assert_eq!(answer(&mut attack.admin, make), Err(("0A000".to_owned(), String::new())));
+    let cast = "SELECT '\\x00'::bytea::graph_kernel.secret::text";
+    assert_eq!(answer(&mut attack.admin, cast), Err(("42846".to_owned(), String::new())));
+}
+
+/// The extension's owner has a name stand for a mapping, and for another one when it is read.
+#[test]
+fn a_graph_has_one_mapping() {
+    let mut attack = Attack::new("bind_resolved");
+    attack
+        .admin
+        .batch_execute(
+            "CREATE TABLE own.messages (id uuid PRIMARY KEY, parent uuid, other uuid);
+             INSERT INTO own.messages VALUES (own.graph_turn_id(1), NULL, NULL),
+                 (own.graph_turn_id(2), own.graph_turn_id(1), NULL),
+                 (own.graph_turn_id(3), own.graph_turn_id(2), own.graph_turn_id(1));
+             CREATE INDEX ON own.messages (parent, id); CREATE INDEX ON own.messages (other, id);
+             GRANT SELECT ON own.messages TO PUBLIC; GRANT USAGE ON SCHEMA own TO PUBLIC",
+        )
+        .unwrap();
+    let mapping = r#"{"turns": {"parents": [{"parent": "parent", "edge_type": "reply"}]}}"#;
+    attack
+        .owner
+        .batch_execute(&format!(
+            r#"INSERT INTO graph_kernel.binding (name, is_current, turns, columns, resolved, bound_by, binder, database)
+               VALUES ('g', true, 'own.messages'::regclass, '{mapping}',
+                   '{{"turns": {{"id": "id", "parents": [{{"parent": "other", "edge_type": "reply"}}]}}}}',
+                   current_user, 0, 0)"#
+        ))
+        .unwrap();
+    attack.admin.batch_execute("SET graph_kernel.graph = 'g'").unwrap();
+    let graph = "SELECT graph_slice(graph_turn_id(3)) #>> '{attestation,graph}'";
+    let forged = text(&mut attack.admin, graph);
+    let bind = format!(
+        "SELECT graph_kernel.bind_tables('own.messages', columns => '{mapping}', name => 'g')::text"
+    );
+    let honest = text(&mut attack.admin, &bind);
+    assert_ne!(honest, forged);
+    assert_eq!(text(&mut attack.admin, graph), honest);
+    assert_eq!(text(&mut attack.admin, &bind), honest, "the same mapping is the same graph");
 }
 
 #[test]

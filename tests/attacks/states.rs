@@ -251,6 +251,29 @@ fn other_changes_are_attested() {
     assert_eq!(status(&text(&mut reader, SLICE)), "attested");
 }
 
+/// The name of the graph goes back to the default tables, which are emptied of what was not meant for anybody.
+#[test]
+fn the_default_tables_are_no_graph_of_a_time_when_others_were() {
+    let setup = Setup::new("states_unbound");
+    let (mut reader, mut admin) = (setup.admin(), setup.admin());
+    admin
+        .batch_execute(
+            "SELECT graph_kernel.create_tables();
+             INSERT INTO public.memory_turns (id, session_id) VALUES (turn(5), 'draft')",
+        )
+        .unwrap();
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").unwrap();
+    admin
+        .batch_execute(
+            "BEGIN; DELETE FROM public.memory_turns; SELECT graph_kernel.unbind_tables(); COMMIT",
+        )
+        .unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "uncommitted");
+    reader.batch_execute("COMMIT").unwrap();
+    admin.batch_execute("INSERT INTO public.memory_turns (id) VALUES (turn(5))").unwrap();
+    assert_eq!(status(&text(&mut reader, SLICE)), "attested");
+}
+
 fn first_session(reader: &mut postgres::Client) -> Result<String, String> {
     let export = "SELECT s #>> '{attestation,status}' || ' ' || (s #>> '{turns,0,session_id}')
                   FROM graph_slice(turn(1)) AS s";

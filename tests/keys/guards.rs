@@ -167,7 +167,7 @@ fn a_replica_role_passes_no_guard() {
         "UPDATE graph_kernel.revoked_keys SET kid = '9-0123456789abcdef'",
         "UPDATE graph_kernel.binding SET graph = gen_random_uuid()",
         "UPDATE graph_kernel.policies SET registered_by = 'x'",
-        "INSERT INTO graph_kernel.root_keys VALUES (99, '\\x00', now())",
+        "INSERT INTO graph_kernel.root_keys VALUES (99, NULL, now())",
     ] {
         for client in [&mut keeper, &mut writer] {
             assert_eq!(refusal(client, statement).0, "42501", "{statement}");

@@ -338,6 +338,16 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
                                                    'default', 1, NULL, NULL, NULL, '{}')",
         ),
     ),
+    ("graph_kernel.secret_in(cstring)", Some("SELECT graph_kernel.secret_in(NULL)")),
+    (
+        "graph_kernel.secret_out(graph_kernel.secret)",
+        Some("SELECT graph_kernel.secret_out(NULL::graph_kernel.secret)"),
+    ),
+    ("graph_kernel.secret_recv(internal)", None),
+    (
+        "graph_kernel.secret_send(graph_kernel.secret)",
+        Some("SELECT graph_kernel.secret_send(NULL::graph_kernel.secret)"),
+    ),
     ("graph_kernel.set_binder()", None),
     (
         "graph_kernel.slice_summaries(text[],slice_policy)",
@@ -543,7 +553,7 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
             "traces = 'memory_turns'",
         ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
-        "graph_kernel.root_keys" => ("VALUES (9, '\\x00', now())", "root = '\\x00'"),
+        "graph_kernel.root_keys" => ("VALUES (9, NULL, now())", "root = NULL"),
         "graph_kernel.bindings"
         | "graph_kernel.keys"
         | "graph_kernel.proof_keys"

@@ -126,6 +126,15 @@ unsafe fn has_other_type(node: *mut pg_sys::Node) -> bool {
     unsafe { walk(node, std::ptr::null_mut()) }
 }
 
+/// Functions of this extension whose values never change. Those of the others may, with the version of the extension.
+const OWN_FUNCTIONS: [&CStr; 5] = [
+    c"graph_turn_id",
+    c"graph_content_hash",
+    c"graph_normalize_text",
+    c"graph_message_text",
+    c"graph_message_role",
+];
+
 /// Whether no function or operator of another schema matches what this node calls better than the server's own does. A
 /// function of this extension is written with its schema.
 ///
@@ -151,6 +160,8 @@ unsafe fn is_exact(node: *mut pg_sys::Node) -> bool {
                 let declared = [left, right].into_iter().filter(|oid| *oid != pg_sys::InvalidOid);
                 argument_types(operator.args).into_iter().eq(declared)
             }
+            // What is compared is written once, without the casts that its comparisons have.
+            Tag::T_CaseExpr => (*node.cast::<pg_sys::CaseExpr>()).arg.is_null(),
             // Its operator is found by the types of one side and of the other's elements.
             Tag::T_ScalarArrayOpExpr => false,
             _ => true,
@@ -306,7 +317,15 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
         }
         if refusal.is_none() && !is_server_own(function) {
             let name = pg_sys::get_func_name(function);
-            found.makes_id |= !name.is_null() && CStr::from_ptr(name) == c"graph_turn_id";
+            let name = (!name.is_null()).then(|| CStr::from_ptr(name));
+            found.makes_id |= name == Some(c"graph_turn_id");
+            if !name.is_some_and(|name| OWN_FUNCTIONS.contains(&name)) {
+                let name = names::function_name(function);
+                let what = format!(
+                    "it calls function {name}, whose values may change with the version of the extension"
+                );
+                *refusal = Some(ExpressionRefusal::invalid(what));
+            }
         }
         refusal.is_some()
     }

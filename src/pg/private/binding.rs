@@ -23,8 +23,8 @@ pub struct Binding {
     pub binder: pg_sys::Oid,
     /// Whether another database wrote the row, of which this one is a copy. Such a binding does not count.
     pub is_copied: bool,
-    /// The transaction that wrote the row; `None` where it is frozen.
-    pub writer: Option<pg_sys::TransactionId>,
+    /// The transaction that wrote the row, where it is not frozen.
+    pub writers: Vec<pg_sys::TransactionId>,
 }
 
 impl Binding {
@@ -48,10 +48,18 @@ impl Binding {
                 resolved: row.json(6)?,
                 binder: row.oid(9)?,
                 is_copied: row.oid(10)? != this_database(),
-                writer: row.writer(),
+                writers: row.writer().into_iter().collect(),
             })
         });
         row.into_iter().next()
+    }
+
+    /// The transactions that took a name from a graph, or wrote such a row, where they are not frozen.
+    pub fn writers_of_former(name: &str) -> Vec<pg_sys::TransactionId> {
+        BINDING.scan(|row| {
+            let is_former = !row.boolean(2)? && row.text(1)? == name;
+            is_former.then(|| row.writer()).flatten()
+        })
     }
 }
 

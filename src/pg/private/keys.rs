@@ -66,7 +66,7 @@ impl KeyRows {
         let mut epochs = ROOT_KEYS.scan(|row| {
             let epoch = u32::try_from(row.integer(0)?).ok()?;
             let is_copied = row.oid(3)? != this_database();
-            Some(Epoch { epoch, root: row.bytes(1).map(Secret::new), is_copied })
+            Some(Epoch { epoch, root: row.secret(1).map(Secret::new), is_copied })
         });
         epochs.sort_unstable_by_key(|epoch| epoch.epoch);
         let revoked = REVOKED_KEYS.scan(|row| row.text(0));

@@ -5,6 +5,7 @@ mod bound_relation;
 pub mod keys;
 pub mod members;
 pub mod private_table;
+mod secret;
 pub mod session_cache;
 mod stored_text;
 pub mod version;

@@ -25,6 +25,9 @@ pub struct PrivateTable {
 /// Stands for `graph_kernel.bound_relation`, which has another OID in each database.
 const BOUND_RELATION: pg_sys::Oid = pg_sys::InvalidOid;
 
+/// Stands for `graph_kernel.secret`; no column has this type.
+const SECRET: pg_sys::Oid = pg_sys::INTERNALOID;
+
 /// The tables whose rows decide which tables are the graph.
 pub const BINDING: PrivateTable = PrivateTable {
     name: c"binding",
@@ -58,7 +61,7 @@ pub const TRACE_BINDING: PrivateTable = PrivateTable {
 /// The roots of the keys.
 pub const ROOT_KEYS: PrivateTable = PrivateTable {
     name: c"root_keys",
-    columns: &[pg_sys::INT4OID, pg_sys::BYTEAOID, pg_sys::TIMESTAMPTZOID, pg_sys::OIDOID],
+    columns: &[pg_sys::INT4OID, SECRET, pg_sys::TIMESTAMPTZOID, pg_sys::OIDOID],
 };
 
 /// The keys that were revoked.
@@ -114,14 +117,18 @@ impl PrivateTable {
             let is_table = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION;
             let columns = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
             let is_same = columns.len() == self.columns.len()
-                && columns.iter().zip(self.columns).all(|(a, made)| match *made {
-                    // The extension's own type that is stored as an OID.
-                    BOUND_RELATION => {
-                        let holder =
-                            pg_sys::getExtensionOfObject(pg_sys::TypeRelationId, a.atttypid);
-                        holder == extension && a.attbyval && a.attlen == 4
+                && columns.iter().zip(self.columns).all(|(a, made)| {
+                    let is_own = || {
+                        let class = pg_sys::TypeRelationId;
+                        pg_sys::getExtensionOfObject(class, a.atttypid) == extension
+                    };
+                    match *made {
+                        // Stored as an OID.
+                        BOUND_RELATION => is_own() && a.attbyval && a.attlen == 4,
+                        // Stored as a bytea.
+                        SECRET => is_own() && a.attlen == -1,
+                        made => a.atttypid == made,
                     }
-                    made => a.atttypid == made,
                 });
             if !is_table || !is_same {
                 self.missing("has other columns in table").raise();
@@ -214,9 +221,9 @@ impl PrivateRow {
         self.get(column, pg_sys::INT4OID)
     }
 
-    /// A `bytea`.
-    pub fn bytes(&self, column: usize) -> Option<Vec<u8>> {
-        self.get(column, pg_sys::BYTEAOID)
+    /// A `graph_kernel.secret`.
+    pub fn secret(&self, column: usize) -> Option<Vec<u8>> {
+        self.get(column, SECRET)
     }
 
     /// A `text`. Raises 22021 where it is not text.

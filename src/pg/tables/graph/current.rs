@@ -77,7 +77,7 @@ impl Graph {
 
     fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
         match Self::binding(binding)? {
-            Some(Binding { graph, turns, edges, columns, resolved, binder, writer, .. }) => {
+            Some(Binding { graph, turns, edges, columns, resolved, binder, writers, .. }) => {
                 let tables = [turns].into_iter().chain(edges);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
@@ -86,7 +86,7 @@ impl Graph {
                 let binder = Some(binder);
                 let tables = GraphTables { binding, turns, edges, columns, reading, binder };
                 let graph = Self::resolve(graph.to_string(), &tables)?;
-                Ok(Graph { writer, ..graph })
+                Ok(Graph { writers, ..graph })
             }
             None => {
                 let turns = default_table(DEFAULT_TABLES[0])?;
@@ -94,7 +94,9 @@ impl Graph {
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
                 let binder = None;
                 let tables = GraphTables { binding, turns, edges, columns, reading, binder };
-                Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)
+                let graph = Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)?;
+                // The name may have been another graph's when the snapshot was taken.
+                Ok(Graph { writers: Binding::writers_of_former(binding), ..graph })
             }
         }
     }

@@ -241,7 +241,7 @@ impl Graph {
             binder: tables.binder,
             command: tables.command("turns", None),
             embedding_command,
-            writer: None,
+            writers: Vec::new(),
             catalog_writers: CatalogWriters::default(),
         })
     }

@@ -61,8 +61,8 @@ pub struct Graph {
     command: String,
     /// The same with a column of embeddings to be named.
     embedding_command: String,
-    /// The transaction that wrote the binding; `None` of the default tables.
-    writer: Option<pg_sys::TransactionId>,
+    /// The transactions that decided that these tables have the name, where they are not frozen.
+    writers: Vec<pg_sys::TransactionId>,
     catalog_writers: CatalogWriters,
 }
 

@@ -20,7 +20,7 @@ impl Graph {
             .bound_tables()
             .flat_map(|bound| bound.partitions.iter().copied().chain([bound.table.oid]));
         let enums = self.enums().flat_map(writers_of_enum);
-        self.catalog_writers.are_newer(tables, enums.chain(self.writer))
+        self.catalog_writers.are_newer(tables, enums.chain(self.writers.iter().copied()))
             || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
     }
 
