@@ -174,6 +174,35 @@ fn a_graph_has_one_mapping() {
     assert_eq!(text(&mut attack.admin, &bind), honest, "the same mapping is the same graph");
 }
 
+/// The turns table is that of the edges as well.
+#[test]
+fn a_table_that_is_named_twice_is_read_as_one() {
+    let mut attack = Attack::new("bind_twice");
+    attack
+        .admin
+        .batch_execute(&format!(
+            "CREATE TABLE vault.messages (id uuid PRIMARY KEY, parent uuid, secret text);
+             CREATE INDEX ON vault.messages (parent, id);
+             GRANT SELECT (id, parent) ON vault.messages TO {OWNER}"
+        ))
+        .unwrap();
+    let bind = r#"SELECT graph_kernel.bind_tables('vault.messages', 'vault.messages', columns => '{
+        "edges": {"parent": "parent", "child": "id", "edge_type": "secret"}}')"#;
+    assert_eq!(answer(&mut attack.owner, bind), no_right("GRAPH_TABLES"));
+    // What edges are read from is not written as a turn's hash.
+    attack.admin.batch_execute("ALTER TABLE vault.messages ADD content_text text").unwrap();
+    attack
+        .admin
+        .batch_execute(
+            r#"SELECT graph_kernel.bind_tables('vault.messages', 'vault.messages', columns => '{
+                "turns": {"content_hash": "secret"},
+                "edges": {"parent": "parent", "child": "id", "edge_type": "secret"}}')"#,
+        )
+        .unwrap();
+    let backfill = "CALL graph_kernel.backfill_content_hashes()";
+    assert_eq!(answer(&mut attack.admin, backfill), refused("42809"));
+}
+
 #[test]
 fn no_backfill_writes_a_private_table() {
     let mut attack = Attack::new("bind_kids");

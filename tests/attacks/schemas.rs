@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use postgres::Client;
 
 use crate::common::process::backend_pid;
-use crate::setup::{GRAPH_CALLS, LOG_CALLS, Outcome, Setup, attempt};
+use crate::setup::{GRAPH_CALLS, LOG_CALLS, OWNER, Outcome, Setup, attempt};
 
 const RENAME: &str = "ALTER SCHEMA b2 RENAME TO b3; CREATE SCHEMA b2;";
 
@@ -201,5 +201,56 @@ fn a_race_of_names() {
     assert!(renaming.join().unwrap() > 5, "some rounds were run");
     assert!(snapshots.len() <= 1, "the graph did not change: {snapshots:?}");
     assert!(!setup.has_caught(), "a superuser has run the owner's function");
+    setup.assert_sound();
+}
+
+/// The owner of the schema that pgvector stands in has a domain and an operator of his own in its place, again and again.
+#[test]
+fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
+    let mut setup = Setup::new("schemas_vector");
+    let mut owner = setup.owner();
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(&format!(
+            "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {OWNER}', current_database()); END $$;
+             CREATE SCHEMA kept AUTHORIZATION {OWNER}; CREATE EXTENSION vector SCHEMA kept;
+             GRANT USAGE ON SCHEMA kept TO PUBLIC;
+             CREATE TABLE b2.embedded (id uuid PRIMARY KEY, parent uuid, embedding kept.vector(2));
+             CREATE INDEX ON b2.embedded (parent, id);
+             INSERT INTO b2.embedded VALUES (turn(1), NULL, '[1,2]'), (turn(2), turn(1), '[2,1]');
+             SELECT graph_kernel.bind_tables('b2.embedded',
+                 columns => '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}')"
+        ))
+        .unwrap();
+    owner
+        .batch_execute(
+            "CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO PUBLIC;
+             CREATE FUNCTION other.evil(kept.vector) RETURNS boolean LANGUAGE plpgsql AS
+                 $$ BEGIN RETURN planted.f(); END $$;
+             CREATE DOMAIN other.vector AS kept.vector CHECK (other.evil(VALUE));
+             CREATE OPERATOR other.<=> (LEFTARG = kept.vector, RIGHTARG = kept.vector, FUNCTION = kept.cosine_distance)",
+        )
+        .unwrap();
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_done = std::sync::Arc::clone(&done);
+    let renaming = thread::spawn(move || {
+        while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+            owner
+                .batch_execute(
+                    "BEGIN; ALTER SCHEMA kept RENAME TO aside; ALTER SCHEMA other RENAME TO kept; COMMIT;
+                     BEGIN; ALTER SCHEMA kept RENAME TO other; ALTER SCHEMA aside RENAME TO kept; COMMIT",
+                )
+                .unwrap();
+        }
+    });
+    let search = "SELECT turn_id FROM graph_search_global(ARRAY[1, 2]::real[])";
+    let mut answers = 0;
+    for _ in 0..500 {
+        answers += usize::from(matches!(attempt(&mut admin, search), Outcome::Answer(_)));
+    }
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    renaming.join().unwrap();
+    assert!(answers > 50, "{answers} answers");
+    assert!(!setup.has_caught());
     setup.assert_sound();
 }

@@ -14,6 +14,8 @@ pub struct QueryReferences {
     pub is_other: bool,
     /// A function that a plain role may have written.
     pub foreign: Option<pg_sys::Oid>,
+    /// Whether a value is made of a type that may call such a function: a domain, or a type of several values.
+    pub makes_foreign_values: bool,
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
@@ -203,6 +205,15 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     }
     // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
     unsafe {
+        let named = &mut *context.cast::<QueryReferences>();
+        named.makes_foreign_values |= match (*node).type_ {
+            pg_sys::NodeTag::T_CoerceToDomain => true,
+            pg_sys::NodeTag::T_CoerceViaIO => {
+                let made = pg_sys::exprType(node);
+                pg_sys::get_typtype(made) as u8 != pg_sys::TYPTYPE_BASE
+            }
+            _ => false,
+        };
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
             return false;

@@ -34,7 +34,11 @@ pub(super) unsafe fn check_query(
     let reads = command == pg_sys::CmdType::CMD_SELECT;
     // An INSERT always runs the defaults, constraints and triggers of the table's owner.
     let inserts = command == pg_sys::CmdType::CMD_INSERT;
-    if named.is_other || named.foreign.is_some() && !inserts || !statement.names(&named.tables) {
+    if named.is_other
+        || named.foreign.is_some() && !inserts
+        || named.makes_foreign_values && reads
+        || !statement.names(&named.tables)
+    {
         return Err(replaced());
     }
     for table in &statement.tables {

@@ -116,14 +116,20 @@ pub unsafe fn restrict(
     }
 }
 
-/// Refuses the name of a user's type. One of a type that is not there is left to the analysis.
+/// Refuses the name of a user's type, and has the type that it names stand in its place: the analysis would look for the
+/// name again, and find another type by then. Raises 42704 where there is none.
 ///
 /// # Safety
 /// `name` is part of what the parser has returned.
 unsafe fn restrict_type(name: *mut pg_sys::TypeName) -> Result<(), ExpressionRefusal> {
-    // SAFETY: a look-up by name.
-    let type_oid = unsafe { pg_sys::LookupTypeNameOid(null_mut(), name, true) };
-    foreign_type(type_oid).map_or(Ok(()), Err)
+    // SAFETY: guaranteed by the caller; a look-up by name. Without names the node is that of the OID.
+    unsafe {
+        let type_oid = pg_sys::LookupTypeNameOid(null_mut(), name, false);
+        (*name).typeOid = type_oid;
+        (*name).names = null_mut();
+        (*name).pct_type = false;
+        foreign_type(type_oid).map_or(Ok(()), Err)
+    }
 }
 
 /// Lets a call name functions of the server or of the extension alone.

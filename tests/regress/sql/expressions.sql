@@ -39,6 +39,8 @@ SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'CASE WHEN satisfies_hash_partition(n::oid, 1, 0, body) THEN body END', 'body::foreign_parts.checked', '(pair).a', 'graph_kernel_version()', 'CASE WHEN graph_kernel_version() <> ''0.3.0'' THEN body END',
     'encode(unknownsend(''a''), ''hex'')', 'foreign_parts.text_range(body, key)::text', 'CASE WHEN label = ''a'' THEN body END'
 ]) AS expression;
+-- A type is looked for before anything is analysed, and once.
+SELECT pg_temp.bind('role', 'CASE WHEN lower(1, 2) IS NULL OR (''(x)'')::foreign_parts.to_come IS NULL THEN body END');
 -- What is not immutable.
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'extract(day FROM age(at, at))::text', 'encode(json_send(j), ''hex'')', 'pg_walfile_name(body::pg_lsn)',

@@ -9,7 +9,7 @@ use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::writers_of_enum;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::tables::bound_table::BoundColumn;
-use crate::pg::tables::place::Place;
+use crate::pg::tables::place::{GraphPlace, Place};
 
 impl Graph {
     /// Whether the binding, what the catalog says of the tables, or the rights of `role` and of the binder were
@@ -31,7 +31,8 @@ impl Graph {
     pub fn check_binder(&self) -> Result<(), SqlError> {
         let Some(binder) = self.binder else { return Ok(()) };
         for bound in self.bound_tables() {
-            let is_turns = bound.table.oid == self.turns.table.oid;
+            // The edges may stand in the turns table.
+            let is_turns = std::ptr::eq(bound, &self.turns);
             let read = || {
                 let keys = self.keys().filter(|(place, _)| is_turns == place.is_of_turns());
                 keys.flat_map(|(_, column)| bound.raw_columns(column))
@@ -51,11 +52,14 @@ impl Graph {
     pub fn check_written(&self, key: &str) -> Result<(), SqlError> {
         let written = self.turns.raw_columns(&self.turns.columns[key]);
         let numbers: Vec<i16> = written.iter().map(|raw| raw.number).collect();
-        let reads = |column: &BoundColumn| {
-            self.turns.raw_columns(column).iter().any(|raw| numbers.contains(&raw.number))
+        let is_own = |place| matches!(place, GraphPlace::Turns(Place::Key(own)) if own == key);
+        let reads = |(place, column): &(GraphPlace, &BoundColumn)| {
+            let bound = if place.is_of_turns() { Some(&self.turns) } else { self.edges.as_ref() };
+            let bound = bound.filter(|bound| bound.table.oid == self.turns.table.oid);
+            let mut raw = bound.into_iter().flat_map(|bound| bound.raw_columns(column));
+            raw.any(|raw| numbers.contains(&raw.number))
         };
-        let own = |place| matches!(place, Place::Key(own) if own == key);
-        let other = self.turn_values().find(|(place, column)| !own(*place) && reads(column));
+        let other = self.keys().find(|read| !is_own(read.0) && reads(read));
         if let Some((other, _)) = other {
             return Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
