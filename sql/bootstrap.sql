@@ -77,8 +77,8 @@ COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.regclass) IS 'the sam
 COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.oid) IS 'the OID of the relation';
 COMMENT ON CAST (pg_catalog.regclass AS graph_kernel.bound_relation) IS 'the same relation';
 
--- Bytes that no statement shows or makes. A table of a publication is copied to its subscribers, as texts, and a row that
--- they refuse stands in their logs.
+-- Bytes that no statement shows or makes. A table of a publication is copied to its subscribers, as texts, and a row
+-- that they refuse stands in their logs.
 CREATE TYPE graph_kernel.secret;
 CREATE FUNCTION graph_kernel.secret_in(cstring) RETURNS graph_kernel.secret
     AS 'MODULE_PATHNAME', 'secret_in_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;

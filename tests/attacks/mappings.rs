@@ -580,6 +580,36 @@ fn whatever_stands_in_the_table_of_bindings_is_an_error_at_most() {
     setup.assert_sound();
 }
 
+/// In the extension's schema, for a type that calls a function of the owner's when a value is read.
+#[test]
+fn no_constant_takes_the_type_of_anothers_parameter() {
+    let mut setup = setup("mapping_parameter");
+    setup.admin().batch_execute(&format!("GRANT CREATE ON SCHEMA public TO {OWNER}")).unwrap();
+    setup
+        .owner()
+        .batch_execute(
+            "CREATE TYPE planted.held AS (d planted.checked);
+             CREATE FUNCTION public.graph_turn_id(planted.held, integer) RETURNS uuid
+                 LANGUAGE sql IMMUTABLE AS 'SELECT gen_random_uuid()'",
+        )
+        .unwrap();
+    let found = [
+        "graph_turn_id('(x)', 1)",
+        "graph_turn_id('(x)'::unknown, 1)",
+        "graph_turn_id(NULL::unknown, 1)",
+    ]
+    .into_iter()
+    .flat_map(|expression| {
+        let mapping = serde_json::json!({"turns": {"id": {"expression": "graph_turn_id(key)"},
+                "parents": [{"parent": {"expression": expression}, "edge_type": "reply"}]}});
+        let outcome = bind_by(&mut setup.admin(), &mapping);
+        assert!(!setup.has_caught(), "{expression}: {outcome:?}");
+        faults(&setup, expression, None)
+    });
+    assert_none(&found.collect::<Vec<_>>());
+    setup.assert_sound();
+}
+
 /// What a reader learns of rows that are hidden from it: nothing, though an expression raises on one.
 #[test]
 fn expressions_are_computed_for_no_hidden_row() {

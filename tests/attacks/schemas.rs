@@ -204,7 +204,8 @@ fn a_race_of_names() {
     setup.assert_sound();
 }
 
-/// The owner of the schema that pgvector stands in has a domain and an operator of his own in its place, again and again.
+/// The owner of the schema that pgvector stands in has a domain and an operator of his own in its place, again and
+/// again.
 #[test]
 fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
     let mut setup = Setup::new("schemas_vector");
@@ -228,7 +229,8 @@ fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
              CREATE FUNCTION other.evil(kept.vector) RETURNS boolean LANGUAGE plpgsql AS
                  $$ BEGIN RETURN planted.f(); END $$;
              CREATE DOMAIN other.vector AS kept.vector CHECK (other.evil(VALUE));
-             CREATE OPERATOR other.<=> (LEFTARG = kept.vector, RIGHTARG = kept.vector, FUNCTION = kept.cosine_distance)",
+             CREATE OPERATOR other.<=> \
+             (LEFTARG = kept.vector, RIGHTARG = kept.vector, FUNCTION = kept.cosine_distance)",
         )
         .unwrap();
     let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -213,57 +213,99 @@ fn an_index_whose_predicate_follows_settings_decides_nothing() {
     }
 }
 
-/// Users' code runs when the server plans; it plans anew a plan that does without an index as long as an older
-/// transaction may need what that lacks.
+/// A constraint that the server would believe, and a path in which an operator has another meaning.
 #[test]
-fn what_planning_sets_is_undone() {
-    let setup = Setup::new("settings_planning");
+fn nothing_that_is_set_while_planning_decides_what_is_read() {
+    for (name, set) in [
+        ("constraint", "set_config('constraint_exclusion', 'on', false)"),
+        ("pruning", "set_config('enable_partition_pruning', 'on', false)"),
+        ("path", "set_config('search_path', 'planted, pg_catalog', false)"),
+    ] {
+        let mut setup = Setup::new(&format!("settings_planned_{name}"));
+        let mut owner = setup.owner();
+        owner
+            .batch_execute(&format!(
+                "SET search_path = pg_catalog, public;
+                 CREATE TABLE b2.plain_edges (LIKE b2.edges INCLUDING ALL);
+                 ALTER TABLE b2.plain_edges ADD COLUMN note int;
+                 INSERT INTO b2.plain_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 9) AS n;
+                 GRANT SELECT ON b2.plain_edges TO PUBLIC; GRANT USAGE ON SCHEMA planted TO PUBLIC;
+                 CREATE OPERATOR planted.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = pg_catalog.uuid_ne);
+                 CREATE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+                 GRANT EXECUTE ON FUNCTION planted.is_so TO PUBLIC;
+                 ALTER TABLE b2.plain_edges ADD CHECK (planted.is_so(1) OR parent_turn_id IS NULL AND child_turn_id IS NULL);
+                 CREATE OR REPLACE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false'"
+            ))
+            .unwrap();
+        let bind = "SELECT graph_kernel.bind_tables('b2.turns', 'b2.plain_edges')";
+        setup.admin().batch_execute(bind).unwrap();
+        let slice = "SELECT graph_slice(turn(5))::text";
+        let before = text(&mut setup.reader(), slice);
+        assert_eq!((turn_count(&before), status(&before).as_str()), (10, "attested"));
+        let mut known = setup.reader();
+        text(&mut known, slice);
+        owner
+            .batch_execute(&format!(
+                "CREATE FUNCTION planted.setting(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+                     $$ BEGIN PERFORM {set}; RETURN 1; END $$;
+                 GRANT EXECUTE ON FUNCTION planted.setting TO PUBLIC;
+                 CREATE STATISTICS b2.planted ON (planted.setting(1) + note) FROM b2.plain_edges;
+                 ANALYZE b2.plain_edges"
+            ))
+            .unwrap();
+        let shown = "SELECT concat_ws(' ', current_setting('constraint_exclusion'), \
+            current_setting('enable_partition_pruning'), current_setting('search_path'), current_user)";
+        for client in [&mut known, &mut setup.reader()] {
+            let set_before = text(client, shown);
+            match client.query_one(slice, &[]) {
+                Ok(row) => assert_eq!(row.get::<_, &str>(0), before, "{name}"),
+                Err(error) => {
+                    let error = error.as_db_error().unwrap();
+                    assert_eq!(error.code().code(), "25000", "{name}: {error:?}");
+                }
+            }
+            assert_eq!(text(client, shown), set_before, "{name}");
+        }
+        setup.assert_sound();
+    }
+}
+
+/// The server plans nothing anew where rights change that decide which policies there are.
+#[test]
+fn a_plan_of_other_rights_is_not_used() {
+    let mut setup = Setup::new("settings_rights");
     let mut admin = setup.admin();
     admin
         .batch_execute(
-            "CREATE TABLE b2.plain_edges (LIKE b2.edges INCLUDING ALL); ALTER TABLE b2.plain_edges ADD COLUMN note int;
-             INSERT INTO b2.plain_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 9) AS n;
-             GRANT SELECT ON b2.plain_edges TO PUBLIC; GRANT USAGE ON SCHEMA planted TO PUBLIC;
-             CREATE FUNCTION planted.setting(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-                 PERFORM set_config('application_name', 'planted', false),
-                         set_config('search_path', 'planted, pg_catalog', false);
-                 RETURN 1;
-             END $$;
-             CREATE STATISTICS b2.planted ON (planted.setting(1) + note) FROM b2.plain_edges;
-             SELECT graph_kernel.bind_tables('b2.turns', 'b2.plain_edges')",
+            "DROP ROLE IF EXISTS attack_seer, attack_all; CREATE ROLE attack_seer; CREATE ROLE attack_all;
+             GRANT SELECT ON b2.turns, b2.edges TO attack_seer; GRANT USAGE ON SCHEMA b2, planted TO attack_seer;
+             ALTER TABLE b2.turns ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY one ON b2.turns TO attack_seer USING (id <> turn(3));
+             CREATE POLICY all_of_them ON b2.turns TO attack_all USING (true)",
         )
         .unwrap();
-    let (mut older, mut oldest) = (setup.admin(), setup.admin());
-    for client in [&mut oldest, &mut older] {
-        client.batch_execute("BEGIN").unwrap();
-    }
-    let is_oldest = format!(
-        "SELECT (txid_snapshot_xmin(txid_current_snapshot()) = {})::text",
-        text(&mut oldest, "SELECT txid_current()::text")
-    );
-    text(&mut older, "SELECT txid_current()::text");
-    // Other tests' transactions may be older.
-    let begun = Instant::now();
-    while text(&mut admin, &is_oldest) != "true" {
-        assert!(begun.elapsed() < Duration::from_secs(300), "an older transaction goes on");
-        thread::sleep(Duration::from_millis(100));
-    }
-    admin.batch_execute("UPDATE b2.plain_edges SET note = 1").unwrap();
-    admin.batch_execute("CREATE INDEX ON b2.plain_edges (note)").unwrap();
-    let is_new = "SELECT indcheckxmin::text FROM pg_index WHERE indrelid = 'b2.plain_edges'::regclass \
-        ORDER BY 1 DESC LIMIT 1";
-    assert_eq!(text(&mut admin, is_new), "true", "the plan does without the index");
-    let mut reader = setup.reader();
-    reader.batch_execute("SET application_name = own; SET search_path = public").unwrap();
-    let set = "SELECT concat_ws(' ', current_setting('application_name'), current_setting('search_path'))";
+    let mut reader = setup.admin();
+    reader.batch_execute("SET ROLE attack_seer").unwrap();
     let slice = "SELECT graph_slice(turn(5))::text";
-    let first = text(&mut reader, slice);
-    for who in [&mut oldest, &mut older] {
-        who.batch_execute("COMMIT").unwrap();
-        assert_eq!(text(&mut reader, set), "own public");
-        assert_eq!(text(&mut reader, slice), first);
-    }
-    assert_eq!(text(&mut reader, set), "own public");
+    let rls = |export: &str| export.contains("\"rls\":true");
+    let mut seen = |what: &str, expected: (bool, bool)| {
+        let export = text(&mut reader, slice);
+        let found = (export.contains("000000000003\",\"session_id"), rls(&export));
+        assert_eq!(found, expected, "{what}");
+    };
+    seen("a policy applies", (false, true));
+    admin.batch_execute("GRANT attack_all TO attack_seer").unwrap();
+    seen("another one does", (true, true));
+    admin.batch_execute("REVOKE attack_all FROM attack_seer").unwrap();
+    seen("the first one again", (false, true));
+    admin.batch_execute("ALTER ROLE attack_seer BYPASSRLS").unwrap();
+    seen("none applies", (true, false));
+    admin.batch_execute("ALTER ROLE attack_seer NOBYPASSRLS").unwrap();
+    seen("it applies again", (false, true));
+    admin
+        .batch_execute("DROP OWNED BY attack_seer, attack_all; DROP ROLE attack_seer, attack_all")
+        .unwrap();
+    setup.assert_sound();
 }
 
 /// From 18 on. It is computed when it is read, by functions that no mapping may call.

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
 use crate::pg::catalog::functions::{self, expression_tree_walker, is_own_function, is_server_own};
-use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type};
+use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type, pseudo_type};
 use crate::pg::catalog::{names, relation, settings};
 
 /// What an expression is made of.
@@ -273,12 +273,7 @@ unsafe fn refusal_of(
         if is_money(of_type) {
             return Some(of_money());
         }
-        // Such as cstring and unknown, whose values are bytes in an encoding that is not said.
-        if pg_sys::get_typtype(of_type) as u8 == pg_sys::TYPTYPE_PSEUDO {
-            let name = names::type_name(of_type);
-            return Some(ExpressionRefusal::invalid(format!("it uses pseudo-type {name}")));
-        }
-        foreign_type(of_type)
+        pseudo_type(of_type).or_else(|| foreign_type(of_type))
     }
 }
 

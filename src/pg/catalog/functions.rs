@@ -14,8 +14,9 @@ pub struct QueryReferences {
     pub is_other: bool,
     /// A function that a plain role may have written.
     pub foreign: Option<pg_sys::Oid>,
-    /// Whether a value is made of a type that may call such a function: a domain, or a type of several values.
-    pub makes_foreign_values: bool,
+    /// Whether a value is made of a type that may call such a function, a domain or a type of several values; or whether
+    /// an operator is neither the server's nor pgvector's.
+    pub has_foreign_values: bool,
 }
 
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
@@ -206,14 +207,7 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
     unsafe {
         let named = &mut *context.cast::<QueryReferences>();
-        named.makes_foreign_values |= match (*node).type_ {
-            pg_sys::NodeTag::T_CoerceToDomain => true,
-            pg_sys::NodeTag::T_CoerceViaIO => {
-                let made = pg_sys::exprType(node);
-                pg_sys::get_typtype(made) as u8 != pg_sys::TYPTYPE_BASE
-            }
-            _ => false,
-        };
+        named.has_foreign_values |= has_foreign_value(node);
         if (*node).type_ == pg_sys::NodeTag::T_Query {
             walk_query(node.cast(), &mut *context.cast());
             return false;
@@ -222,6 +216,38 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
             return true;
         }
         expression_tree_walker(node, walk, context)
+    }
+}
+
+/// # Safety
+/// `node` is part of an analysed query.
+unsafe fn has_foreign_value(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: each cast follows the check of the node's tag; the others are look-ups in the catalog.
+    unsafe {
+        let is_foreign = |operator| {
+            !is_server_own(operator) && {
+                let holder = pg_sys::getExtensionOfObject(pg_sys::OperatorRelationId, operator);
+                let vector = pg_sys::get_extension_oid(c"vector".as_ptr(), true);
+                holder == pg_sys::InvalidOid || holder != vector
+            }
+        };
+        match (*node).type_ {
+            Tag::T_CoerceToDomain => true,
+            Tag::T_CoerceViaIO => {
+                let made = pg_sys::exprType(node);
+                pg_sys::get_typtype(made) as u8 != pg_sys::TYPTYPE_BASE
+            }
+            // The last two are OpExpr by another name; ScalarArrayOpExpr begins like it.
+            Tag::T_OpExpr | Tag::T_ScalarArrayOpExpr | Tag::T_DistinctExpr | Tag::T_NullIfExpr => {
+                is_foreign((*node.cast::<pg_sys::OpExpr>()).opno)
+            }
+            Tag::T_RowCompareExpr => {
+                let operators = (*node.cast::<pg_sys::RowCompareExpr>()).opnos;
+                PgList::<pg_sys::Oid>::from_pg(operators).iter_oid().any(is_foreign)
+            }
+            _ => false,
+        }
     }
 }
 

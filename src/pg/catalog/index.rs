@@ -192,7 +192,7 @@ impl IndexRow {
 }
 
 /// The access method of a relation; the invalid OID where there is none.
-fn relation_method(oid: pg_sys::Oid) -> pg_sys::Oid {
+pub(super) fn relation_method(oid: pg_sys::Oid) -> pg_sys::Oid {
     let cache = pg_sys::SysCacheIdentifier::RELOID as c_int;
     // SAFETY: a syscache look-up; the tuple is released after it was read.
     unsafe {

@@ -54,6 +54,11 @@ unsafe extern "C-unwind" fn roles_changed(_arg: pg_sys::Datum, _cache: i32, _has
     GENERATION.set(GENERATION.get() + 1);
 }
 
+/// The number of changes of roles that this session has heard of.
+pub fn generation() -> u64 {
+    GENERATION.get()
+}
+
 /// Whether one of these roles was changed, its memberships, or those of a role that it is a member of. What counts is
 /// this transaction, and each that is not over for the active snapshot.
 pub fn are_newer(roles: &[pg_sys::Oid]) -> bool {

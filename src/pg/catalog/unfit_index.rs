@@ -6,21 +6,25 @@ use std::ffi::c_int;
 use pgrx::pg_sys;
 
 use crate::pg::catalog::expression_check::check;
-use crate::pg::catalog::index::IndexRow;
+use crate::pg::catalog::index::{IndexRow, relation_method};
 
 /// Whether a plan must do without an index: its predicate, or an expression that rows may be sought by, is another one
-/// now than when the rows were written, for all that is known.
+/// now than when the rows were written, for all that is known; or a scan may give a part of what matches, as a setting
+/// has it (gin_fuzzy_search_limit). Ids and times are sought by B-trees and hashes alone.
 pub fn is_unfit(index: pg_sys::Oid) -> bool {
+    let is_exact = [pg_sys::BTREE_AM_OID, pg_sys::HASH_AM_OID].contains(&relation_method(index));
     // SAFETY: the trees were read from the catalog; a class of operators stands for each key.
     let is_unfit = IndexRow::read(index, |row| unsafe {
         if row.predicate().is_some_and(|predicate| is_unfit_part(predicate)) {
             return true;
         }
         let expressions = row.expressions();
+        let mut expressions = expressions.iter_ptr();
         let classes = row.oids(pg_sys::Anum_pg_index_indclass);
-        let keys = row.columns().iter().zip(classes).filter(|(column, _)| **column == 0);
-        keys.zip(expressions.iter_ptr()).any(|((_, class), key)| {
-            !is_never_sought(pg_sys::exprType(key)) && searches(*class) && is_unfit_part(key)
+        row.columns().iter().zip(classes).any(|(column, class)| {
+            let expression = (*column == 0).then(|| expressions.next()).flatten();
+            let is_sought = searches(*class) && !is_of_words(*class);
+            is_sought && (!is_exact || expression.is_some_and(|key| is_unfit_part(key)))
         })
     });
     is_unfit.unwrap_or(true)
@@ -36,9 +40,10 @@ unsafe fn is_unfit_part(part: *mut pg_sys::Node) -> bool {
     unsafe { check(part).map_or(true, |facts| facts.columns.is_empty() || facts.folds) }
 }
 
-/// Whether no statement seeks rows by a value of this type: that of full-text search.
-fn is_never_sought(type_oid: pg_sys::Oid) -> bool {
-    type_oid == pg_sys::TSVECTOROID
+/// Whether a class is of what full-text search asks for, and nothing else.
+fn is_of_words(class: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up.
+    unsafe { pg_sys::get_opclass_input_type(class) == pg_sys::TSVECTOROID }
 }
 
 /// Whether rows may be sought by operators of this class. The other classes, those of vectors, only give the nearest

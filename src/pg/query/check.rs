@@ -36,7 +36,7 @@ pub(super) unsafe fn check_query(
     let inserts = command == pg_sys::CmdType::CMD_INSERT;
     if named.is_other
         || named.foreign.is_some() && !inserts
-        || named.makes_foreign_values && reads
+        || named.has_foreign_values && reads
         || !statement.names(&named.tables)
     {
         return Err(replaced());

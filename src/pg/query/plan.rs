@@ -11,9 +11,10 @@ use pgrx::{PgList, pg_sys};
 use super::check::{analysed, check_query, has_rules, replaced};
 use super::planner::Planned;
 use super::statement::{Argument, Planning, Statement};
-use crate::pg::catalog::relation;
+use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
 use crate::pg::fixed_settings::{self, Level};
+use crate::pg::session::{current_role, rights_changed};
 
 /// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
@@ -57,8 +58,8 @@ impl PlanCache {
 pub(super) struct PreparedPlan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
-    /// The role, and whether row security is on, that it was last planned for.
-    made_for: Cell<Option<(pg_sys::Oid, bool)>>,
+    /// What it was last planned for.
+    made_for: Cell<Option<PlannedFor>>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
@@ -123,44 +124,68 @@ impl PreparedPlan {
             Planning::Once | Planning::Probing => null_mut(),
         };
         let is_valid = self.is_valid();
-        // Planning may run code of users, for index expressions and statistics: what that sets is undone, also where
-        // the server plans anew what was valid before, such as after it has got the locks.
-        let level = Level::begin();
-        // It may analyse anew as well what was valid before: a change of a table is seen when a lock on it is got.
-        fixed_settings::fix(&fixed_settings::PARSING);
+        let made_for = planned_for();
+        if self.made_for.get().is_some_and(|of| of.generation != made_for.generation) {
+            // SAFETY: the source lives as long as the plan. The server keeps policies that it has added for rights of
+            // before.
+            unsafe { (*self.source()).is_valid = false };
+        }
         self.is_planning.set(true);
-        let planned = Planned::begin();
-        // SAFETY: the source lives as long as the plan. After an error the (sub)transaction's abort resets the
-        // settings, and this plan is not used again.
-        let cached = unsafe {
-            let (source, owner) = (self.source(), pg_sys::CurrentResourceOwner);
-            let cached = || pg_sys::GetCachedPlan(source, parameters, owner, null_mut());
-            let current = is_valid.then(cached);
-            match current {
-                Some(current) if self.is_checked(current) => current,
-                // None, or one that the server has made in its place, without the settings.
-                current => {
-                    if let Some(current) = current {
+        let current = is_valid.then(|| self.planned(parameters, &[]));
+        let cached = match current {
+            Some(current) if self.is_checked(current) => current,
+            // None, or one that the server has made in its place, without the settings.
+            current => {
+                if let Some(current) = current {
+                    // SAFETY: it was taken for this owner.
+                    unsafe {
                         (*current).is_valid = false;
-                        pg_sys::ReleaseCachedPlan(current, owner);
+                        pg_sys::ReleaseCachedPlan(current, pg_sys::CurrentResourceOwner);
                     }
-                    for setting in switched_off(statement.planning) {
-                        fixed_settings::set(setting, c"off");
-                    }
-                    cached()
                 }
+                self.planned(parameters, switched_off(statement.planning))
             }
         };
-        drop(planned);
         self.is_planning.set(false);
-        level.end();
-        self.made_for.set(Some(planned_for()));
+        let PlannedFor { role, row_security, .. } = planned_for();
+        if (role, row_security) != (made_for.role, made_for.row_security) {
+            rights_changed().raise();
+        }
+        self.made_for.set(Some(made_for));
         let checked = self.check(statement, cached);
         if checked.is_err() {
             // SAFETY: it was taken for this owner.
             unsafe { pg_sys::ReleaseCachedPlan(cached, pg_sys::CurrentResourceOwner) };
         }
         checked.map(|()| cached)
+    }
+
+    /// The server's plan, planned again where it is not valid, with these settings off.
+    fn planned(
+        &self,
+        parameters: pg_sys::ParamListInfo,
+        off: &[&'static CStr],
+    ) -> *mut pg_sys::CachedPlan {
+        let level = Level::begin();
+        // It may analyse anew as well what was valid before: a change of a table is seen when a lock on it is got.
+        fixed_settings::fix(&fixed_settings::PARSING);
+        for setting in off {
+            fixed_settings::set(setting, c"off");
+        }
+        let planned = Planned::begin();
+        // SAFETY: the source lives as long as the plan. Planning may run code of users, for index expressions and
+        // statistics. In parallel mode it can neither set a setting nor write, which ends in an error. After an error
+        // the (sub)transaction's abort resets mode and settings, and this plan is not used again.
+        let cached = unsafe {
+            pg_sys::EnterParallelMode();
+            let owner = pg_sys::CurrentResourceOwner;
+            let cached = pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut());
+            pg_sys::ExitParallelMode();
+            cached
+        };
+        drop(planned);
+        level.end();
+        cached
     }
 
     fn is_checked(&self, cached: *mut pg_sys::CachedPlan) -> bool {
@@ -244,9 +269,18 @@ impl Drop for PreparedPlan {
 }
 
 /// What a plan depends on besides the catalog and the search_path.
-fn planned_for() -> (pg_sys::Oid, bool) {
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PlannedFor {
+    role: pg_sys::Oid,
+    row_security: bool,
+    /// Of the changes of roles: the server plans nothing anew for them.
+    generation: u64,
+}
+
+fn planned_for() -> PlannedFor {
     // SAFETY: reads the session's state.
-    unsafe { (pg_sys::GetUserId(), pg_sys::row_security) }
+    let row_security = unsafe { pg_sys::row_security };
+    PlannedFor { role: current_role(), row_security, generation: role_writers::generation() }
 }
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
@@ -254,10 +288,12 @@ fn planned_for() -> (pg_sys::Oid, bool) {
 /// partition fit, the server attaches it without looking at them. A partition key may call such a function too. What
 /// else could follow bounds: [`super::planner`].
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
-    const BOUNDS: usize = 2;
+    const BOUNDS: usize = 4;
     const PROBING: [&CStr; BOUNDS + 4] = [
         c"constraint_exclusion",
         c"enable_partition_pruning",
+        c"enable_partitionwise_join",
+        c"enable_partitionwise_aggregate",
         c"enable_seqscan",
         c"enable_bitmapscan",
         c"enable_memoize",

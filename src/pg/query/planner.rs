@@ -68,10 +68,14 @@ unsafe extern "C-unwind" fn restrict(
             }
         }
         (*relation).indexlist = fit.into_pg();
-        // Without it a partitioned table is planned as any parent of others: its bounds neither order nor join them.
-        // Pruning needs it; it is off but for users' statements and plans that are not used.
-        if !pg_sys::enable_partition_pruning {
-            (*relation).part_scheme = std::ptr::null_mut();
+        // With bounds as of hash partitions nothing is read in the order of partitions. The rest of them stays, for what
+        // else may be planned meanwhile.
+        if let Some(bounds) = (*relation).boundinfo.as_ref() {
+            let unordered: *mut pg_sys::PartitionBoundInfoData =
+                pg_sys::palloc(size_of::<pg_sys::PartitionBoundInfoData>()).cast();
+            unordered.write(*bounds);
+            (*unordered).strategy = b'h' as _; // PARTITION_STRATEGY_HASH
+            (*relation).boundinfo = unordered;
         }
     }
 }

@@ -10,7 +10,7 @@ use pgrx::{PgList, PgTupleDesc, pg_sys};
 
 use crate::pg::catalog::functions::is_own_function;
 use crate::pg::catalog::names;
-use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type};
+use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type, pseudo_type};
 use crate::pg::catalog::relation;
 use crate::pg::error::SqlError;
 
@@ -116,8 +116,8 @@ pub unsafe fn restrict(
     }
 }
 
-/// Refuses the name of a user's type, and has the type that it names stand in its place: the analysis would look for the
-/// name again, and find another type by then. Raises 42704 where there is none.
+/// Refuses the name of a user's type, and has the type that it names stand in its place: the analysis would look for
+/// the name again, and find another type by then. Raises 42704 where there is none.
 ///
 /// # Safety
 /// `name` is part of what the parser has returned.
@@ -128,7 +128,8 @@ unsafe fn restrict_type(name: *mut pg_sys::TypeName) -> Result<(), ExpressionRef
         (*name).typeOid = type_oid;
         (*name).names = null_mut();
         (*name).pct_type = false;
-        foreign_type(type_oid).map_or(Ok(()), Err)
+        // A constant of type unknown would take that of a parameter, which may be a user's.
+        pseudo_type(type_oid).or_else(|| foreign_type(type_oid)).map_or(Ok(()), Err)
     }
 }
 
