@@ -31,7 +31,7 @@ const EMBEDDINGS: Template = Template::new(
 const ALL_EMBEDDINGS: Template = Template::new(
     include_str!("../../../sql/queries/all_embeddings.sql"),
     &[ColumnType::Id, ColumnType::Floats],
-    Planning::Once,
+    Planning::EachTime,
 );
 
 const NEAREST: Template = Template::new(
@@ -172,7 +172,8 @@ impl<'a> Searcher<'a> {
         Ok(narrowing)
     }
 
-    /// The turns of the whole graph that are most similar, as far as the column's index finds them.
+    /// The turns of the whole graph that are most similar, as far as the column's index finds them; of one owner all
+    /// are compared: an approximate index looks at the nearest turns of all, and finds few or none of that owner's.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -185,10 +186,11 @@ impl<'a> Searcher<'a> {
         mut ranking: Ranking,
     ) -> Result<Vec<Hit>, SqlError> {
         let embedding = ("embedding", column.expression.as_str());
-        let parameters = if column.indexed.is_some() { 2 } else { 0 };
+        let indexed = column.indexed.as_ref().filter(|_| sought.owner.is_none());
+        let parameters = if indexed.is_some() { 2 } else { 0 };
         let narrowing = self.narrowing(sought, parameters)?;
         let is_sought = ("is_sought", narrowing.condition.as_str());
-        let (statement, text) = match &column.indexed {
+        let (statement, text) = match indexed {
             None => (self.graph.statement(&ALL_EMBEDDINGS, &[embedding, is_sought]), None),
             Some(Indexed { type_name, operator }) => {
                 let names = [
