@@ -434,7 +434,8 @@ fn an_owner_that_is_not_in_the_file_is_what_the_table_makes_it() {
             "ALTER TABLE memory_turns ALTER owner SET DEFAULT 'alice', ALTER owner SET NOT NULL,
                  ALTER valid_until SET DEFAULT 'infinity';
              ALTER TABLE memory_turns RENAME payload TO sent;
-             SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{\"turns\": {\"payload\": \"sent\"}}')",
+             SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
+                 '{\"turns\": {\"payload\": \"sent\"}}')",
         )
         .unwrap();
     import(&database, &["claude-code", &export("claude-code.jsonl"), &export("agent-01.jsonl")])
