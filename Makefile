@@ -18,7 +18,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-long soak hostile mutants bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
+.PHONY: help setup tools demo psql figures stop test test-clients test-long soak hostile mutants bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -44,6 +44,11 @@ stop: ## end the demo's server
 
 test: setup ## run every test on PostgreSQL 15 to 18; MAJORS='15 18' takes some; the last line counts them
 	@$(harness)/test.sh $(MAJORS)
+
+test-clients: setup ## run drivers, and bind what applications of PyPI and npm store, as docs/bind.md says
+	@$(with_server) install_release && $(harness)/server.sh start test && trap '$(harness)/server.sh stop test' EXIT && \
+	  use_server test && status=0 && { $(harness)/clients.sh || status=1; } && \
+	  { $(harness)/applications.sh || status=1; } && exit $$status
 
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored

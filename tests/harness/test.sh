@@ -192,7 +192,10 @@ server_steps() {
   else
     skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
   fi
-  if [[ $first ]]; then step count_lines "$server: clients" "$root/tests/harness/clients.sh"; fi
+  if [[ $first ]]; then
+    step count_lines "$server: clients" "$root/tests/harness/clients.sh"
+    step count_lines "$server: applications" "$root/tests/harness/applications.sh"
+  fi
   stop_server
 }
 

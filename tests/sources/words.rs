@@ -7,6 +7,7 @@ use crate::files;
 /// Names in capitals that the scripts and pages use for something else.
 const OTHER_NAMES: &[&str] = &[
     "CARGO_PKG_VERSION",
+    "CHAT_MODEL",
     "DATABASE_URL",
     "DB_MAX_CONNECTIONS",
     "ERRORDATA_STACK_SIZE",

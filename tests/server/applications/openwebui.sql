@@ -1,5 +1,15 @@
 -- Open WebUI: the table of messages, with a chat in which one answer was generated twice.
+DROP TABLE IF EXISTS chat_message; -- Flowise has one of the same name.
 
+CREATE TABLE chat (
+    id varchar PRIMARY KEY,
+    user_id varchar,
+    title text,
+    chat json,
+    created_at bigint,
+    updated_at bigint,
+    current_message_id text
+);
 CREATE TABLE chat_message (
     id text PRIMARY KEY,
     chat_id text NOT NULL,
@@ -18,6 +28,7 @@ CREATE INDEX ix_chat_message_chat_id ON chat_message (chat_id);
 CREATE INDEX ix_chat_message_created_at ON chat_message (created_at);
 CREATE INDEX chat_message_chat_parent_idx ON chat_message (chat_id, parent_id);
 
+INSERT INTO chat (id, user_id, title, current_message_id) VALUES ('c1', 'u1', 'Invoices', 'm5'), ('c2', 'u1', 'Greeting', 'm2');
 -- The fifth message has its time in milliseconds, as rows of older versions have.
 INSERT INTO chat_message (id, chat_id, user_id, role, parent_id, content, output, model_id, done, usage, created_at)
 SELECT m.chat_id || '-' || m.message_id, m.chat_id, 'u1', m.role, m.parent_id, m.content::json, m.output::json,
