@@ -77,7 +77,9 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'relation % has no column %', traces, missing
             USING ERRCODE = 'undefined_column', DETAIL = 'TRACE_TABLE',
-                  HINT = 'SELECT graph_kernel.create_trace_table();';
+                  HINT = CASE missing
+                         WHEN 'provenance' THEN format('ALTER TABLE %s ADD COLUMN provenance jsonb;', traces)
+                         ELSE 'SELECT graph_kernel.create_trace_table();' END;
     END IF;
     INSERT INTO graph_kernel.trace_binding AS b (traces, bound_by, binder)
     VALUES (bind_traces_internal.traces, pg_get_userbyid(bind_traces_internal.binder), bind_traces_internal.binder)

@@ -1,6 +1,6 @@
--- Mediated access: callers get slices and searches inside them, by registered policies, and nothing else of the graph.
--- A role that cannot log in reads the tables. Functions in schema api run with its rights; these are all
--- that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
+-- Mediated access: callers get ids of turns as anchors, slices and searches inside them, by registered policies, and
+-- nothing else of the graph. A role that cannot log in reads the tables. Functions in schema api run with its rights;
+-- these are all that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
 -- nothing, where others own schema api or one of these functions, or may act as the new role.
 
@@ -61,6 +61,23 @@ BEGIN
 
     -- The bodies are parsed now, so that no search_path of a caller decides what the names in them mean.
     EXECUTE format($create$
+        CREATE OR REPLACE FUNCTION api.graph_anchor(
+            turn_id uuid DEFAULT NULL, session_id text DEFAULT NULL, query_embedding real[] DEFAULT NULL)
+        RETURNS TABLE (anchor_turn_id uuid, strategy text)
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        BEGIN ATOMIC
+            SELECT a.anchor_turn_id, a.strategy FROM %1$s.graph_anchor(turn_id, session_id, query_embedding) AS a;
+        END;
+
+        CREATE OR REPLACE FUNCTION api.graph_anchors_recent(limit_count integer DEFAULT 5, session_id text DEFAULT NULL)
+        RETURNS TABLE (anchor_turn_id uuid, created_at bigint)
+        LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
+        BEGIN ATOMIC
+            SELECT a.anchor_turn_id, a.created_at FROM %1$s.graph_anchors_recent(limit_count, session_id) AS a;
+        END;
+
         CREATE OR REPLACE FUNCTION api.graph_slice(anchor uuid, policy text DEFAULT 'default') RETURNS json
         LANGUAGE sql STABLE SECURITY DEFINER
         SET search_path = pg_catalog, pg_temp SET graph_kernel.graph = 'default'
@@ -110,8 +127,8 @@ BEGIN
     INTO foreigner, created
     FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = p.proowner
     WHERE p.pronamespace = 'api'::regnamespace AND NOT r.rolsuper AND r.rolname <> 'graph_reader'
-      AND p.proname IN ('graph_slice', 'slice_content', 'search_slice', 'graph_api_slice', 'graph_api_slice_batch',
-                        'graph_api_search_slice')
+      AND p.proname IN ('graph_anchor', 'graph_anchors_recent', 'graph_slice', 'slice_content', 'search_slice',
+                        'graph_api_slice', 'graph_api_slice_batch', 'graph_api_search_slice')
     LIMIT 1;
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'function %', foreigner
@@ -126,6 +143,8 @@ REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM PUBLIC, anon, a
 
 -- A function's new owner needs CREATE on its schema while it becomes the owner.
 GRANT CREATE ON SCHEMA api TO graph_reader;
+ALTER FUNCTION api.graph_anchor(uuid, text, real[]) OWNER TO graph_reader;
+ALTER FUNCTION api.graph_anchors_recent(integer, text) OWNER TO graph_reader;
 ALTER FUNCTION api.graph_slice(uuid, text) OWNER TO graph_reader;
 ALTER FUNCTION api.slice_content(uuid, text) OWNER TO graph_reader;
 ALTER FUNCTION api.search_slice(real[], uuid, text, integer) OWNER TO graph_reader;
@@ -135,7 +154,7 @@ ALTER FUNCTION api.graph_api_search_slice(json) OWNER TO graph_reader;
 REVOKE CREATE ON SCHEMA api FROM graph_reader;
 
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA api FROM PUBLIC, anon;
-GRANT EXECUTE ON FUNCTION api.graph_slice(uuid, text), api.slice_content(uuid, text),
-    api.search_slice(real[], uuid, text, integer), api.graph_api_slice(json),
-    api.graph_api_slice_batch(json), api.graph_api_search_slice(json) TO authenticated;
+GRANT EXECUTE ON FUNCTION api.graph_anchor(uuid, text, real[]), api.graph_anchors_recent(integer, text),
+    api.graph_slice(uuid, text), api.slice_content(uuid, text), api.search_slice(real[], uuid, text, integer),
+    api.graph_api_slice(json), api.graph_api_slice_batch(json), api.graph_api_search_slice(json) TO authenticated;
 COMMIT;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 use kernel::drawing::export::{dot, mermaid};
-use kernel::explain::diff::{Difference, differences, head_differences};
+use kernel::explain::diff::{Difference, export_differences, head_differences};
 use kernel::verification::proof::{ProofRefusal, verify_proof};
 use kernel::verification::verify::consistency;
 
@@ -57,7 +57,7 @@ pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Fai
     line!(out, "turns        {}", export.turns.len());
     line!(out, "edges        {}", export.edges.len());
     line!(out, "slice_id     {}", export.slice_id);
-    line!(out, "snapshot     {}", export.graph_snapshot_hash);
+    line!(out, "snapshot     {}", export.graph_snapshot_hash.as_deref().unwrap_or("none"));
     line!(out, "policy       {} {}", export.policy_id, export.params_hash);
     if let Some(attestation) = &export.attestation {
         let row_security = if attestation.rls { "with" } else { "without" };
@@ -83,9 +83,7 @@ pub(crate) fn diff(out: &mut impl Write, before: &Path, after: &Path) -> Result<
     for found in head_differences(&was, &now) {
         lines.push(format!("{}: {} -> {}", found.field, found.was, found.now));
     }
-    let (was_turns, now_turns) = (was.turn_refs(), now.turn_refs());
-    let (was, now) = ((&was_turns[..], &was.edges[..]), (&now_turns[..], &now.edges[..]));
-    differences(was, now, &|| {}, &mut |found| lines.push(difference_line(found)));
+    export_differences(&was, &now, &|| {}, &mut |found| lines.push(difference_line(found)));
     for text in &lines {
         line!(out, "{text}");
     }

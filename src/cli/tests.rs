@@ -148,6 +148,19 @@ fn slices_are_compared_and_drawn() {
     assert_eq!((status, text.starts_with("flowchart TB\n")), (0, true), "{text}");
     let (status, text) = files.run("draw slice.json --format dot");
     assert_eq!((status, text.starts_with("digraph slice {\n")), (0, true), "{text}");
+    // As SlicePolicy v1 §6.1 has it: without hashes of contents and tokens.
+    let mut locked: Value = serde_json::from_str(&slice).unwrap();
+    for key in ["graph_snapshot_hash", "admissibility_token", "attestation"] {
+        locked.as_object_mut().unwrap().remove(key).unwrap();
+    }
+    for turn in locked["turns"].as_array_mut().unwrap() {
+        turn.as_object_mut().unwrap().remove("content_hash").unwrap();
+    }
+    files.write("locked.json", &locked.to_string());
+    assert_eq!(files.run("diff slice.json locked.json"), (0, String::new()));
+    assert_eq!(files.run("draw locked.json"), files.run("draw slice.json"));
+    let (status, text) = files.run("inspect locked.json");
+    assert!(status == 1 && text.contains("\nsnapshot     none\n"), "{text}");
 }
 
 #[test]

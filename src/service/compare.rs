@@ -2,7 +2,7 @@
 
 use kernel::drawing::slice::Options;
 use kernel::drawing::{Format, export};
-use kernel::explain::diff::{Difference, HeadDifference, differences, head_differences};
+use kernel::explain::diff::{Difference, HeadDifference, export_differences, head_differences};
 use kernel::export::parse::ParsedExport;
 use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
@@ -17,12 +17,7 @@ use crate::pg::interrupts::check_interrupts;
 pub fn diff(first: &str, second: &str) -> Result<(Vec<HeadDifference>, Vec<Difference>), SqlError> {
     let (was, now) = (read("first", first)?, read("second", second)?);
     let mut content = Vec::new();
-    differences(
-        (&was.turn_refs()[..], &was.edges[..]),
-        (&now.turn_refs()[..], &now.edges[..]),
-        &check_interrupts,
-        &mut |difference| content.push(difference),
-    );
+    export_differences(&was, &now, &check_interrupts, &mut |difference| content.push(difference));
     Ok((head_differences(&was, &now), content))
 }
 

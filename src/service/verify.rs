@@ -172,10 +172,12 @@ pub fn replay(
     let (was, is) = ((&export.turn_refs()[..], &export.edges[..]), (&now.turns[..], now.edges));
     differences(was, is, &check_interrupts, &mut |found| drifts.push(Drift::Content(found)));
     for (key, was, now) in [
-        ("slice_id", &export.slice_id, &now.slice_id),
-        ("graph_snapshot_hash", &export.graph_snapshot_hash, &now.graph_snapshot_hash),
+        ("slice_id", Some(&export.slice_id), &now.slice_id),
+        ("graph_snapshot_hash", export.graph_snapshot_hash.as_ref(), &now.graph_snapshot_hash),
     ] {
-        if was != now {
+        if let Some(was) = was
+            && was != now
+        {
             drifts.push(Drift::Fingerprint(key, was.clone(), now.clone()));
         }
     }

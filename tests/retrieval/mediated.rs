@@ -19,7 +19,43 @@ fn callers_get_slices_and_nothing_else() {
         "UPDATE memory_turns SET owner_id = '{USER}';
          SET request.jwt.claims = '{{\"sub\": \"{USER}\"}}'; SET ROLE authenticated"
     );
+    let latest = text(&mut client, "SELECT anchor_turn_id::text FROM graph_anchor()");
+    let latest_at = text(&mut client, "SELECT created_at::text FROM graph_anchors_recent(1)");
+    let nearest =
+        format!("SELECT anchor_turn_id::text FROM graph_anchor(query_embedding => {question})");
+    let nearest = text(&mut client, &nearest);
+    let session =
+        text(&mut client, &format!("SELECT session_id FROM memory_turns WHERE id = '{ANCHOR}'"));
+    let in_session = format!(
+        "SELECT concat(anchor_turn_id, ' ', created_at) FROM graph_anchors_recent(1, '{session}')"
+    );
+    let in_session = text(&mut client, &in_session);
     client.batch_execute(&own).unwrap();
+    for (anchor, found) in [
+        (format!("api.graph_anchor('{ANCHOR}')"), format!("{ANCHOR} explicit")),
+        (format!("api.graph_anchor(query_embedding => {question})"), format!("{nearest} semantic")),
+        ("api.graph_anchor()".to_owned(), format!("{latest} temporal")),
+        ("api.graph_anchors_recent(1)".to_owned(), format!("{latest} {latest_at}")),
+        (
+            format!("api.graph_anchors_recent(limit_count => 1, session_id => '{session}')"),
+            in_session.clone(),
+        ),
+    ] {
+        let call = format!(
+            "SELECT concat_ws(' ', VARIADIC ARRAY(SELECT value FROM json_each_text(row_to_json(a)))) FROM {anchor} AS a"
+        );
+        assert_eq!(text(&mut client, &call), found, "{anchor}");
+    }
+    // What row security hides is not an anchor.
+    client
+        .batch_execute(&format!(
+            "RESET ROLE; UPDATE memory_turns SET owner_id = NULL WHERE id = '{latest}'; SET ROLE authenticated"
+        ))
+        .unwrap();
+    let hidden = format!("SELECT api.graph_anchor('{latest}')");
+    assert_eq!(refusal(&mut client, &hidden), ("02000".into(), "ANCHOR_NOT_FOUND".into()));
+    let recent = "SELECT anchor_turn_id::text FROM api.graph_anchors_recent(1)";
+    assert_ne!(text(&mut client, recent), latest);
     let slice = format!("SELECT api.graph_slice('{ANCHOR}')::text");
     let export = text(&mut client, &slice);
     assert!(export.contains(r#""role":"graph_reader""#), "{export}");

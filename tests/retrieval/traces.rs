@@ -107,6 +107,43 @@ fn promotion_takes_a_turn_that_was_retrieved() {
     assert_eq!(verdicts, "t f f f f f");
 }
 
+/// The table of the integration's document (003 §8.6), whose columns beyond these it leaves open.
+#[test]
+fn the_documented_table_takes_traces_with_one_more_column() {
+    let database = database("traces_documented", "real[]");
+    let mut client = database.connect();
+    let question = question(&mut client);
+    client
+        .batch_execute(
+            "CREATE TABLE retrieval_traces (
+                 id UUID PRIMARY KEY,
+                 retrieval_mode TEXT CHECK (retrieval_mode IN ('slice', 'global')),
+                 is_admissible BOOLEAN NOT NULL,
+                 slice_id TEXT,
+                 admissibility_token TEXT);
+             CREATE INDEX idx_admissible ON retrieval_traces (is_admissible);
+             INSERT INTO retrieval_traces VALUES (gen_random_uuid(), 'global', false)",
+        )
+        .unwrap();
+    let error = client.batch_execute("SELECT graph_kernel.bind_traces('retrieval_traces')");
+    let error = error.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.detail()), ("42703", Some("TRACE_TABLE")));
+    let hint = error.hint().unwrap();
+    assert_eq!(hint, "ALTER TABLE public.retrieval_traces ADD COLUMN provenance jsonb;");
+    client.batch_execute(hint).unwrap();
+    client
+        .batch_execute(&format!(
+            "SELECT graph_kernel.bind_traces('retrieval_traces');
+             SELECT graph_trace(provenance) FROM graph_search_slice({question}, '{ANCHOR}', limit_count => 1)"
+        ))
+        .unwrap();
+    let stored = "SELECT string_agg(concat(retrieval_mode, ' ', is_admissible, ' ',
+                                           provenance ->> 'slice_id' = slice_id), ', ' ORDER BY retrieval_mode)
+                  FROM retrieval_traces";
+    assert_eq!(text(&mut client, stored), "global f , slice t t");
+}
+
 #[test]
 fn who_may_trace_is_who_may_insert() {
     let database = database("tracers", "real[]");

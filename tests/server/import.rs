@@ -654,6 +654,69 @@ fn bound_tables_take_what_they_have_columns_for() {
 }
 
 #[test]
+fn turns_that_a_trigger_leaves_out_have_no_edges() {
+    let folder = Folder::new("left_out");
+    let database = Database::with_tables("import_left_out");
+    database
+        .connect()
+        .batch_execute(
+            "CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF NEW.content_text = 'no' THEN RETURN NULL; END IF; RETURN NEW; END $$;
+             CREATE TRIGGER leave_out BEFORE INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION leave_out()",
+        )
+        .unwrap();
+    let after = |parent: &str, text: &str| node(Some(parent.to_owned()), Some(text));
+    let mapping = json!({"a": node(None, Some("one")), "b": after("a", "no"), "c": after("b", "three"),
+                         "d": after("c", "four")});
+    let file = folder.write("chat.json", json!([{"id": "x", "mapping": mapping}]).to_string());
+    let answer = import(&database, &["chatgpt", &file]).expect_success();
+    let counts = |answer: &Answer| {
+        let of = |line: &str| answer.count(line);
+        (
+            of("turns: "),
+            of("edges: "),
+            of("turns whose parent is missing: "),
+            of("edges whose child is missing: "),
+        )
+    };
+    assert_eq!(counts(&answer), (3, 1, 1, 1), "{}", answer.out);
+    let again = import(&database, &["chatgpt", &file]).expect_success();
+    assert_eq!(counts(&again), (0, 0, 1, 1), "{}", again.out);
+}
+
+/// Where there is an index, each id is looked up in it; where there is none, the table is read.
+#[test]
+fn tables_without_indexes_get_the_same_rows() {
+    let databases = ["import_indexes", "import_no_indexes"].map(Database::with_tables);
+    databases[1]
+        .connect()
+        .batch_execute(
+            "ALTER TABLE memory_turn_edges DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey,
+                 DROP CONSTRAINT memory_turn_edges_child_turn_id_fkey, DROP CONSTRAINT memory_turn_edges_pkey;
+             ALTER TABLE memory_turns DROP CONSTRAINT memory_turns_pkey;
+             DROP INDEX memory_turn_edges_child_idx, memory_turns_scores_idx;
+             -- Neither an index of some rows nor one of another order is of use.
+             CREATE INDEX ON memory_turns (id) WHERE role = 'user';
+             CREATE INDEX ON memory_turns (role, id);
+             CREATE INDEX ON memory_turn_edges (child_turn_id)",
+        )
+        .unwrap();
+    let files = [export("claude-code.jsonl"), export("chatgpt.json")];
+    for database in &databases {
+        for _ in 0..2 {
+            import(database, &["claude-code", &files[0]]).expect_success();
+            import(database, &["chatgpt", &files[1]]).expect_success();
+        }
+    }
+    let rows = "SELECT md5(string_agg(r, ',' ORDER BY r)) FROM (
+                    SELECT concat(id, role, content_hash) FROM memory_turns
+                    UNION ALL SELECT e::text FROM memory_turn_edges AS e) AS r (r)";
+    let [with, without] = databases
+        .map(|database| database.connect().query_one(rows, &[]).unwrap().get::<_, String>(0));
+    assert_eq!(with, without);
+}
+
+#[test]
 fn labels_are_given_only_when_asked_for() {
     let database = Database::with_tables("import_labels");
     let file = export("claude-code.jsonl");

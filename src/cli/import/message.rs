@@ -324,6 +324,15 @@ fn role_of_results(block: &Value) -> &'static str {
     if kind.ends_with("tool_result") { "user" } else { "tool" }
 }
 
+/// The blocks in the payloads of messages, each with the id of its turn.
+pub(super) fn blocks_in(messages: &[Message]) -> impl Iterator<Item = (&Value, &str)> {
+    messages.iter().flat_map(|message| {
+        let payload = message.turn.as_ref().and_then(|turn| turn.payload.get("content"));
+        let blocks = payload.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        blocks.iter().map(|block| (block, message.id.as_str()))
+    })
+}
+
 /// The id of the call that a block is, or whose result it is.
 pub(super) fn call_id(block: &Value) -> Option<&str> {
     let keys = [&block["tool_use_id"], &block["call_id"], &block["tool_call"]["id"], &block["id"]];

@@ -16,6 +16,7 @@ mod restore;
 mod source;
 mod statements;
 mod store;
+mod writer;
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -42,7 +43,8 @@ use self::message::{MAX_ID_BYTES, Message, is_plain, parse_timestamp, plain_text
 use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::statements::Ids;
-use self::store::{Columns, Counts, Origin, RowKind, StagedRow, Store, Stored};
+use self::store::{Columns, RowKind, StagedRow, Store};
+use self::writer::{Counts, Origin, Stored};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::database::connect;
 use crate::output::{escaped, line, shortened};

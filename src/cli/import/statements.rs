@@ -30,12 +30,13 @@ impl Stages {
         Stages { suffix: format!("{:016x}", RandomState::new().hash_one(process::id())) }
     }
 
-    /// The text with the temporary tables' names: `{rows}`, `{conversations}`, `{turns}` and `{links}`.
+    /// The text with the temporary tables' names: `{rows}`, `{values}`, `{conversations}`, `{turns}` and `{links}`.
     pub(super) fn named(&self, text: &str) -> String {
         let name = |table: &str| format!("graph_kernel_{table}_{}", self.suffix);
         let all = [
             ("{all}", "all"),
             ("{rows}", "rows"),
+            ("{values}", "values"),
             ("{conversations}", "conversations"),
             ("{turns}", "turns"),
             ("{links}", "links"),
@@ -45,9 +46,10 @@ impl Stages {
 }
 
 /// The temporary tables of a transaction. `{rows}` has what was read, in the order of the files. A row is of the kind
-/// `t` for a turn with its parent's edge, `s` for a message that is skipped, `e` for an edge alone. `{conversations}`
-/// has the ids of those that are stored. `{turns}` has the ids of the turns, and whether they are new. `{links}` has
-/// the edges by turn ids. Values are stored as they are: to compress them twice takes longer than all the rest.
+/// `t` for a turn with its parent's edge, `s` for a message that is skipped, `e` for an edge alone. `{values}` has the
+/// columns of the turns, apart, as the rows are read many times and these once. `{conversations}` has the ids of those
+/// that are stored. `{turns}` has the ids of the turns, and whether they are new. `{links}` has the edges by turn ids,
+/// and which of their ends are among the turns. Values are stored as they are, and not sorted for a join: both take long.
 pub(super) fn stages() -> String {
     let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
     let external: Vec<String> = COLUMNS
@@ -56,13 +58,14 @@ pub(super) fn stages() -> String {
         .collect();
     format!(
         "CREATE TEMPORARY TABLE {{rows}} (n bigint, conversation bigint, kind \"char\", message text, parent text, \
-           edge_type text{columns}) WITH (toast_tuple_target = 8160) ON COMMIT DROP; \
-         ALTER TABLE pg_temp.{{rows}} {}; \
+           edge_type text) ON COMMIT DROP; \
+         CREATE TEMPORARY TABLE {{values}} (n bigint{columns}) WITH (toast_tuple_target = 8160) ON COMMIT DROP; \
+         ALTER TABLE pg_temp.{{values}} {}; \
          CREATE TEMPORARY TABLE {{conversations}} (conversation bigint, id text, session_id text) ON COMMIT DROP; \
          CREATE TEMPORARY TABLE {{turns}} (n bigint, conversation bigint, id uuid, is_new boolean) ON COMMIT DROP; \
          CREATE TEMPORARY TABLE {{links}} (conversation bigint, child uuid, parent uuid, edge_type text, n bigint, \
-           is_staged boolean) ON COMMIT DROP; \
-         SET LOCAL jit = off",
+           has_child boolean, has_parent boolean) ON COMMIT DROP; \
+         SET LOCAL jit = off; SET LOCAL enable_mergejoin = off; SET LOCAL default_statistics_target = 10",
         external.join(", "),
     )
 }
@@ -92,16 +95,22 @@ pub(super) const LOCK: &str = "\
     SELECT pg_advisory_xact_lock(k.key) \
       FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY 1 OFFSET 0) AS k";
 
+/// Whether there are messages with one id.
+pub(super) const HAS_DOUBLES: &str = "\
+    SELECT EXISTS (SELECT FROM pg_temp.{rows} WHERE kind <> 'e' GROUP BY conversation, message HAVING count(*) > 1)";
+
 /// Of messages with one id the first counts. Returns how many turns with another text are left out.
 pub(super) const DEDUPLICATE: &str = "\
     WITH first AS ( \
         SELECT conversation, message, min(n) AS n FROM pg_temp.{rows} WHERE kind <> 'e' \
          GROUP BY conversation, message HAVING count(*) > 1), \
     gone AS ( \
-        DELETE FROM pg_temp.{rows} AS s USING first AS f, pg_temp.{rows} AS o \
-         WHERE s.kind <> 'e' AND s.conversation = f.conversation AND s.message = f.message AND s.n > f.n AND o.n = f.n \
-        RETURNING s.kind = 't' AND s.content_text IS DISTINCT FROM o.content_text AS is_other) \
-    SELECT count(*) FILTER (WHERE is_other) FROM gone";
+        DELETE FROM pg_temp.{rows} AS s USING first AS f \
+         WHERE s.kind <> 'e' AND s.conversation = f.conversation AND s.message = f.message AND s.n > f.n \
+        RETURNING s.n, f.n AS first_n) \
+    SELECT count(*) FROM gone AS g JOIN pg_temp.{values} AS s ON s.n = g.n \
+      LEFT JOIN pg_temp.{values} AS o ON o.n = g.first_n \
+     WHERE s.content_text IS DISTINCT FROM o.content_text";
 
 /// How often distances between skipped messages are doubled: what is left then are circles.
 pub(super) const MAX_SKIPS: usize = 40;
@@ -113,13 +122,17 @@ pub(super) const SKIP: &str = "\
     UPDATE pg_temp.{rows} AS s SET parent = p.parent FROM pg_temp.{rows} AS p \
      WHERE s.kind = 's' AND p.kind = 's' AND p.conversation = s.conversation AND p.message = s.parent";
 
+/// Lets each end of an edge be looked up.
+pub(super) const UNKNOWN_ENDS: &str =
+    "UPDATE pg_temp.{links} SET has_child = false, has_parent = false";
+
 /// Fills in the edges; `{id:x}` is the turn id of the message x. What follows a skipped message follows its parent
 /// instead; skipped messages that follow each other in a circle have none. An edge alone counts where its child has no
 /// parent of its own.
 const LINK: &str = "\
     INSERT INTO pg_temp.{links} \
     SELECT f.conversation, coalesce(ct.id, {id:f.child}), coalesce(pt.id, {id:f.parent}), f.edge_type, f.n, \
-           pt.id IS NOT NULL \
+           ct.id IS NOT NULL, pt.id IS NOT NULL \
       FROM (SELECT s.conversation, s.message AS child, s.edge_type, s.n, \
                    CASE WHEN s.kind = 't' THEN s.n ELSE c.n END AS child_n, \
                    CASE WHEN k.message IS NULL THEN s.parent ELSE k.parent END AS parent \
@@ -186,8 +199,8 @@ impl InsertStatements {
             values.push(bound.assigned(&text));
             names.push(bound.name);
         }
-        let exists =
-            |id_of: &str| format!("EXISTS (SELECT FROM {turns} AS t WHERE t.{id} = {id_of})");
+        let is_indexed = target.has_index("turns", &["id"])?;
+        let exists = |id_of: &str| found(is_indexed, &turns, "t", &format!("t.{id} = {id_of}"));
         let has_edges_table = graph["resolved"]["edges"].is_object();
         let (mut joins, mut stored_parents) = (String::new(), "0".to_owned());
         if !has_edges_table {
@@ -209,9 +222,9 @@ impl InsertStatements {
             with_ids("{id:s.message}"),
         );
         let turns_statement = format!(
-            "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM pg_temp.{{rows}} AS s \
+            "WITH stored AS (INSERT INTO {turns} ({}) SELECT {} FROM pg_temp.{{values}} AS s \
              JOIN pg_temp.{{turns}} AS i ON i.n = s.n AND i.is_new \
-             JOIN pg_temp.{{conversations}} AS v ON v.conversation = s.conversation{joins} \
+             JOIN pg_temp.{{conversations}} AS v ON v.conversation = i.conversation{joins} \
              RETURNING {returned}) SELECT count(*), ({stored_parents})::bigint FROM stored",
             names.join(", "),
             values.join(", "),
@@ -220,13 +233,13 @@ impl InsertStatements {
             if has_edges_table { Some(edges_statement(&mut target, exists)?) } else { None };
         let without_parent = format!(
             "SELECT count(DISTINCT l.child) FROM pg_temp.{{links}} AS l \
-             WHERE NOT l.is_staged AND NOT {} AND {}",
+             WHERE NOT l.has_parent AND NOT {} AND (l.has_child OR {})",
             exists("l.parent"),
             exists("l.child")
         );
         let without_child = format!(
             "SELECT count(*) FROM (SELECT DISTINCT l.parent, l.child, l.edge_type FROM pg_temp.{{links}} AS l \
-             WHERE NOT {}) AS l",
+             WHERE NOT l.has_child AND NOT {}) AS l",
             exists("l.child")
         );
         Ok(InsertStatements {
@@ -254,8 +267,19 @@ fn parent_join(n: usize, parents: &[(TargetColumn, String)], is_stored: &str) ->
     };
     format!(
         " LEFT JOIN (SELECT DISTINCT ON (l.child) l.child, l.parent FROM pg_temp.{{links}} AS l \
-           WHERE {is_of_column} AND (l.is_staged OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = i.id"
+           WHERE {is_of_column} AND (l.has_parent OR {is_stored}) ORDER BY l.child, l.n) AS p{n} ON p{n}.child = i.id"
     )
+}
+
+/// Whether a row of the table fulfils a condition. Where there is an index, it is looked up for each row of a batch:
+/// what the planner may turn into a join reads the whole table for each batch.
+fn found(is_indexed: bool, table: &str, alias: &str, condition: &str) -> String {
+    let select = format!("FROM {table} AS {alias} WHERE {condition}");
+    if is_indexed {
+        format!("coalesce((SELECT true {select} LIMIT 1), false)")
+    } else {
+        format!("EXISTS (SELECT {select})")
+    }
 }
 
 fn edges_statement(
@@ -265,6 +289,7 @@ fn edges_statement(
     let edges = target.name_of("edges")?;
     let parent = target.needed("edges", "parent")?;
     let child = target.needed("edges", "child")?;
+    let is_indexed = target.has_index("edges", &["child", "parent"])?;
     let mut same = format!("e.{} = l.parent AND e.{} = l.child", parent.name, child.name);
     let mut values = vec![parent.assigned("l.parent"), child.assigned("l.child")];
     let mut names = vec![parent.name, child.name];
@@ -274,11 +299,12 @@ fn edges_statement(
         names.push(edge_type.name);
     }
     Ok(format!(
-        "WITH fresh AS MATERIALIZED (SELECT DISTINCT l.conversation, l.parent, l.child, l.edge_type \
-             FROM pg_temp.{{links}} AS l WHERE {} AND {} \
-              AND NOT EXISTS (SELECT FROM {edges} AS e WHERE {same})), \
+        "WITH fresh AS MATERIALIZED (SELECT DISTINCT l.conversation, l.parent, l.child, l.edge_type FROM ( \
+             SELECT l.*, NOT {} AS is_new FROM pg_temp.{{links}} AS l \
+              WHERE (l.has_parent OR {}) AND (l.has_child OR {}) OFFSET 0) AS l WHERE l.is_new), \
          stored AS (INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM fresh AS l RETURNING 1) \
          SELECT l.conversation, count(*), (SELECT count(*) FROM stored) FROM fresh AS l GROUP BY l.conversation",
+        found(is_indexed, &edges, "e", &same),
         exists("l.parent"),
         exists("l.child"),
         names.join(", "),
@@ -340,6 +366,16 @@ const COLUMN: &str = "\
      WHERE a.attrelid = $1::bigint::oid AND a.attname = $2 AND NOT a.attisdropped AND a.attgenerated = '' \
        AND a.attidentity <> 'a'";
 
+/// Whether an index of all rows begins with these columns, in any order.
+const INDEX: &str = "\
+    SELECT EXISTS ( \
+        SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam \
+         WHERE i.indrelid = $1::bigint::oid AND m.amname = 'btree' AND i.indisvalid AND i.indpred IS NULL \
+           AND cardinality($2::text[]) = ( \
+               SELECT count(*) FROM pg_attribute AS a \
+                WHERE a.attrelid = i.indrelid AND a.attname = ANY ($2::text[]) \
+                  AND a.attnum = ANY ((i.indkey::int2[])[0:cardinality($2::text[]) - 1])))";
+
 /// The tables of a graph.
 struct TargetTables<'a> {
     database: &'a mut Database,
@@ -363,6 +399,18 @@ impl TargetTables<'_> {
         let Some(row) = rows.first() else { return Ok(None) };
         let (name, type_name, base_type) = (value(row, 0)?, value(row, 1)?, value(row, 2)?);
         Ok(Some(TargetColumn { name, type_name, base_type }))
+    }
+
+    /// Whether an index of the table begins with the columns of these keys, so that it finds few rows.
+    fn has_index(&mut self, part: &str, keys: &[&str]) -> Result<bool, Failure> {
+        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        let columns = &self.graph[part]["columns"];
+        let names: Vec<&str> =
+            keys.iter().map(|key| columns[key].as_str().unwrap_or_default()).collect();
+        self.database
+            .query_one(INDEX, &[(&oid, Type::INT8), (&names, Type::TEXT_ARRAY)])
+            .map_err(|error| server_error(&error))
+            .and_then(|row| value(&row, 0))
     }
 
     /// The column of a key; None when it is not stored.

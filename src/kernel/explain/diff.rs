@@ -48,7 +48,7 @@ pub struct HeadDifference {
 }
 
 /// The differences between two exports other than those of turns, edges and tokens. The parameters of the policies are
-/// compared where both exports are attested.
+/// compared where both exports are attested, hashes of contents where both have them.
 #[must_use]
 pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDifference> {
     let mut pairs = vec![
@@ -64,12 +64,10 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
     pairs.extend([
         ("schema_version".to_owned(), was.schema_version.clone(), now.schema_version.clone()),
         ("slice_id".to_owned(), was.slice_id.clone(), now.slice_id.clone()),
-        (
-            "graph_snapshot_hash".to_owned(),
-            was.graph_snapshot_hash.clone(),
-            now.graph_snapshot_hash.clone(),
-        ),
     ]);
+    if let (Some(was), Some(now)) = (&was.graph_snapshot_hash, &now.graph_snapshot_hash) {
+        pairs.push(("graph_snapshot_hash".to_owned(), was.clone(), now.clone()));
+    }
     let differ = pairs.into_iter().filter(|(_, was, now)| was != now);
     differ.map(|(field, was, now)| HeadDifference { field, was, now }).collect()
 }
@@ -88,6 +86,26 @@ fn parameters(policy: &SlicePolicy) -> Vec<(String, String)> {
         value => vec![(key.into_owned(), value.to_string())],
     };
     entries.into_iter().flat_map(flatten).collect()
+}
+
+/// Calls `visit` with the differences between the turns and edges of two exports. Where one has no hashes of contents,
+/// as it is of the form of SlicePolicy v1 §6.1, those of the other are not a difference.
+pub fn export_differences(
+    was: &ParsedExport,
+    now: &ParsedExport,
+    check_interrupts: &dyn Fn(),
+    visit: &mut dyn FnMut(Difference),
+) {
+    let has_hashes = was.graph_snapshot_hash.is_some() && now.graph_snapshot_hash.is_some();
+    differences(
+        (&was.turn_refs(), &was.edges),
+        (&now.turn_refs(), &now.edges),
+        check_interrupts,
+        &mut |found| match found {
+            Difference::TurnField { field: "content_hash", .. } if !has_hashes => {}
+            found => visit(found),
+        },
+    );
 }
 
 /// Calls `visit` with the differences between two slices, given as turns and edges in export order: turns by id, then
@@ -210,6 +228,48 @@ mod tests {
             "role":"r","rls":false,"status":"uncommitted","token":null}}}}"#
         );
         ParsedExport::parse(&text, &|| {}).unwrap()
+    }
+
+    /// An export of one turn, as SlicePolicy v1 §6.1 has it, with more in the turn and at the end.
+    fn export_with(salience: &str, of_turn: &str, later: &str) -> String {
+        let id = TurnId::from_u128(1);
+        format!(
+            r#"{{"anchor_turn_id":"{id}","turns":[{{"id":"{id}","session_id":"","role":"user",
+            "phase":"planning","salience":{salience},"trajectory_depth":0,
+            "trajectory_sibling_order":0,"trajectory_homogeneity":0.5,"trajectory_temporal":0.5,
+            "trajectory_complexity":1.0,"created_at":1704067200{of_turn}}}],"edges":[],
+            "policy_id":"slice_policy_v1","policy_params_hash":"02005444cae1117d",
+            "schema_version":"1.0.0","slice_id":"0123456789abcdef"{later}}}"#
+        )
+    }
+
+    #[test]
+    fn an_export_of_the_locked_form_is_compared_in_what_it_has() {
+        const LATER: &str = r#","graph_snapshot_hash":"fedcba9876543210","admissibility_token":null,
+            "attestation":null"#;
+        let read = |text: String| ParsedExport::parse_whole(&text, &|| {}).unwrap();
+        let found = |was: &ParsedExport, now: &ParsedExport| {
+            let mut found = Vec::new();
+            export_differences(was, now, &|| {}, &mut |one| found.push(one));
+            (head_differences(was, now), found)
+        };
+        let hash = format!(r#","content_hash":"{}""#, "0".repeat(64));
+        let text = export_with("0.5", "", "");
+        let error = ParsedExport::parse(&text, &|| {}).unwrap_err();
+        assert_eq!(error, "turn.content_hash is missing");
+        let (locked, now) = (read(text), read(export_with("0.5", &hash, LATER)));
+        assert_eq!(found(&locked, &now), (Vec::new(), Vec::new()));
+        assert_eq!(found(&now, &locked), (Vec::new(), Vec::new()));
+        let (head, content) = found(&locked, &read(export_with("0.25", &hash, LATER)));
+        assert_eq!((head, content.len()), (Vec::new(), 1));
+        // Where both have hashes, one that is gone is a difference.
+        let without = read(export_with("0.5", r#","content_hash":null"#, LATER));
+        assert_eq!(found(&without, &now).1.len(), 1);
+        // What is not in either form is refused in both.
+        for (of_turn, later) in [(r#","content":"""#, ""), ("", r#","graph_snapshot_hash":null"#)] {
+            let text = export_with("0.5", of_turn, later);
+            assert!(ParsedExport::parse_whole(&text, &|| {}).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub fn canonical_text(export: &ParsedExport, check_interrupts: &dyn Fn()) -> Str
         policy_params_hash: &export.params_hash,
         schema_version: &export.schema_version,
         slice_id: &export.slice_id,
-        graph_snapshot_hash: &export.graph_snapshot_hash,
+        graph_snapshot_hash: export.snapshot_hash(),
         admissibility_token: export.admissibility_token.as_deref(),
         attestation: export.attestation.as_ref(),
     };

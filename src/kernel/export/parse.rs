@@ -1,5 +1,6 @@
 //! A reader of exports from outside. White space, key order and the spelling of numbers may differ, because JavaScript
-//! and jsonb rewrite them. Every key must be there, once, and no other.
+//! and jsonb rewrite them. Every key must be there, once, and no other; to compare and to draw, exports may lack the
+//! keys that came after SlicePolicy v1 §6.1: hashes of contents, tokens and the attestation.
 
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
@@ -33,12 +34,33 @@ pub struct ParsedExport {
     pub schema_version: String,
     /// 16 lower-case hex digits.
     pub slice_id: String,
-    /// 16 lower-case hex digits.
-    pub graph_snapshot_hash: String,
+    /// 16 lower-case hex digits. None in an export of the form of SlicePolicy v1 §6.1.
+    pub graph_snapshot_hash: Option<String>,
     /// 32 lower-case hex digits.
     pub admissibility_token: Option<String>,
     /// The claim that covers the whole export.
     pub attestation: Option<Attestation>,
+}
+
+/// Which keys an export must have.
+#[derive(Clone, Copy, PartialEq)]
+enum Keys {
+    /// All that the kernel writes.
+    All,
+    /// Those of SlicePolicy v1 §6.1; the others may be there.
+    Locked,
+}
+
+impl Keys {
+    /// The value of a key that §6.1 does not have.
+    fn later<'a, T>(
+        self,
+        object: &mut Object<'a>,
+        key: &str,
+        read: impl FnOnce(&mut Object<'a>) -> Result<Option<T>, ParseError>,
+    ) -> Result<Option<T>, ParseError> {
+        if self == Keys::Locked && !object.has(key) { Ok(None) } else { read(object) }
+    }
 }
 
 impl ParsedExport {
@@ -47,6 +69,10 @@ impl ParsedExport {
     /// # Errors
     /// A sentence that names the key.
     pub fn parse(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+        Self::parse_with(text, Keys::All, check_interrupts)
+    }
+
+    fn parse_with(text: &str, keys: Keys, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
         if text.len() > MAX_EXPORT_BYTES {
             return Err(format!(
                 "export of {} bytes is longer than {MAX_EXPORT_BYTES}",
@@ -63,7 +89,7 @@ impl ParsedExport {
         let (mut turns, mut edges) = (Vec::new(), Vec::new());
         reader.object(|reader, key| {
             let value = match key.as_ref() {
-                "turns" => items(reader, &mut turns, turn)?,
+                "turns" => items(reader, &mut turns, |json| turn(json, keys))?,
                 "edges" => items(reader, &mut edges, edge)?,
                 _ => reader.value_within(MAX_ENTRY_VALUES)?,
             };
@@ -82,24 +108,31 @@ impl ParsedExport {
             params_hash: object.hex("policy_params_hash", 16)?,
             schema_version: object.string("schema_version")?,
             slice_id: object.hex("slice_id", 16)?,
-            graph_snapshot_hash: object.hex("graph_snapshot_hash", 16)?,
-            admissibility_token: object.optional_hex("admissibility_token", 32)?,
-            attestation: match object.take("attestation")? {
-                JsonValue::Null => None,
-                json => Some(attestation(json)?),
-            },
+            graph_snapshot_hash: keys.later(&mut object, "graph_snapshot_hash", |object| {
+                object.hex("graph_snapshot_hash", 16).map(Some)
+            })?,
+            admissibility_token: keys.later(&mut object, "admissibility_token", |object| {
+                object.optional_hex("admissibility_token", 32)
+            })?,
+            attestation: keys.later(&mut object, "attestation", |object| {
+                match object.take("attestation")? {
+                    JsonValue::Null => Ok(None),
+                    json => attestation(json).map(Some),
+                }
+            })?,
         };
         object.finish()?;
         Ok(export)
     }
 
-    /// Reads an export. Checks that turns and edges are in order, and that the anchor and both ends of every edge are
-    /// turns of it. Nothing else is checked.
+    /// Reads an export to compare or draw it: keys that SlicePolicy v1 §6.1 does not have may be missing. Checks that
+    /// turns and edges are in order, and that the anchor and both ends of every edge are turns of it. Nothing else is
+    /// checked.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse_whole(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
-        let export = Self::parse(text, check_interrupts)?;
+        let export = Self::parse_with(text, Keys::Locked, check_interrupts)?;
         if !export.is_ordered() {
             return Err("turns or edges are not in ascending order, each once".to_owned());
         }
@@ -122,6 +155,11 @@ impl ParsedExport {
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         self.turns.is_sorted_by(|a, b| a.id < b.id) && self.edges.is_sorted_by(|a, b| a < b)
+    }
+
+    /// The content fingerprint; empty where there is none.
+    pub(crate) fn snapshot_hash(&self) -> &str {
+        self.graph_snapshot_hash.as_deref().unwrap_or_default()
     }
 
     /// The turns by reference, as fingerprints take them.
@@ -153,7 +191,7 @@ fn items<'a, T>(
     Ok(JsonValue::Array(Vec::new()))
 }
 
-fn turn(json: JsonValue<'_>) -> Result<Turn, ParseError> {
+fn turn(json: JsonValue<'_>, keys: Keys) -> Result<Turn, ParseError> {
     let mut object = Object::new("turn", json)?;
     let turn = Turn {
         id: object.id("id")?,
@@ -167,7 +205,8 @@ fn turn(json: JsonValue<'_>) -> Result<Turn, ParseError> {
         trajectory_temporal: object.binary32("trajectory_temporal")?,
         trajectory_complexity: object.binary32("trajectory_complexity")?,
         created_at: object.integer("created_at")?,
-        content_hash: object.optional_hex("content_hash", 64)?,
+        content_hash: keys
+            .later(&mut object, "content_hash", |object| object.optional_hex("content_hash", 64))?,
     };
     object.finish()?;
     Ok(turn)

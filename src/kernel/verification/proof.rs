@@ -212,7 +212,7 @@ impl InTotoStatement {
                 turns: export.turns.len(),
                 edges: export.edges.len(),
                 slice_id: export.slice_id.clone(),
-                graph_snapshot_hash: export.graph_snapshot_hash.clone(),
+                graph_snapshot_hash: export.snapshot_hash().to_owned(),
                 schema_version: export.schema_version.clone(),
                 graph: attestation.graph.clone(),
                 role: attestation.role.clone(),

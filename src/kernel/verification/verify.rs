@@ -237,7 +237,7 @@ fn check_fingerprints(
     let selection = slice_id(export.anchor, all, policy_ref, check_interrupts);
     verdict.compare(Check::SliceId, &export.slice_id, &selection);
     let content = graph_snapshot_hash(&refs, export.edges.len(), check_interrupts);
-    verdict.compare(Check::SnapshotHash, &export.graph_snapshot_hash, &content);
+    verdict.compare(Check::SnapshotHash, export.snapshot_hash(), &content);
     let everything = digest(export.anchor, all, &policy.quantized_text(), check_interrupts);
     verdict.compare(Check::Digest, &attestation.digest, &hex(&everything));
     everything
@@ -275,7 +275,7 @@ fn check_tokens(
         anchor: export.anchor,
         policy_id: &export.policy_id,
         params_hash: &export.params_hash,
-        graph_snapshot_hash: &export.graph_snapshot_hash,
+        graph_snapshot_hash: export.snapshot_hash(),
         schema_version: &export.schema_version,
     };
     let signed = attestation.verify(keys, &fields, digest);

@@ -25,6 +25,18 @@ SELECT graph_export_draw(slice, 'dot') FROM kept WHERE name = 'later';
 SELECT graph_export_draw(slice) FROM kept WHERE name = 'later';
 \pset format aligned
 
+-- An export of SlicePolicy v1 §6.1 has no hashes of contents and no tokens: the rest is compared and drawn. It cannot be
+-- verified; what is missing is said.
+INSERT INTO kept
+SELECT 'locked', slice::jsonb - '{graph_snapshot_hash,admissibility_token,attestation}'::text[]
+       || jsonb_build_object('turns', (SELECT jsonb_agg(turn - 'content_hash')
+                                       FROM jsonb_array_elements(slice::jsonb -> 'turns') AS turn))
+FROM kept WHERE name = 'later';
+SELECT * FROM pg_temp.diff('locked', 'later');
+SELECT * FROM pg_temp.diff('default', 'locked');
+SELECT count(DISTINCT graph_export_draw(slice)) FROM kept WHERE name IN ('later', 'locked');
+SELECT v.valid, v.reason, e.detail FROM kept, graph_verify(slice) AS v, graph_verify_explain(slice) AS e WHERE name = 'locked';
+
 -- What is not an export is an error that says where.
 SELECT * FROM test_error($$SELECT graph_export_draw('{}')$$);
 SELECT message FROM test_error($$SELECT graph_export_draw('[1, 2]', 'dot')$$);

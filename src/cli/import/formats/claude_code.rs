@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
 use super::super::message::{
-    CallTurns, ImportedTurn, Message, call_id, id_of, in_turns, is_call, no_calls, object,
-    parent_id, plain, timestamp,
+    CallTurns, ImportedTurn, Message, blocks_in, call_id, id_of, in_turns, is_call, no_calls,
+    object, parent_id, plain, timestamp,
 };
 use super::agents::{AgentFile, Agents};
 use super::{MessageSink, Stop};
@@ -164,15 +164,6 @@ fn calls_in(messages: &[Message]) -> impl Iterator<Item = (&str, &str)> {
     blocks_in(messages)
         .filter(|(block, _)| is_call(block))
         .filter_map(|(block, turn)| call_id(block).map(|call| (call, turn)))
-}
-
-/// The blocks of messages, each with the id of its turn.
-pub(super) fn blocks_in(messages: &[Message]) -> impl Iterator<Item = (&Value, &str)> {
-    messages.iter().flat_map(|message| {
-        let payload = message.turn.as_ref().and_then(|turn| turn.payload.get("content"));
-        let blocks = payload.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        blocks.iter().map(|block| (block, message.id.as_str()))
-    })
 }
 
 fn messages(record: &Value, calls: CallTurns) -> Result<Vec<Message>, String> {
