@@ -82,7 +82,7 @@ fn searched(export: &str) -> Provenance {
             policy_id: export.policy_id,
             params_hash: export.params_hash,
             schema_version: export.schema_version,
-            graph_snapshot_hash: export.graph_snapshot_hash,
+            graph_snapshot_hash: export.graph_snapshot_hash.unwrap(),
             admissibility_token: export.admissibility_token,
             attestation: export.attestation.unwrap(),
         }),
