@@ -671,17 +671,12 @@ fn turns_that_a_trigger_leaves_out_have_no_edges() {
     let file = folder.write("chat.json", json!([{"id": "x", "mapping": mapping}]).to_string());
     let answer = import(&database, &["chatgpt", &file]).expect_success();
     let counts = |answer: &Answer| {
-        let of = |line: &str| answer.count(line);
-        (
-            of("turns: "),
-            of("edges: "),
-            of("turns whose parent is missing: "),
-            of("edges whose child is missing: "),
-        )
+        ["turns: ", "edges: ", "parent is missing: ", "child is missing: "]
+            .map(|line| answer.count(line))
     };
-    assert_eq!(counts(&answer), (3, 1, 1, 1), "{}", answer.out);
+    assert_eq!(counts(&answer), [3, 1, 1, 1], "{}", answer.out);
     let again = import(&database, &["chatgpt", &file]).expect_success();
-    assert_eq!(counts(&again), (0, 0, 1, 1), "{}", again.out);
+    assert_eq!(counts(&again), [0, 0, 1, 1], "{}", again.out);
 }
 
 /// Where there is an index, each id is looked up in it; where there is none, the table is read.

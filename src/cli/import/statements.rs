@@ -49,7 +49,8 @@ impl Stages {
 /// `t` for a turn with its parent's edge, `s` for a message that is skipped, `e` for an edge alone. `{values}` has the
 /// columns of the turns, apart, as the rows are read many times and these once. `{conversations}` has the ids of those
 /// that are stored. `{turns}` has the ids of the turns, and whether they are new. `{links}` has the edges by turn ids,
-/// and which of their ends are among the turns. Values are stored as they are, and not sorted for a join: both take long.
+/// and which of their ends are among the turns. Values are stored as they are, and not sorted for a join: both take
+/// long.
 pub(super) fn stages() -> String {
     let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
     let external: Vec<String> = COLUMNS
