@@ -14,8 +14,8 @@ pub struct QueryReferences {
     pub is_other: bool,
     /// A function that a plain role may have written.
     pub foreign: Option<pg_sys::Oid>,
-    /// Whether a value is made of a type that may call such a function, a domain or a type of several values; or whether
-    /// an operator is neither the server's nor pgvector's.
+    /// Whether a value is made of a type that may call such a function, a domain or a type of several values, or an
+    /// operator is neither the server's nor pgvector's.
     pub has_foreign_values: bool,
 }
 
@@ -219,6 +219,8 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     }
 }
 
+/// Whether a node is such a value or operator.
+///
 /// # Safety
 /// `node` is part of an analysed query.
 unsafe fn has_foreign_value(node: *mut pg_sys::Node) -> bool {

@@ -40,8 +40,8 @@ pub fn foreign_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
     })
 }
 
-/// Why an expression must not use a type, where it is a pseudo-type, such as cstring and unknown: their values are bytes
-/// in an encoding that is not said, or take another type.
+/// Why an expression must not use a type, where it is a pseudo-type, such as cstring and unknown: their values are
+/// bytes in an encoding that is not said, or take another type.
 pub fn pseudo_type(type_oid: pg_sys::Oid) -> Option<ExpressionRefusal> {
     // SAFETY: a syscache look-up.
     let kind = unsafe { pg_sys::get_typtype(type_oid) } as u8;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
-use super::planner::Planned;
+use super::planner::{EXCLUSION, Planned};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
@@ -174,14 +174,11 @@ impl PreparedPlan {
         }
         let planned = Planned::begin();
         // SAFETY: the source lives as long as the plan. Planning may run code of users, for index expressions and
-        // statistics. In parallel mode it can neither set a setting nor write, which ends in an error. After an error
-        // the (sub)transaction's abort resets mode and settings, and this plan is not used again.
+        // statistics: what that sets is undone. After an error the (sub)transaction's abort resets the settings, and
+        // this plan is not used again.
         let cached = unsafe {
-            pg_sys::EnterParallelMode();
             let owner = pg_sys::CurrentResourceOwner;
-            let cached = pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut());
-            pg_sys::ExitParallelMode();
-            cached
+            pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut())
         };
         drop(planned);
         level.end();
@@ -284,24 +281,13 @@ fn planned_for() -> PlannedFor {
 }
 
 /// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
-/// must not decide which partitions are read. Nor may their bounds: where such a constraint says that the rows of a
-/// partition fit, the server attaches it without looking at them. A partition key may call such a function too. What
-/// else could follow bounds: [`super::planner`].
+/// must not decide which partitions are read.
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
-    const BOUNDS: usize = 4;
-    const PROBING: [&CStr; BOUNDS + 4] = [
-        c"constraint_exclusion",
-        c"enable_partition_pruning",
-        c"enable_partitionwise_join",
-        c"enable_partitionwise_aggregate",
-        c"enable_seqscan",
-        c"enable_bitmapscan",
-        c"enable_memoize",
-        c"jit",
-    ];
+    const PROBING: [&CStr; 5] =
+        [EXCLUSION, c"enable_seqscan", c"enable_bitmapscan", c"enable_memoize", c"jit"];
     match planning {
         Planning::Probing => &PROBING,
-        Planning::Once | Planning::EachTime => &PROBING[..BOUNDS],
+        Planning::Once | Planning::EachTime => &PROBING[..1],
     }
 }
 

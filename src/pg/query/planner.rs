@@ -4,6 +4,7 @@
 //! say something else: by a function that he calls immutable, or by what a session was set to when a row was written.
 
 use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_void};
 
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
@@ -18,13 +19,50 @@ thread_local! {
     static PLANNED: Cell<usize> = const { Cell::new(0) };
 }
 
+/// The setting by which CHECK constraints decide what is read.
+pub(super) const EXCLUSION: &CStr = c"constraint_exclusion";
+
 /// Hooks into the server's planner; called when the library is loaded.
 pub fn watch_planner() {
-    // SAFETY: a process has one thread; whoever hooked in before is called before us.
+    // SAFETY: a process has one thread; whoever hooked in before is called before us. The setting is the server's own,
+    // of this type, and has no check but that its value is one of its names.
     unsafe {
         PREVIOUS_HOOK = pg_sys::get_relation_info_hook;
         pg_sys::get_relation_info_hook = Some(restrict);
+        let setting = &mut *setting(EXCLUSION).cast::<pg_sys::config_enum>();
+        if setting.check_hook.is_none() {
+            setting.check_hook = Some(stays_off);
+        }
     }
+}
+
+/// The server's record of a setting that it has.
+fn setting(name: &CStr) -> *mut pg_sys::config_generic {
+    #[cfg(feature = "pg15")]
+    // SAFETY: an array of so many settings.
+    unsafe {
+        let settings = pg_sys::get_guc_variables();
+        let settings = std::slice::from_raw_parts(settings, pg_sys::GetNumConfigOptions() as usize);
+        let found = settings.iter().find(|setting| CStr::from_ptr((***setting).name) == name);
+        *found.expect("the server has this setting")
+    }
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: a look-up by name, which raises where there is none.
+    unsafe {
+        pg_sys::find_option(name.as_ptr(), false, false, pg_sys::ERROR as i32)
+    }
+}
+
+/// Code of users runs while the server plans: it cannot set the setting that was switched off.
+#[pg_guard]
+unsafe extern "C-unwind" fn stays_off(
+    value: *mut c_int,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: as the server has called us.
+    PLANNED.get() == 0
+        || unsafe { *value } == pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_OFF as c_int
 }
 
 /// As long as it lives, the server plans a statement of ours.
@@ -68,14 +106,39 @@ unsafe extern "C-unwind" fn restrict(
             }
         }
         (*relation).indexlist = fit.into_pg();
-        // With bounds as of hash partitions nothing is read in the order of partitions. The rest of them stays, for what
-        // else may be planned meanwhile.
-        if let Some(bounds) = (*relation).boundinfo.as_ref() {
-            let unordered: *mut pg_sys::PartitionBoundInfoData =
-                pg_sys::palloc(size_of::<pg_sys::PartitionBoundInfoData>()).cast();
-            unordered.write(*bounds);
-            (*unordered).strategy = b'h' as _; // PARTITION_STRATEGY_HASH
-            (*relation).boundinfo = unordered;
+        forget_bounds(&mut *relation);
+    }
+}
+
+/// Has the server plan a partitioned table as any parent of others, whatever its settings: with keys that no condition
+/// mentions, nothing is left out or joined by its bounds; with bounds as of hash partitions, nothing is in their order.
+///
+/// # Safety
+/// The relation is a planner's own, and complete.
+unsafe fn forget_bounds(relation: &mut pg_sys::RelOptInfo) {
+    /// A column that no table has.
+    const NONE: i16 = i16::MAX;
+    // SAFETY: guaranteed by the caller; a partitioned table has bounds, and a list of one expression for each key. What
+    // is made here lives as long as the plan is made.
+    unsafe {
+        let (Some(bounds), Some(scheme)) =
+            (relation.boundinfo.as_ref(), relation.part_scheme.as_ref())
+        else {
+            return;
+        };
+        let unordered: *mut pg_sys::PartitionBoundInfoData =
+            pg_sys::palloc(size_of::<pg_sys::PartitionBoundInfoData>()).cast();
+        unordered.write(*bounds);
+        (*unordered).strategy = b'h' as _; // PARTITION_STRATEGY_HASH
+        relation.boundinfo = unordered;
+        let keys = std::slice::from_raw_parts_mut(relation.partexprs, scheme.partnatts as usize);
+        for key in keys {
+            let relation = relation.relid as c_int;
+            let column =
+                pg_sys::makeVar(relation, NONE, pg_sys::INT4OID, -1, pg_sys::InvalidOid, 0);
+            let mut list = PgList::<pg_sys::Var>::new();
+            list.push(column);
+            *key = list.into_pg();
         }
     }
 }
