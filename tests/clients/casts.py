@@ -40,6 +40,19 @@ for again in (json.dumps(json.loads(export)), as_jsonb):
     assert again != export
     assert connection.execute("SELECT valid FROM graph_verify(%s::json)", (again,)).fetchone() == (True,)
 
+# A column of jsonb takes a cast.
+connection.execute("CREATE TEMP TABLE kept_slices (slice jsonb)")
+connection.execute("INSERT INTO kept_slices VALUES (%s::jsonb)", (export,))
+assert psycopg_error("SELECT graph_verify(slice) FROM kept_slices") == "42883"
+verified = connection.execute("SELECT v.valid FROM kept_slices, graph_verify(slice::json) AS v").fetchone()
+assert verified == (True,)
+
+# A list of str has no type: without the cast its text is the id.
+parts = ["a", "-", "b"]
+ids = "SELECT graph_turn_id(%s) = graph_turn_id(42), graph_turn_id(VARIADIC {}) = graph_turn_id('a', '-', 'b')"
+assert connection.execute(ids.format("%s::text[]"), (42, parts)).fetchone() == (True, True)
+assert connection.execute(ids.format("%s"), (42, parts)).fetchone() == (True, False)
+
 engine = create_engine("postgresql+psycopg://", isolation_level="AUTOCOMMIT").connect()
 
 
@@ -60,6 +73,8 @@ assert sqlalchemy_error(select(func.graph_search_slice(EMBEDDING, ANCHOR).table_
 
 async def with_asyncpg():
     connection = await asyncpg.connect()
+    assert await connection.fetchval("SELECT graph_turn_id($1::bigint) = graph_turn_id(42)", 42)
+    assert await connection.fetchval("SELECT graph_turn_id(VARIADIC $1::text[]) = graph_turn_id('a', 'b')", ["a", "b"])
     try:
         await connection.fetch("SELECT turn_id FROM graph_slice_turns($1, $2)", ANCHOR, {"max_nodes": 10})
     except asyncpg.DataError:

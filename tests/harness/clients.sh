@@ -39,19 +39,19 @@ run() {
 # get_python, get_node: install the packages below target/; fail, having said why last, where they cannot be had.
 get_python() {
   python3 -m pip --version && python3 -m pip install --quiet --retries 1 --upgrade --target "$clients/python" \
-    'psycopg[binary]>=3,<4' 'SQLAlchemy>=2,<3' 'asyncpg<1'
+    'psycopg[binary]>=3,<4' 'SQLAlchemy>=2,<3' 'asyncpg<1' 'Django<6' 'pandas<4' 'polars<3'
 }
 get_node() {
   node --version && npm --version &&
-    npm install --silent --no-audit --no-fund --no-save --fetch-retries 1 --prefix "$clients/node" pg@8
+    npm install --silent --no-audit --no-fund --no-save --fetch-retries 1 --prefix "$clients/node" pg@8 postgres@3
 }
 
-# get NAME WHAT: as above, unless an earlier run has done it.
+# get NAME WHAT: as above, unless an earlier run has done the same.
 get() {
   local log="$clients/$1.log"
-  [[ -e $clients/$1.done ]] || {
+  [[ $(cat "$clients/$1.done" 2>/dev/null) == "$(declare -f "get_$1")" ]] || {
     mkdir -p "$clients/$1"
-    "get_$1" >"$log" 2>&1 && touch "$clients/$1.done"
+    "get_$1" >"$log" 2>&1 && declare -f "get_$1" >"$clients/$1.done"
   } || {
     skip "$2" "could not be installed: $(tail -n 1 "$log")"
     return 1
@@ -81,8 +81,8 @@ start_relay() {
 }
 
 python=no node=no java=no port=
-if get python 'clients: psycopg, SQLAlchemy, asyncpg'; then python=yes; fi
-if get node 'clients: node-postgres'; then node=yes; fi
+if get python 'clients: psycopg, SQLAlchemy, asyncpg, Django, pandas, polars'; then python=yes; fi
+if get node 'clients: node-postgres, postgres.js'; then node=yes; fi
 if has_java; then java=yes; fi
 
 trap end EXIT
@@ -103,7 +103,7 @@ run_examples() {
   fi
   if [[ $node == yes ]]; then
     # Node looks for packages where the file is.
-    for example in "$examples"/*.mjs; do
+    for example in "$examples"/*.mjs "$root"/tests/clients/*.mjs; do
       cp "$example" "$clients/node/"
       run "${example##*/}" node "$clients/node/${example##*/}"
     done

@@ -304,7 +304,7 @@ fn code_for_clients_is_that_of_the_programs_that_are_run() {
     let text = fs::read_to_string(&path).unwrap();
     let mut faults = Vec::new();
     let mut compared = 0;
-    for (kind, ending) in [("python", ".py"), ("js", ".mjs"), ("java", ".java")] {
+    for (kind, ending) in [("python", ".py"), ("js", ".mjs"), ("java", ".java"), ("rust", ".rs")] {
         let page = Page::read_blocks(&path, kind);
         for part in page.examples.iter().filter(|part| part.runs) {
             let mut programs = examples.iter().filter(|(name, _)| name.ends_with(ending));
@@ -321,6 +321,18 @@ fn code_for_clients_is_that_of_the_programs_that_are_run() {
     }
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
     assert!(compared > 0 && !examples.is_empty());
+}
+
+#[path = "../../docs/examples/rust_postgres.rs"]
+mod rust_postgres;
+
+#[test]
+fn the_example_for_rust_postgres_slices() {
+    let database = sample_database("docs_rust_postgres");
+    let anchor = uuid::uuid!("a9ad8365-bc0a-5da2-93e6-e37e99d95d9c");
+    let turns = rust_postgres::slice(&mut database.connect(), anchor).unwrap();
+    assert_eq!(turns.len(), 28);
+    assert!(turns.contains(&anchor));
 }
 
 /// The figures that are drawn (tests/harness/figures.sh), and the policies of their slices.
