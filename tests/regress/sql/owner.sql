@@ -70,6 +70,12 @@ SELECT who, f.* FROM unnest('{alice,Alice,"alice ","",bob," OR true --","x"}'::t
 SET timezone = 'Pacific/Auckland';
 SELECT value, f.* FROM unnest('{"\"at_zone\"","\"at_none\"","{\"expression\": \"to_timestamp(seconds)\"}"}'::text[]) WITH ORDINALITY AS v (value), owned.found('valid_until', value::jsonb, '{}') AS f ORDER BY ordinality;
 RESET timezone;
+-- An expression that raises on a row ends searches, not slices, and graph_check names the row.
+UPDATE owned.t SET number = turn_number(id) - 2;
+SELECT hint FROM owned.bind('valid_until', '{"expression": "to_timestamp(10 / number)"}');
+SELECT code, message, detail, hint FROM test_error($$SELECT graph_search_global('{1,6}')$$);
+SELECT selected FROM test_slice(6);
+SELECT ok, detail FROM graph_check() WHERE check_name = 'raising_expression';
 -- A search that leaves out what is not sought falls short of nothing; of what is sought one without an embedding counts.
 SELECT graph_kernel.bind_tables('owned.t', columns => '{"turns": {"owner": "who", "valid_until": "at_zone", "parents": [{"parent": "parent", "edge_type": "reply"}]}}') IS NOT NULL AS bound;
 UPDATE owned.t SET embedding = NULL WHERE turn_number(id) IN (1, 3, 8);
