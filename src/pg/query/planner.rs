@@ -49,7 +49,7 @@ fn setting(name: &CStr) -> *mut pg_sys::config_generic {
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a look-up by name, which raises where there is none.
     unsafe {
-        pg_sys::find_option(name.as_ptr(), false, false, pg_sys::ERROR as i32)
+        pg_sys::find_option(name.as_ptr(), false, false, pgrx::PgLogLevel::ERROR as i32)
     }
 }
 
