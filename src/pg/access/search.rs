@@ -103,8 +103,8 @@ impl<'a> Searcher<'a> {
     /// Ranks these turns, every one of them that is sought, by their exact similarity.
     ///
     /// # Errors
-    /// 22023 when an embedding has other dimensions than the query, or nobody can have the owner's name; 42703 when
-    /// the table has no owners.
+    /// 22023 when an embedding has other dimensions than the query, or the owner is not a uuid where all owners are;
+    /// 42703 when the table has no owners.
     pub fn rank(
         &self,
         column: &EmbeddingColumn,
