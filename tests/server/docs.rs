@@ -73,6 +73,7 @@ const INTERNAL: &[&str] = &[
     "roles_advice",
     "rotate_key_internal",
     "search_",
+    "secret_",
     "set_binder",
     "slice_policy_",
     "slice_support",
