@@ -337,7 +337,20 @@ fn no_bound_of_a_partition_decides_what_is_read() {
         FOR VALUES FROM ('80000000-0000-0000-0000-000000000000') TO (MAXVALUE);
         INSERT INTO b2.parted SELECT * FROM b2.plain_edges;
         CREATE OR REPLACE FUNCTION planted.is_so(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'";
-    for (name, made) in [("attached", attached), ("folded", folded)] {
+    // What the bounds of a table above say of a partition with a default one.
+    let default = "
+        CREATE FUNCTION planted.is_there(uuid) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 IS NOT NULL';
+        GRANT EXECUTE ON FUNCTION planted.is_there TO PUBLIC;
+        CREATE TABLE b2.parted (parent_turn_id uuid, child_turn_id uuid, edge_type text) \
+        PARTITION BY LIST (parent_turn_id);
+        CREATE TABLE b2.parted_1 (parent_turn_id uuid, child_turn_id uuid, edge_type text) \
+        PARTITION BY LIST (edge_type);
+        CREATE TABLE b2.parted_2 PARTITION OF b2.parted_1 DEFAULT;
+        INSERT INTO b2.parted_1 SELECT parent_turn_id, child_turn_id, edge_type FROM b2.plain_edges;
+        ALTER TABLE b2.parted_1 ADD CHECK (planted.is_there(parent_turn_id));
+        CREATE OR REPLACE FUNCTION planted.is_there(uuid) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 IS NULL';
+        ALTER TABLE b2.parted ATTACH PARTITION b2.parted_1 FOR VALUES IN (NULL)";
+    for (name, made) in [("attached", attached), ("folded", folded), ("default", default)] {
         let mut setup = Setup::new(&format!("indexes_parted_{name}"));
         let mut owner = setup.owner();
         owner

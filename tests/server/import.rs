@@ -767,6 +767,38 @@ fn import_measured(database: &Database, arguments: &[&str]) -> (Answer, u64) {
     (Answer::of(child.wait_with_output().unwrap()), peak)
 }
 
+/// Any role can hold the lock of an import.
+#[test]
+fn an_import_that_waits_says_for_whom() {
+    let database = Database::with_tables("import_waits");
+    let folder = Folder::new("waits");
+    let file = folder.write(
+        "one.jsonl",
+        "{\"id\":\"00000000-0000-4000-8000-000000000001\",\"role\":\"user\",\"content_text\":\"t\"}\n",
+    );
+    let mut holder = database.connect();
+    let pid: i32 = holder
+        .query_one(
+            "SELECT pg_backend_pid() FROM pg_advisory_lock(hashtextextended('default', 0))",
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    let mut child = graph_kernel(&database)
+        .args(["import", "jsonl", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut err, &mut line).unwrap();
+    assert!(line.starts_with(&format!("waiting for process {pid} of role ")), "{line}");
+    holder.batch_execute("SELECT pg_advisory_unlock_all()").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);
+}
+
 /// A node of ChatGPT; one without a text is skipped.
 fn node(parent: Option<String>, text: Option<&str>) -> Value {
     let message = text.map(|text| {
@@ -802,6 +834,36 @@ fn what_a_file_repeats_costs_no_more_than_its_length() {
         let answer = import(&database, &["chatgpt", &file]).expect_success();
         assert_eq!(answer.count("turns: "), turns as u64, "{}", answer.out);
     }
+    // Calls of subagents and chains of them, all with one prompt.
+    let line = |n: usize, mut more: Value| {
+        let fields =
+            json!({"uuid": format!("u{n}"), "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"});
+        more.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        format!("{more}\n")
+    };
+    let called = |n: usize| {
+        let call = json!([{"type": "tool_use", "id": format!("c{n}"), "name": "Task", "input": {"prompt": "p"}}]);
+        let result =
+            json!([{"type": "tool_result", "tool_use_id": format!("c{n}"), "content": "r"}]);
+        line(2 * n, json!({"type": "assistant", "message": {"role": "assistant", "content": call}}))
+            + &line(
+                2 * n + 1,
+                json!({"type": "user", "toolUseResult": {"agentId": format!("a{n}")},
+                "message": {"role": "user", "content": result}}),
+            )
+    };
+    let chain = |n: usize| {
+        let prompt = json!({"role": "user", "content": "p"});
+        line(
+            2 * COUNT + n,
+            json!({"type": "user", "isSidechain": true, "parentUuid": null, "message": prompt}),
+        )
+    };
+    let agents: String = (0..COUNT).map(called).chain((0..COUNT).map(chain)).collect();
+    let database = Database::with_tables("import_agents");
+    let agents = folder.write("agents.jsonl", agents);
+    let answer = import(&database, &["claude-code", &agents]).expect_success();
+    assert_eq!(answer.count("turns: "), 3 * COUNT as u64, "{}", answer.out);
     // A linear conversation in a table with a parent column, and a server that sorts and hashes in little memory.
     let linear = chatgpt(
         "linear.json",
@@ -881,6 +943,23 @@ fn records_of_hostile_sizes_take_little_memory() {
         assert!(peak > 0 && peak < MAX_MEMORY_KIB, "{number} {format}: {peak} KiB");
         fs::remove_file(file).unwrap();
     }
+    // Messages with long ids that name many others.
+    let names = format!("[{}\"k\"]", "\"k\",".repeat(200_000));
+    let message = |n| {
+        let id = format!("{n}{}", "i".repeat(1_000));
+        format!(
+            "\"{id}\":{{\"id\":\"{id}\",\"parentId\":null,\"childrenIds\":{names},\"role\":\"user\",\"content\":\"t\"}}"
+        )
+    };
+    let chat = format!(
+        "[{{\"id\":\"c\",\"chat\":{{\"history\":{{\"messages\":{{{},{}}}}}}}}}]",
+        message(1),
+        message(2)
+    );
+    let file = folder.write("children.json", chat);
+    let (answer, peak) = import_measured(&database, &["openwebui", &file]);
+    assert_eq!((answer.status, answer.count("turns: ")), (0, 2), "{}", answer.out);
+    assert!(peak < MAX_MEMORY_KIB, "children: {peak} KiB");
     // A chat within a chat within a chat is no deeper than the first.
     let nested = format!("{}{{}}{}", "{\"chat\":".repeat(19_000), "}".repeat(19_000));
     assert_eq!(import(&database, &["openwebui", &folder.write("nested.json", nested)]).status, 1);

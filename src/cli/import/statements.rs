@@ -96,6 +96,17 @@ pub(super) const LOCK: &str = "\
     SELECT pg_advisory_xact_lock(k.key) \
       FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY 1 OFFSET 0) AS k";
 
+/// A process that holds such a lock, and its role. Any role may take it.
+pub(super) const LOCK_HOLDER: &str = "\
+    SELECT a.pid, coalesce(a.usename::text, '') \
+      FROM unnest($1::text[]) AS name \
+     CROSS JOIN LATERAL (SELECT hashtextextended(name, 0) AS key) AS k \
+      JOIN pg_locks AS l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
+       AND l.classid::bigint = (k.key >> 32) & 4294967295 AND l.objid::bigint = k.key & 4294967295 \
+      JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() \
+      JOIN pg_stat_activity AS a ON a.pid = l.pid AND a.pid <> pg_backend_pid() \
+     LIMIT 1";
+
 /// Whether there are messages with one id.
 pub(super) const HAS_DOUBLES: &str = "\
     SELECT EXISTS (SELECT FROM pg_temp.{rows} WHERE kind <> 'e' GROUP BY conversation, message HAVING count(*) > 1)";

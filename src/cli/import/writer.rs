@@ -3,7 +3,7 @@
 //! refused, each is stored by itself. The temporary tables end with the transaction.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{Write, stderr};
 
 use kernel::graph::turn_id::turn_id;
 use postgres::error::SqlState;
@@ -11,10 +11,11 @@ use postgres::types::Type;
 
 use super::statements::{
     CONVERSATIONS, DEDUPLICATE, EMPTY, HAS_DOUBLES, Ids, InsertStatements, LEAVE_OUT, LOCK,
-    MAX_SKIPS, SET_APART, SKIP, Stages, TAKE_ONE, UNKNOWN_ENDS, stages,
+    LOCK_HOLDER, MAX_SKIPS, SET_APART, SKIP, Stages, TAKE_ONE, UNKNOWN_ENDS, stages,
 };
 use crate::Failure;
 use crate::database::{Database, Parameters, count, server_error, value};
+use crate::output::escaped;
 
 /// Above this number of rows the planner needs statistics of the temporary tables.
 const ANALYZE_MIN_ROWS: u64 = 2_000;
@@ -256,7 +257,17 @@ impl Writer {
                 .collect(),
             Ids::Given => vec![graph.clone()],
         };
-        database.execute(LOCK, &[(&locks, Type::TEXT_ARRAY)])?;
+        let locks: Parameters = &[(&locks, Type::TEXT_ARRAY)];
+        if let Some(holder) = database.query(LOCK_HOLDER, locks)?.first() {
+            let (process, role): (i32, String) = (value(holder, 0)?, value(holder, 1)?);
+            let role = escaped(&role);
+            // A stream that cannot be written to is not a reason to stop.
+            _ = writeln!(
+                stderr(),
+                "waiting for process {process} of role {role}, which imports the same, or has the lock of it"
+            );
+        }
+        database.execute(LOCK, locks)?;
         database.run("SAVEPOINT conversations")?;
         let is_large = self.rows >= ANALYZE_MIN_ROWS;
         let (why, mut stored) = match self.insert(&complete, is_large) {

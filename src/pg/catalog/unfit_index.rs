@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use pgrx::pg_sys;
 
 use crate::pg::catalog::expression_check::check;
+use crate::pg::catalog::functions::is_server_own;
 use crate::pg::catalog::index::{IndexRow, relation_method};
 
 /// Whether a plan must do without an index: its predicate, or an expression that rows may be sought by, is another one
@@ -24,10 +25,29 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
         row.columns().iter().zip(classes).any(|(column, class)| {
             let expression = (*column == 0).then(|| expressions.next()).flatten();
             let is_sought = searches(*class) && !is_of_words(*class);
-            is_sought && (!is_exact || expression.is_some_and(|key| is_unfit_part(key)))
+            let is_unfit_key = || match expression {
+                Some(key) => is_unfit_part(key),
+                None => can_be_altered(pg_sys::get_atttype(row.form().indrelid, *column)),
+            };
+            is_sought && (!is_exact || is_unfit_key())
         })
     });
     is_unfit.unwrap_or(true)
+}
+
+/// Whether values of a type can be compared otherwise now than when they were stored: those of a composite type whose
+/// attributes were changed, or what is made of it.
+fn can_be_altered(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups of a type.
+    unsafe {
+        let base = pg_sys::getBaseType(type_oid);
+        let element = pg_sys::get_element_type(base);
+        if element != pg_sys::InvalidOid {
+            return can_be_altered(element);
+        }
+        let kind = pg_sys::get_typtype(base) as u8;
+        !is_server_own(base) && kind != pg_sys::TYPTYPE_BASE && kind != pg_sys::TYPTYPE_ENUM
+    }
 }
 
 /// Whether a stored predicate or expression may say of a row something else than when the row was written, or says

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
-use super::planner::{EXCLUSION, Planned};
+use super::planner::Planned;
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
@@ -125,7 +125,7 @@ impl PreparedPlan {
         };
         let is_valid = self.is_valid();
         let made_for = planned_for();
-        if self.made_for.get().is_some_and(|of| of.generation != made_for.generation) {
+        if self.made_for.get().is_some_and(|of| of.rights != made_for.rights) {
             // SAFETY: the source lives as long as the plan. The server keeps policies that it has added for rights of
             // before.
             unsafe { (*self.source()).is_valid = false };
@@ -270,24 +270,24 @@ impl Drop for PreparedPlan {
 struct PlannedFor {
     role: pg_sys::Oid,
     row_security: bool,
-    /// Of the changes of roles: the server plans nothing anew for them.
-    generation: u64,
+    /// For what else policies follow the server analyses nothing anew: how many changes of roles there were, and
+    /// whether the owner of a table is not held to its policies, as in the cascade of a foreign key.
+    rights: (u64, bool),
 }
 
 fn planned_for() -> PlannedFor {
     // SAFETY: reads the session's state.
-    let row_security = unsafe { pg_sys::row_security };
-    PlannedFor { role: current_role(), row_security, generation: role_writers::generation() }
+    let (row_security, is_not_forced) =
+        unsafe { (pg_sys::row_security, pg_sys::InNoForceRLSOperation()) };
+    let rights = (role_writers::generation(), is_not_forced);
+    PlannedFor { role: current_role(), row_security, rights }
 }
 
-/// The planner settings that are switched off. A CHECK constraint may call a function of its table's owner, which
-/// must not decide which partitions are read.
+/// The planner settings that are switched off.
 fn switched_off(planning: Planning) -> &'static [&'static CStr] {
-    const PROBING: [&CStr; 5] =
-        [EXCLUSION, c"enable_seqscan", c"enable_bitmapscan", c"enable_memoize", c"jit"];
     match planning {
-        Planning::Probing => &PROBING,
-        Planning::Once | Planning::EachTime => &PROBING[..1],
+        Planning::Probing => &[c"enable_seqscan", c"enable_bitmapscan", c"enable_memoize", c"jit"],
+        Planning::Once | Planning::EachTime => &[],
     }
 }
 

@@ -4,7 +4,7 @@
 //! say something else: by a function that he calls immutable, or by what a session was set to when a row was written.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
@@ -19,57 +19,52 @@ thread_local! {
     static PLANNED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The setting by which CHECK constraints decide what is read.
-pub(super) const EXCLUSION: &CStr = c"constraint_exclusion";
-
 /// Hooks into the server's planner; called when the library is loaded.
 pub fn watch_planner() {
-    // SAFETY: a process has one thread; whoever hooked in before is called before us. The setting is the server's own,
-    // of this type, and has no check but that its value is one of its names.
+    // SAFETY: a process has one thread; whoever hooked in before is called before us.
     unsafe {
         PREVIOUS_HOOK = pg_sys::get_relation_info_hook;
         pg_sys::get_relation_info_hook = Some(restrict);
-        let setting = &mut *setting(EXCLUSION).cast::<pg_sys::config_enum>();
-        if setting.check_hook.is_none() {
-            setting.check_hook = Some(stays_off);
-        }
     }
 }
 
-/// The server's record of a setting that it has.
-fn setting(name: &CStr) -> *mut pg_sys::config_generic {
+/// The server's record of `constraint_exclusion`.
+fn exclusion() -> *mut pg_sys::config_enum {
+    const NAME: &CStr = c"constraint_exclusion";
     #[cfg(feature = "pg15")]
     // SAFETY: an array of so many settings.
-    unsafe {
+    let found = unsafe {
         let settings = pg_sys::get_guc_variables();
         let settings = std::slice::from_raw_parts(settings, pg_sys::GetNumConfigOptions() as usize);
-        let found = settings.iter().find(|setting| CStr::from_ptr((***setting).name) == name);
+        let found = settings.iter().find(|setting| CStr::from_ptr((***setting).name) == NAME);
         *found.expect("the server has this setting")
-    }
+    };
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a look-up by name, which raises where there is none.
-    unsafe {
-        pg_sys::find_option(name.as_ptr(), false, false, pgrx::PgLogLevel::ERROR as i32)
-    }
+    let found =
+        unsafe { pg_sys::find_option(NAME.as_ptr(), false, false, pgrx::PgLogLevel::ERROR as i32) };
+    found.cast()
 }
 
-/// Code of users runs while the server plans: it cannot set the setting that was switched off.
-#[pg_guard]
-unsafe extern "C-unwind" fn stays_off(
-    value: *mut c_int,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    // SAFETY: as the server has called us.
-    PLANNED.get() == 0
-        || unsafe { *value } == pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_OFF as c_int
-}
-
-/// As long as it lives, the server plans a statement of ours.
+/// As long as it lives, the server plans a statement of ours. Constraint exclusion is off: a CHECK constraint may call a
+/// function of its table's owner, which must not decide what is read. Code of users runs while the server plans, so the
+/// setting stands apart from what the planner reads meanwhile: no SET or RESET reaches that.
 pub(super) struct Planned;
+
+/// The value of the setting while it stands apart.
+static mut APART: c_int = 0;
 
 impl Planned {
     pub(super) fn begin() -> Self {
+        if PLANNED.get() == 0 {
+            // SAFETY: the setting is the server's own, of this type; a process has one thread.
+            unsafe {
+                APART = pg_sys::constraint_exclusion;
+                (*exclusion()).variable = &raw mut APART;
+                pg_sys::constraint_exclusion =
+                    pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_OFF as c_int;
+            }
+        }
         PLANNED.set(PLANNED.get() + 1);
         Planned
     }
@@ -78,6 +73,13 @@ impl Planned {
 impl Drop for Planned {
     fn drop(&mut self) {
         PLANNED.set(PLANNED.get() - 1);
+        if PLANNED.get() == 0 {
+            // SAFETY: as in `begin`.
+            unsafe {
+                pg_sys::constraint_exclusion = APART;
+                (*exclusion()).variable = &raw mut pg_sys::constraint_exclusion;
+            }
+        }
     }
 }
 
@@ -118,6 +120,8 @@ unsafe extern "C-unwind" fn restrict(
 unsafe fn forget_bounds(relation: &mut pg_sys::RelOptInfo) {
     /// A column that no table has.
     const NONE: i16 = i16::MAX;
+    // What the bounds of the table above say of it.
+    relation.partition_qual = std::ptr::null_mut();
     // SAFETY: guaranteed by the caller; a partitioned table has bounds, and a list of one expression for each key. What
     // is made here lives as long as the plan is made.
     unsafe {

@@ -69,7 +69,9 @@ pub unsafe fn restrict(
             Tag::T_A_Expr => {
                 let expression = &*node.cast::<pg_sys::A_Expr>();
                 let name = names(expression.name);
-                if name.len() > 1 && name[0] != "pg_catalog" {
+                // A name of three parts begins with that of the database, which may be pg_catalog.
+                let is_own = name.len() == 1 || name.len() == 2 && name[0] == "pg_catalog";
+                if !is_own {
                     let what = format!(
                         "it uses operator {}, which is not the server's own",
                         name.join(".")

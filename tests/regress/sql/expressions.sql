@@ -35,7 +35,7 @@ SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
 SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['at', 'to_timestamp(n)', 'to_timestamp(n / 1000.0)']) AS expression;
 -- What is not the server's own or this extension's.
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
-    'foreign_parts.f(body)', 'body OPERATOR(foreign_parts.===) body', 'CASE WHEN body OPERATOR(foreign_parts.===) key THEN key END',
+    'foreign_parts.f(body)', 'body OPERATOR(foreign_parts.===) body', 'body OPERATOR(pg_catalog.foreign_parts.===) body', 'CASE WHEN body OPERATOR(foreign_parts.===) key THEN key END',
     'CASE WHEN satisfies_hash_partition(n::oid, 1, 0, body) THEN body END', 'body::foreign_parts.checked', '(pair).a', 'graph_kernel_version()', 'CASE WHEN graph_kernel_version() <> ''0.3.0'' THEN body END',
     'encode(unknownsend(''a''), ''hex'')', 'foreign_parts.text_range(body, key)::text', 'CASE WHEN label = ''a'' THEN body END'
 ]) AS expression;

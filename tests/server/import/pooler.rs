@@ -177,7 +177,7 @@ fn a_command_leaves_nothing_to_the_next_client_of_a_pooler() {
 
     // While many conversations are imported the other client has its turn between two of them.
     let count = "SELECT count(DISTINCT session_id) FROM public.memory_turns";
-    let conversations: Vec<_> = (0..300)
+    let conversations: Vec<_> = (0..3_000)
         .map(|n| json!({"id": n.to_string(), "mapping": {"m": node(None, Some("text"))}}))
         .collect();
     let many = folder.write("many.json", serde_json::Value::from(conversations).to_string());
@@ -190,10 +190,10 @@ fn a_command_leaves_nothing_to_the_next_client_of_a_pooler() {
     while import.try_wait().unwrap().is_none() {
         assert_eq!(rows(&mut beside, STATE), before);
         let stored = rows(&mut beside, count)[0][0].clone().unwrap();
-        between += usize::from(!["0", "300"].contains(&stored.as_str()));
+        between += usize::from(!["0", "3000"].contains(&stored.as_str()));
     }
     let answer = Answer::of(import.wait_with_output().unwrap()).expect_success();
-    assert_eq!(answer.count("turns: "), 300);
+    assert_eq!(answer.count("turns: "), 3_000);
     assert!(between > 0, "never between two conversations");
     assert_eq!(rows(&mut beside, STATE), before);
 

@@ -42,7 +42,10 @@ type Call = u64;
 #[derive(Default)]
 struct Prompted {
     calls: Vec<Call>,
+    /// Those before are taken.
     next: usize,
+    /// What takes further chains, where it was looked for.
+    last: Option<Call>,
 }
 
 /// The calls that start subagents.
@@ -102,7 +105,9 @@ impl Agents {
             }
             self.turns.insert(call, turn.to_owned());
             if let Some(prompt) = prompt {
-                self.prompts.entry(key(session, "prompt", prompt)).or_default().calls.push(call);
+                let prompted = self.prompts.entry(key(session, "prompt", prompt)).or_default();
+                prompted.calls.push(call);
+                prompted.last = None;
             }
         }
     }
@@ -174,7 +179,13 @@ impl Agents {
             }
             // More chains than calls: they are of the last one.
             None => {
-                *prompted.calls.iter().rev().find(|call| is_free(call)).or(prompted.calls.last())?
+                prompted.next = prompted.calls.len();
+                let found = prompted.last.or_else(|| {
+                    let free = prompted.calls.iter().rev().find(|call| is_free(call));
+                    free.or(prompted.calls.last()).copied()
+                });
+                prompted.last = found;
+                found?
             }
         };
         self.turns.get(&chosen).cloned()

@@ -1,6 +1,8 @@
 //! Open WebUI: exported chats. The tree is `chat.history.messages`; `chat.messages` is its current branch again.
 
+use std::collections::HashSet;
 use std::io::Read;
+use std::rc::Rc;
 
 use serde_json::Value;
 use struson::reader::ValueType;
@@ -82,17 +84,26 @@ fn part_of_chat<R: Read>(
         match key.as_str() {
             "messages" => {
                 found.history = true;
-                let mut children: Vec<(String, String)> = Vec::new();
+                let mut children: Vec<(Rc<str>, String)> = Vec::new();
+                let mut without_parent = HashSet::new();
                 each_message(json, sink, |id, message| {
                     let id = id.ok_or("the messages are not an object")?;
+                    let parent: Rc<str> = id.as_str().into();
                     let ids = message["childrenIds"].as_array().into_iter().flatten();
-                    let ids =
-                        ids.filter_map(Value::as_str).map(|child| (id.clone(), child.to_owned()));
-                    children.extend(ids);
-                    turns(&id, message)
+                    let ids = ids.filter_map(Value::as_str);
+                    children.extend(ids.map(|child| (Rc::clone(&parent), child.to_owned())));
+                    let turns = turns(&id, message)?;
+                    if !message["parentId"].is_string() {
+                        without_parent.insert(id);
+                    }
+                    Ok(turns)
                 })?;
-                // Some messages name no parent, but are named by it.
-                children.into_iter().try_for_each(|(parent, child)| sink.edge(parent, child))?;
+                // Some messages name no parent, but are named by it; by one, as any message has one.
+                for (parent, child) in children {
+                    if without_parent.remove(&child) {
+                        sink.edge(parent.to_string(), child)?;
+                    }
+                }
             }
             _ => json.skip()?,
         }
