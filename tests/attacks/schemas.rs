@@ -256,3 +256,43 @@ fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
     assert!(!setup.has_caught());
     setup.assert_sound();
 }
+
+/// Under an old snapshot the names are those of before, and the parser finds what has them now.
+#[test]
+fn nothing_is_planned_that_a_name_has_gone_to() {
+    let mut setup = Setup::new("schemas_planned");
+    let mut owner = setup.owner();
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(&format!(
+            "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {OWNER}', current_database()); END $$;
+             CREATE SCHEMA kept AUTHORIZATION {OWNER}; CREATE EXTENSION vector SCHEMA kept;
+             GRANT USAGE ON SCHEMA kept TO PUBLIC;
+             CREATE TABLE b2.embedded (id uuid PRIMARY KEY, parent uuid, embedding kept.vector(2));
+             CREATE INDEX ON b2.embedded (parent, id);
+             INSERT INTO b2.embedded VALUES (turn(1), NULL, '[1,2]'), (turn(2), turn(1), '[2,1]');
+             SELECT graph_kernel.bind_tables('b2.embedded',
+                 columns => '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}')"
+        ))
+        .unwrap();
+    owner
+        .batch_execute(
+            "CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO PUBLIC;
+             CREATE TYPE other.vector AS (d text);
+             CREATE FUNCTION other.evil(text) RETURNS other.vector LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM planted.f(); RETURN ROW('x')::other.vector; END $$;
+             CREATE CAST (text AS other.vector) WITH FUNCTION other.evil(text);
+             CREATE FUNCTION other.dist(kept.vector, other.vector) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 0.0';
+             CREATE OPERATOR other.<=> (LEFTARG = kept.vector, RIGHTARG = other.vector, FUNCTION = other.dist)",
+        )
+        .unwrap();
+    admin.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").unwrap();
+    owner
+        .batch_execute("ALTER SCHEMA kept RENAME TO aside; ALTER SCHEMA other RENAME TO kept")
+        .unwrap();
+    let outcome =
+        attempt(&mut admin, "SELECT turn_id FROM graph_search_global(ARRAY[1, 2]::real[])");
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert!(!setup.has_caught());
+    setup.assert_sound();
+}

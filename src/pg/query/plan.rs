@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
-use super::planner::Planned;
+use super::planner::{Analysed, Planned};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
@@ -86,6 +86,7 @@ impl PreparedPlan {
         let _connection = Connection::open();
         let level = Level::begin();
         fixed_settings::fix(&fixed_settings::PARSING);
+        let analysed = Analysed::begin(text.as_ptr(), statement);
         // SAFETY: `types` has as many entries as said; an unparsable statement raises an error.
         let plan = unsafe {
             let plan = pg_sys::SPI_prepare_cursor(
@@ -98,6 +99,7 @@ impl PreparedPlan {
             assert_eq!(pg_sys::SPI_keepplan(plan.as_ptr()), 0, "SPI_keepplan failed");
             plan
         };
+        drop(analysed);
         level.end();
         PreparedPlan {
             plan,
@@ -131,7 +133,7 @@ impl PreparedPlan {
             unsafe { (*self.source()).is_valid = false };
         }
         self.is_planning.set(true);
-        let current = is_valid.then(|| self.planned(parameters, &[]));
+        let current = is_valid.then(|| self.planned(statement, parameters, &[]));
         let cached = match current {
             Some(current) if self.is_checked(current) => current,
             // None, or one that the server has made in its place, without the settings.
@@ -143,7 +145,7 @@ impl PreparedPlan {
                         pg_sys::ReleaseCachedPlan(current, pg_sys::CurrentResourceOwner);
                     }
                 }
-                self.planned(parameters, switched_off(statement.planning))
+                self.planned(statement, parameters, switched_off(statement.planning))
             }
         };
         self.is_planning.set(false);
@@ -163,6 +165,7 @@ impl PreparedPlan {
     /// The server's plan, planned again where it is not valid, with these settings off.
     fn planned(
         &self,
+        statement: &Statement,
         parameters: pg_sys::ParamListInfo,
         off: &[&'static CStr],
     ) -> *mut pg_sys::CachedPlan {
@@ -172,6 +175,8 @@ impl PreparedPlan {
         for setting in off {
             fixed_settings::set(setting, c"off");
         }
+        // SAFETY: the source lives as long as the plan.
+        let analysed = Analysed::begin(unsafe { (*self.source()).query_string }, statement);
         let planned = Planned::begin();
         // SAFETY: the source lives as long as the plan. Planning may run code of users, for index expressions and
         // statistics: what that sets is undone. After an error the (sub)transaction's abort resets the settings, and
@@ -180,7 +185,7 @@ impl PreparedPlan {
             let owner = pg_sys::CurrentResourceOwner;
             pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut())
         };
-        drop(planned);
+        drop((planned, analysed));
         level.end();
         cached
     }

@@ -4,19 +4,25 @@
 //! say something else: by a function that he calls immutable, or by what a session was set to when a row was written.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
+use super::check::check_query;
+use super::statement::Statement;
 use crate::pg::catalog::functions::FIRST_NORMAL_OID;
 use crate::pg::catalog::unfit_index::is_unfit;
+use crate::pg::error::OrRaise;
 
 static mut PREVIOUS_HOOK: pg_sys::get_relation_info_hook_type = None;
+static mut PREVIOUS_ANALYSED: pg_sys::post_parse_analyze_hook_type = None;
 
 thread_local! {
     /// How many statements are being planned: users' code that the server runs for one may call a function of ours.
     static PLANNED: Cell<usize> = const { Cell::new(0) };
+    /// The text that is analysed for a statement.
+    static ANALYSED: Cell<Option<(*const c_char, *const Statement)>> = const { Cell::new(None) };
 }
 
 /// Hooks into the server's planner; called when the library is loaded.
@@ -25,6 +31,44 @@ pub fn watch_planner() {
     unsafe {
         PREVIOUS_HOOK = pg_sys::get_relation_info_hook;
         pg_sys::get_relation_info_hook = Some(restrict);
+        PREVIOUS_ANALYSED = pg_sys::post_parse_analyze_hook;
+        pg_sys::post_parse_analyze_hook = Some(check_analysed);
+    }
+}
+
+/// As long as it lives, a text that the server analyses is that of a statement of ours. It is checked before anything
+/// is planned: a name may have gone to another object, and planning runs immutable functions.
+pub(super) struct Analysed(Option<(*const c_char, *const Statement)>);
+
+impl Analysed {
+    /// The text is known by its place.
+    pub(super) fn begin(text: *const c_char, statement: &Statement) -> Self {
+        Analysed(ANALYSED.replace(Some((text, std::ptr::from_ref(statement)))))
+    }
+}
+
+impl Drop for Analysed {
+    fn drop(&mut self) {
+        ANALYSED.set(self.0);
+    }
+}
+
+/// The server calls this when it has analysed a text, before rules and policies are added.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_analysed(
+    state: *mut pg_sys::ParseState,
+    query: *mut pg_sys::Query,
+    jumble: *mut pg_sys::JumbleState,
+) {
+    // SAFETY: as the server has called us; the statement lives as long as the guard that has put it there.
+    unsafe {
+        if let Some(previous) = PREVIOUS_ANALYSED {
+            pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| previous(state, query, jumble));
+        }
+        let statement = ANALYSED.get().filter(|(text, _)| *text == (*state).p_sourcetext);
+        if let Some((_, statement)) = statement {
+            check_query(query, &*statement).or_raise();
+        }
     }
 }
 
@@ -46,9 +90,9 @@ fn exclusion() -> *mut pg_sys::config_enum {
     found.cast()
 }
 
-/// As long as it lives, the server plans a statement of ours. Constraint exclusion is off: a CHECK constraint may call a
-/// function of its table's owner, which must not decide what is read. Code of users runs while the server plans, so the
-/// setting stands apart from what the planner reads meanwhile: no SET or RESET reaches that.
+/// As long as it lives, the server plans a statement of ours. Constraint exclusion is off: a CHECK constraint may call
+/// a function of its table's owner, which must not decide what is read. Code of users runs while the server plans, so
+/// the setting stands apart from what the planner reads meanwhile: no SET or RESET reaches that.
 pub(super) struct Planned;
 
 /// The value of the setting while it stands apart.
