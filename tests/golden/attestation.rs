@@ -9,7 +9,7 @@ use kernel::graph::SCHEMA_VERSION;
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::hex::hex;
 use kernel::policy::{SlicePolicy, v1};
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::{Circumstances, TokenFields};
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
 use kernel::verification::verify::verify;
@@ -54,6 +54,8 @@ impl Worked {
             turn: turn.into(),
             distance: 0,
             priority: 0.0,
+            part: Part::Line,
+            micros: 0,
             tokens: 0,
             selection_order: 0,
         };
@@ -61,6 +63,7 @@ impl Worked {
             anchor: export.anchor,
             turns: export.turns.into_iter().map(selected).collect(),
             edges: export.edges,
+            pins_left_out: Vec::new(),
         }
     }
 }

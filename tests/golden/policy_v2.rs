@@ -1,19 +1,26 @@
 //! Slices of SlicePolicy v2, computed from its text by an independent program.
 
-use graph_kernel_tests::data::{Graph, read_graph, read_json_lines, read_tokens, tokens_of};
+use std::collections::BTreeMap;
+
+use graph_kernel_tests::data::{
+    Graph, read_graph, read_json_lines, read_micros, read_tokens, tokens_of,
+};
 use graph_kernel_tests::memory_store::MemoryStore;
-use graph_kernel_tests::shared::v2_slices_or_skip;
+use graph_kernel_tests::shared::shared_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::export::document::Export;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{StoredTurn, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::prompt::messages::messages;
+use kernel::slicing::observer::{Cut, Observer};
+use kernel::slicing::score::Rank;
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, SliceError, Slicer};
 use serde::Deserialize;
 
 use crate::data;
-use crate::recorded_slices::selection_order_sha256;
+use crate::recorded_slices::{ids_sha256, selection_order_sha256};
 
 type Case = SmallGraphV2<Vec<Row>, Vec<(TurnId, TurnId, Option<String>)>>;
 
@@ -66,14 +73,49 @@ fn store(case: &Case) -> MemoryStore {
     MemoryStore::new(graph).with_tokens(tokens)
 }
 
+/// Notes what a slice does not say of itself. It sees all, so that `limited` is exact for any policy.
+#[derive(Default)]
+struct Noted {
+    cut: Vec<TurnId>,
+    limited: bool,
+}
+
+impl Observer for Noted {
+    const SEES_ALL: bool = true;
+
+    fn cut(&mut self, turn: Rank, _because: Cut) {
+        self.cut.push(turn.id);
+    }
+
+    fn line_ended(&mut self, limited: bool) {
+        self.limited = limited;
+    }
+}
+
+/// The slice at an anchor, which is the same with an observer that sees all.
+fn slice(
+    slicer: &mut Slicer<'_, MemoryStore>,
+    observed: &mut Slicer<'_, MemoryStore>,
+    anchor: TurnId,
+) -> Option<(Slice, Noted)> {
+    let mut noted = Noted::default();
+    let seen = observed.slice_observed(anchor, &mut noted);
+    let slice = slicer.slice(anchor);
+    assert_eq!(slice, seen, "{anchor}");
+    match slice {
+        Ok(slice) => Some((slice, noted)),
+        Err(SliceError::AnchorNotFound(_)) => None,
+        Err(error) => panic!("{anchor}: {error}"),
+    }
+}
+
 fn taken(case: &Case, limits: Limits) -> Option<ExpectedSliceV2> {
     let policy: SlicePolicy = case.policy.to_string().parse().unwrap();
-    let mut store = store(case);
-    let slice = match Slicer::new(&mut store, &policy, limits).slice(case.anchor) {
-        Ok(slice) => slice,
-        Err(SliceError::AnchorNotFound(_)) => return None,
-        Err(error) => panic!("case {}: {error}", case.case),
-    };
+    let (mut a, mut b) = (store(case), store(case));
+    let wide = Limits { wide: usize::MAX, ..limits };
+    let (mut slicer, mut observed) =
+        (Slicer::new(&mut a, &policy, limits), Slicer::new(&mut b, &policy, wide));
+    let (slice, noted) = slice(&mut slicer, &mut observed, case.anchor)?;
     let export = Export::new(&slice, &policy, &|| {});
     let mut order: Vec<&SelectedTurn> = slice.turns.iter().collect();
     order.sort_by_key(|selected| selected.selection_order);
@@ -86,6 +128,10 @@ fn taken(case: &Case, limits: Limits) -> Option<ExpectedSliceV2> {
         priorities: order.iter().map(|turn| (turn.turn.id, turn.priority)).collect(),
         selection_order: order.iter().map(|turn| turn.turn.id).collect(),
         tokens: tokens(&slice),
+        parts: order.iter().map(|turn| (turn.turn.id, turn.part.name().to_owned())).collect(),
+        cut: noted.cut,
+        limited: noted.limited,
+        messages: messages(&slice, &policy, &|| {}).iter().map(|turn| turn.turn.id).collect(),
         policy_params_hash: export.policy_params_hash,
         slice_id: export.slice_id,
     })
@@ -98,7 +144,7 @@ fn tokens(slice: &Slice) -> u64 {
 #[test]
 fn small_graphs_are_sliced_as_the_text_asks() {
     let cases: Vec<Case> = read_json_lines(&data("small-graphs-v2.jsonl.gz"));
-    assert_eq!(cases.len(), 400);
+    assert_eq!(cases.len(), 800);
     let limits = Limits::default();
     for limits in [
         limits,
@@ -113,39 +159,51 @@ fn small_graphs_are_sliced_as_the_text_asks() {
 
 fn retake(
     slicer: &mut Slicer<'_, MemoryStore>,
+    observed: &mut Slicer<'_, MemoryStore>,
     policy: &SlicePolicy,
     anchor: TurnId,
 ) -> Option<RecordedValues> {
-    let slice = match slicer.slice(anchor) {
-        Ok(slice) => slice,
-        Err(SliceError::AnchorNotFound(_)) => return None,
-        Err(error) => panic!("{anchor}: {error}"),
-    };
+    let (slice, noted) = slice(slicer, observed, anchor)?;
     let export = Export::new(&slice, policy, &|| {});
+    let mut parts: BTreeMap<String, usize> =
+        Part::ALL.iter().map(|part| (part.name().to_owned(), 0)).collect();
+    for selected in &slice.turns {
+        *parts.entry(selected.part.name().to_owned()).or_default() += 1;
+    }
+    let shown = messages(&slice, policy, &|| {});
     Some(RecordedValues {
         policy_params_hash: export.policy_params_hash,
         turns: export.turns.len(),
         edges: export.edges.len(),
-        // Only asked for where the policy bounds them.
         tokens: tokens(&slice),
         slice_id: export.slice_id,
+        cut: noted.cut.len(),
+        limited: noted.limited,
         selection_order_sha256: selection_order_sha256(&slice),
+        parts,
+        messages_sha256: ids_sha256(shown.iter().map(|selected| selected.turn.id)),
     })
 }
 
 #[test]
 fn slices_of_shared_graphs_are_as_the_text_asks() {
     let test = "slices_of_shared_graphs_are_as_the_text_asks";
-    let Some((shared, slices)) = v2_slices_or_skip(test) else { return };
-    let slices: Vec<RecordedSliceV2> = read_json_lines(&slices);
-    assert_eq!(slices.len(), 820);
+    let Some(shared) = shared_or_skip(test) else { return };
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl.gz"));
+    assert_eq!(slices.len(), 1045);
     for name in ["agent_sessions", "oasst1"] {
         let folder = shared.join("data").join(name);
-        let mut store = MemoryStore::new(read_graph(&folder)).with_tokens(read_tokens(&folder));
+        let store = || {
+            let store = MemoryStore::new(read_graph(&folder)).with_tokens(read_tokens(&folder));
+            store.with_micros(read_micros(&folder))
+        };
+        let (mut a, mut b) = (store(), store());
         for recorded in slices.iter().filter(|slice| slice.data == name) {
             let policy: SlicePolicy = recorded.policy.to_string().parse().unwrap();
-            let mut slicer = Slicer::new(&mut store, &policy, Limits::default());
-            let taken = retake(&mut slicer, &policy, recorded.anchor);
+            let wide = Limits { wide: usize::MAX, ..Limits::default() };
+            let mut slicer = Slicer::new(&mut a, &policy, Limits::default());
+            let mut observed = Slicer::new(&mut b, &policy, wide);
+            let taken = retake(&mut slicer, &mut observed, &policy, recorded.anchor);
             let (name, anchor) = (&recorded.policy_name, recorded.anchor);
             assert_eq!(taken, recorded.expected, "{name} at {anchor}");
         }

@@ -41,7 +41,7 @@ pub fn selection_order_sha256(slice: &Slice) -> String {
     ids_sha256(turns.iter().map(|selected| selected.turn.id))
 }
 
-fn ids_sha256(ids: impl Iterator<Item = TurnId>) -> String {
+pub fn ids_sha256(ids: impl Iterator<Item = TurnId>) -> String {
     let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
     sha256_hex(ids.join("\n").as_bytes())
 }

@@ -10,7 +10,7 @@ use kernel::export::document::Export;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, slice};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -28,6 +28,8 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
             turn: turn.into(),
             distance: 0,
             priority: 1.0,
+            part: Part::Line,
+            micros: 0,
             tokens: 0,
             selection_order: number as u32,
         }
@@ -35,7 +37,7 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
     let mut turns = vec![selected(1, session), selected(2, "")];
     turns.sort_by_key(|selected| selected.turn.id);
     let edges = vec![Edge { parent: id(1), child: id(2), edge_type: EdgeType::Reference }];
-    let slice = Slice { anchor: id(1), turns, edges };
+    let slice = Slice { anchor: id(1), turns, edges, pins_left_out: Vec::new() };
     let text = Export::new(&slice, &SlicePolicy::default(), &|| {}).to_json();
     let mut export = ParsedExport::parse_whole(&text, &|| {}).unwrap();
     export.policy_id = policy_id.to_owned();

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use chrono::{DateTime, NaiveDateTime};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use flate2::read::GzDecoder;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{StoredTurn, Turn, TurnId};
@@ -110,6 +110,23 @@ pub fn read_tokens(folder: &Path) -> HashMap<TurnId, u32> {
     tokens
 }
 
+/// When each of the turns in a folder that have a time was created, in microseconds since 1970.
+#[must_use]
+pub fn read_micros(folder: &Path) -> HashMap<TurnId, i64> {
+    #[derive(Deserialize)]
+    struct TimeRecord<'a> {
+        id: TurnId,
+        created_at: Option<&'a str>,
+    }
+    let mut micros = HashMap::new();
+    for_each_record(&folder.join("memory_turns.csv.gz"), |record, headers| {
+        let row: TimeRecord = record.deserialize(Some(headers))?;
+        micros.extend(row.created_at.map(|text| (row.id, time(text).timestamp_micros())));
+        Ok(())
+    });
+    micros
+}
+
 /// The tokens of a text.
 #[must_use]
 pub fn tokens_of(text: &str) -> u32 {
@@ -162,9 +179,12 @@ fn open(path: &Path) -> Box<dyn Read> {
 /// Unix seconds, rounded down, of PostgreSQL's timestamp text; without a zone it is UTC.
 #[must_use]
 pub fn unix_seconds(text: &str) -> i64 {
+    time(text).timestamp()
+}
+
+fn time(text: &str) -> DateTime<Utc> {
     NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f")
         .map(|time| time.and_utc())
         .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z").map(|t| t.to_utc()))
         .unwrap_or_else(|error| panic!("{text:?} is not a timestamp: {error}"))
-        .timestamp()
 }

@@ -24,6 +24,8 @@ pub struct MemoryStore {
     shuffle: Option<fastrand::Rng>,
     /// Of the turns that have any.
     tokens: HashMap<TurnId, u32>,
+    /// Of the turns whose times are not whole seconds.
+    micros: HashMap<TurnId, i64>,
 }
 
 impl MemoryStore {
@@ -39,6 +41,7 @@ impl MemoryStore {
             edges,
             shuffle: None,
             tokens: HashMap::new(),
+            micros: HashMap::new(),
         }
     }
 
@@ -49,9 +52,18 @@ impl MemoryStore {
         self
     }
 
+    /// The same store, with these times in microseconds since 1970; of other turns the seconds count.
+    #[must_use]
+    pub fn with_micros(mut self, micros: HashMap<TurnId, i64>) -> Self {
+        self.micros = micros;
+        self
+    }
+
     fn facts(&self, turn: &Turn) -> TurnFacts {
         let needs = Needs { facts: true, tokens: true, sessions: true, anchor: false };
-        needs.facts_of(turn, self.tokens.get(&turn.id).copied().unwrap_or(0))
+        let seconds = || turn.created_at.saturating_mul(1_000_000);
+        let micros = self.micros.get(&turn.id).copied().unwrap_or_else(seconds);
+        needs.facts_of(turn, micros, self.tokens.get(&turn.id).copied().unwrap_or(0))
     }
 
     fn scored_turn(&self, turn: &Turn) -> ScoredTurn {

@@ -20,19 +20,6 @@ pub fn shared_or_skip(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// The slices of the earlier text of SlicePolicy v2, which the kernel has; `shared` may have those of another text
-/// only.
-#[must_use]
-pub fn v2_slices_or_skip(test: &str) -> Option<(PathBuf, PathBuf)> {
-    let shared = shared_or_skip(test)?;
-    let slices = shared.join("vectors/slices-v2.jsonl");
-    if !slices.is_file() {
-        skip(test, "../shared has no slices of the text of v2 that is built");
-        return None;
-    }
-    Some((shared, slices))
-}
-
 /// Reports on standard output that `test` is skipped, and why.
 pub fn skip(test: &str, reason: &str) {
     // Written past the capture of `print!`, on a line of its own, for the harness to count.

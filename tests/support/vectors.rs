@@ -58,8 +58,16 @@ pub struct RecordedValues {
     pub tokens: u64,
     /// Its slice_id.
     pub slice_id: String,
+    /// How many turns are cut.
+    pub cut: usize,
+    /// Whether the limits of the policy end the line.
+    pub limited: bool,
     /// SHA-256 of the ids in the order of selection, one a line.
     pub selection_order_sha256: String,
+    /// How many turns each part has.
+    pub parts: BTreeMap<String, usize>,
+    /// SHA-256 of the ids in the order of messages, one a line.
+    pub messages_sha256: String,
 }
 
 /// A small graph, sliced by SlicePolicy v1.
@@ -133,6 +141,14 @@ pub struct ExpectedSliceV2 {
     pub selection_order: Vec<TurnId>,
     /// The tokens of its turns together.
     pub tokens: u64,
+    /// The part of each turn.
+    pub parts: BTreeMap<TurnId, String>,
+    /// What is cut, in the order of the line.
+    pub cut: Vec<TurnId>,
+    /// Whether the limits of the policy end the line.
+    pub limited: bool,
+    /// The turns in the order of messages.
+    pub messages: Vec<TurnId>,
     /// The policy's fingerprint.
     pub policy_params_hash: String,
     /// Its slice_id.

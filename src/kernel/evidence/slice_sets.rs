@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use crate::graph::turn::{StoredTurn, Turn};
     use crate::policy::SlicePolicy;
-    use crate::slicing::slice::{SelectedTurn, Slice};
+    use crate::slicing::slice::{Part, SelectedTurn, Slice};
 
     #[test]
     fn slices_hold_no_more_turns_together_than_allowed() {
@@ -337,10 +337,12 @@ mod tests {
             turn: turn.into(),
             distance: 0,
             priority: 1.0,
+            part: Part::Anchor,
+            micros: 0,
             tokens: 0,
             selection_order: 0,
         }];
-        let slice = Slice { anchor: id, turns, edges: Vec::new() };
+        let slice = Slice { anchor: id, turns, edges: Vec::new(), pins_left_out: Vec::new() };
         let policy = SlicePolicy::default();
         let export = Export::new(&slice, &policy, &|| {});
         let mut builder = SliceSetsBuilder { most_members: 2, ..SliceSetsBuilder::default() };

@@ -8,9 +8,9 @@ use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::policy::admission::Admission;
 use crate::slicing::admission::AdmittingStore;
-use crate::slicing::observer::{Observer, PassedOver, Via};
+use crate::slicing::observer::{Cut, Observer, PassedOver, Via};
 use crate::slicing::score::Rank;
-use crate::slicing::slice::Slice;
+use crate::slicing::slice::{Part, Slice};
 use crate::slicing::slicer::{Limits, SliceError, Slicer};
 use crate::slicing::store::{ChildEdge, GraphStore, ScoredTurn};
 
@@ -19,6 +19,8 @@ named_enum! {
     TurnOutcome {
         /// It is in the slice.
         Selected = "selected",
+        /// It was selected for the line, and cut off.
+        Cut = "cut",
         /// It was found, but the budget was used up before it was selected.
         Frontier = "frontier",
         /// It was found, and takes more tokens than were left; or its calls and results take more tokens or turns.
@@ -43,7 +45,9 @@ pub struct ExplainedTurn {
     pub via: Via,
     /// The turn that it was discovered from; for the anchor, itself.
     from: TurnId,
-    /// Why it was passed over, or is not admitted.
+    /// What it is in the slice for; `None` of a turn that is not in it.
+    pub part: Option<Part>,
+    /// Why it was passed over or cut, or is not admitted.
     because: Option<LeftOut>,
 }
 
@@ -51,6 +55,7 @@ pub struct ExplainedTurn {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum LeftOut {
     PassedOver(PassedOver),
+    Cut(Cut),
     /// It was created so many seconds before the first that is admitted.
     Early(u64),
     /// It was created so many seconds after the last that is admitted.
@@ -60,43 +65,42 @@ enum LeftOut {
     OtherSession,
 }
 
-/// Every turn that an expansion found, once each. The selected turns come first, in selection order; then the frontier,
-/// best first; then siblings beyond the limit; then missing turns.
+/// Every turn that a selection found, once each. The selected turns come first, in selection order; then those that were
+/// cut; then the frontier, best first; then siblings beyond the limit; then missing turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.
     pub turns: Vec<ExplainedTurn>,
     /// The place of each selected turn in `turns`, which is its selection order.
     steps: HashMap<TurnId, usize>,
+    /// From where each turn was reached in recall; `None` of a seed.
+    reached: HashMap<TurnId, Option<TurnId>>,
     max_nodes: usize,
     sibling_limit: usize,
 }
 
 impl Explanation {
-    /// The turn that a turn was discovered from; `None` for the anchor.
+    /// The turn that a turn was discovered from; `None` for the anchor, a pin and a seed.
     #[must_use]
     pub fn discovered_from(&self, turn: &ExplainedTurn) -> Option<TurnId> {
-        (turn.via != Via::Anchor).then_some(turn.from)
+        (!matches!(turn.via, Via::Anchor | Via::Pin | Via::Seed)).then_some(turn.from)
     }
 
     /// Why the turn at this place has its outcome.
     #[must_use]
     pub fn reason(&self, place: usize) -> String {
         let turn = &self.turns[place];
-        let found = match self.steps.get(&turn.from) {
-            Some(step) => format!("{} of step {step}", turn.via.name()),
-            // Only the others of a group are found from a turn that is not selected itself.
-            None => format!("{} of a turn that is left out", turn.via.name()),
-        };
+        let found = self.found(turn);
         match turn.outcome {
             TurnOutcome::Selected if turn.via == Via::Anchor => "the anchor comes first".to_owned(),
             TurnOutcome::Selected => found,
-            TurnOutcome::Frontier => format!(
-                "{found}, next in line {} when max_nodes {} was spent",
-                place - self.steps.len() + 1,
-                self.max_nodes
-            ),
-            TurnOutcome::OverBudget | TurnOutcome::NotAdmitted => {
+            TurnOutcome::Frontier => {
+                let is_frontier = |turn: &ExplainedTurn| turn.outcome == TurnOutcome::Frontier;
+                let first = self.turns.iter().position(is_frontier).unwrap_or(place);
+                let next = place - first + 1;
+                format!("{found}, next in line {next} when max_nodes {} was spent", self.max_nodes)
+            }
+            TurnOutcome::OverBudget | TurnOutcome::NotAdmitted | TurnOutcome::Cut => {
                 format!("{found}, {}", turn.cause())
             }
             TurnOutcome::SiblingLimit => format!(
@@ -106,11 +110,35 @@ impl Explanation {
             TurnOutcome::Missing => format!("{found}, no such turn"),
         }
     }
+
+    /// How a turn was found.
+    fn found(&self, turn: &ExplainedTurn) -> String {
+        let from = match self.steps.get(&turn.from) {
+            Some(step) => format!("of step {step}"),
+            // Of a turn that was passed over and expanded, or of one that was cut.
+            None => "of a turn that is left out".to_owned(),
+        };
+        match turn.via {
+            Via::Pin => "pinned".to_owned(),
+            Via::Seed => format!("seed of strength {}", turn.rank.strength()),
+            Via::Recalled => {
+                let mut path = vec![turn.rank.id];
+                while let Some(Some(from)) = self.reached.get(&path[path.len() - 1]) {
+                    path.push(*from);
+                }
+                path.reverse();
+                let seed = path[0];
+                let path: Vec<String> = path.iter().map(TurnId::to_string).collect();
+                format!("recalled from seed {seed}: {}", path.join(", "))
+            }
+            via => format!("{} {from}", via.name()),
+        }
+    }
 }
 
 impl ExplainedTurn {
     fn new(outcome: TurnOutcome, rank: Rank, via: Via, from: TurnId) -> Self {
-        ExplainedTurn { outcome, rank, via, from, because: None }
+        ExplainedTurn { outcome, rank, via, from, part: None, because: None }
     }
 
     fn cause(&self) -> String {
@@ -118,11 +146,20 @@ impl ExplainedTurn {
             Some(LeftOut::PassedOver(PassedOver::Tokens { left })) => {
                 format!("takes {} tokens, {left} were left", self.rank.tokens)
             }
+            Some(LeftOut::PassedOver(PassedOver::GroupTurns { turns: 1, left })) => {
+                format!("takes a turn, {left} were left")
+            }
             Some(LeftOut::PassedOver(PassedOver::GroupTurns { turns, left })) => {
                 format!("its call takes {turns} turns, {left} were left")
             }
             Some(LeftOut::PassedOver(PassedOver::GroupTokens { tokens, left })) => {
                 format!("its call takes {tokens} tokens, {left} were left")
+            }
+            Some(LeftOut::Cut(Cut::Beginning { at })) => {
+                format!("cut off, the line begins with {at} (cut_share)")
+            }
+            Some(LeftOut::Cut(Cut::NoCall)) => {
+                "cut off, as its call is not in the slice".to_owned()
             }
             Some(LeftOut::Early(seconds)) => {
                 format!("created {seconds} s before the anchor's window")
@@ -152,38 +189,27 @@ pub fn explain<S: GraphStore>(
     let mut observer = OutcomeObserver {
         policy,
         selected: Vec::new(),
-        steps: HashMap::new(),
+        cut: HashSet::new(),
+        expanded: Vec::new(),
+        expanded_places: HashMap::new(),
         outcomes: HashMap::new(),
+        pins_left_out: Vec::new(),
+        reached: HashMap::new(),
+        not_recalled: HashMap::new(),
         noted_parents: HashSet::new(),
         calls: 0,
         check_interrupts,
     };
     let slice = Slicer::new(store, policy, whole(limits)).slice_observed(anchor, &mut observer)?;
     let anchor = slice.turns.iter().find(|selected| selected.turn.id == anchor);
-    let facts = anchor.map(|a| policy.needs().facts_of(&a.turn, a.tokens));
+    let facts = anchor.map(|a| policy.needs().facts_of(&a.turn, a.micros, a.tokens));
     let admission = facts.map_or_else(|| policy.admission(), |facts| policy.admission_at(&facts));
     if policy.include_children() {
         let mut store = AdmittingStore::new(store, admission.clone());
         observer.find_missing_children(&mut store, limits)?;
     }
     observer.find_not_admitted(store, &admission)?;
-    let OutcomeObserver { selected, steps, mut outcomes, .. } = observer;
-    let mut explanation = Explanation {
-        steps,
-        max_nodes: policy.max_nodes(),
-        sibling_limit: policy.sibling_limit(),
-        turns: Vec::with_capacity(outcomes.len()),
-    };
-    for turn in selected {
-        let found = outcomes.remove(&turn.id);
-        explanation
-            .turns
-            .extend(found.map(|t| ExplainedTurn { outcome: TurnOutcome::Selected, ..t }));
-    }
-    let mut left_out: Vec<ExplainedTurn> = outcomes.into_values().collect();
-    left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
-    explanation.turns.append(&mut left_out);
-    Ok(explanation)
+    Ok(observer.finish())
 }
 
 /// Limits under which no child is dropped before the observer sees it.
@@ -194,12 +220,19 @@ fn whole(limits: Limits) -> Limits {
 /// Notes the outcome of each turn.
 struct OutcomeObserver<'a> {
     policy: &'a SlicePolicy,
-    /// In selection order.
+    /// In selection order; without those that were cut, but for the ones in `cut`.
     selected: Vec<Rank>,
-    /// The selection order of each, in which they are expanded as well.
-    steps: HashMap<TurnId, usize>,
+    cut: HashSet<TurnId>,
+    /// In the order in which they were expanded.
+    expanded: Vec<Rank>,
+    /// The place of each in `expanded`.
+    expanded_places: HashMap<TurnId, usize>,
     /// Turns that were discovered have [`TurnOutcome::Frontier`] here, also when they were selected later.
     outcomes: HashMap<TurnId, ExplainedTurn>,
+    pins_left_out: Vec<ExplainedTurn>,
+    /// From where each turn was reached in recall, and its rank there; `None` of a seed.
+    reached: HashMap<TurnId, (Option<TurnId>, Rank)>,
+    not_recalled: HashMap<TurnId, PassedOver>,
     /// The parents whose children were noted.
     noted_parents: HashSet<TurnId>,
     calls: usize,
@@ -255,9 +288,7 @@ impl OutcomeObserver<'_> {
         store: &mut S,
         limits: Limits,
     ) -> Result<(), SliceError<S::Error>> {
-        let radius = self.policy.max_radius();
-        let expanded: Vec<Rank> =
-            self.selected.iter().copied().filter(|turn| turn.distance < radius).collect();
+        let expanded = self.expanded.clone();
         let ids: Vec<TurnId> = expanded.iter().map(|turn| turn.id).collect();
         let mut room = true;
         store
@@ -276,8 +307,60 @@ impl OutcomeObserver<'_> {
         let rank = Rank::new(0.0, of.distance + 1, id);
         let found = ExplainedTurn::new(TurnOutcome::Missing, rank, via, of.id);
         let known = self.outcomes.entry(id).or_insert(found);
-        if self.steps[&of.id] < self.steps[&known.from] {
+        let place = |id| self.expanded_places.get(id).copied().unwrap_or(usize::MAX);
+        if place(&of.id) < place(&known.from) {
             *known = found;
+        }
+    }
+
+    /// What was found of a turn in recall.
+    fn recalled(&self, id: TurnId) -> Option<ExplainedTurn> {
+        let (from, rank) = self.reached.get(&id)?;
+        let via = if from.is_some() { Via::Recalled } else { Via::Seed };
+        Some(ExplainedTurn::new(TurnOutcome::Frontier, *rank, via, from.unwrap_or(id)))
+    }
+
+    /// Leaves of `selected` what was not cut. A turn that was cut may be recalled.
+    fn drop_cut(&mut self) {
+        if !self.cut.is_empty() {
+            let cut = std::mem::take(&mut self.cut);
+            self.selected.retain(|turn| !cut.contains(&turn.id));
+        }
+    }
+
+    /// All turns with their final outcomes.
+    fn finish(mut self) -> Explanation {
+        self.drop_cut();
+        let reached: Vec<TurnId> = self.reached.keys().copied().collect();
+        for id in reached {
+            let Some(mut found) = self.recalled(id) else { continue };
+            if let Some(because) = self.not_recalled.get(&id) {
+                found.outcome = TurnOutcome::OverBudget;
+                found.because = Some(LeftOut::PassedOver(*because));
+            }
+            self.outcomes.entry(id).or_insert(found);
+        }
+        let steps: HashMap<TurnId, usize> =
+            self.selected.iter().enumerate().map(|(step, turn)| (turn.id, step)).collect();
+        for pin in &self.pins_left_out {
+            if !steps.contains_key(&pin.rank.id) {
+                self.outcomes.insert(pin.rank.id, *pin);
+            }
+        }
+        let mut turns = Vec::with_capacity(self.outcomes.len());
+        for turn in &self.selected {
+            let found = self.outcomes.remove(&turn.id);
+            turns.extend(found.map(|t| ExplainedTurn { outcome: TurnOutcome::Selected, ..t }));
+        }
+        let mut left_out: Vec<ExplainedTurn> = self.outcomes.into_values().collect();
+        left_out.sort_unstable_by_key(|turn| (turn.outcome, turn.rank));
+        turns.append(&mut left_out);
+        Explanation {
+            turns,
+            steps,
+            reached: self.reached.into_iter().map(|(id, (from, _))| (id, from)).collect(),
+            max_nodes: self.policy.max_nodes(),
+            sibling_limit: self.policy.sibling_limit(),
         }
     }
 }
@@ -298,10 +381,53 @@ impl Observer for OutcomeObserver<'_> {
         }
     }
 
-    fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
-        self.steps.insert(turn.id, self.selected.len());
+    fn selected(&mut self, turn: Rank, part: Part) -> ControlFlow<()> {
+        self.count_call();
+        self.drop_cut();
         self.selected.push(turn);
+        if part == Part::Recalled
+            && let Some(found) = self.recalled(turn.id).filter(|found| found.rank == turn)
+        {
+            self.outcomes.insert(turn.id, found);
+        }
+        if let Some(found) = self.outcomes.get_mut(&turn.id) {
+            found.part = Some(part);
+        }
         ControlFlow::Continue(())
+    }
+
+    fn pin_left_out(&mut self, pin: Rank, because: PassedOver) {
+        let found = ExplainedTurn::new(TurnOutcome::OverBudget, pin, Via::Pin, pin.id);
+        let because = Some(LeftOut::PassedOver(because));
+        self.pins_left_out.push(ExplainedTurn { because, ..found });
+    }
+
+    fn expanded(&mut self, turn: Rank) {
+        self.expanded_places.insert(turn.id, self.expanded.len());
+        self.expanded.push(turn);
+    }
+
+    fn cut(&mut self, turn: Rank, because: Cut) {
+        self.cut.insert(turn.id);
+        if let Some(found) = self.outcomes.get_mut(&turn.id) {
+            found.outcome = TurnOutcome::Cut;
+            found.part = None;
+            found.because = Some(LeftOut::Cut(because));
+        }
+    }
+
+    fn reached(&mut self, turn: Rank, from: Option<TurnId>) {
+        self.count_call();
+        self.reached.insert(turn.id, (from, turn));
+    }
+
+    fn recalled_with(&mut self, turn: Rank, with: TurnId) {
+        let found = ExplainedTurn::new(TurnOutcome::Frontier, turn, Via::Call, with);
+        self.outcomes.insert(turn.id, found);
+    }
+
+    fn not_recalled(&mut self, turn: Rank, because: PassedOver) {
+        self.not_recalled.insert(turn.id, because);
     }
 
     fn missing_parent(&mut self, parent: TurnId, of: Rank) {
@@ -329,7 +455,7 @@ pub struct Stats {
     pub max_distance: u32,
     /// Turns divided by the budget, 0 … 1.
     pub budget_used: f32,
-    /// The tokens of its turns; `None` where the policy does not bound them.
+    /// The tokens of its turns; `None` where the policy does not count them.
     pub tokens: Option<u64>,
     /// Tokens divided by the bound; more than 1 where the anchor alone has more.
     pub token_budget_used: Option<f32>,
@@ -375,26 +501,37 @@ pub fn stats<S: GraphStore>(
     let mut counter = Counter::default();
     let mut slicer = Slicer::new(store, policy, whole(limits));
     let slice = slicer.slice_observed(anchor, &mut counter)?;
-    let frontier_left = counter.discovered - slice.turns.len();
+    for selected in &slice.turns {
+        counter.discovered.remove(&selected.turn.id);
+    }
+    let frontier_left = counter.discovered.len();
     let max_distance = slice.turns.iter().map(|turn| turn.distance).max().unwrap_or(0);
     let budget_used = slice.turns.len() as f32 / policy.max_nodes() as f32;
     let all = slice.turns.iter().map(|selected| u64::from(selected.tokens)).sum::<u64>();
-    let tokens = policy.max_tokens().map(|_| all);
+    let tokens = policy.counts_tokens().then_some(all);
     let token_budget_used = policy.max_tokens().map(|most| (all as f64 / most as f64) as f32);
     Ok(Stats { slice, max_distance, budget_used, tokens, token_budget_used, frontier_left })
 }
 
-/// Counts the turns that are discovered.
+/// Notes the turns that are found.
 #[derive(Default)]
 struct Counter {
-    discovered: usize,
+    discovered: HashSet<TurnId>,
 }
 
 impl Observer for Counter {
     const SEES_ALL: bool = true;
 
-    fn discovered(&mut self, _turn: Rank, _via: Via, _from: TurnId) {
-        self.discovered += 1;
+    fn discovered(&mut self, turn: Rank, _via: Via, _from: TurnId) {
+        self.discovered.insert(turn.id);
+    }
+
+    fn pin_left_out(&mut self, pin: Rank, _because: PassedOver) {
+        self.discovered.insert(pin.id);
+    }
+
+    fn reached(&mut self, turn: Rank, _from: Option<TurnId>) {
+        self.discovered.insert(turn.id);
     }
 }
 
@@ -415,6 +552,7 @@ mod tests {
             let explanation = Explanation {
                 turns: vec![turn(anchor, Via::Anchor), turn(from, Via::Parent), left_out, left_out],
                 steps: HashMap::from([(anchor, 0), (from, 1)]),
+                reached: HashMap::new(),
                 max_nodes: 2,
                 sibling_limit: 7,
             };
@@ -453,6 +591,11 @@ mod tests {
             ),
             (TurnOutcome::NotAdmitted, Some(LeftOut::AfterMoment(5)), "created 5 s after as_of"),
             (TurnOutcome::NotAdmitted, Some(LeftOut::OtherSession), "of another session"),
+            (
+                TurnOutcome::Cut,
+                Some(LeftOut::Cut(Cut::NoCall)),
+                "cut off, as its call is not in the slice",
+            ),
         ] {
             assert_eq!(reason(outcome, because), format!("child of step 1, {expected}"));
         }

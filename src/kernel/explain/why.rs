@@ -1,14 +1,15 @@
 //! Why one turn is in a slice, or what change of the policy would bring it in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::ControlFlow;
 
 use crate::graph::turn::TurnId;
 use crate::policy::SlicePolicy;
 use crate::slicing::expansion::groups::MAX_TURNS;
-use crate::slicing::observer::{Observer, Via};
+use crate::slicing::observer::{Cut, Observer, Via};
 use crate::slicing::score::Rank;
+use crate::slicing::slice::Part;
 use crate::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use crate::slicing::store::GraphStore;
 
@@ -49,6 +50,8 @@ pub enum Because {
         /// A bound that reaches it.
         needed: u32,
     },
+    /// It is in as a pin.
+    Pin,
     /// It is left out, or comes too late, because of one key.
     Key {
         /// The key and a value with which it is in.
@@ -105,6 +108,22 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anchor => f.write_str("It is the anchor, which comes first in its own slice."),
+            Self::Selected(Discovery { order, via: Via::Pin, .. }) => {
+                write!(f, "It is pinned, and was selected at step {order}.")
+            }
+            Self::Selected(Discovery { order, rank, via: Via::Seed, .. }) => write!(
+                f,
+                "It was selected at step {order}, recalled as a seed of strength {} with rank {}.",
+                rank.strength(),
+                rank.priority()
+            ),
+            Self::Selected(Discovery { order, rank, via: Via::Recalled, from }) => write!(
+                f,
+                "It was selected at step {order}, recalled from {from} at {} hops from a seed with rank \
+                 {}.",
+                rank.distance,
+                rank.priority()
+            ),
             Self::Selected(Discovery { order, rank, via, from }) => write!(
                 f,
                 "It was selected at step {order}, found as a {} of {from} at distance {} with \
@@ -130,6 +149,9 @@ impl fmt::Display for Because {
                 f,
                 "The budget of {max_tokens} tokens was spent first: with max_tokens {needed} it is in."
             ),
+            Self::Pin => {
+                f.write_str("The policy leaves it out: with one more pin, this turn, it is in.")
+            }
             Self::Key { change } => write!(f, "The policy leaves it out: with {change} it is in."),
             Self::NoOneChange { has_more_keys } => write!(
                 f,
@@ -178,6 +200,11 @@ pub fn why<S: GraphStore>(
         }
         other => other?,
     };
+    if asked.is_cut
+        && let Some(why) = expansions.relaxed(policy, anchor, turn, &["cut_share 0"])?
+    {
+        return Ok(why);
+    }
     match expansions.one_change(policy, anchor, turn, most_nodes)? {
         Some(why) => Ok(why),
         None => expansions.connection(policy, anchor, turn, most_nodes),
@@ -199,7 +226,9 @@ impl<S: GraphStore> Expansions<'_, S> {
         from: TurnId,
         to: TurnId,
     ) -> Result<TargetObserver, SliceError<S::Error>> {
-        let mut target = TargetObserver::new(to, true);
+        // What is selected may be cut later.
+        let may_be_cut = policy.cut_share() > 0 || policy.keeps_tool_results();
+        let mut target = TargetObserver::new(to, !may_be_cut);
         let fetched = std::mem::take(&mut self.fetched);
         let mut slicer = Slicer::reusing(fetched, self.store, policy, self.limits);
         let expanded = slicer.observe(from, &mut target);
@@ -249,7 +278,30 @@ impl<S: GraphStore> Expansions<'_, S> {
         if let Some(why) = self.more_tokens(policy, anchor, turn)? {
             return Ok(Some(why));
         }
-        for (change, relaxed) in policy.relaxations() {
+        if let Some(why) = self.relaxed(policy, anchor, turn, &[])? {
+            return Ok(Some(why));
+        }
+        if let Some(pinned) = policy.with_pin(turn) {
+            let tried = self.search(&pinned, anchor, turn)?;
+            if tried.is_selected() {
+                return Ok(Some(Why { because: Because::Pin, path: tried.path() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether leaving out one of these keys adds the turn; any key where none is named.
+    fn relaxed(
+        &mut self,
+        policy: &SlicePolicy,
+        anchor: TurnId,
+        turn: TurnId,
+        changes: &[&str],
+    ) -> Result<Option<Why>, SliceError<S::Error>> {
+        let relaxations = policy.relaxations().into_iter();
+        for (change, relaxed) in
+            relaxations.filter(|(change, _)| changes.is_empty() || changes.contains(change))
+        {
             let tried = self.search(&relaxed, anchor, turn)?;
             if tried.is_selected() {
                 return Ok(Some(Why { because: Because::Key { change }, path: tried.path() }));
@@ -271,7 +323,7 @@ impl<S: GraphStore> Expansions<'_, S> {
         };
         let largest = self.search(&unbounded, anchor, turn)?;
         // What was selected up to the turn takes so many.
-        let needed = u32::try_from(largest.tokens).unwrap_or(u32::MAX).min(i32::MAX as u32);
+        let needed = u32::try_from(largest.tokens_up_to).unwrap_or(u32::MAX).min(i32::MAX as u32);
         if !largest.is_selected() {
             return Ok(None);
         }
@@ -322,15 +374,29 @@ impl<S: GraphStore> Expansions<'_, S> {
 /// Waits for one turn to be selected, and notes from where each turn was discovered.
 struct TargetObserver {
     target: TurnId,
-    /// Whether the expansion ends when the target is selected.
+    /// Whether the selection ends when the target is selected.
     ends_at_target: bool,
     discovered_from: HashMap<TurnId, (TurnId, Via)>,
-    /// How many turns were selected.
+    /// From where the expansion discovered pinned turns.
+    pinned_from: HashMap<TurnId, TurnId>,
+    /// From where turns were reached in recall; `None` of seeds.
+    reached_from: HashMap<TurnId, Option<TurnId>>,
+    /// The turns that were recalled with another one, of whose calls and results they are.
+    recalled_with: HashMap<TurnId, TurnId>,
+    /// How many turns were selected, without those that were cut.
     selected: usize,
-    /// The tokens that they take.
+    /// The turns of the line that were cut.
+    cut: HashSet<TurnId>,
+    /// Whether the target was cut.
+    is_cut: bool,
+    /// The turns that were selected, also those that were cut.
+    order: Vec<TurnId>,
+    /// The tokens of what was selected.
     tokens: u64,
-    /// The target's place in the selection order and its rank.
-    target_place: Option<(usize, Rank)>,
+    /// The same when the target was selected.
+    tokens_up_to: u64,
+    /// The target's rank and part, if it was selected and not cut.
+    found: Option<(Rank, Part)>,
 }
 
 impl TargetObserver {
@@ -339,30 +405,61 @@ impl TargetObserver {
             target,
             ends_at_target,
             discovered_from: HashMap::new(),
+            pinned_from: HashMap::new(),
+            reached_from: HashMap::new(),
+            recalled_with: HashMap::new(),
             selected: 0,
+            cut: HashSet::new(),
+            is_cut: false,
+            order: Vec::new(),
             tokens: 0,
-            target_place: None,
+            tokens_up_to: 0,
+            found: None,
         }
     }
 
     fn is_selected(&self) -> bool {
-        self.target_place.is_some()
+        self.found.is_some()
     }
 
     fn discovery(&self) -> Option<Discovery> {
-        let (order, rank) = self.target_place?;
-        let (from, via) = self.discovered_from[&self.target];
+        let (rank, part) = self.found?;
+        let place = self.order.iter().rposition(|id| *id == self.target)?;
+        let cut = match part {
+            // All was cut before, also what was recalled again.
+            Part::Recalled => self.cut.len(),
+            _ => self.order[..place].iter().filter(|id| self.cut.contains(*id)).count(),
+        };
+        let order = place - cut;
+        let (from, via) = match (part, self.recalled_with.get(&self.target)) {
+            (Part::Recalled, Some(with)) => (*with, Via::Call),
+            (Part::Recalled, None) => match self.reached_from.get(&self.target)? {
+                Some(from) => (*from, Via::Recalled),
+                None => (self.target, Via::Seed),
+            },
+            _ => self.discovered_from.get(&self.target).copied()?,
+        };
         Some(Discovery { order, rank, via, from })
     }
 
-    /// The path from the start of the expansion to the target, if it was selected.
+    /// The path from the start to the target, if it was selected: from the anchor, from a seed, or of a pin itself.
     fn path(&self) -> Option<Vec<TurnId>> {
-        self.target_place?;
+        let (_, part) = self.found?;
         let mut path = vec![self.target];
         let mut turn = self.target;
-        let before = |turn| self.discovered_from.get(&turn).filter(|(_, via)| *via != Via::Anchor);
-        while let Some((from, _)) = before(turn) {
-            turn = *from;
+        loop {
+            let before = if part == Part::Recalled {
+                let with = self.recalled_with.get(&turn).filter(|_| turn == self.target);
+                with.copied().or_else(|| self.reached_from.get(&turn).copied().flatten())
+            } else {
+                match self.discovered_from.get(&turn) {
+                    None | Some((_, Via::Anchor)) => None,
+                    Some((_, Via::Pin)) => self.pinned_from.get(&turn).copied(),
+                    Some((from, _)) => Some(*from),
+                }
+            };
+            let Some(from) = before else { break };
+            turn = from;
             path.push(turn);
         }
         path.reverse();
@@ -375,17 +472,40 @@ impl Observer for TargetObserver {
         self.discovered_from.insert(turn.id, (from, via));
     }
 
-    fn selected(&mut self, turn: Rank) -> ControlFlow<()> {
+    fn discovered_pinned(&mut self, turn: Rank, _via: Via, from: TurnId) {
+        self.pinned_from.insert(turn.id, from);
+    }
+
+    fn selected(&mut self, turn: Rank, part: Part) -> ControlFlow<()> {
         let is_target = turn.id == self.target;
-        if is_target {
-            self.target_place = Some((self.selected, turn));
-        }
         self.selected += 1;
         self.tokens += u64::from(turn.tokens);
+        if is_target {
+            self.found = Some((turn, part));
+            self.tokens_up_to = self.tokens;
+        }
+        self.order.push(turn.id);
         if is_target && self.ends_at_target {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
+    }
+
+    fn cut(&mut self, turn: Rank, _because: Cut) {
+        self.selected -= 1;
+        self.cut.insert(turn.id);
+        if turn.id == self.target {
+            self.is_cut = true;
+            self.found = None;
+        }
+    }
+
+    fn reached(&mut self, turn: Rank, from: Option<TurnId>) {
+        self.reached_from.insert(turn.id, from);
+    }
+
+    fn recalled_with(&mut self, turn: Rank, with: TurnId) {
+        self.recalled_with.insert(turn.id, with);
     }
 }

@@ -17,6 +17,9 @@ pub struct TurnFacts {
     pub tokens: u32,
     /// Unix seconds; 0 where that is not needed.
     pub created_at: i64,
+    /// When it was created, in microseconds since 1970 as [`crate::graph::turn::unix_micros`] gives them; 0 where none is
+    /// stored or that is not needed.
+    pub micros: i64,
     /// The default where that is not needed.
     pub session: SessionKey,
 }
@@ -31,6 +34,7 @@ impl TurnFacts {
             is_tool: false,
             tokens: 0,
             created_at: 0,
+            micros: 0,
             session: SessionKey::default(),
         }
     }

@@ -1,6 +1,7 @@
-//! What a graph is made of: turns, edges, contents, and the fingerprint of a whole one.
+//! What a graph is made of: turns, edges, contents, the order of a conversation, and the fingerprint of a whole one.
 
 pub mod content;
+pub mod conversation;
 pub mod cycles;
 pub mod edge;
 pub mod facts;

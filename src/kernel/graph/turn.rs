@@ -194,6 +194,16 @@ pub fn unix_seconds(postgres_micros: i64) -> i64 {
     }
 }
 
+/// Microseconds since 1970-01-01 UTC of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC). Infinities, and what
+/// lies beyond, are the greatest and the least number.
+#[must_use]
+pub fn unix_micros(postgres_micros: i64) -> i64 {
+    match postgres_micros {
+        i64::MIN => i64::MIN,
+        micros => micros.saturating_add(POSTGRES_EPOCH_SECONDS * 1_000_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +240,14 @@ mod tests {
         assert_eq!(unix_seconds(-946_684_801_500_000), -2);
         assert_eq!(unix_seconds(i64::MAX), 9_224_318_015_999);
         assert_eq!(unix_seconds(i64::MIN), -210_866_803_200);
+    }
+
+    #[test]
+    fn microseconds_saturate() {
+        assert_eq!(unix_micros(0), 946_684_800_000_000);
+        assert_eq!(unix_micros(-946_684_800_000_001), -1);
+        assert_eq!([unix_micros(i64::MAX), unix_micros(i64::MAX - 1)], [i64::MAX; 2]);
+        assert_eq!(unix_micros(i64::MIN), i64::MIN);
     }
 
     #[test]

@@ -241,6 +241,25 @@ pub(crate) fn canonical_uuid(text: &str) -> Option<Uuid> {
     (id.hyphenated().encode_lower(&mut buffer) == text).then_some(id)
 }
 
+/// A UUID in any spelling that PostgreSQL reads: upper-case digits, braces around it, a hyphen or none after each four
+/// digits.
+pub(crate) fn any_uuid(text: &str) -> Option<Uuid> {
+    let inner = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'))?;
+    let mut digits = String::with_capacity(32);
+    let mut after_hyphen = true;
+    for character in inner.chars() {
+        match character {
+            '-' if !after_hyphen && digits.len().is_multiple_of(4) => after_hyphen = true,
+            c if c.is_ascii_hexdigit() => {
+                digits.push(c);
+                after_hyphen = false;
+            }
+            _ => return None,
+        }
+    }
+    (digits.len() == 32 && !after_hyphen).then(|| Uuid::try_parse(&digits).ok())?
+}
+
 fn hex(json: &JsonValue<'_>, length: usize) -> Option<String> {
     string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
 }

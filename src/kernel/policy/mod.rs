@@ -22,6 +22,7 @@ use self::v1::V1Parameters;
 use self::v2::V2Parameters;
 use crate::graph::edge::EdgeTypes;
 use crate::graph::facts::TurnFacts;
+use crate::graph::turn::TurnId;
 use crate::json::canonical::{json_hash, json_text};
 use crate::policy::admission::Admission;
 use crate::policy::needs::Needs;
@@ -138,6 +139,92 @@ impl SlicePolicy {
         self.v2()?.max_tokens()
     }
 
+    /// Whether the policy counts tokens: they are then read.
+    #[must_use]
+    pub fn counts_tokens(&self) -> bool {
+        self.v2().is_some_and(V2Parameters::counts_tokens)
+    }
+
+    /// The most tokens that recalled turns may have together, 1 … 2147483647. The line leaves them.
+    #[must_use]
+    pub fn recall_tokens(&self) -> Option<u64> {
+        self.v2()?.recall_tokens()
+    }
+
+    /// How many hops from a seed turns are recalled, 0 … 16.
+    #[must_use]
+    pub fn recall_radius(&self) -> u32 {
+        self.v2().map_or(0, V2Parameters::recall_radius)
+    }
+
+    /// What a hop leaves of the strength of a recalled turn, 0 … 1.
+    #[must_use]
+    pub fn recall_decay(&self) -> f32 {
+        self.v2().map_or(0.0, V2Parameters::recall_decay)
+    }
+
+    /// The rank of a recalled turn of this strength; `own` is that of its own hit, 0 where it has none.
+    #[must_use]
+    pub fn recall_rank(&self, turn: &TurnFacts, strength: f32, own: f32, anchor_time: i64) -> f32 {
+        self.v2().map_or(0.0, |parameters| parameters.recall_rank(turn, strength, own, anchor_time))
+    }
+
+    /// The most of the line's tokens that is cut off at its beginning, in millionths, 0 … 900000.
+    #[must_use]
+    pub fn cut_share(&self) -> u32 {
+        self.v2().map_or(0, V2Parameters::cut_share)
+    }
+
+    /// Whether a line that is cut begins with a turn of the user's.
+    #[must_use]
+    pub fn cuts_to_user(&self) -> bool {
+        self.v2().is_some_and(V2Parameters::cut_to_user)
+    }
+
+    /// The turns that are selected right after the anchor, at most 64, in the order given.
+    #[must_use]
+    pub fn pins(&self) -> &[TurnId] {
+        self.v2().map_or(&[], V2Parameters::pins)
+    }
+
+    /// What a search has found, at most 256 turns, with the strength of each, above 0 and up to 1; by id.
+    pub fn seeds(&self) -> impl Iterator<Item = (TurnId, f32)> {
+        self.v2().into_iter().flat_map(V2Parameters::seeds)
+    }
+
+    /// The strength of a seed; `None` of what is not one.
+    #[must_use]
+    pub fn seed(&self, id: TurnId) -> Option<f32> {
+        self.v2()?.seed(id)
+    }
+
+    /// Whether the policy has pins or seeds, which are inputs of one call as the anchor is.
+    #[must_use]
+    pub fn has_inputs(&self) -> bool {
+        !self.pins().is_empty() || self.seeds().next().is_some()
+    }
+
+    /// Whether no turn of the line comes after the anchor in a conversation.
+    #[must_use]
+    pub fn anchor_is_last(&self) -> bool {
+        !self.include_children() && !self.common().include_siblings
+    }
+
+    /// The same policy without pins and seeds.
+    #[must_use]
+    pub fn without_inputs(&self) -> Self {
+        match self {
+            SlicePolicy::V1(_) => self.clone(),
+            SlicePolicy::V2(parameters) => SlicePolicy::V2(parameters.without_inputs()),
+        }
+    }
+
+    /// The same policy with one more pin; `None` where it cannot have it.
+    #[must_use]
+    pub(crate) fn with_pin(&self, id: TurnId) -> Option<Self> {
+        self.v2()?.with_pin(id).map(SlicePolicy::V2)
+    }
+
     /// Turns that were created after this Unix second are ignored.
     #[must_use]
     pub fn as_of(&self) -> Option<i64> {
@@ -243,8 +330,9 @@ impl SlicePolicy {
     /// A description for people: the preset if it is one, and what differs from the defaults of the version.
     #[must_use]
     pub fn description(&self) -> String {
+        let named = self.without_inputs();
         let preset =
-            Self::PRESETS.into_iter().find(|name| Self::preset(name).as_ref() == Some(self));
+            Self::PRESETS.into_iter().find(|name| Self::preset(name).as_ref() == Some(&named));
         let mut words: Vec<String> = preset.into_iter().map(str::to_owned).collect();
         words.push(match self.max_nodes() {
             1 => "1 turn".to_owned(),
@@ -275,7 +363,7 @@ impl SlicePolicy {
         }
     }
 
-    /// The canonical JSON with floats in millionths: what is hashed and attested.
+    /// The canonical JSON with floats in millionths: what is attested.
     #[must_use]
     pub fn quantized(&self) -> QuantizedPolicy<'_> {
         QuantizedPolicy(self)
@@ -287,10 +375,13 @@ impl SlicePolicy {
         json_text(&self.quantized())
     }
 
-    /// The fingerprint of the parameters (§8): 16 lower-case hex digits.
+    /// The fingerprint of the parameters (§8): 16 lower-case hex digits. Pins and seeds are not in it.
     #[must_use]
     pub fn params_hash(&self) -> String {
-        json_hash(&self.quantized())
+        match self {
+            SlicePolicy::V1(parameters) => json_hash(&parameters.quantized_json()),
+            SlicePolicy::V2(parameters) => json_hash(&parameters.hashed_json()),
+        }
     }
 }
 
@@ -320,11 +411,12 @@ mod tests {
                 "02005444cae1117d",
                 "1418f1bca097bcaf",
                 "34dbc9c9d1bb9fb1",
-                "24b8579e67604796",
-                "d9859bf0aae30eff"
+                "16e237605e72c58d",
+                "0d5b155cc33c3f9a",
+                "dc1d22d5f631adec"
             ]
         );
         let defaults: SlicePolicy = r#"{"version":"slice_policy_v2"}"#.parse().unwrap();
-        assert_eq!(defaults.params_hash(), "14d7536c94e6e585");
+        assert_eq!(defaults.params_hash(), "2e2496ef3bb85ae3");
     }
 }

@@ -17,9 +17,9 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// What is needed of a whole row.
+    /// What is needed of a whole row; `micros` is when it was created, in microseconds since 1970.
     #[must_use]
-    pub fn facts_of(self, turn: &Turn, tokens: u32) -> TurnFacts {
+    pub fn facts_of(self, turn: &Turn, micros: i64, tokens: u32) -> TurnFacts {
         let scoring = TurnFacts::scoring(turn.phase, turn.salience);
         if !self.facts {
             return TurnFacts { tokens, ..scoring };
@@ -29,6 +29,7 @@ impl Needs {
             is_tool: turn.role == Role::Tool,
             tokens,
             created_at: turn.created_at,
+            micros,
             session: session.unwrap_or_default(),
             ..scoring
         }

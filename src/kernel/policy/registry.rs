@@ -12,7 +12,8 @@ use crate::json::canonical::json_hash;
 
 impl SlicePolicy {
     /// The names of the presets, which text may give in place of a JSON object.
-    pub const PRESETS: [&'static str; 5] = ["default", "focused", "broad", "lineage", "chat"];
+    pub const PRESETS: [&'static str; 6] =
+        ["default", "focused", "broad", "lineage", "chat", "recall"];
 
     /// Those that every registry counts in its fingerprint.
     pub const COUNTED_PRESETS: [&'static str; 3] = ["default", "focused", "broad"];
@@ -38,6 +39,7 @@ impl SlicePolicy {
             "broad" => Some(Self::broad()),
             "lineage" => Some(SlicePolicy::V2(V2Parameters::lineage())),
             "chat" => Some(SlicePolicy::V2(V2Parameters::chat())),
+            "recall" => Some(SlicePolicy::V2(V2Parameters::recall())),
             _ => None,
         }
     }

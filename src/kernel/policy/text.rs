@@ -1,5 +1,6 @@
 //! Policies from text.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -8,7 +9,8 @@ use super::SlicePolicy;
 use super::quantized::Quantized;
 use super::v1::V1Parameters;
 use super::v2::{self, V2Parameters};
-use crate::json::object::{Object, ParseError};
+use crate::graph::turn::TurnId;
+use crate::json::object::{Object, ParseError, any_uuid, canonical_uuid};
 use crate::json::{JsonError, JsonLimits, JsonValue, quoted};
 
 /// The longest policy text that is read, in bytes.
@@ -314,6 +316,85 @@ impl<'a> PolicyKeys<'a> {
         })
     }
 
+    /// The float of a key whose range is one of millionths.
+    pub(super) fn millionths(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<i64>,
+        default: Quantized,
+    ) -> Result<Quantized, ParseError> {
+        let form = self.form;
+        let bound = |millionths: &i64| *millionths as f64 / 1e6;
+        let (min, max) = (bound(range.start()), bound(range.end()));
+        self.value(key, format_args!("a number between {min} and {max}"), default, |json| {
+            millionths(json, form).filter(|found| range.contains(&found.millionths()))
+        })
+    }
+
+    /// The ids of the key `pins`; none where it is null or not given.
+    pub(super) fn pins(&mut self, most: usize) -> Result<Vec<TurnId>, ParseError> {
+        if self.is_default("pins") {
+            return Ok(Vec::new());
+        }
+        let form = self.form;
+        let is_list = |json: &JsonValue<'a>| match json {
+            JsonValue::Null => Some(Vec::new()),
+            JsonValue::Array(items) => Some(items.clone()).filter(|items| !items.is_empty()),
+            _ => None,
+        };
+        let wanted = format_args!("null or an array of 1 to {most} uuids");
+        let items = self.object.read("pins", wanted, is_list)?;
+        too_many("pins", items.len(), most)?;
+        let mut pins: Vec<TurnId> = Vec::with_capacity(items.len());
+        for item in &items {
+            let id = match item {
+                JsonValue::String(text) => uuid(text, form),
+                _ => None,
+            };
+            let id = id.ok_or_else(|| {
+                format!("slice policy key \"pins\" has {item}, which is not a uuid")
+            })?;
+            if pins.contains(&id) {
+                return Err(format!("slice policy key \"pins\" has {id} twice"));
+            }
+            pins.push(id);
+        }
+        Ok(pins)
+    }
+
+    /// The ids of the key `seeds` with their strengths; none where it is null or not given.
+    pub(super) fn seeds(&mut self, most: usize) -> Result<BTreeMap<TurnId, Quantized>, ParseError> {
+        if self.is_default("seeds") {
+            return Ok(BTreeMap::new());
+        }
+        let form = self.form;
+        let is_object = |json: &JsonValue<'a>| match json {
+            JsonValue::Null => Some(Vec::new()),
+            JsonValue::Object(entries) => Some(entries.clone()).filter(|all| !all.is_empty()),
+            _ => None,
+        };
+        let wanted = format_args!("null or an object of 1 to {most} uuids with their strengths");
+        let entries = self.object.read("seeds", wanted, is_object)?;
+        too_many("seeds", entries.len(), most)?;
+        let mut seeds = BTreeMap::new();
+        for (key, json) in &entries {
+            let id = uuid(key, form).ok_or_else(|| {
+                format!("slice policy key \"seeds\" has {}, which is not a uuid", quoted(key))
+            })?;
+            let strength = millionths(json, form)
+                .filter(|found| (1..=1_000_000).contains(&found.millionths()))
+                .ok_or_else(|| {
+                    format!(
+                        "slice policy key \"seeds.{id}\" must be a number above 0 and up to 1, not {json}"
+                    )
+                })?;
+            if seeds.insert(id, strength).is_some() {
+                return Err(format!("slice policy key \"seeds\" has {id} twice"));
+            }
+        }
+        Ok(seeds)
+    }
+
     /// The boolean of a key.
     pub(super) fn boolean(&mut self, key: &str, default: bool) -> Result<bool, ParseError> {
         self.value(key, "true or false", default, |json| match json {
@@ -338,6 +419,31 @@ impl<'a> PolicyKeys<'a> {
     /// Refuses keys that were not taken.
     pub(super) fn finish(self) -> Result<(), ParseError> {
         self.object.finish()
+    }
+}
+
+/// Refuses a list that is too long.
+fn too_many(key: &str, count: usize, most: usize) -> Result<(), ParseError> {
+    match count > most {
+        true => Err(format!("slice policy key {key:?} has {count} uuids, more than {most}")),
+        false => Ok(()),
+    }
+}
+
+/// A UUID: of input in any spelling that PostgreSQL reads, else in the one that exports have.
+fn uuid(text: &str, form: Form) -> Option<TurnId> {
+    match form {
+        Form::Input => any_uuid(text),
+        Form::Quantized => canonical_uuid(text),
+    }
+}
+
+/// A number that is not an integer, in millionths.
+fn millionths(json: &JsonValue<'_>, form: Form) -> Option<Quantized> {
+    match (form, json) {
+        (Form::Input, JsonValue::Number(number)) => number.as_f64().map(Quantized::new),
+        (Form::Input, _) => None,
+        (Form::Quantized, _) => integer(json, form).map(Quantized::from_millionths),
     }
 }
 
@@ -422,13 +528,36 @@ mod tests {
         let text = wider.unwrap().canonical_text();
         assert!(text.contains(r#""max_tokens":4000,"#), "{text}");
         assert!(
-            text.contains(r#""edge_weights":{"reply":0.5,"branch":1.0,"reference":0.5,"#),
+            text.contains(r#""edge_weights":{"reply":0.5,"branch":1.0,"reference":0.0,"#),
             "{text}"
         );
         assert_eq!(
             parse(r#"{"preset":"focused","max_nodes":32}"#).unwrap(),
             SlicePolicy::focused()
         );
+    }
+
+    #[test]
+    fn pins_and_seeds_are_inputs_and_not_hashed() {
+        let chat = parse("chat").unwrap();
+        let text = r#"{"preset":"chat","pins":["00000000000040008000-00000000000B","00000000-0000-4000-8000-000000000001"],
+            "seeds":{"00000000-0000-4000-8000-00000000000C":0.5,"00000000-0000-4000-8000-00000000000a":1}}"#;
+        let given = parse(text).unwrap();
+        assert_eq!(given.params_hash(), chat.params_hash());
+        assert_ne!(given, chat);
+        assert!(given.has_inputs() && !chat.has_inputs());
+        assert!(
+            chat.quantized_text().ends_with(r#","cut_to_user":true,"pins":null,"seeds":null}"#)
+        );
+        let inputs = r#","cut_to_user":true,"pins":["00000000-0000-4000-8000-00000000000b","00000000-0000-4000-8000-000000000001"],"seeds":{"00000000-0000-4000-8000-00000000000a":1000000,"00000000-0000-4000-8000-00000000000c":500000}}"#;
+        assert!(given.quantized_text().ends_with(inputs), "{}", given.quantized_text());
+        assert_eq!(parse(&given.canonical_text()).unwrap(), given);
+        let json = given.quantized_text();
+        let json = JsonValue::read(&json, POLICY_LIMITS, &|| {}).unwrap();
+        assert_eq!(SlicePolicy::from_quantized(json).unwrap(), given);
+        let upper = given.quantized_text().replace("00000000000b", "00000000000B");
+        let json = JsonValue::read(&upper, POLICY_LIMITS, &|| {}).unwrap();
+        assert!(SlicePolicy::from_quantized(json).is_err());
     }
 
     #[test]
@@ -476,7 +605,7 @@ mod tests {
             (
                 r#"{"preset":"deep"}"#,
                 "slice policy key \"preset\" must be \"default\" or \"focused\" or \"broad\" or \"lineage\" or \
-                 \"chat\", not \"deep\"",
+                 \"chat\" or \"recall\", not \"deep\"",
             ),
             (
                 r#"{"preset":"chat","max_tokens":0}"#,
@@ -496,6 +625,44 @@ mod tests {
                  9007199254740991, not 9007199254740992",
             ),
             (r#"{"radius":1}"#, r#"slice policy has no key "radius""#),
+            (
+                r#"{"pins":["00000000-0000-4000-8000-000000000001"]}"#,
+                r#"slice policy has no key "pins""#,
+            ),
+            (
+                r#"{"preset":"chat","pins":[]}"#,
+                r#"slice policy key "pins" must be null or an array of 1 to 64 uuids, not an array"#,
+            ),
+            (
+                r#"{"preset":"chat","pins":["goal"]}"#,
+                r#"slice policy key "pins" has "goal", which is not a uuid"#,
+            ),
+            (
+                r#"{"preset":"chat","pins":["00000000-0000-4000-8000-00000000000A","{000000000000400080000000-0000000a}"]}"#,
+                r#"slice policy key "pins" has 00000000-0000-4000-8000-00000000000a twice"#,
+            ),
+            (
+                r#"{"preset":"chat","seeds":{}}"#,
+                "slice policy key \"seeds\" must be null or an object of 1 to 256 uuids with their strengths, \
+                 not an object",
+            ),
+            (
+                r#"{"preset":"chat","seeds":{"00000000-0000-4000-8000-000000000001":4e-7}}"#,
+                "slice policy key \"seeds.00000000-0000-4000-8000-000000000001\" must be a number above 0 and up to \
+                 1, not 4e-7",
+            ),
+            (
+                r#"{"preset":"chat","seeds":{"00000000-0000-4000-8000-000000000001":1,"00000000000040008000000000000001":1}}"#,
+                r#"slice policy key "seeds" has 00000000-0000-4000-8000-000000000001 twice"#,
+            ),
+            (
+                r#"{"preset":"chat","cut_share":0.900001}"#,
+                r#"slice policy key "cut_share" must be a number between 0 and 0.9, not 0.900001"#,
+            ),
+            (
+                r#"{"preset":"chat","recall_radius":17}"#,
+                r#"slice policy key "recall_radius" must be an integer between 0 and 16, not 17"#,
+            ),
             ("[]", "slice policy must be a JSON object or a preset name, not an array"),
             ("wide", r#"no slice policy preset is named "wide""#),
         ];

@@ -90,6 +90,17 @@ impl V1Parameters {
         }
     }
 
+    /// Without regard to phase and salience.
+    pub(super) fn indifferent() -> Self {
+        let one = Quantized::new(1.0);
+        let default = Self::default();
+        V1Parameters {
+            phase_weights: default.phase_weights.map(|_| one),
+            salience_weight: Quantized::new(0.0),
+            ..default
+        }
+    }
+
     /// Takes the parameters from the keys of a policy; a missing key takes its value from `default`.
     pub(super) fn take(keys: &mut PolicyKeys<'_>, default: &Self) -> Result<Self, ParseError> {
         let max_nodes = keys.integer("max_nodes", 1..=MAX_NODES_LIMIT, default.max_nodes)?;
@@ -149,10 +160,13 @@ impl V1Parameters {
     /// `(phase_weight + salience × salience_weight) × decay^distance`, each operation in binary32 in that order, so
     /// that a priority is the same bits on every machine.
     pub(super) fn priority(&self, turn: &TurnFacts, distance: u32) -> f32 {
-        let base = self.phase_weights.get(turn.phase).value()
-            + turn.salience * self.salience_weight.value();
         // Adding +0.0 turns −0.0 into 0.0: the two compare equal and must rank equal.
-        base * power(self.distance_decay.value(), distance) + 0.0
+        self.base_priority(turn) * power(self.distance_decay.value(), distance) + 0.0
+    }
+
+    /// The priority of a turn at the anchor: `phase_weight + salience × salience_weight`.
+    pub(super) fn base_priority(&self, turn: &TurnFacts) -> f32 {
+        self.phase_weights.get(turn.phase).value() + turn.salience * self.salience_weight.value()
     }
 }
 

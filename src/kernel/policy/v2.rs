@@ -1,27 +1,33 @@
-//! The parameters of SlicePolicy v2 (POLICY-V2.md): those of v1, and what bounds a context window.
+//! The parameters of SlicePolicy v2 (POLICY-V2.md): those of v1, and what fills a context window.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
 use crate::graph::edge::{EdgeType, EdgeTypes};
 use crate::graph::facts::TurnFacts;
+use crate::graph::turn::TurnId;
 use crate::json::object::ParseError;
 use crate::policy::admission::Admission;
 use crate::policy::needs::Needs;
 use crate::policy::position::Position;
 use crate::policy::quantized::Quantized;
 use crate::policy::text::PolicyKeys;
-use crate::policy::v1::V1Parameters;
+use crate::policy::v1::{MAX_NODES_LIMIT, V1Parameters};
 use crate::policy::weights::{EdgeWeights, PhaseWeights};
 
 /// The identifier of the version.
 pub const ID: &str = "slice_policy_v2";
 
 /// The keys that v1 does not have.
-pub(super) const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 22] = [
     "max_tokens",
     "edge_weights",
+    "edge_weights.reply",
+    "edge_weights.branch",
+    "edge_weights.reference",
+    "edge_weights.default",
     "halving_seconds",
     "include_parents",
     "include_children",
@@ -30,11 +36,30 @@ pub(super) const KEYS: [&str; 10] = [
     "max_seconds_after",
     "as_of",
     "keep_tool_results",
+    "pins",
+    "seeds",
+    "recall_tokens",
+    "recall_radius",
+    "recall_decay",
+    "recall_share",
+    "cut_share",
+    "cut_to_user",
 ];
+
+/// The most pins of a policy.
+pub(super) const MAX_PINS: usize = 64;
+/// The most seeds of a policy.
+pub(super) const MAX_SEEDS: usize = 256;
+/// 1, in millionths.
+const ONE: i64 = 1_000_000;
 
 /// The largest integer that every reader of JSON reads exactly.
 const MAX_SECONDS: i64 = (1 << 53) - 1;
 const SECONDS: RangeInclusive<i64> = 0..=MAX_SECONDS;
+const TOKENS: RangeInclusive<i64> = 1..=i32::MAX as i64;
+const MAX_RECALL_RADIUS: u32 = 16;
+/// The largest `cut_share`, in millionths.
+const MAX_CUT_SHARE: i64 = 900_000;
 
 /// The largest number of times that a priority is halved.
 const MAX_HALVINGS: u64 = 126;
@@ -53,9 +78,18 @@ pub struct V2Parameters {
     max_seconds_after: Option<i64>,
     as_of: Option<i64>,
     keep_tool_results: bool,
+    recall_tokens: Option<i64>,
+    recall_radius: u32,
+    recall_decay: Quantized,
+    recall_share: Quantized,
+    cut_share: Quantized,
+    cut_to_user: bool,
+    /// Different, in the order given.
+    pins: Vec<TurnId>,
+    seeds: BTreeMap<TurnId, Quantized>,
 }
 
-/// The JSON of the parameters, keys in canonical order; `T` is how a number is written.
+/// The JSON of the parameters, keys in canonical order; `T` is how a number is written. It is what is hashed.
 #[derive(Serialize)]
 struct V2ParametersJson<T> {
     version: &'static str,
@@ -76,6 +110,21 @@ struct V2ParametersJson<T> {
     max_seconds_after: Option<i64>,
     as_of: Option<i64>,
     keep_tool_results: bool,
+    recall_tokens: Option<i64>,
+    recall_radius: u32,
+    recall_decay: T,
+    recall_share: T,
+    cut_share: T,
+    cut_to_user: bool,
+}
+
+/// The JSON of a whole policy: the parameters, and after them what a policy is given beside an anchor.
+#[derive(Serialize)]
+struct WholeJson<'a, T> {
+    #[serde(flatten)]
+    parameters: V2ParametersJson<T>,
+    pins: Option<&'a [TurnId]>,
+    seeds: Option<BTreeMap<TurnId, T>>,
 }
 
 impl Default for V2Parameters {
@@ -104,19 +153,28 @@ impl V2Parameters {
             max_seconds_after: None,
             as_of: None,
             keep_tool_results: false,
+            recall_tokens: None,
+            recall_radius: 8,
+            recall_decay: Quantized::new(0.95),
+            recall_share: Quantized::new(0.3),
+            cut_share: Quantized::new(0.0),
+            cut_to_user: false,
+            pins: Vec::new(),
+            seeds: BTreeMap::new(),
         }
     }
 }
 
 impl V2Parameters {
-    /// The way from the anchor back towards the beginning, with the results of calls on it.
+    /// All the way from the anchor back to the beginning, with the results of calls on it.
     pub(super) fn lineage() -> Self {
         V2Parameters {
             common: V1Parameters {
-                max_radius: 1000,
-                distance_decay: Quantized::new(0.98),
+                max_nodes: MAX_NODES_LIMIT,
+                max_radius: 10_000,
+                distance_decay: Quantized::new(0.999),
                 include_siblings: false,
-                ..V1Parameters::default()
+                ..V1Parameters::indifferent()
             },
             include_children: false,
             keep_tool_results: true,
@@ -124,14 +182,31 @@ impl V2Parameters {
         }
     }
 
-    /// The same under a token budget, replies before references.
+    /// The same under a token budget and along replies, with a beginning that changes rarely.
     pub(super) fn chat() -> Self {
         let lineage = Self::lineage();
         V2Parameters {
-            common: V1Parameters { distance_decay: Quantized::new(0.99), ..lineage.common },
-            max_tokens: Some(8000),
-            edge_weights: EdgeWeights { reference: Quantized::new(0.5), ..lineage.edge_weights },
+            max_tokens: Some(16_000),
+            edge_weights: EdgeWeights { reference: Quantized::new(0.0), ..lineage.edge_weights },
+            cut_share: Quantized::new(0.5),
+            cut_to_user: true,
             ..lineage
+        }
+    }
+
+    /// What a search has found, with what was said around it.
+    pub(super) fn recall() -> Self {
+        let default = Self::default();
+        V2Parameters {
+            common: V1Parameters {
+                max_nodes: MAX_NODES_LIMIT,
+                max_radius: 0,
+                ..V1Parameters::indifferent()
+            },
+            max_tokens: Some(4000),
+            edge_weights: EdgeWeights { reference: Quantized::new(0.5), ..default.edge_weights },
+            keep_tool_results: true,
+            ..default
         }
     }
 
@@ -142,7 +217,7 @@ impl V2Parameters {
         let edge_weights = EdgeWeights::try_from_fn(|edge_type| {
             let default = default.edge_weights.get(edge_type);
             match &mut weights {
-                Some(weights) => weights.float(edge_type.name(), 0.0..=1.0, default),
+                Some(weights) => weights.millionths(edge_type.name(), 0..=ONE, default),
                 None => Ok(default),
             }
         })?;
@@ -152,7 +227,8 @@ impl V2Parameters {
         };
         Ok(V2Parameters {
             common,
-            max_tokens: seconds("max_tokens", 1..=i64::from(i32::MAX), default.max_tokens)?,
+            max_tokens: seconds("max_tokens", TOKENS, default.max_tokens)?,
+            recall_tokens: seconds("recall_tokens", TOKENS, default.recall_tokens)?,
             edge_weights,
             halving_seconds: seconds("halving_seconds", 1..=MAX_SECONDS, default.halving_seconds)?,
             max_seconds_before: seconds("max_seconds_before", SECONDS, default.max_seconds_before)?,
@@ -162,17 +238,42 @@ impl V2Parameters {
             include_children: keys.boolean("include_children", default.include_children)?,
             same_session: keys.boolean("same_session", default.same_session)?,
             keep_tool_results: keys.boolean("keep_tool_results", default.keep_tool_results)?,
+            recall_radius: keys.integer(
+                "recall_radius",
+                0..=MAX_RECALL_RADIUS,
+                default.recall_radius,
+            )?,
+            recall_decay: keys.millionths("recall_decay", 0..=ONE, default.recall_decay)?,
+            recall_share: keys.millionths("recall_share", 0..=ONE, default.recall_share)?,
+            cut_share: keys.millionths("cut_share", 0..=MAX_CUT_SHARE, default.cut_share)?,
+            cut_to_user: keys.boolean("cut_to_user", default.cut_to_user)?,
+            pins: keys.pins(MAX_PINS)?,
+            seeds: keys.seeds(MAX_SEEDS)?,
         })
     }
 
     /// The canonical JSON: every key, in the canonical order.
     pub(super) fn json(&self) -> impl Serialize {
-        self.json_with(Quantized::value)
+        self.whole_with(Quantized::value)
     }
 
-    /// The canonical JSON with floats in millionths.
+    /// The canonical JSON with floats in millionths: what is attested.
     pub(super) fn quantized_json(&self) -> impl Serialize {
+        self.whole_with(Quantized::millionths)
+    }
+
+    /// [`V2Parameters::quantized_json`] without pins and seeds: what is hashed.
+    pub(super) fn hashed_json(&self) -> impl Serialize {
         self.json_with(Quantized::millionths)
+    }
+
+    fn whole_with<T>(&self, number: impl Fn(Quantized) -> T + Copy) -> WholeJson<'_, T> {
+        let seeds = || self.seeds.iter().map(|(id, strength)| (*id, number(*strength))).collect();
+        WholeJson {
+            parameters: self.json_with(number),
+            pins: (!self.pins.is_empty()).then_some(&self.pins),
+            seeds: (!self.seeds.is_empty()).then(seeds),
+        }
     }
 
     fn json_with<T>(&self, number: impl Fn(Quantized) -> T) -> V2ParametersJson<T> {
@@ -204,11 +305,66 @@ impl V2Parameters {
             max_seconds_after: self.max_seconds_after,
             as_of: self.as_of,
             keep_tool_results: self.keep_tool_results,
+            recall_tokens: self.recall_tokens,
+            recall_radius: self.recall_radius,
+            recall_decay: number(self.recall_decay),
+            recall_share: number(self.recall_share),
+            cut_share: number(self.cut_share),
+            cut_to_user: self.cut_to_user,
         }
     }
 
     pub(super) fn max_tokens(&self) -> Option<u64> {
         self.max_tokens.map(|tokens| tokens as u64)
+    }
+
+    pub(super) fn recall_tokens(&self) -> Option<u64> {
+        self.recall_tokens.map(|tokens| tokens as u64)
+    }
+
+    pub(super) fn recall_radius(&self) -> u32 {
+        self.recall_radius
+    }
+
+    pub(super) fn recall_decay(&self) -> f32 {
+        self.recall_decay.value()
+    }
+
+    /// The most of the line's tokens that is cut off, in millionths.
+    pub(super) fn cut_share(&self) -> u32 {
+        self.cut_share.millionths() as u32
+    }
+
+    pub(super) fn cut_to_user(&self) -> bool {
+        self.cut_to_user
+    }
+
+    pub(super) fn pins(&self) -> &[TurnId] {
+        &self.pins
+    }
+
+    /// The seeds with their strengths, by id.
+    pub(super) fn seeds(&self) -> impl Iterator<Item = (TurnId, f32)> {
+        self.seeds.iter().map(|(id, strength)| (*id, strength.value()))
+    }
+
+    pub(super) fn seed(&self, id: TurnId) -> Option<f32> {
+        self.seeds.get(&id).map(|strength| strength.value())
+    }
+
+    /// The same parameters with one more pin; `None` where it is one, or there are as many as may be.
+    pub(super) fn with_pin(&self, id: TurnId) -> Option<Self> {
+        let room = self.pins.len() < MAX_PINS && !self.pins.contains(&id);
+        room.then(|| {
+            let mut pinned = self.clone();
+            pinned.pins.push(id);
+            pinned
+        })
+    }
+
+    /// The same parameters without pins and seeds.
+    pub(super) fn without_inputs(&self) -> Self {
+        V2Parameters { pins: Vec::new(), seeds: BTreeMap::new(), ..self.clone() }
     }
 
     pub(super) fn as_of(&self) -> Option<i64> {
@@ -237,14 +393,25 @@ impl V2Parameters {
         self.same_session || self.max_seconds_before.is_some() || self.max_seconds_after.is_some()
     }
 
+    /// Whether any of its parameters counts tokens.
+    pub(super) fn counts_tokens(&self) -> bool {
+        self.max_tokens.is_some() || self.recall_tokens.is_some() || self.cuts()
+    }
+
+    /// Whether the beginning of a line may be cut off.
+    fn cuts(&self) -> bool {
+        self.cut_share.millionths() > 0
+    }
+
     pub(super) fn needs(&self) -> Needs {
         Needs {
             facts: !self.weighs_alike()
                 || self.is_relative()
                 || self.halving_seconds.is_some()
                 || self.as_of.is_some()
-                || self.keep_tool_results,
-            tokens: self.max_tokens.is_some(),
+                || self.keep_tool_results
+                || self.cuts(),
+            tokens: self.counts_tokens(),
             anchor: self.is_relative(),
             sessions: self.same_session,
         }
@@ -283,12 +450,31 @@ impl V2Parameters {
     /// operation in binary32, in that order.
     pub(super) fn priority(&self, turn: &TurnFacts, position: Position) -> f32 {
         let strong = self.common.priority(turn, position.distance) * position.strength;
+        strong * self.halved(turn, position.anchor_time) + 0.0
+    }
+
+    /// The rank of a recalled turn of this strength; `own` is that of its own hit. Each operation in binary32, in the
+    /// order of the text.
+    pub(super) fn recall_rank(
+        &self,
+        turn: &TurnFacts,
+        strength: f32,
+        own: f32,
+        anchor_time: i64,
+    ) -> f32 {
+        let rest = Quantized::from_millionths(ONE - self.recall_share.millionths()).value();
+        let shared = (rest * strength) + (self.recall_share.value() * own);
+        (self.common.base_priority(turn) * shared) * self.halved(turn, anchor_time) + 0.0
+    }
+
+    /// 2^−h, where h is how many whole `halving_seconds` are between turn and anchor, at most [`MAX_HALVINGS`].
+    fn halved(&self, turn: &TurnFacts, anchor_time: i64) -> f32 {
         let halvings = self.halving_seconds.map_or(0, |seconds| {
-            let apart = turn.created_at.abs_diff(position.anchor_time) / seconds.unsigned_abs();
+            let apart = turn.created_at.abs_diff(anchor_time) / seconds.unsigned_abs();
             apart.min(MAX_HALVINGS) as u32
         });
         // 2^-126 is the least that binary32 holds with full precision.
-        strong * f32::from_bits((127 - halvings) << 23) + 0.0
+        f32::from_bits((127 - halvings) << 23)
     }
 
     /// The same parameters with another limit on tokens, or none.
@@ -315,6 +501,9 @@ impl V2Parameters {
             ("edge_weights of 1", with(&|p| p.edge_weights = all.edge_weights)),
             ("halving_seconds null", with(&|p| p.halving_seconds = None)),
             ("keep_tool_results false", with(&|p| p.keep_tool_results = false)),
+            ("cut_share 0", with(&|p| p.cut_share = all.cut_share)),
+            ("recall_tokens null", with(&|p| p.recall_tokens = None)),
+            ("recall_radius 16", with(&|p| p.recall_radius = MAX_RECALL_RADIUS)),
         ];
         relaxations.retain(|(_, relaxed)| relaxed != self);
         relaxations
@@ -345,6 +534,21 @@ impl V2Parameters {
         words.extend(self.as_of.map(|seconds| format!("as of Unix second {seconds}")));
         if self.keep_tool_results {
             words.push("calls with their results".to_owned());
+        }
+        if self.cuts() {
+            let to_user = if self.cut_to_user { " to a turn of the user's" } else { "" };
+            words.push(format!("up to {} of the line cut off{to_user}", self.cut_share.value()));
+        }
+        words.extend(self.recall_tokens.map(|tokens| format!("{tokens} tokens to recall")));
+        match self.pins.len() {
+            0 => {}
+            1 => words.push("1 pin".to_owned()),
+            pins => words.push(format!("{pins} pins")),
+        }
+        match self.seeds.len() {
+            0 => {}
+            1 => words.push("1 seed".to_owned()),
+            seeds => words.push(format!("{seeds} seeds")),
         }
         words
     }

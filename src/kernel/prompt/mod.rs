@@ -1,3 +1,3 @@
 //! A slice as a prompt.
 
-pub mod order;
+pub mod messages;

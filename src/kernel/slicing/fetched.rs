@@ -21,6 +21,7 @@ pub struct FetchedGraph {
     fetched_for: (Needs, Admission),
     turns: HashMap<TurnId, FetchedTurn>,
     edges: HashMap<TurnId, FetchedEdges>,
+    links: HashMap<TurnId, Links>,
     /// Turns of which more than one row was read.
     duplicates: HashMap<TurnId, Scores>,
     /// The fewest children that are held of any wide turn.
@@ -57,6 +58,14 @@ struct FetchedEdges {
     is_crowded: bool,
     parents: Option<Vec<ParentEdge>>,
     children: Option<Children>,
+}
+
+/// The turns at the other ends of a turn's edges, each once with the types of the edges, in each direction: itself among
+/// them, and such as do not exist. `None` where there are too many to be walked to.
+#[derive(Default)]
+pub(crate) struct Links {
+    pub(crate) parents: Option<Vec<(TurnId, EdgeTypes)>>,
+    pub(crate) children: Option<Vec<(TurnId, EdgeTypes)>>,
 }
 
 impl FetchedGraph {
@@ -165,6 +174,35 @@ impl FetchedGraph {
     /// The children of a turn. They must have been fetched.
     pub(crate) fn children(&self, of: TurnId) -> &Children {
         self.edges[&of].children.as_ref().expect("they were fetched")
+    }
+
+    /// Whether the links of the turn are loaded.
+    pub(crate) fn has_links(&self, id: TurnId) -> bool {
+        self.links.contains_key(&id)
+    }
+
+    /// The links of a turn, where they are loaded.
+    pub(crate) fn links(&self, of: TurnId) -> Option<&Links> {
+        self.links.get(&of)
+    }
+
+    /// Adds the links of a turn.
+    pub(crate) fn add_links(&mut self, of: TurnId, links: Links) {
+        let ends = |list: &Option<Vec<_>>| list.as_ref().map_or(0, Vec::len);
+        self.edge_count += ends(&links.parents) + ends(&links.children);
+        // All that there are.
+        if let Some(parents) = links.parents.as_ref().filter(|_| !self.has_parents(of)) {
+            let parents = parents.iter().flat_map(|(parent, types)| {
+                types.iter().map(|edge_type| ParentEdge { parent: *parent, edge_type })
+            });
+            self.add_parents(of, parents.collect());
+        }
+        self.links.insert(of, links);
+    }
+
+    /// The children of a turn, where they were fetched.
+    pub(crate) fn fetched_children(&self, of: TurnId) -> Option<&Children> {
+        self.edges.get(&of)?.children.as_ref()
     }
 
     /// Marks these turns as looked up, and leaves in `ids` those that were not before, once each.

@@ -9,9 +9,10 @@ use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::graph::edge::{EdgeType, EdgeTypes};
 use crate::graph::turn::{Turn, TurnId};
 use crate::slicing::admission::AdmittingStore;
-use crate::slicing::fetched::{Child, ChildList, FetchedGraph, Reach};
+use crate::slicing::fetched::{Child, ChildList, FetchedGraph, Links, Reach};
 use crate::slicing::slice::SliceError;
 use crate::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn};
 
@@ -290,6 +291,62 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         Ok(())
     }
 
+    /// Fetches the turns at the other ends of these turns' edges, but in a direction in which they are more than
+    /// [`MAX_LINKS`], and looks them up.
+    pub(crate) fn load_links(
+        &mut self,
+        of: impl IntoIterator<Item = TurnId>,
+    ) -> Result<(), SliceError<S::Error>> {
+        let mut of: Vec<TurnId> =
+            of.into_iter().filter(|id| !self.fetched.has_links(*id)).collect();
+        of.sort_unstable();
+        of.dedup();
+        if of.is_empty() {
+            return Ok(());
+        }
+        let (mut parents_of, mut children_of) = (of.clone(), of.clone());
+        let max_skipped = self.limits.crowded.saturating_mul(16);
+        // Where very many edges were skipped, the reading was stopped. It begins again without those turns.
+        let (parents, children) = loop {
+            let (mut parents, mut children) = (Ends::new(&parents_of), Ends::new(&children_of));
+            let mut skipped = 0;
+            self.store.check_interrupts();
+            self.store
+                .neighbours(&parents_of, &children_of, &mut |(turn, neighbour)| {
+                    let has_room = match neighbour {
+                        Neighbour::Parent(ParentEdge { parent, edge_type }) => {
+                            parents.push(turn, parent, edge_type)
+                        }
+                        Neighbour::Child(ChildEdge { child, edge_type }) => {
+                            children.push(turn, child, edge_type)
+                        }
+                    };
+                    skipped += usize::from(!has_room);
+                    continue_while(skipped <= max_skipped)
+                })
+                .map_err(SliceError::Store)?;
+            if skipped <= max_skipped {
+                break (parents, children);
+            }
+            parents_of.retain(|id| !parents.has_too_many(*id));
+            children_of.retain(|id| !children.has_too_many(*id));
+        };
+        let (mut parents, mut children) = (parents.lists, children.lists);
+        let mut ends: Vec<TurnId> = of.clone();
+        for turn in of {
+            let links = Links {
+                parents: parents.remove(&turn).flatten(),
+                children: children.remove(&turn).flatten(),
+            };
+            let lists = links.parents.iter().chain(&links.children);
+            ends.extend(lists.flatten().map(|(end, _)| *end));
+            self.fetched.add_links(turn, links);
+        }
+        self.check_held(0)?;
+        self.load_turns(ends, false)?;
+        self.check_held(0)
+    }
+
     fn load_children(
         &mut self,
         mut of: Vec<TurnId>,
@@ -391,6 +448,41 @@ impl EdgesRead {
     /// Whether the turns have hardly more than a parent and a child each.
     fn is_unbranched(&self) -> bool {
         4 * self.edge_count() <= 7 * self.list_count()
+    }
+}
+
+/// In recall, a turn with more different parents, or children, is not walked from in that direction.
+pub(crate) const MAX_LINKS: usize = 64;
+
+/// The different turns at the other ends of each turn's edges; `None` of a turn where they are too many.
+struct Ends {
+    lists: HashMap<TurnId, Option<Vec<(TurnId, EdgeTypes)>>>,
+}
+
+impl Ends {
+    fn new(of: &[TurnId]) -> Self {
+        Ends { lists: of.iter().map(|id| (*id, Some(Vec::new()))).collect() }
+    }
+
+    /// Adds an edge of a turn; returns whether it had room. The turn itself is not counted.
+    fn push(&mut self, of: TurnId, end: TurnId, edge_type: EdgeType) -> bool {
+        let Some(list) = self.lists.get_mut(&of) else { return true };
+        let Some(ends) = list else { return false };
+        if let Some((_, types)) = ends.iter_mut().find(|(id, _)| *id == end) {
+            *types = types.union(edge_type.into());
+            return true;
+        }
+        let different = ends.iter().filter(|(id, _)| *id != of).count();
+        if end != of && different == MAX_LINKS {
+            *list = None;
+            return false;
+        }
+        ends.push((end, edge_type.into()));
+        true
+    }
+
+    fn has_too_many(&self, of: TurnId) -> bool {
+        self.lists.get(&of).is_some_and(Option::is_none)
     }
 }
 

@@ -35,6 +35,25 @@ impl Rank {
         }
     }
 
+    /// The rank of a recalled turn of this strength at so many hops. `own` is the strength of its own hit.
+    #[must_use]
+    pub(crate) fn recalled(
+        policy: &SlicePolicy,
+        turn: &ScoredTurn,
+        position: Position,
+        own: f32,
+    ) -> Self {
+        let Position { distance, strength, anchor_time } = position;
+        let rank = policy.recall_rank(&turn.facts, strength, own, anchor_time);
+        Rank {
+            priority_key: Reverse(ordered_key(rank)),
+            distance,
+            id: turn.id,
+            strength: strength.to_bits(),
+            tokens: turn.facts.tokens,
+        }
+    }
+
     /// The rank of a turn with this priority at this distance.
     #[must_use]
     pub fn new(priority: f32, distance: u32, id: TurnId) -> Self {

@@ -5,6 +5,21 @@ use std::rc::Rc;
 
 use crate::graph::edge::Edge;
 use crate::graph::turn::{Turn, TurnId};
+use crate::named_enum::named_enum;
+
+named_enum! {
+    /// What a turn is in a slice for (POLICY-V2.md, The parts); the declaration order is that of selection.
+    Part {
+        /// It is the anchor, or of its calls and results.
+        Anchor = "anchor",
+        /// It is a pin, or of the calls and results of one.
+        Pinned = "pinned",
+        /// The expansion from the anchor has selected it.
+        Line = "line",
+        /// It was recalled around a seed.
+        Recalled = "recalled",
+    }
+}
 
 /// A turn of a slice, and how it was selected.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +30,11 @@ pub struct SelectedTurn {
     pub distance: u32,
     /// The priority it was selected by.
     pub priority: f32,
-    /// What it takes of a token budget; 0 where the policy has none.
+    /// What it is in the slice for.
+    pub part: Part,
+    /// When it was created, in microseconds since 1970; 0 where none is stored or that was not read.
+    pub micros: i64,
+    /// What it takes of a token budget; 0 where that was not read.
     pub tokens: u32,
     /// Position in the selection order, the anchor being 0.
     pub selection_order: u32,
@@ -30,6 +49,8 @@ pub struct Slice {
     pub turns: Vec<SelectedTurn>,
     /// Every edge with both ends among the turns, ascending, once each.
     pub edges: Vec<Edge>,
+    /// The pins that exist and are not in the slice, because too few turns or tokens were left.
+    pub pins_left_out: Vec<TurnId>,
 }
 
 /// Why there is no slice.

@@ -8,7 +8,7 @@ use kernel::drawing::export::{dot, mermaid};
 use kernel::explain::diff;
 use kernel::policy::SlicePolicy;
 use kernel::retrieval::provenance::Provenance;
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::PublicKey;
 use kernel::verification::proof::{KeySource, proof as proof_of, verify_proof};
@@ -116,6 +116,8 @@ fn signed_anew(genuine: &Genuine, text: &str, export: ParsedExport) {
         turn: turn.into(),
         distance: 0,
         priority: 0.0,
+        part: Part::Line,
+        micros: 0,
         tokens: 0,
         selection_order: 0,
     };
@@ -123,6 +125,7 @@ fn signed_anew(genuine: &Genuine, text: &str, export: ParsedExport) {
         anchor: export.anchor,
         turns: export.turns.into_iter().map(selected).collect(),
         edges: export.edges,
+        pins_left_out: Vec::new(),
     };
     let mut export = Export::new(&slice, &policy, &|| ());
     let keys = genuine.ring.active();

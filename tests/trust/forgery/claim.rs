@@ -7,7 +7,7 @@ use kernel::export::document::Export;
 use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::verification::verify::verify;
@@ -38,6 +38,7 @@ impl Claim {
                     edge(3, 4, EdgeType::Branch),
                     edge(3, 5, EdgeType::Default),
                 ],
+                pins_left_out: Vec::new(),
             },
             policy: SlicePolicy::default(),
             circumstances: Circumstances {
@@ -108,7 +109,15 @@ pub fn turn(number: u64) -> Turn {
 }
 
 pub fn selected(turn: Turn) -> SelectedTurn {
-    SelectedTurn { turn: turn.into(), distance: 0, priority: 0.0, tokens: 0, selection_order: 0 }
+    SelectedTurn {
+        turn: turn.into(),
+        distance: 0,
+        priority: 0.0,
+        part: Part::Line,
+        micros: 0,
+        tokens: 0,
+        selection_order: 0,
+    }
 }
 
 /// The verifier: two epochs of the graph `default`, the second one signs.

@@ -1,44 +1,62 @@
-//! The order of a slice's turns in a prompt.
+//! The order of a conversation.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::graph::turn::{Role, TurnId};
+use crate::graph::edge::Edge;
+use crate::graph::turn::TurnId;
 use crate::interrupts::Interrupts;
-use crate::slicing::slice::Slice;
+
+/// A turn of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Utterance {
+    /// The turn.
+    pub id: TurnId,
+    /// When it was created, in any unit.
+    pub time: i64,
+    /// Whether it is the result of a call: its role is `tool`.
+    pub is_result: bool,
+}
+
+impl Utterance {
+    /// Its place among turns whose order nothing else decides.
+    #[must_use]
+    pub fn key(&self) -> (i64, TurnId) {
+        (self.time, self.id)
+    }
+}
 
 /// A turn's place among turns whose order nothing else decides: when it was created, then its id.
 type Key = (i64, TurnId);
 
-/// The turns of a slice in the order of the conversation. The next is always the earliest of those whose parents in the
-/// slice all come before. If there is none, as in a cycle, it is the earliest of those left. Results of a call directly
-/// follow it. `time` is when a turn was created, in any unit. `check_interrupts` is called often.
+/// These turns, which are different, in the order of the conversation. The next is always the earliest of those whose
+/// parents among them all come before. If there is none, as in a cycle, it is the earliest of those left. Results of a
+/// call directly follow it. Edges to other turns count for nothing. `check_interrupts` is called often.
 #[must_use]
 pub fn conversation_order(
-    slice: &Slice,
-    time: impl Fn(TurnId) -> i64,
+    turns: &[Utterance],
+    edges: &[Edge],
     check_interrupts: &dyn Fn(),
 ) -> Vec<TurnId> {
     let interrupts = Interrupts::new(check_interrupts);
-    let key = |id: TurnId| (time(id), id);
+    let times: HashMap<TurnId, i64> = turns.iter().map(|turn| (turn.id, turn.time)).collect();
     let mut children: HashMap<TurnId, BTreeSet<Key>> = HashMap::new();
     let mut missing_parents: HashMap<TurnId, usize> = HashMap::new();
-    for edge in slice.edges.iter().filter(|edge| edge.parent != edge.child) {
+    for edge in edges.iter().filter(|edge| edge.parent != edge.child) {
         interrupts.item();
+        let (true, Some(time)) = (times.contains_key(&edge.parent), times.get(&edge.child)) else {
+            continue;
+        };
         // Several edges between two turns count once.
-        if children.entry(edge.parent).or_default().insert(key(edge.child)) {
+        if children.entry(edge.parent).or_default().insert((*time, edge.child)) {
             *missing_parents.entry(edge.child).or_default() += 1;
         }
     }
-    let results: BTreeSet<TurnId> = slice
-        .turns
-        .iter()
-        .filter(|selected| selected.turn.role == Role::Tool)
-        .map(|selected| selected.turn.id)
-        .collect();
-    let mut left: BTreeSet<Key> = slice.turns.iter().map(|t| key(t.turn.id)).collect();
+    let results = turns.iter().filter(|turn| turn.is_result).map(|turn| turn.id);
+    let results: HashSet<TurnId> = results.collect();
+    let mut left: BTreeSet<Key> = turns.iter().map(Utterance::key).collect();
     let mut ready: BTreeSet<Key> =
         left.iter().copied().filter(|(_, id)| !missing_parents.contains_key(id)).collect();
-    let mut order = Vec::with_capacity(slice.turns.len());
+    let mut order = Vec::with_capacity(turns.len());
     // Results that follow directly, the next one last.
     let mut following: Vec<Key> = Vec::new();
     while let Some(next) = following.pop().or(ready.first().copied()).or(left.first().copied()) {
@@ -66,34 +84,30 @@ pub fn conversation_order(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::edge::{Edge, EdgeType};
-    use crate::graph::turn::StoredTurn;
-    use crate::slicing::slice::SelectedTurn;
+    use crate::graph::edge::EdgeType;
 
     /// The order of turns 1, 2, …, of which these are results, with these edges, each created at its own number.
     fn order(turns: u128, results: &[u128], edges: &[(u128, u128)]) -> Vec<u128> {
         let id = TurnId::from_u128;
-        let turn = |number: u128| {
-            let turn = StoredTurn {
-                id: id(number),
-                role: results.contains(&number).then_some("tool"),
-                ..StoredTurn::default()
-            };
-            let turn = std::rc::Rc::new(turn.into());
-            SelectedTurn { turn, distance: 0, priority: 0.0, tokens: 0, selection_order: 0 }
+        let turn = |number: u128| Utterance {
+            id: id(number),
+            time: number as i64,
+            is_result: results.contains(&number),
         };
         let edge = |(parent, child): &(u128, u128)| Edge {
             parent: id(*parent),
             child: id(*child),
             edge_type: EdgeType::Reply,
         };
-        let slice = Slice {
-            anchor: id(1),
-            turns: (1..=turns).map(turn).collect(),
-            edges: edges.iter().map(edge).collect(),
-        };
-        let order = conversation_order(&slice, |id| id.as_u128() as i64, &|| {});
+        let turns: Vec<Utterance> = (1..=turns).map(turn).collect();
+        let edges: Vec<Edge> = edges.iter().map(edge).collect();
+        let order = conversation_order(&turns, &edges, &|| {});
         order.into_iter().map(|id| id.as_u128()).collect()
+    }
+
+    #[test]
+    fn edges_to_other_turns_count_for_nothing() {
+        assert_eq!(order(3, &[], &[(9, 1), (3, 9), (9, 2), (3, 1)]), [2, 3, 1]);
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! The order of a slice's turns in a prompt (PROMPT.md, Messages).
+
+use std::collections::HashMap;
+
+use crate::graph::conversation::{Utterance, conversation_order};
+use crate::graph::edge::Edge;
+use crate::graph::turn::{Role, TurnId};
+use crate::policy::SlicePolicy;
+use crate::slicing::slice::{Part, SelectedTurn, Slice};
+
+/// The turns of a slice by this policy in the order in which a model is shown them: what stays the same first, what a
+/// search has found before what is asked. The times of the turns must have been read. `check_interrupts` is called
+/// often.
+#[must_use]
+pub fn messages<'s>(
+    slice: &'s Slice,
+    policy: &SlicePolicy,
+    check_interrupts: &dyn Fn(),
+) -> Vec<&'s SelectedTurn> {
+    let of = |parts: &[Part]| -> Vec<Utterance> {
+        let turns = slice.turns.iter().filter(|selected| parts.contains(&selected.part));
+        turns.map(utterance).collect()
+    };
+    let order = |turns: &[Utterance]| conversation_order(turns, &slice.edges, check_interrupts);
+    let recalled = threads(&of(&[Part::Recalled]), &slice.edges, check_interrupts);
+    let ids: Vec<TurnId> = if policy.anchor_is_last() {
+        let before = order(&of(&[Part::Pinned, Part::Line]));
+        [before, recalled, order(&of(&[Part::Anchor]))].concat()
+    } else {
+        let others = order(&of(&[Part::Pinned, Part::Line, Part::Anchor]));
+        [recalled, others].concat()
+    };
+    let by_id = |id: &TurnId| slice.turns.binary_search_by_key(id, |selected| selected.turn.id);
+    ids.iter().filter_map(|id| by_id(id).ok()).map(|place| &slice.turns[place]).collect()
+}
+
+fn utterance(selected: &SelectedTurn) -> Utterance {
+    let SelectedTurn { turn, micros, .. } = selected;
+    Utterance { id: turn.id, time: *micros, is_result: turn.role == Role::Tool }
+}
+
+/// These turns, one connected component of the edges between them after the other, by their earliest turns; each in the
+/// order of the conversation.
+fn threads(turns: &[Utterance], edges: &[Edge], check_interrupts: &dyn Fn()) -> Vec<TurnId> {
+    let mut turns = turns.to_vec();
+    turns.sort_unstable_by_key(Utterance::key);
+    let places: HashMap<TurnId, usize> =
+        turns.iter().enumerate().map(|(place, turn)| (turn.id, place)).collect();
+    // Of each turn one of its component that is not later, in the end the earliest.
+    let mut earlier: Vec<usize> = (0..turns.len()).collect();
+    let first = |earlier: &mut Vec<usize>, mut place: usize| {
+        while earlier[place] != place {
+            earlier[place] = earlier[earlier[place]];
+            place = earlier[place];
+        }
+        place
+    };
+    for edge in edges {
+        if let (Some(a), Some(b)) = (places.get(&edge.parent), places.get(&edge.child)) {
+            let (a, b) = (first(&mut earlier, *a), first(&mut earlier, *b));
+            earlier[a.max(b)] = a.min(b);
+        }
+    }
+    let mut thread_of: HashMap<TurnId, usize> = HashMap::with_capacity(turns.len());
+    for (place, turn) in turns.iter().enumerate() {
+        thread_of.insert(turn.id, first(&mut earlier, place));
+    }
+    // What orders the turns of a thread is in that thread, so that all can be ordered together.
+    let within: Vec<Edge> =
+        edges.iter().filter(|edge| thread_of.contains_key(&edge.parent)).copied().collect();
+    let mut order = Vec::with_capacity(turns.len());
+    let mut threads: HashMap<usize, (Vec<Utterance>, Vec<Edge>)> = HashMap::new();
+    for turn in &turns {
+        threads.entry(thread_of[&turn.id]).or_default().0.push(*turn);
+    }
+    for edge in within {
+        if let Some((_, edges)) = threads.get_mut(&thread_of[&edge.parent]) {
+            edges.push(edge);
+        }
+    }
+    let mut threads: Vec<(usize, (Vec<Utterance>, Vec<Edge>))> = threads.into_iter().collect();
+    threads.sort_unstable_by_key(|(earliest, _)| *earliest);
+    for (_, (turns, edges)) in threads {
+        order.extend(conversation_order(&turns, &edges, check_interrupts));
+    }
+    order
+}
