@@ -1,7 +1,7 @@
 CREATE FUNCTION graph_kernel.presets()
     RETURNS TABLE (name text, policy @extschema@.slice_policy, is_counted boolean)
     AS 'MODULE_PATHNAME', 'presets_wrapper'
-    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp;
+    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.presets() IS 'the policies that are always there';
 CREATE FUNCTION graph_kernel.registry_fingerprint(policy_ids text[], params_hashes text[]) RETURNS text
     AS 'MODULE_PATHNAME', 'registry_fingerprint_wrapper'
@@ -94,6 +94,9 @@ SET search_path = pg_catalog, pg_temp
 RETURN CASE
     WHEN policy_fault.policy IS NULL THEN 'INVALID_POLICY'
     WHEN policy_fault.name !~ '^(?![0-9a-f]{16}$).{1,255}$' THEN 'INVALID_POLICY_NAME'
+    -- Everybody reads the registry, and their hash does not tell them apart.
+    WHEN policy_fault.policy::json ->> 'pins' IS NOT NULL OR policy_fault.policy::json ->> 'seeds' IS NOT NULL
+        THEN 'POLICY_WITH_INPUTS'
     WHEN EXISTS (SELECT FROM graph_kernel.known_policies AS p
                  WHERE p.params_hash = @extschema@.graph_policy_hash(policy_fault.policy)
                    AND p.policy::text <> policy_fault.policy::text) THEN 'POLICY_HASH_COLLISION'
@@ -130,6 +133,10 @@ BEGIN
             RAISE EXCEPTION 'not a name for a policy: %', quote_literal(left(name, 64))
                 USING ERRCODE = 'invalid_parameter_value', DETAIL = fault,
                       HINT = 'Give 1 to 255 characters that do not look like a params_hash.';
+        WHEN 'POLICY_WITH_INPUTS' THEN
+            RAISE EXCEPTION 'a policy with pins or seeds cannot be registered'
+                USING ERRCODE = 'invalid_parameter_value', DETAIL = fault,
+                      HINT = 'Register it without them, and give them with each call.';
         WHEN 'POLICY_HASH_COLLISION' THEN
             RAISE EXCEPTION 'another policy with the params_hash of this one is registered: the two hashes collide'
                 USING ERRCODE = 'unique_violation', DETAIL = fault,

@@ -1,4 +1,5 @@
 use kernel::explain::explanation::{ExplainedTurn, TurnOutcome};
+use kernel::slicing::slice::Part;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 use serde_json::Value;
@@ -24,6 +25,7 @@ fn graph_slice_explain(
         name!(via, &'static str),
         name!(discovered_from, Option<Uuid>),
         name!(reason, Text),
+        name!(part, Option<&'static str>),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
@@ -31,7 +33,7 @@ fn graph_slice_explain(
     let explanation = explanation(from_sql_uuid(anchor), &policy).or_raise();
     TableIterator::new((0..explanation.turns.len()).map(move |step| {
         let turn = explanation.turns[step];
-        let ExplainedTurn { outcome, rank, via, .. } = turn;
+        let ExplainedTurn { outcome, rank, via, part, .. } = turn;
         let has_priority = !matches!(outcome, TurnOutcome::Missing | TurnOutcome::NotAdmitted);
         (
             step as i32,
@@ -42,6 +44,7 @@ fn graph_slice_explain(
             via.name(),
             explanation.discovered_from(&turn).map(to_sql_uuid),
             Text(explanation.reason(step)),
+            part.map(Part::name),
         )
     }))
 }

@@ -1,9 +1,8 @@
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use kernel::graph::turn::TurnId;
 use kernel::slicing::slice::SelectedTurn;
 use pgrx::Uuid;
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
@@ -60,9 +59,9 @@ fn graph_slice_turns(
     let taken = ReadSlice::at(from_sql_uuid(anchor), &policy).or_raise();
     let export = taken.sign().or_raise();
     let (slice_id, token) = (export.slice_id, export.admissibility_token);
-    let (turns, bounded) = (taken.slice.turns, policy.max_tokens().is_some());
+    let (turns, bounded) = (taken.slice.turns, policy.counts_tokens());
     TableIterator::new(move |put| {
-        for SelectedTurn { turn, distance, priority, selection_order, tokens } in turns {
+        for SelectedTurn { turn, distance, priority, selection_order, tokens, .. } in turns {
             let turn = Rc::unwrap_or_clone(turn);
             put((
                 to_sql_uuid(turn.id),
@@ -109,7 +108,7 @@ fn graph_slice_edges(
 #[pg_extern(stable, parallel_restricted, cost = 10000)]
 #[search_path(pg_catalog, pg_temp)]
 #[allow(clippy::type_complexity)] // the columns are the SQL signature
-fn graph_prompt(
+fn graph_messages(
     anchor: Option<Uuid>,
     policy: default!(Option<Policy>, "'chat'::pg_catalog.text::@extschema@.slice_policy"),
 ) -> TableIterator<
@@ -117,28 +116,34 @@ fn graph_prompt(
     (
         name!(n, i32),
         name!(turn_id, Uuid),
+        name!(part, &'static str),
         name!(role, &'static str),
         name!(content, Option<Text>),
+        name!(payload, Option<JsonbText>),
+        name!(session_id, Text),
+        name!(created_at, Option<TimestampWithTimeZone>),
         name!(tokens, i32),
         name!(cumulative_tokens, i64),
     ),
 > {
     let policy = Policy::required(policy).or_raise();
     let Some(anchor) = anchor else { return TableIterator::new(|_| {}) };
-    let taken = ReadSlice::at(from_sql_uuid(anchor), &policy).or_raise();
-    let prompt = taken.prompt().or_raise();
-    let roles: HashMap<TurnId, &'static str> =
-        taken.turns().map(|turn| (turn.id, turn.role.name())).collect();
     TableIterator::new(move |put| {
+        let taken = ReadSlice::with_times(from_sql_uuid(anchor), &policy).or_raise();
         let mut cumulative = 0;
-        for (n, (id, turn)) in (1..).zip(prompt) {
-            cumulative += i64::from(turn.tokens);
+        for (n, (selected, message)) in (1..).zip(taken.messages().or_raise()) {
+            let SelectedTurn { turn, part, tokens, .. } = selected;
+            cumulative += i64::from(*tokens);
             put((
                 n,
-                to_sql_uuid(id),
-                roles[&id],
-                turn.content.map(Text),
-                turn.tokens as i32,
+                to_sql_uuid(turn.id),
+                part.name(),
+                turn.role.name(),
+                message.content.map(Text),
+                message.payload.map(JsonbText),
+                Text(turn.session_id.clone()),
+                message.created_at.and_then(|micros| micros.try_into().ok()),
+                *tokens as i32,
                 cumulative,
             ));
         }
@@ -170,12 +175,13 @@ COMMENT ON FUNCTION graph_slice_turns(uuid, slice_policy) IS
 ALTER FUNCTION graph_slice_edges(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
 COMMENT ON FUNCTION graph_slice_edges(uuid, slice_policy) IS
     'the edges of the slice at an anchor turn, ordered by parent, child, type';
-ALTER FUNCTION graph_prompt(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
-COMMENT ON FUNCTION graph_prompt(uuid, slice_policy) IS
-    'the turns of the slice at an anchor in the order of the conversation, with contents and tokens';
+ALTER FUNCTION graph_messages(uuid, slice_policy) ROWS 256 SUPPORT graph_kernel.slice_support;
+COMMENT ON FUNCTION graph_messages(uuid, slice_policy) IS
+    'the turns of the slice at an anchor in the order in which a model is shown them, with contents and tokens';
 COMMENT ON FUNCTION graph_slice_draw(uuid, slice_policy, text, jsonb) IS
     'a picture of the slice at an anchor, with the beginnings of its contents';
 ",
     name = "slice_comments",
-    requires = [graph_slice, graph_slice_turns, graph_slice_edges, graph_prompt, graph_slice_draw]
+    requires =
+        [graph_slice, graph_slice_turns, graph_slice_edges, graph_messages, graph_slice_draw]
 );

@@ -29,12 +29,12 @@ pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<
     Ok(Outcome::Success)
 }
 
-/// Prints the turns of `graph_prompt` that have a text, each under its role.
+/// Prints the turns of `graph_messages` that have a text, each under its role.
 pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(
         arguments,
         |call| format!("SELECT p.role, p.content FROM {call} AS p ORDER BY p.n"),
-        "graph_prompt",
+        "graph_messages",
     )?;
     let mut is_first = true;
     for row in &rows {

@@ -10,18 +10,18 @@ use kernel::export::document::Export;
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
-use kernel::prompt::order::conversation_order;
-use kernel::slicing::slice::Slice;
+use kernel::prompt::messages::messages;
+use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{FetchedGraph, SliceError, Slicer};
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use super::explain::explanation;
 use super::export::{Signer, export_text};
 use super::limits::{limits, slices_ahead};
 use super::reader::GraphReader;
+use crate::pg::access::store::Message;
 #[allow(unused_imports)] // for the documentation
 use crate::pg::access::store::PgStore;
-use crate::pg::access::store::TurnText;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
@@ -44,32 +44,44 @@ impl<'a> ReadSlice<'a> {
     /// # Errors
     /// 02000 when there is no such anchor; else as [`GraphReader::for_policy`] and any reading.
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
+        Self::reading(anchor, policy, policy.needs())
+    }
+
+    /// As [`ReadSlice::at`], with the times and tokens of its turns.
+    ///
+    /// # Errors
+    /// As [`ReadSlice::at`]; the caller needs SELECT on the content's column.
+    pub fn with_times(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
+        Self::reading(anchor, policy, Needs { facts: true, tokens: true, ..policy.needs() })
+    }
+
+    fn reading(anchor: TurnId, policy: &'a SlicePolicy, needs: Needs) -> Result<Self, SqlError> {
         let reader = GraphReader::for_policy(policy)?;
         let slice = reader
-            .ask(policy.needs(), |store| Slicer::new(store, policy, limits()).slice(anchor))
+            .ask(needs, |store| Slicer::new(store, policy, limits()).slice(anchor))
             .map_err(|error| about_anchor(error, &reader, policy))?;
         reader.check_tables()?;
         statistics::count_selected(slice.turns.len());
+        notice_left_out(&slice);
         Ok(ReadSlice { reader, slice, policy })
     }
 
-    /// Its turns in the order of the conversation, with their contents.
+    /// Its turns in the order in which a model is shown them, with what it is shown. The slice was taken by
+    /// [`ReadSlice::with_times`].
     ///
     /// # Errors
-    /// As [`PgStore::turn_texts`].
-    pub fn prompt(&self) -> Result<Vec<(TurnId, TurnText)>, SqlError> {
+    /// As [`PgStore::messages`].
+    pub fn messages(&self) -> Result<Vec<(&SelectedTurn, Message)>, SqlError> {
         let ids: Vec<TurnId> = self.turns().map(|turn| turn.id).collect();
-        let mut texts =
-            self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, i32::MAX))?;
-        let time = |id: TurnId| texts.get(&id).map_or(0, |turn| turn.time);
-        let order = conversation_order(&self.slice, time, &check_interrupts);
-        Ok(order.into_iter().filter_map(|id| Some((id, texts.remove(&id)?))).collect())
+        let mut read = self.reader.ask(Needs::default(), |store| store.messages(&ids))?;
+        let order = messages(&self.slice, self.policy, &check_interrupts).into_iter();
+        Ok(order.filter_map(|turn| Some((turn, read.remove(&turn.turn.id)?))).collect())
     }
 
     /// A picture of it.
     ///
     /// # Errors
-    /// As [`PgStore::turn_texts`], and as the explanation of a slice.
+    /// As [`PgStore::beginnings`], and as the explanation of a slice.
     pub fn picture(&self, format: Format, options: Options) -> Result<String, SqlError> {
         let Options { max_turns, chars, frontier } = options;
         let drawn = drawn_turns(&self.slice, max_turns);
@@ -83,12 +95,11 @@ impl<'a> ReadSlice<'a> {
             0 => HashMap::new(),
             _ => {
                 let chars = chars as i32 + 1;
-                self.reader.ask(Needs::default(), |store| store.turn_texts(&ids, chars))?
+                self.reader.ask(Needs::default(), |store| store.beginnings(&ids, chars))?
             }
         };
         let beginning = |id: TurnId| {
-            let content =
-                texts.get(&id).and_then(|turn| turn.content.as_deref()).unwrap_or_default();
+            let content = texts.get(&id).map_or("", String::as_str);
             match content.char_indices().nth(chars) {
                 Some((end, _)) => format!("{}…", &content[..end]),
                 None => content.to_owned(),
@@ -134,6 +145,23 @@ impl<'a> ReadSlice<'a> {
     }
 }
 
+/// Says which pins are not in a slice, though they exist; whether there are any.
+fn notice_left_out(slice: &Slice) -> bool {
+    let pins: Vec<String> = slice.pins_left_out.iter().map(TurnId::to_string).collect();
+    let message = match pins.len() {
+        0 => return false,
+        1 => format!("the pinned turn {} is not in the slice at {}", pins[0], slice.anchor),
+        _ => {
+            format!("the pinned turns {} are not in the slice at {}", pins.join(", "), slice.anchor)
+        }
+    };
+    SqlError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message)
+        .word(Word::PinLeftOut)
+        .hint("Raise max_tokens or max_nodes, or pin less.")
+        .report(PgLogLevel::NOTICE);
+    true
+}
+
 /// An anchor that was created after `as_of` does not exist by that policy, which its error says.
 fn about_anchor(error: SqlError, reader: &GraphReader, policy: &SlicePolicy) -> SqlError {
     if !error.is(Word::AnchorNotFound) || policy.as_of().is_none() {
@@ -163,12 +191,20 @@ pub struct FetchedBefore {
     rolled_back: u64,
     /// What read the first of them.
     first: Option<GraphReader>,
+    /// Whether a slice without one of its pins was reported. One is enough for many slices.
+    is_noticed: bool,
 }
 
 impl FetchedBefore {
     /// Of the graph that the session has chosen: nothing yet.
     pub fn nothing() -> Self {
-        FetchedBefore { binding: guc::graph(), fetched: None, rolled_back: 0, first: None }
+        FetchedBefore {
+            binding: guc::graph(),
+            fetched: None,
+            rolled_back: 0,
+            first: None,
+            is_noticed: false,
+        }
     }
 
     /// Takes out what this reader may reuse. Where row security applies that is nothing: its policies may depend on
@@ -227,6 +263,7 @@ pub fn export_each<A>(
         let flow = match slice {
             Ok(Ok(slice)) => {
                 statistics::count_selected(slice.turns.len());
+                fetched.is_noticed = fetched.is_noticed || notice_left_out(&slice);
                 each(anchor, Ok(signer.export(&slice)?))
             }
             Ok(Err(SliceError::Store(error))) => return Err(error),

@@ -202,7 +202,11 @@ fn replayable(
         return Err(unreplayable("other_graph", Some(attestation.graph.clone())));
     }
     let attested = export.attestation.as_ref().map(|attestation| attestation.policy.clone());
-    let policy = policy.or(attested).ok_or_else(|| unreplayable("no_policy", None))?;
+    let policy = match (policy, attested) {
+        // A policy keeps its name whatever it pins.
+        (Some(given), Some(attested)) if given == attested.without_inputs() => attested,
+        (given, attested) => given.or(attested).ok_or_else(|| unreplayable("no_policy", None))?,
+    };
     if policy.params_hash() != export.params_hash {
         return Err(unreplayable("params_hash_mismatch", Some(export.params_hash.clone())));
     }

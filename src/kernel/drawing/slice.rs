@@ -18,7 +18,7 @@ use crate::json::JsonValue;
 use crate::json::object::{Object, ParseError};
 use crate::policy::{POLICY_LIMITS, SlicePolicy};
 use crate::slicing::observer::Via;
-use crate::slicing::slice::{SelectedTurn, Slice};
+use crate::slicing::slice::{Part, SelectedTurn, Slice};
 
 /// The most turns that are drawn as those that would have come next.
 pub const MAX_FRONTIER: usize = 12;
@@ -114,12 +114,18 @@ impl<'a> Picture<'a> {
         explanation: Option<&Explanation>,
         text: impl Fn(TurnId) -> String,
     ) -> Self {
-        let bounded = policy.max_tokens().is_some();
+        let bounded = policy.counts_tokens();
         let mut boxes: Vec<TurnBox<'a>> = Vec::new();
         let mut places: HashMap<TurnId, usize> = HashMap::new();
         for selected in drawn {
-            let SelectedTurn { turn, distance, tokens, selection_order, .. } = selected;
-            let mut lines = vec![format!("{selection_order} {}", turn.role.name())];
+            let SelectedTurn { turn, distance, part, tokens, selection_order, .. } = selected;
+            let part = match part {
+                Part::Pinned | Part::Recalled => format!(", {}", part.name()),
+                Part::Anchor | Part::Line => String::new(),
+            };
+            let seed = policy.seed(turn.id);
+            let seed = seed.map_or_else(String::new, |strength| format!(", seed {strength}"));
+            let mut lines = vec![format!("{selection_order} {}{part}{seed}", turn.role.name())];
             lines.push(text(turn.id));
             let tokens = if bounded { format!(", {tokens} tokens") } else { String::new() };
             lines.push(format!("distance {distance}{tokens}"));
@@ -194,7 +200,16 @@ impl<'a> Picture<'a> {
                 }
                 TurnBox::Next(lines) => (lines, "next", false),
             };
-            let (open, close) = if is_anchor { ("{{", "}}") } else { ("(", ")") };
+            let part = match &self.boxes[place] {
+                TurnBox::Selected(selected, _) => selected.part,
+                TurnBox::Next(_) => Part::Line,
+            };
+            let (open, close) = match part {
+                _ if is_anchor => ("{{", "}}"),
+                Part::Pinned => ("[", "]"),
+                Part::Recalled => ("([", "])"),
+                Part::Anchor | Part::Line => ("(", ")"),
+            };
             let _ = writeln!(text, "    n{place}{open}{}{close}:::{class}", mermaid_lines(label));
         };
         for (number, frame) in self.frames.iter().enumerate() {
@@ -243,7 +258,12 @@ impl<'a> Picture<'a> {
                 TurnBox::Selected(selected, lines) => {
                     let (fill, line) = colours(selected.turn.phase);
                     let is_anchor = selected.turn.id == anchor;
-                    let border = if is_anchor { ", penwidth=2, peripheries=2" } else { "" };
+                    let border = match selected.part {
+                        _ if is_anchor => ", penwidth=2, peripheries=2",
+                        Part::Pinned => ", penwidth=2",
+                        Part::Recalled => ", style=\"filled,rounded,dashed\"",
+                        Part::Anchor | Part::Line => "",
+                    };
                     let class = selected.turn.phase.name();
                     let style = format!(
                         "class=\"{class}\", fillcolor=\"{fill}\", color=\"{line}\"{border}"

@@ -1,6 +1,7 @@
 //! What differs between two slices.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -58,8 +59,15 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
     ];
     if let (Some(was), Some(now)) = (&was.attestation, &now.attestation) {
         let (was, now) = SlicePolicy::comparable(&was.policy, &now.policy);
-        let both = parameters(&was).into_iter().zip(parameters(&now));
+        let inputs = [inputs(&was), inputs(&now)];
+        let [was, now] = [was, now].map(|policy| parameters(&policy.without_inputs()));
+        let both = was.into_iter().zip(now);
         pairs.extend(both.map(|((key, was), (_, now))| (format!("policy.{key}"), was, now)));
+        let [was, now] = inputs;
+        pairs.extend([
+            ("policy.pins".to_owned(), was.0, now.0),
+            ("policy.seeds".to_owned(), was.1, now.1),
+        ]);
     }
     pairs.extend([
         ("schema_version".to_owned(), was.schema_version.clone(), now.schema_version.clone()),
@@ -70,6 +78,15 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
     }
     let differ = pairs.into_iter().filter(|(_, was, now)| was != now);
     differ.map(|(field, was, now)| HeadDifference { field, was, now }).collect()
+}
+
+/// A policy's pins and its seeds, as it writes them.
+fn inputs(policy: &SlicePolicy) -> (String, String) {
+    let pins: Vec<TurnId> = policy.pins().to_vec();
+    let seeds: BTreeMap<TurnId, f32> = policy.seeds().collect();
+    let pins = if pins.is_empty() { "null".to_owned() } else { json_text(&pins) };
+    let seeds = if seeds.is_empty() { "null".to_owned() } else { json_text(&seeds) };
+    (pins, seeds)
 }
 
 /// A policy's parameters by name, in the order of its canonical text.
@@ -292,6 +309,27 @@ mod tests {
                 ["slice_id", "0000000000000001", "0000000000000002"],
             ]
         );
+    }
+
+    #[test]
+    fn pins_and_seeds_that_differ_are_named() {
+        let policy = |text: &str| -> SlicePolicy { text.parse().unwrap() };
+        let id = TurnId::from_u128;
+        let given = format!(
+            r#"{{"preset":"chat","pins":["{}"],"seeds":{{"{}":0.5,"{}":1}}}}"#,
+            id(1),
+            id(2),
+            id(3)
+        );
+        let was = export(&policy("chat"), "0000000000000001");
+        let now = export(&policy(&given), "0000000000000001");
+        let found: Vec<_> = head_differences(&was, &now)
+            .into_iter()
+            .map(|found| [found.field, found.was, found.now])
+            .collect();
+        let (pins, seeds) =
+            (format!(r#"["{}"]"#, id(1)), format!(r#"{{"{}":0.5,"{}":1.0}}"#, id(2), id(3)));
+        assert_eq!(found, [["policy.pins", "null", &pins], ["policy.seeds", "null", &seeds]]);
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub const MAX_EXPORT_BYTES: usize = 64 * 1024 * 1024;
 const EXPORT_LIMITS: JsonLimits =
     JsonLimits { bytes: MAX_EXPORT_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
 
+/// The most values of an attestation, whose policy has pins and seeds.
+pub(crate) const MAX_ATTESTATION_VALUES: usize = 512;
+
 /// A well-formed export, in which nothing was checked.
 #[derive(Clone, Debug)]
 pub struct ParsedExport {
@@ -91,6 +94,7 @@ impl ParsedExport {
             let value = match key.as_ref() {
                 "turns" => items(reader, &mut turns, |json| turn(json, keys))?,
                 "edges" => items(reader, &mut edges, edge)?,
+                "attestation" => reader.value_within(MAX_ATTESTATION_VALUES)?,
                 _ => reader.value_within(MAX_ENTRY_VALUES)?,
             };
             object.add(key, value)

@@ -8,7 +8,7 @@ use kernel::graph::facts::SessionKey;
 use kernel::graph::facts::TurnFacts;
 use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{
-    Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_seconds,
+    Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_micros, unix_seconds,
 };
 use kernel::policy::needs::Needs;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
@@ -97,9 +97,22 @@ static CONTENT_CHARS: Template = Template::new(
     Planning::Probing,
 );
 
-static PROMPT: Template = Template::new(
-    include_str!("../../../sql/queries/prompt.sql"),
-    &[ColumnType::Id, ColumnType::Text, ColumnType::Time, ColumnType::Integer, ColumnType::Integer],
+static MESSAGES: Template = Template::new(
+    include_str!("../../../sql/queries/messages.sql"),
+    &[
+        ColumnType::Id,
+        ColumnType::Text,
+        ColumnType::Integer,
+        ColumnType::Text,
+        ColumnType::Integer,
+        ColumnType::Time,
+    ],
+    Planning::Probing,
+);
+
+static BEGINNINGS: Template = Template::new(
+    include_str!("../../../sql/queries/beginnings.sql"),
+    &[ColumnType::Id, ColumnType::Text],
     Planning::Probing,
 );
 
@@ -152,36 +165,54 @@ impl<'a> PgStore<'a> {
         Ok(chars)
     }
 
-    /// What prompts and drawings show of these turns, with at most so many characters of each content.
+    /// What a model is shown of these turns.
     ///
     /// # Errors
-    /// 54000 when the contents are longer than [`MAX_CONTENTS_BYTES`] together; 55000 when the role changed. The caller
-    /// needs SELECT on the content's column.
-    pub fn turn_texts(
+    /// 54000 when contents and payloads are longer than [`MAX_CONTENTS_BYTES`] together; 55000 when the role changed.
+    /// The caller needs SELECT on the columns of the content and the payload.
+    pub fn messages(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, Message>, SqlError> {
+        let mut messages = HashMap::with_capacity(ids.len());
+        let mut left = Some(MAX_CONTENTS_BYTES);
+        self.ask(&self.graph.kept(&MESSAGES, Needs::default()), &[Argument::Ids(ids)], |row| {
+            let known = [2, 4].map(|column| row.i64(column).map_or(0, |bytes| bytes as usize));
+            let take = |left: Option<usize>, bytes| left.and_then(|left| left.checked_sub(bytes));
+            left = known.into_iter().fold(left, take);
+            if left.is_none() {
+                return ControlFlow::Break(());
+            }
+            let text = |column| row.text(column, |text| text.map(str::to_owned));
+            let (content, payload) = (text(1), text(3));
+            // Texts that are computed may be of another length than what is stored.
+            let read = [&content, &payload].map(|text| text.as_ref().map_or(0, String::len));
+            let more = read.into_iter().zip(known).map(|(read, known)| read.saturating_sub(known));
+            left = more.fold(left, take);
+            let message = Message { content, payload, created_at: row.time(5) };
+            messages.extend(row.id(0).map(|id| (id, message)));
+            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if left.is_some() { Ok(messages) } else { Err(contents_too_long()) }
+    }
+
+    /// The beginnings of the contents of these turns, of at most so many characters, where there are any.
+    ///
+    /// # Errors
+    /// 55000 when the role changed. The caller needs SELECT on the content's column.
+    pub fn beginnings(
         &self,
         ids: &[TurnId],
         chars: i32,
-    ) -> Result<HashMap<TurnId, TurnText>, SqlError> {
-        let mut texts = HashMap::with_capacity(ids.len());
-        let mut left = Some(MAX_CONTENTS_BYTES);
-        let arguments = [Argument::Ids(ids), Argument::Number(chars.into())];
+    ) -> Result<HashMap<TurnId, String>, SqlError> {
+        let mut beginnings = HashMap::with_capacity(ids.len());
         self.ask(
-            &self.graph.kept(&PROMPT, Needs { tokens: true, facts: true, ..Needs::default() }),
-            &arguments,
+            &self.graph.kept(&BEGINNINGS, Needs::default()),
+            &[Argument::Ids(ids), Argument::Number(chars.into())],
             |row| {
-                let bytes = row.i64(4).map(|bytes| bytes as usize);
-                left = left.and_then(|left| left.checked_sub(bytes.unwrap_or(0)));
-                let content = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
-                if bytes.is_none() {
-                    let read = content.as_ref().map_or(0, String::len);
-                    left = left.and_then(|left| left.checked_sub(read));
-                }
-                let (time, tokens) = (row.time(2).unwrap_or(NO_TIME), tokens(&row, 3));
-                texts.extend(row.id(0).map(|id| (id, TurnText { content, time, tokens })));
-                if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                let text = row.text(1, |text| text.map(str::to_owned));
+                beginnings.extend(row.id(0).zip(text));
+                ControlFlow::Continue(())
             },
         )?;
-        if left.is_some() { Ok(texts) } else { Err(contents_too_long()) }
+        Ok(beginnings)
     }
 
     /// The snapshot of the whole graph.
@@ -289,7 +320,8 @@ impl GraphStore for PgStore<'_> {
         self.turns.ask([ids, &[]], |row| {
             *read += 1;
             turn(&row).map_or(ControlFlow::Continue(()), |turn| {
-                let facts = needs.facts_of(&turn, tokens(&row, 12));
+                let micros = row.time(10).map_or(0, unix_micros);
+                let facts = needs.facts_of(&turn, micros, tokens(&row, 12));
                 sink((turn, facts))
             })
         });
@@ -301,18 +333,15 @@ impl GraphStore for PgStore<'_> {
     }
 }
 
-/// What prompts and drawings show of a turn.
-pub struct TurnText {
-    /// Its content or the beginning of it; `None` where none is stored.
+/// What a model is shown of a turn.
+pub struct Message {
+    /// Its content; `None` where none is stored.
     pub content: Option<String>,
-    /// When it was created, in microseconds since 2000.
-    pub time: i64,
-    /// What it takes of a token budget.
-    pub tokens: u32,
+    /// The message as the application stores it, as the text of a jsonb; `None` where none is stored.
+    pub payload: Option<String>,
+    /// When it was created, in microseconds since 2000; `None` where that is not stored.
+    pub created_at: Option<i64>,
 }
-
-/// The time of a turn without one: Unix time 0, in microseconds since 2000.
-const NO_TIME: i64 = -946_684_800_000_000;
 
 /// Column 0 as the index of the id it belongs to: `WITH ORDINALITY` counts from 1.
 fn position(row: &Row) -> usize {
@@ -341,6 +370,7 @@ fn scored_turn(row: &Row, first: usize, needs: Needs) -> Option<ScoredTurn> {
     let session = |name: Option<&str>| SessionKey::of(name.unwrap_or_default());
     let facts = TurnFacts {
         created_at: row.time(first + 3).map_or(0, unix_seconds),
+        micros: row.time(first + 3).map_or(0, unix_micros),
         session: if needs.sessions { row.text(first + 4, session) } else { SessionKey::default() },
         is_tool: row.text(first + 5, Role::from_stored) == Role::Tool,
         tokens,

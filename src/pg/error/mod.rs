@@ -224,7 +224,7 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 impl From<PolicyError> for SqlError {
     fn from(error: PolicyError) -> Self {
         let mut hint =
-            "Give a preset (default, focused, broad, lineage, chat) or a JSON object such as \
+            "Give a preset (default, focused, broad, lineage, chat, recall) or a JSON object such as \
                         '{\"max_nodes\": 64, \"max_radius\": 4}'."
                 .to_owned();
         // The input of a type is immutable, so that it cannot look a registered name up.

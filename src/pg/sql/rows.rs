@@ -1,6 +1,7 @@
 //! Functions that return a table, made in one call.
 
 use pgrx::callconv::{CallCx, RetAbi};
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
@@ -10,7 +11,7 @@ use pgrx::{IntoDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
-use crate::pg::sql::types::{JsonText, Text};
+use crate::pg::sql::types::{JsonText, JsonbText, Text, TextType};
 use crate::pg::text::{expect_length, without_nul};
 
 /// The rows of a set-returning function, put into a tuplestore by one call. pgrx's `TableIterator` is called once for
@@ -149,6 +150,7 @@ columns! { A B }
 columns! { A B C }
 columns! { A B C D }
 columns! { A B C D E F }
+columns! { A B C D E F G H I J }
 columns! { A B C D E F G H I J K L M N O P Q R }
 
 /// The values of a row as the server reads them. What they point to is valid until the next row.
@@ -233,6 +235,8 @@ values! {
     Text = TEXTOID, |text, values| values.push_text(&text.0);
     JsonText = JSONOID, |json, values| values.push_text(&json.0);
     // Made in the row's own memory context.
+    JsonbText = JSONBOID, |json, values| values.push(TextType::write(json.clone()));
+    TimestampWithTimeZone = TIMESTAMPTZOID, |time, values| values.push_made(*time);
     Vec<Uuid> = UUIDARRAYOID, |ids, values| values.push_made(ids.clone());
 }
 

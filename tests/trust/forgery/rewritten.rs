@@ -33,7 +33,12 @@ fn random_claim(random: &mut Rng) -> Claim {
     ];
     let policy: SlicePolicy = policies[random.usize(..policies.len())].parse().unwrap();
     Claim {
-        slice: Slice { anchor, turns: turns.into_iter().map(selected).collect(), edges },
+        slice: Slice {
+            anchor,
+            turns: turns.into_iter().map(selected).collect(),
+            edges,
+            pins_left_out: Vec::new(),
+        },
         policy,
         circumstances: Circumstances {
             graph: "default".to_owned(),
