@@ -402,8 +402,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_policy_registry_fingerprint()", Some("SELECT graph_policy_registry_fingerprint()")),
     (
-        "graph_prompt(uuid,slice_policy)",
-        Some("SELECT * FROM graph_prompt('00000000-0000-4000-8000-000000000001')"),
+        "graph_messages(uuid,slice_policy)",
+        Some("SELECT * FROM graph_messages('00000000-0000-4000-8000-000000000001')"),
     ),
     (
         "graph_proof(json)",

@@ -97,10 +97,10 @@ fn check(
 fn is_related(graph: &Graph, from: TurnId, to: TurnId, via: Via) -> bool {
     let edge = |parent, child| graph.edges.iter().any(|e| e.parent == parent && e.child == child);
     match via {
-        Via::Anchor => from == to,
+        Via::Anchor | Via::Pin | Via::Seed => from == to,
         Via::Parent => edge(to, from),
         Via::Child => edge(from, to),
-        Via::Call => edge(from, to) || edge(to, from),
+        Via::Call | Via::Recalled => edge(from, to) || edge(to, from),
         Via::Sibling => graph.edges.iter().any(|e| e.child == from && edge(e.parent, to)),
     }
 }
@@ -188,7 +188,7 @@ fn check_why(
             prop_assert!(!params.include_siblings || params.max_siblings_per_node == 0);
             prop_assert!(includes(case, &with, turn));
         }
-        Because::Tokens { .. } | Because::Key { .. } => {
+        Because::Tokens { .. } | Because::Pin | Because::Key { .. } => {
             prop_assert!(false, "v1 has neither tokens nor such keys");
         }
         Because::NoOneChange { .. } | Because::NotConnected | Because::NoSuchTurn => {}

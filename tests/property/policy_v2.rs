@@ -7,16 +7,18 @@ use graph_kernel_tests::memory_store::MemoryStore;
 use kernel::explain::explanation::{TurnOutcome, explain, stats};
 use kernel::explain::why::{Because, why};
 use kernel::graph::edge::EdgeType;
-use kernel::graph::turn::{Turn, TurnId};
+use kernel::graph::turn::{Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
-use kernel::slicing::observer::Via;
-use kernel::slicing::slice::{SelectedTurn, Slice};
+use kernel::prompt::messages::messages;
+use kernel::slicing::observer::{Cut, Observer, Via};
+use kernel::slicing::score::Rank;
+use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::slicing::slicer::{FetchedGraph, Limits, SliceError, Slicer};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use crate::cases;
-use crate::generate::{Case, graphs, hubs, limits, policies};
+use crate::generate::{Case, graphs, hubs, id, limits, policies};
 use crate::naive_v2::{self, PolicyV2};
 use crate::question_count::chain;
 
@@ -29,6 +31,32 @@ fn optional<T: Clone + std::fmt::Debug + 'static>(
     prop::option::weighted(0.3, values)
 }
 
+/// Pins and seeds; not all of them exist.
+fn inputs() -> impl Strategy<Value = (Vec<TurnId>, Vec<(TurnId, f64)>)> {
+    let ids = |most| prop::collection::btree_set((0..20usize).prop_map(id), 0..=most);
+    let pins = (ids(3), any::<bool>()).prop_map(|(pins, turned)| {
+        let mut pins: Vec<TurnId> = pins.into_iter().collect();
+        if turned {
+            pins.reverse();
+        }
+        pins
+    });
+    let strengths = prop::collection::vec(select(vec![1.0, 1.0, 0.9, 0.5, 0.1, 1e-6]), 6);
+    let seeds =
+        (ids(6), strengths).prop_map(|(ids, strengths)| ids.into_iter().zip(strengths).collect());
+    (prop_oneof![Just(Vec::new()), pins], prop_oneof![Just(Vec::new()), seeds])
+}
+
+type Parts = ((Option<u32>, u32), (f64, f64), (f64, bool));
+
+/// What bounds recall, and the cut.
+fn parts() -> impl Strategy<Value = Parts> {
+    let tokens = select(vec![1u32, 4, 10, 30, 100]);
+    let share = || select(vec![0.0, 0.3, 0.5, 0.95, 1.0]);
+    let cut = select(vec![0.0, 0.0, 0.1, 0.5, 0.9]);
+    ((optional(tokens), select(vec![0u32, 1, 2, 8, 16])), (share(), share()), (cut, any::<bool>()))
+}
+
 fn policies_v2() -> impl Strategy<Value = PolicyV2> {
     let weight = || select(vec![1.0, 1.0, 1.0, 0.5, 0.3, 0.0, 1e-7]);
     let tokens = select(vec![1u32, 4, 10, 30, 100, 1000]);
@@ -39,6 +67,8 @@ fn policies_v2() -> impl Strategy<Value = PolicyV2> {
         (prop::bool::weighted(0.8), prop::bool::weighted(0.8), prop::bool::weighted(0.2)),
         (optional(0..=50i64), optional(0..=50i64), optional(FIRST - 1..=FIRST + 60)),
         any::<bool>(),
+        inputs(),
+        parts(),
     )
         .prop_map(
             |(
@@ -48,6 +78,8 @@ fn policies_v2() -> impl Strategy<Value = PolicyV2> {
                 (parents, children, session),
                 times,
                 keep,
+                (pins, seeds),
+                (recall, (recall_decay, recall_share), (cut_share, cut_to_user)),
             )| {
                 PolicyV2 {
                     max_tokens,
@@ -60,6 +92,14 @@ fn policies_v2() -> impl Strategy<Value = PolicyV2> {
                     max_seconds_after: times.1,
                     as_of: times.2,
                     keep_tool_results: keep,
+                    pins,
+                    seeds,
+                    recall_tokens: recall.0,
+                    recall_radius: recall.1,
+                    recall_decay,
+                    recall_share,
+                    cut_share,
+                    cut_to_user,
                     ..PolicyV2::of(common)
                 }
             },
@@ -99,16 +139,58 @@ fn in_order(slice: &Slice) -> Vec<Selected> {
     selected.iter().map(|t| (t.turn.id, t.distance, t.priority.to_bits())).collect()
 }
 
+/// Notes what a slice does not say of itself.
+#[derive(Default)]
+struct Noted {
+    cut: Vec<TurnId>,
+    limited: bool,
+}
+
+impl Observer for Noted {
+    const SEES_ALL: bool = true;
+
+    fn cut(&mut self, turn: Rank, _because: Cut) {
+        self.cut.push(turn.id);
+    }
+
+    fn line_ended(&mut self, limited: bool) {
+        self.limited = limited;
+    }
+}
+
 fn check(case: &Case, policy: &PolicyV2, limits: Limits, seed: u64) -> Result<(), TestCaseError> {
     let expected = naive_v2::slice(&case.graph, &tokens(&case.graph, seed), policy, case.anchor);
-    let found = take(&case.graph, &policy.policy(), case.anchor, limits, seed)?;
+    let slice_policy = policy.policy();
+    let found = take(&case.graph, &slice_policy, case.anchor, limits, seed)?;
     let wanted: Option<Vec<Selected>> = expected.as_ref().map(|slice| {
         let selected = slice.selected.iter();
         selected.map(|turn| (turn.id, turn.distance, (turn.priority + 0.0).to_bits())).collect()
     });
     prop_assert_eq!(found.as_ref().map(in_order), wanted);
-    prop_assert_eq!(found.map(|slice| slice.edges), expected.map(|slice| slice.edges));
+    let (Some(found), Some(expected)) = (found, expected) else { return Ok(()) };
+    prop_assert_eq!(&found.edges, &expected.edges);
+    let mut parts: Vec<(u32, Part)> =
+        found.turns.iter().map(|turn| (turn.selection_order, turn.part)).collect();
+    parts.sort_by_key(|(order, _)| *order);
+    prop_assert!(parts.iter().map(|(_, part)| part).eq(&expected.parts), "{parts:?}");
+    prop_assert_eq!(&found.pins_left_out, &expected.pins_left_out);
+    let shown = messages(&found, &slice_policy, &|| {});
+    prop_assert!(shown.iter().map(|turn| turn.turn.id).eq(expected.messages), "{shown:?}");
+    let (mut noted, wide) = (Noted::default(), Limits { wide: usize::MAX, ..limits });
+    let mut store = store(&case.graph, seed);
+    let seen = Slicer::new(&mut store, &slice_policy, wide).slice_observed(case.anchor, &mut noted);
+    prop_assert_eq!(seen, Ok(found));
+    prop_assert_eq!((noted.cut, noted.limited), (expected.cut, expected.limited));
     Ok(())
+}
+
+/// The slice, if the anchor exists, and what it does not say of itself.
+fn observed(case: &Case, policy: &PolicyV2, seed: u64) -> (Option<Slice>, Noted) {
+    let mut noted = Noted::default();
+    let (mut store, policy) = (store(&case.graph, seed), policy.policy());
+    let limits = Limits { wide: usize::MAX, ..Limits::default() };
+    let slice = Slicer::new(&mut store, &policy, limits).slice_observed(case.anchor, &mut noted);
+    (slice.ok(), noted)
 }
 
 /// The graph without the turns for which this is false.
@@ -156,7 +238,7 @@ proptest! {
         check(&case, &policy, limits, seed)?;
     }
 
-    /// 1 and 6: with the new keys at their defaults, all is as in v1, to the bit.
+    /// 1 and 5: with the new keys at their defaults, all is as in v1, to the bit.
     #[test]
     fn the_defaults_are_v1(case in graphs(), params in policies(1..=64), seed: u64) {
         let v1 = take(&case.graph, &params.policy(), case.anchor, Limits::default(), seed)?;
@@ -167,20 +249,27 @@ proptest! {
         prop_assert_eq!(v1.edges, v2.edges);
     }
 
-    /// 2: the tokens are bounded, but for those of the anchor.
+    /// 2: the tokens are bounded, but for those of the anchor's group; those of recalled turns as well.
     #[test]
     fn tokens_are_bounded(case in graphs(), policy in policies_v2(), most in 1..=60u32, seed: u64) {
         let policy = PolicyV2 { max_tokens: Some(most), ..policy };
         let slice = take(&case.graph, &policy.policy(), case.anchor, Limits::default(), seed)?;
         let Some(slice) = slice else { return Ok(()) };
         let counts = tokens(&case.graph, seed);
-        let sum = |turns: &[SelectedTurn]| turns.iter().map(|t| counts[&t.turn.id]).sum::<u32>();
+        let of = |parts: &[Part]| {
+            let turns = slice.turns.iter().filter(|turn| parts.contains(&turn.part));
+            turns.map(|turn| counts[&turn.turn.id]).sum::<u32>()
+        };
         prop_assert!(slice.turns.iter().all(|turn| turn.tokens == counts[&turn.turn.id]));
-        let of_anchor = counts[&case.anchor];
-        prop_assert!(sum(&slice.turns) <= most.max(of_anchor));
+        let of_anchor = of(&[Part::Anchor]);
+        prop_assert!(of(Part::ALL) <= most.max(of_anchor));
+        if let Some(most) = policy.recall_tokens {
+            prop_assert!(of(&[Part::Recalled]) <= most);
+        }
     }
 
-    /// 3: no group is split, but the anchor's where it did not fit.
+    /// 3: no group is split, but by the cut of results without a parent, and the anchor's where it is too large; a
+    /// result of the line has a parent in the slice.
     #[test]
     fn groups_are_whole(case in graphs(), policy in policies_v2(), seed: u64) {
         let policy = PolicyV2 { keep_tool_results: true, ..policy };
@@ -190,10 +279,81 @@ proptest! {
         let exists = naive_v2::admitted(&case.graph, &policy, anchor);
         let selected: HashSet<TurnId> = slice.turns.iter().map(|turn| turn.turn.id).collect();
         let of_anchor = naive_v2::component(&exists, case.anchor);
+        let mut noted = Noted::default();
+        let mut store = store(&case.graph, seed);
+        let slice_policy = policy.policy();
+        Slicer::new(&mut store, &slice_policy, Limits { wide: usize::MAX, ..Limits::default() })
+            .slice_observed(case.anchor, &mut noted)
+            .unwrap();
         for turn in selected.iter().filter(|turn| !of_anchor.contains(turn)) {
             let group = naive_v2::group_of(&exists, *turn);
-            prop_assert!(group.iter().all(|member| selected.contains(member)), "{turn} of {group:?}");
+            let is_whole = group.iter().all(|id| selected.contains(id) || noted.cut.contains(id));
+            prop_assert!(is_whole, "{turn} of {group:?}");
         }
+        let of_line = slice.turns.iter().filter(|turn| turn.part == Part::Line);
+        for result in of_line.filter(|turn| turn.turn.role == Role::Tool) {
+            let mut edges = exists.edges.iter().filter(|edge| edge.child == result.turn.id);
+            prop_assert!(edges.any(|e| e.parent != e.child && selected.contains(&e.parent)));
+        }
+    }
+
+    /// 6: each pin whose group fits is in. 9: with a radius of 0 nothing is of the line.
+    #[test]
+    fn pins_are_in_and_no_line_without_a_radius(case in graphs(), policy in policies_v2(), seed: u64) {
+        let mut policy = policy;
+        policy.common.max_radius = 0;
+        let slice = take(&case.graph, &policy.policy(), case.anchor, Limits::default(), seed)?;
+        let Some(slice) = slice else { return Ok(()) };
+        prop_assert!(slice.turns.iter().all(|turn| turn.part != Part::Line));
+        let selected: HashSet<TurnId> = slice.turns.iter().map(|turn| turn.turn.id).collect();
+        let anchor = case.graph.turns.iter().find(|turn| turn.id == case.anchor).unwrap();
+        let exists = naive_v2::admitted(&case.graph, &policy, anchor);
+        let existing = policy.pins.iter().filter(|pin| exists.turns.iter().any(|t| t.id == **pin));
+        for pin in existing {
+            prop_assert!(selected.contains(pin) || slice.pins_left_out.contains(pin));
+        }
+    }
+
+    /// 7: at most the share of the line is cut, but for results without a parent; nothing else is where the slice is
+    /// not limited.
+    #[test]
+    fn no_more_than_the_share_is_cut(case in graphs(), policy in policies_v2(), seed: u64) {
+        let counts = tokens(&case.graph, seed);
+        let Some(slice) = naive_v2::slice(&case.graph, &counts, &policy, case.anchor) else {
+            return Ok(());
+        };
+        let sum = |ids: &[TurnId]| ids.iter().map(|id| u64::from(counts[id])).sum::<u64>();
+        let is_result = |id: &TurnId| {
+            case.graph.turns.iter().any(|turn| turn.id == *id && turn.role == Role::Tool)
+        };
+        let (_, noted) = observed(&case, &policy, seed);
+        let others: Vec<TurnId> = noted.cut.iter().copied().filter(|id| !is_result(id)).collect();
+        prop_assert!(sum(&others) as f64 <= policy.cut_share * sum(&slice.line) as f64 + 1e-3);
+        prop_assert!(noted.limited && policy.cut_share > 0.0 || others.is_empty());
+    }
+
+    /// 8: a seed that is recalled is recalled with more strength too; seeds change neither the line nor the cut.
+    #[test]
+    fn more_strength_never_loses(case in graphs(), policy in policies_v2(), place: Index, seed: u64) {
+        let mut policy = policy;
+        policy.common.phase_weights = policy.common.phase_weights.map(f64::abs);
+        let (before, noted) = observed(&case, &policy, seed);
+        let without = PolicyV2 { seeds: Vec::new(), ..policy.clone() };
+        let (none, noted_without) = observed(&case, &without, seed);
+        let line = |slice: &Option<Slice>| {
+            let turns = slice.iter().flat_map(|slice| &slice.turns);
+            turns.filter(|turn| turn.part == Part::Line).map(|turn| turn.turn.id).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(line(&before), line(&none));
+        prop_assert_eq!(noted.cut, noted_without.cut);
+        let (Some(before), false) = (before, policy.seeds.is_empty()) else { return Ok(()) };
+        let place = place.index(policy.seeds.len());
+        let raised = policy.seeds[place].0;
+        let was_in = before.turns.iter().any(|t| t.turn.id == raised && t.part == Part::Recalled);
+        policy.seeds[place].1 = 1.0;
+        let (after, _) = observed(&case, &policy, seed);
+        let is_in = after.iter().flat_map(|s| &s.turns).any(|turn| turn.turn.id == raised);
+        prop_assert!(is_in || !was_in, "{raised}");
     }
 
     /// 4: as_of is what would be without the later turns.
@@ -210,7 +370,7 @@ proptest! {
         check_same(&case, &policy, &without, &earlier, seed)?;
     }
 
-    /// 5: the same for sessions and windows.
+    /// 4: the same for sessions and windows.
     #[test]
     fn sessions_and_windows_leave_out_other_turns(
         case in graphs(), policy in policies_v2(), before in 0..=50i64, after in 0..=50i64, seed: u64,
@@ -229,7 +389,7 @@ proptest! {
         check_same(&case, &policy, &without, &inside, seed)?;
     }
 
-    /// 5: the same for a weight of 0 and the edges of that type.
+    /// 4: the same for a weight of 0 and the edges of that type.
     #[test]
     fn a_weight_of_zero_leaves_out_edges(case in graphs(), policy in policies_v2(), place in 0..4usize, seed: u64) {
         let (mut none, mut any) = (policy.clone(), policy);
@@ -260,20 +420,32 @@ proptest! {
         let selected = expected.selected.iter().map(|turn| turn.id);
         prop_assert!(with(TurnOutcome::Selected).eq(selected));
         prop_assert_eq!(with(TurnOutcome::Frontier).collect::<BTreeSet<TurnId>>(), expected.left);
+        let parts: Vec<Part> = explanation.turns.iter().filter_map(|turn| turn.part).collect();
+        prop_assert_eq!(parts, expected.parts);
+        let is_in = |id: &TurnId| expected.selected.iter().any(|turn| turn.id == *id);
+        let cut: BTreeSet<TurnId> = expected.cut.into_iter().filter(|id| !is_in(id)).collect();
+        prop_assert_eq!(&with(TurnOutcome::Cut).collect::<BTreeSet<TurnId>>(), &cut);
         let over_budget: BTreeSet<TurnId> = with(TurnOutcome::OverBudget).collect();
         prop_assert_eq!(&over_budget, &expected.over_budget);
         for (place, turn) in explanation.turns.iter().enumerate() {
             if let Some((via, from)) = expected.found.get(&turn.rank.id) {
                 prop_assert_eq!(turn.via, *via);
-                let from = (*via != Via::Anchor).then_some(*from);
+                let reason = explanation.reason(place);
+                let has_from = !matches!(via, Via::Anchor | Via::Pin | Via::Seed);
+                let from = has_from.then_some(*from);
                 prop_assert_eq!(explanation.discovered_from(turn), from);
+                if *via == Via::Recalled {
+                    let of_seed = policy.seeds.iter().any(|(seed, _)| reason.contains(&format!("seed {seed}")));
+                    prop_assert!(of_seed, "{reason}");
+                    continue;
+                }
                 let step = expected.selected.iter().position(|t| Some(t.id) == from);
-                let named = explanation.reason(place).contains(&format!("of step {}", step.unwrap_or(0)));
-                prop_assert!(named || step.is_none(), "{}", explanation.reason(place));
+                let named = reason.contains(&format!("of step {}", step.unwrap_or(0)));
+                prop_assert!(named || step.is_none(), "{reason}");
             }
         }
         let stats = stats(&mut store, &policy.policy(), case.anchor, limits).unwrap();
-        let left = with(TurnOutcome::Frontier).count() + over_budget.len();
+        let left = with(TurnOutcome::Frontier).count() + over_budget.len() + cut.len();
         prop_assert_eq!(stats.frontier_left, left);
     }
 
@@ -298,6 +470,7 @@ proptest! {
             Because::Budget { needed, .. } => changed.common.max_nodes = needed as u32,
             Because::Radius { needed, .. } => changed.common.max_radius = needed,
             Because::Tokens { needed, .. } => changed.max_tokens = Some(needed),
+            Because::Pin => changed.pins.push(turn),
             Because::Anchor | Because::Selected(_) => {}
             // No budget is too small alone.
             _ => changed.common.max_nodes = 200,

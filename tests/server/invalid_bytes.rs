@@ -456,7 +456,9 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_slice_edges({one}, '{policy}') AS t)"
             ),
-            format!("(SELECT string_agg(t::text, ',') FROM graph_prompt({one}, '{policy}') AS t)"),
+            format!(
+                "(SELECT string_agg(t::text, ',') FROM graph_messages({one}, '{policy}') AS t)"
+            ),
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_slice_stats({one}, '{policy}') AS t)"
             ),
@@ -528,7 +530,7 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
         let content = text_of(
             &mut client,
             &format!(
-                "SELECT content FROM graph_prompt({one}, '{policy}') WHERE turn_id = graph_turn_id('content_text{}')",
+                "SELECT content FROM graph_messages({one}, '{policy}') WHERE turn_id = graph_turn_id('content_text{}')",
                 n + 1
             ),
         );

@@ -119,7 +119,7 @@ fn lengths_are_asked_for_before_values_are_read() {
     let anchor = "'00000000-0000-4000-8000-000000000001'";
     for (statement, expected) in [
         (
-            format!("SELECT count(*)::text FROM graph_prompt({anchor})"),
+            format!("SELECT count(*)::text FROM graph_messages({anchor})"),
             Err("54000 SEARCH_TOO_LARGE"),
         ),
         (
@@ -289,7 +289,7 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         "SELECT count(*)::text FROM graph_slice_turns(turn(1), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 10000,
              \"max_tokens\": 100000000, \"keep_tool_results\": true}')",
         "SELECT count(*)::text FROM graph_slice_explain(turn(1), '{\"max_nodes\": 100}')",
-        "SELECT sum(length(content))::text FROM graph_prompt(turn(20000))",
+        "SELECT sum(length(content))::text FROM graph_messages(turn(20000))",
         "SELECT graph_snapshot() ->> 'snapshot_id'",
         "SELECT detail FROM graph_check() WHERE check_name = 'cycles'",
         "SELECT length(graph_normalize_text(repeat(E'x\\r', 10000000)))::text",

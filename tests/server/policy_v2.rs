@@ -1,16 +1,18 @@
 //! Slices of SlicePolicy v2 through the server: as an independent program computed them from its text, in created
 //! tables and in those of applications.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::common::database::{Database, load_graph};
 use crate::common::export::{ExportedEdge, read_export, slice_text};
 use crate::common::shape::{Ids, Shape};
 use graph_kernel_tests::data::read_json_lines;
-use graph_kernel_tests::shared::v2_slices_or_skip;
+use graph_kernel_tests::shared::shared_or_skip;
 use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
+use kernel::slicing::slice::Part;
 use postgres::Client;
 use postgres::error::SqlState;
 use serde_json::Value;
@@ -21,7 +23,8 @@ type Case = SmallGraphV2<Value, Value>;
 /// The slice that the server takes; `None` where it says that there is no such anchor.
 fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<ExpectedSliceV2> {
     let policy = policy.to_string();
-    let sql = "SELECT turn_id, distance, priority, tokens FROM graph_slice_turns($1, $2::text::slice_policy)
+    let sql =
+        "SELECT turn_id, distance, priority FROM graph_slice_turns($1, $2::text::slice_policy)
                ORDER BY selection_order";
     let rows = match client.query(sql, &[&anchor, &policy]) {
         Ok(rows) => rows,
@@ -31,6 +34,18 @@ fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<Expected
         }
     };
     let export = read_export(&slice_text(client, anchor, &policy));
+    let messages = client
+        .query(
+            "SELECT turn_id, part, tokens FROM graph_messages($1, $2::text::slice_policy) ORDER BY n",
+            &[&anchor, &policy],
+        )
+        .unwrap();
+    let cut = client
+        .query(
+            "SELECT turn_id FROM graph_slice_explain($1, $2::text::slice_policy) WHERE outcome = 'cut'",
+            &[&anchor, &policy],
+        )
+        .unwrap();
     let edge = |edge: &ExportedEdge| (edge.parent, edge.child, edge.edge_type.clone());
     Some(ExpectedSliceV2 {
         anchor_turn_id: export.anchor_turn_id,
@@ -39,8 +54,12 @@ fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<Expected
         distances: rows.iter().map(|row| (row.get(0), row.get::<_, i32>(1) as u32)).collect(),
         priorities: rows.iter().map(|row| (row.get(0), row.get(2))).collect(),
         selection_order: rows.iter().map(|row| row.get(0)).collect(),
-        // NULL where the policy has no bound.
-        tokens: rows.iter().filter_map(|row| row.get::<_, Option<i32>>(3)).map(|n| n as u64).sum(),
+        tokens: messages.iter().map(|row| row.get::<_, i32>(2) as u64).sum(),
+        parts: messages.iter().map(|row| (row.get(0), row.get(1))).collect(),
+        cut: cut.iter().map(|row| row.get(0)).collect(),
+        // Of this the server says nothing.
+        limited: false,
+        messages: messages.iter().map(|row| row.get(0)).collect(),
         policy_params_hash: export.policy_params_hash,
         slice_id: export.slice_id,
     })
@@ -70,10 +89,15 @@ fn store(case: &Case, client: &mut Client) {
 
 fn check(case: &Case, client: &mut Client, what: &str) {
     let mut taken = taken(client, case.anchor, &case.policy);
-    if let (Some(taken), Some(expected)) = (&mut taken, &case.expected)
-        && case.policy["max_tokens"].is_null()
-    {
-        taken.tokens = expected.tokens;
+    if let (Some(taken), Some(expected)) = (&mut taken, &case.expected) {
+        taken.limited = expected.limited;
+        // An explanation has what was cut in another order, and what was recalled again only once.
+        let mut cut: Vec<TurnId> = expected.cut.clone();
+        cut.retain(|id| !taken.turn_ids.contains(id));
+        cut.sort_unstable();
+        taken.cut.sort_unstable();
+        assert_eq!(taken.cut, cut, "case {} {what}: what is cut", case.case);
+        taken.cut.clone_from(&expected.cut);
     }
     assert_eq!(taken, case.expected, "case {} {what}", case.case);
     check_batch(case, client, what);
@@ -96,7 +120,7 @@ fn check_batch(case: &Case, client: &mut Client, what: &str) {
 fn small_graphs_are_sliced_as_the_text_asks() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/small-graphs-v2.jsonl.gz");
     let cases: Vec<Case> = read_json_lines(&file);
-    assert_eq!(cases.len(), 400);
+    assert_eq!(cases.len(), 800);
     let database = Database::with_loose_tables("policy_v2_small");
     let mut client = database.connect();
     for case in cases {
@@ -113,9 +137,9 @@ fn small_graphs_are_sliced_as_the_text_asks() {
 #[test]
 fn slices_of_shared_graphs_are_as_the_text_asks() {
     let test = "slices_of_shared_graphs_are_as_the_text_asks (server)";
-    let Some((shared, slices)) = v2_slices_or_skip(test) else { return };
-    let slices: Vec<RecordedSliceV2> = read_json_lines(&slices);
-    assert_eq!(slices.len(), 820);
+    let Some(shared) = shared_or_skip(test) else { return };
+    let slices: Vec<RecordedSliceV2> = read_json_lines(&shared.join("vectors/slices-v2.jsonl.gz"));
+    assert_eq!(slices.len(), 1045);
     for name in ["agent_sessions", "oasst1"] {
         let database = Database::with_loose_tables(&format!("policy_v2_{name}"));
         let mut client = database.connect();
@@ -129,21 +153,28 @@ fn slices_of_shared_graphs_are_as_the_text_asks() {
             }
             for slice in slices.iter().filter(|slice| slice.data == name) {
                 let taken = taken(&mut client, slice.anchor, &slice.policy).map(|taken| {
-                    let order: Vec<String> =
-                        taken.selection_order.iter().map(TurnId::to_string).collect();
+                    let sha256 = |ids: &[TurnId]| {
+                        let ids: Vec<String> = ids.iter().map(TurnId::to_string).collect();
+                        sha256_hex(ids.join("\n").as_bytes())
+                    };
                     let expected = slice.expected.as_ref();
-                    let has_bound = !slice.policy["max_tokens"].is_null();
+                    let mut parts: BTreeMap<String, usize> =
+                        Part::ALL.iter().map(|part| (part.name().to_owned(), 0)).collect();
+                    for part in taken.parts.values() {
+                        *parts.entry(part.clone()).or_default() += 1;
+                    }
                     RecordedValues {
                         policy_params_hash: taken.policy_params_hash,
                         turns: taken.turn_ids.len(),
                         edges: taken.edges.len(),
-                        tokens: if has_bound {
-                            taken.tokens
-                        } else {
-                            expected.map_or(0, |e| e.tokens)
-                        },
+                        tokens: taken.tokens,
                         slice_id: taken.slice_id,
-                        selection_order_sha256: sha256_hex(order.join("\n").as_bytes()),
+                        // An explanation has those that were recalled again once.
+                        cut: expected.map_or(0, |expected| expected.cut.max(taken.cut.len())),
+                        limited: expected.is_some_and(|expected| expected.limited),
+                        selection_order_sha256: sha256(&taken.selection_order),
+                        parts,
+                        messages_sha256: sha256(&taken.messages),
                     }
                 });
                 let about =

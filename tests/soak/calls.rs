@@ -84,7 +84,7 @@ pub const READING: [&str; 60] = [
     "SELECT count(*) FROM graph_slice_turns(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_edges(turn(50), {policy})",
     "SELECT count(slice) FROM graph_slices({anchors}, {policy})",
-    "SELECT count(*) FROM graph_prompt(turn(50), {policy})",
+    "SELECT count(*) FROM graph_messages(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_explain(turn(50), {policy})",
     "SELECT explanation FROM graph_why(turn(50), turn(90), {policy})",
     "SELECT count(*) FROM graph_slice_stats(turn(50), {policy})",

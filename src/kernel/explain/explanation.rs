@@ -338,7 +338,10 @@ impl OutcomeObserver<'_> {
                 found.outcome = TurnOutcome::OverBudget;
                 found.because = Some(LeftOut::PassedOver(*because));
             }
-            self.outcomes.entry(id).or_insert(found);
+            let known = self.outcomes.entry(id).or_insert(found);
+            if known.outcome == TurnOutcome::SiblingLimit {
+                *known = found;
+            }
         }
         let steps: HashMap<TurnId, usize> =
             self.selected.iter().enumerate().map(|(step, turn)| (turn.id, step)).collect();

@@ -44,7 +44,7 @@ SELECT graph_kernel.bind_tables('agent_messages', name => 'agent', columns => $$
          "parents": [{"parent": {"expression": "graph_turn_id(follows)"}, "edge_type": "reply"}]}}$$) IS NOT NULL AS bound;
 SET graph_kernel.graph = 'agent';
 SELECT p.role, p.content, s.content_hash = graph_content_hash(p.content) AS hashed
-FROM graph_prompt(graph_turn_id(4)) AS p JOIN graph_slice_turns(graph_turn_id(4)) AS s USING (turn_id);
+FROM graph_messages(graph_turn_id(4)) AS p JOIN graph_slice_turns(graph_turn_id(4)) AS s USING (turn_id);
 SELECT check_name, count FROM graph_check() WHERE NOT ok;
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT FROM agent_messages WHERE graph_message_role(message::text) = 'tool';

@@ -60,7 +60,7 @@ SELECT turn, explanation FROM (VALUES (2, '{"preset": "chat", "max_tokens": 20}'
 ) AS v (turn, policy), graph_why(turn(5), turn(turn), policy::slice_policy);
 
 -- The conversation as a model reads it, and as people see it.
-SELECT n, turn_number(turn_id) AS turn, role, left(content, 12) AS content, tokens, cumulative_tokens FROM graph_prompt(turn(7));
+SELECT n, turn_number(turn_id) AS turn, part, role, left(content, 12) AS content, payload, session_id, created_at, tokens, cumulative_tokens FROM graph_messages(turn(7));
 SELECT graph_slice_draw(turn(5), 'chat', options => '{"chars": 10}');
 SELECT graph_slice_draw(turn(5), '{"max_nodes": 2}', 'dot', '{"max_turns": 1, "chars": 0, "frontier": true}');
 SELECT code, message, hint FROM unnest(ARRAY['format => ''svg''', 'options => ''{"max_turns": 0}''', 'options => ''{"chars": 1001}''',

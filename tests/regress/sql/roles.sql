@@ -29,7 +29,7 @@ SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('unknown_ro
 SELECT graph_kernel.bind_tables('messages', columns => '{"turns": {"parents": [{"parent": "parent", "edge_type": "reply"}], "role": "type", "content_text": "body", "session_id": null, "phase": null, "salience": null, "created_at": null, "content_hash": null, "roles": {"ai": "assistant", "bot": "assistant", "developer": "system", "function": "tool", "human": "user", "model": "assistant", "SUPERVISOR": "system"}}}') IS NOT NULL AS bound;
 SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('unknown_roles', 'turns_without_role') ORDER BY 1;
 SELECT turn_number(turn_id) AS turn, role FROM graph_slice_turns(turn(3)) ORDER BY 1;
-SELECT turn_number(turn_id) AS turn, role FROM graph_prompt(turn(3), '{"preset": "chat", "max_tokens": 1000}') ORDER BY 1;
+SELECT turn_number(turn_id) AS turn, role FROM graph_messages(turn(3), '{"preset": "chat", "max_tokens": 1000}') ORDER BY 1;
 SELECT status FROM graph_slice(turn(3)) AS s, graph_replay(s);
 SELECT jsonb_pretty(resolved #> '{turns,roles}') FROM graph_kernel.binding WHERE is_current AND name = 'default';
 
