@@ -195,6 +195,7 @@ pub fn explain<S: GraphStore>(
         outcomes: HashMap::new(),
         pins_left_out: Vec::new(),
         reached: HashMap::new(),
+        recalled_with: HashSet::new(),
         not_recalled: HashMap::new(),
         noted_parents: HashSet::new(),
         calls: 0,
@@ -232,6 +233,8 @@ struct OutcomeObserver<'a> {
     pins_left_out: Vec<ExplainedTurn>,
     /// From where each turn was reached in recall, and its rank there; `None` of a seed.
     reached: HashMap<TurnId, (Option<TurnId>, Rank)>,
+    /// Turns that were recalled with others of their group.
+    recalled_with: HashSet<TurnId>,
     not_recalled: HashMap<TurnId, PassedOver>,
     /// The parents whose children were noted.
     noted_parents: HashSet<TurnId>,
@@ -389,7 +392,8 @@ impl Observer for OutcomeObserver<'_> {
         self.drop_cut();
         self.selected.push(turn);
         if part == Part::Recalled
-            && let Some(found) = self.recalled(turn.id).filter(|found| found.rank == turn)
+            && !self.recalled_with.contains(&turn.id)
+            && let Some(found) = self.recalled(turn.id)
         {
             self.outcomes.insert(turn.id, found);
         }
@@ -427,6 +431,7 @@ impl Observer for OutcomeObserver<'_> {
     fn recalled_with(&mut self, turn: Rank, with: TurnId) {
         let found = ExplainedTurn::new(TurnOutcome::Frontier, turn, Via::Call, with);
         self.outcomes.insert(turn.id, found);
+        self.recalled_with.insert(turn.id);
     }
 
     fn not_recalled(&mut self, turn: Rank, because: PassedOver) {
