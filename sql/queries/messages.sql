@@ -4,9 +4,9 @@ SELECT t.id,
        CASE WHEN pg_catalog.octet_length(t.content) OPERATOR(pg_catalog.<=) 67108864
             THEN t.content END,
        pg_catalog.octet_length(t.content)::pg_catalog.int8,
-       CASE WHEN pg_catalog.pg_column_size(t.payload) OPERATOR(pg_catalog.<=) 67108864
-            THEN t.payload::pg_catalog.text END,
-       pg_catalog.pg_column_size(t.payload)::pg_catalog.int8,
+       CASE WHEN pg_catalog.octet_length(t.payload) OPERATOR(pg_catalog.<=) 67108864
+            THEN t.payload END,
+       pg_catalog.octet_length(t.payload)::pg_catalog.int8,
        t.created_at
 FROM pg_catalog.unnest($1) AS k(id)
 CROSS JOIN LATERAL (

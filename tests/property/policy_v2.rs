@@ -448,6 +448,10 @@ proptest! {
         let left = with(TurnOutcome::Frontier).count() + over_budget.len() + cut.len();
         prop_assert_eq!(stats.frontier_left, left);
     }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
 
     /// With the change that `why` names, the turn is in.
     #[test]
@@ -501,10 +505,6 @@ proptest! {
             }
         }
     }
-}
-
-proptest! {
-    #![proptest_config(cases(400))]
 
     /// Very many children, of which a budget of tokens reaches few, some of them far down.
     #[test]

@@ -119,9 +119,9 @@ impl fmt::Display for Because {
             ),
             Self::Selected(Discovery { order, rank, via: Via::Recalled, from }) => write!(
                 f,
-                "It was selected at step {order}, recalled from {from} at {} hops from a seed with rank \
-                 {}.",
+                "It was selected at step {order}, recalled from {from} at {} {} from a seed with rank {}.",
                 rank.distance,
+                if rank.distance == 1 { "hop" } else { "hops" },
                 rank.priority()
             ),
             Self::Selected(Discovery { order, rank, via, from }) => write!(

@@ -587,7 +587,6 @@ impl ValueKind {
             }
             (ValueKind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
             (ValueKind::Number, pg_sys::NUMERICOID) => Some(format!("({column})::float8")),
-            (ValueKind::Json, pg_sys::JSONOID) => Some(format!("({column})::jsonb")),
             (ValueKind::Integer, pg_sys::NUMERICOID) => Some(format!("({column})::bigint")),
             (
                 ValueKind::Time,
@@ -616,7 +615,6 @@ impl ValueKind {
             ValueKind::Integer => "::pg_catalog.int8",
             ValueKind::Number => "::pg_catalog.float8",
             ValueKind::Boolean => "::pg_catalog.bool",
-            ValueKind::Json => "::pg_catalog.jsonb",
             ValueKind::Time => "::pg_catalog.timestamptz",
             ValueKind::Session | ValueKind::Order => "",
         }

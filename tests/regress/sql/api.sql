@@ -26,7 +26,7 @@ SELECT graph_api_slice(json_build_object('anchor_turn_id', turn(2))) ->> 'policy
        graph_api_slice(json_build_object('anchor_turn_id', turn(2), 'policy_ref', NULL)) #>> '{slice,slice_id}' = slice_id(2) AS same;
 SELECT graph_api_slice_batch('{"anchor_turn_ids": []}');
 SELECT graph_api_policies()::text = format('{"policies":[%s],"registry_fingerprint":"%s"}', string_agg(DISTINCT format('{"policy_id":"slice_policy_v1","params_hash":"%s"}', params_hash), ','),
-                                           graph_policy_registry_fingerprint()) AS all_policies FROM graph_policies WHERE name IS NULL OR name NOT IN ('lineage', 'chat');
+                                           graph_policy_registry_fingerprint()) AS all_policies FROM graph_policies WHERE name IS NULL OR name NOT IN ('lineage', 'chat', 'recall');
 SELECT graph_api_register_policy('{"policy": "focused", "name": "short"}');
 SELECT graph_policy('short') = 'focused' AS named;
 SELECT k.key, CASE k.key WHEN 'version' THEN (k.value #>> '{}' = graph_kernel_version())::text

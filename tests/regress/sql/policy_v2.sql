@@ -66,6 +66,39 @@ SELECT graph_slice_draw(turn(5), '{"max_nodes": 2}', 'dot', '{"max_turns": 1, "c
 SELECT code, message, hint FROM unnest(ARRAY['format => ''svg''', 'options => ''{"max_turns": 0}''', 'options => ''{"chars": 1001}''',
     'options => ''{"frontier": 1}''', 'options => ''{"title": "x"}''', 'options => ''[]''']) AS a, test_error(format('SELECT graph_slice_draw(turn(5), %s)', a));
 
+-- Pins come right after the anchor, seeds and what is around them last; the line leaves them their tokens. What does
+-- not exist is as if it were not named.
+SELECT turn_number(turn_id) AS turn, outcome, part, via, turn_number(discovered_from) AS from, distance, reason
+FROM graph_slice_explain(turn(7), '{"preset": "chat", "max_tokens": 40, "recall_tokens": 30, "max_radius": 1,
+    "pins": ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-00000000ffff"],
+    "seeds": {"00000000-0000-0000-0000-000000000005": 0.9, "00000000-0000-0000-0000-00000000fffe": 1}}');
+SELECT n, turn_number(turn_id) AS turn, part FROM graph_messages(turn(7), '{"preset": "recall", "seeds": {"00000000-0000-0000-0000-000000000002": 0.5}}');
+SELECT graph_slice_draw(turn(7), '{"preset": "recall", "max_nodes": 4, "pins": ["00000000-0000-0000-0000-000000000001"], "seeds": {"00000000-0000-0000-0000-000000000005": 0.5}}', options => '{"chars": 0}');
+SELECT turn, included, explanation, (SELECT array_agg(turn_number(id)) FROM unnest(path) AS id) AS path
+FROM unnest('{1,5,6,3}'::int[]) AS turn, graph_why(turn(7), turn(turn),
+    '{"preset": "recall", "recall_radius": 1, "keep_tool_results": false, "pins": ["00000000-0000-0000-0000-000000000001"], "seeds": {"00000000-0000-0000-0000-000000000005": 0.5}}');
+-- A pin that does not fit is told, once for many slices.
+SELECT pg_temp.turns(7, '{"preset": "chat", "max_nodes": 1, "pins": ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-00000000ffff"]}');
+SELECT count(*) FROM graph_slices(ARRAY[turn(5), turn(6), turn(7)], '{"preset": "chat", "max_nodes": 1, "pins": ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"]}');
+SELECT turn_number(turn_id) AS turn, outcome, via, reason
+FROM graph_slice_explain(turn(7), '{"preset": "chat", "max_tokens": 5, "pins": ["00000000-0000-0000-0000-000000000001"]}');
+-- What would bring in what was cut.
+SELECT turn, explanation FROM unnest('{5,1}'::int[]) AS turn, graph_why(turn(7), turn(turn), '{"preset": "chat", "max_tokens": 5}');
+-- Pins and seeds are not in the hash; they are attested, replayed and compared.
+BEGIN;
+CREATE TEMP TABLE given AS SELECT p.policy::slice_policy AS policy, graph_slice(turn(7), p.policy::slice_policy) AS slice
+FROM (VALUES ('{"preset": "recall", "pins": ["{00000000-0000-0000-0000-000000000001}"], "seeds": {"00000000-0000-0000-0000-00000000000A": 1, "00000000-0000-0000-0000-000000000005": 0.25}}')) AS p (policy);
+SELECT graph_policy_hash(policy) = graph_policy_hash('recall') AS same_hash, policy::text = 'recall'::slice_policy::text AS same_policy,
+       slice ->> 'policy_params_hash' AS params_hash, slice #> '{attestation,policy,pins}' AS pins, slice #> '{attestation,policy,seeds}' AS seeds
+FROM given;
+SELECT v.valid, v.reason, r.status, again.status AS by_the_name FROM given, graph_verify(slice) AS v, graph_replay(slice) AS r, graph_replay(slice, 'recall') AS again;
+SELECT v.valid, v.reason FROM given, graph_verify(replace(slice::text, ':250000', ':250001')::json) AS v;
+SELECT field, was, now FROM given, graph_slice_diff(graph_slice(turn(7), 'recall'), slice) WHERE field LIKE 'policy%' OR field IN ('slice_id');
+SELECT code, message, detail, hint FROM given, test_error(format('SELECT graph_policy_register(%L, ''mine'')', policy)) AS e;
+SELECT code, message, detail FROM given, test_error(format('SELECT graph_api_register_policy(%L)', json_build_object('policy', policy::text::json, 'name', 'mine'))) AS e;
+ROLLBACK;
+SELECT code, message FROM unnest(ARRAY['"pins": []', '"pins": ["x"]', '"seeds": {"00000000-0000-0000-0000-000000000001": 0}', '"cut_share": 1', '"recall_radius": 17']) AS key,
+    test_error(format('SELECT %L::slice_policy', '{"preset": "chat", ' || key || '}'));
 -- Exports of one version never verify as the other's; replay and REST take both.
 CREATE TEMP TABLE kept AS SELECT graph_slice(turn(5), 'lineage') AS slice;
 SELECT slice ->> 'policy_id' AS policy_id, v.valid, v.reason FROM kept, graph_verify(slice) AS v;
@@ -93,6 +126,15 @@ GRANT USAGE ON SCHEMA v2 TO regress_counter;
 GRANT SELECT ON v2.memory_turn_edges TO regress_counter;
 GRANT SELECT (id, session_id, role, trajectory_phase, salience_score, trajectory_depth, trajectory_sibling_order, trajectory_homogeneity,
               trajectory_temporal, trajectory_complexity, created_at, content_hash, token_count) ON v2.memory_turns TO regress_counter;
+-- A pin or a seed that is hidden is as if it were not named: in slices, explanations and notices.
+ALTER TABLE v2.memory_turns ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON v2.memory_turns TO regress_counter USING (id <> turn(1));
+SET ROLE regress_counter;
+SELECT turn_number(turn_id) AS turn, outcome, part FROM graph_slice_explain(turn(7), '{"preset": "recall", "max_nodes": 1, "max_tokens": null,
+    "pins": ["00000000-0000-0000-0000-000000000001"], "seeds": {"00000000-0000-0000-0000-000000000001": 1}}');
+RESET ROLE;
+DROP POLICY visible ON v2.memory_turns;
+ALTER TABLE v2.memory_turns DISABLE ROW LEVEL SECURITY;
 SET ROLE regress_counter;
 SELECT json_array_length(graph_slice(turn(5), 'lineage') -> 'turns') AS lineage;
 SELECT code FROM test_error($$SELECT graph_slice(turn(5), 'chat')$$);
