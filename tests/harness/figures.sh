@@ -33,7 +33,7 @@ picture() {
 figure why-focused focused 'The slice of the preset focused: 28 turns around the anchor'
 figure why-ten '{"max_nodes": 10}' 'The slice of ten turns around the same anchor'
 picture policies-chat "$anchor" '{"preset": "chat", "max_tokens": 600}' \
-  'Nine turns of a chat; a call is framed with its results'
+  'Ten turns of a chat; calls are framed with their results'
 picture policies-agent 944708e3-3cb7-565f-a2fc-971543aaaa99 '{"preset": "chat", "max_tokens": 700}' \
   'Nine results framed with their call, and the turns before it'
 picture policies-notes "$anchor" \
