@@ -1,5 +1,6 @@
 //! SlicePolicy v2, line by line from its text over lists: slow and simple, and independent of the kernel.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use graph_kernel_tests::data::Graph;
@@ -326,15 +327,17 @@ pub fn slice(
     }
     let mut cut: BTreeSet<TurnId> = line[..begins].iter().copied().collect();
     let is_result = |id: &TurnId| row(graph, *id).unwrap().role == Role::Tool;
-    while policy.keep_tool_results {
+    let mut may_have_more = policy.keep_tool_results;
+    while may_have_more {
         let within = |id: &TurnId| !cut.contains(id) && selected.iter().any(|(t, _)| t.id == *id);
         let has_parent = |id: &TurnId| {
             let edges = graph.edges.iter().filter(|edge| edge.child == *id && edge.parent != *id);
             edges.map(|edge| edge.parent).any(|parent| within(&parent))
         };
         let next = line.iter().find(|id| is_result(id) && within(id) && !has_parent(id));
-        let Some(next) = next.copied() else { break };
-        cut.insert(next);
+        let next = next.copied();
+        may_have_more = next.is_some();
+        cut.extend(next);
     }
     selected.retain(|(turn, _)| !cut.contains(&turn.id));
     let cut: Vec<TurnId> = line.iter().copied().filter(|id| cut.contains(id)).collect();
@@ -434,14 +437,14 @@ pub fn slice(
     let (selected, parts): (Vec<Candidate>, Vec<Part>) = selected.into_iter().unzip();
     let is_in = |id: &TurnId| selected.iter().any(|turn| turn.id == *id);
     for (id, how) in not_recalled {
-        if !found.contains_key(&id) {
-            found.insert(id, how);
+        if let Entry::Vacant(place) = found.entry(id) {
+            place.insert(how);
             over_budget.insert(id);
         }
     }
     for (turn, _, from) in &reached {
-        if !found.contains_key(&turn.id) {
-            found.insert(turn.id, (via(turn.id, *from), *from));
+        if let Entry::Vacant(place) = found.entry(turn.id) {
+            place.insert((via(turn.id, *from), *from));
             left.insert(turn.id);
         }
     }

@@ -37,7 +37,7 @@ pub enum SlicePolicy {
     /// SlicePolicy v1.
     V1(V1Parameters),
     /// SlicePolicy v2.
-    V2(V2Parameters),
+    V2(Box<V2Parameters>),
 }
 
 impl Default for SlicePolicy {
@@ -215,14 +215,14 @@ impl SlicePolicy {
     pub fn without_inputs(&self) -> Self {
         match self {
             SlicePolicy::V1(_) => self.clone(),
-            SlicePolicy::V2(parameters) => SlicePolicy::V2(parameters.without_inputs()),
+            SlicePolicy::V2(parameters) => SlicePolicy::V2(parameters.without_inputs().into()),
         }
     }
 
     /// The same policy with one more pin; `None` where it cannot have it.
     #[must_use]
     pub(crate) fn with_pin(&self, id: TurnId) -> Option<Self> {
-        self.v2()?.with_pin(id).map(SlicePolicy::V2)
+        Some(SlicePolicy::V2(self.v2()?.with_pin(id)?.into()))
     }
 
     /// Turns that were created after this Unix second are ignored.
@@ -286,14 +286,17 @@ impl SlicePolicy {
     /// The same policy with another limit on tokens, or none. `None` for a version without that key.
     #[must_use]
     pub(crate) fn with_max_tokens(&self, max_tokens: Option<u32>) -> Option<Self> {
-        Some(SlicePolicy::V2(self.v2()?.with_max_tokens(max_tokens)))
+        Some(SlicePolicy::V2(self.v2()?.with_max_tokens(max_tokens).into()))
     }
 
     /// The policies that each leave out one key of v2 that excludes turns or edges, or selects them last. The text is
     /// the key and the value that has no such effect.
     pub(crate) fn relaxations(&self) -> Vec<(&'static str, Self)> {
         let relaxed = self.v2().map(V2Parameters::relaxations).unwrap_or_default();
-        relaxed.into_iter().map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed))).collect()
+        relaxed
+            .into_iter()
+            .map(|(change, relaxed)| (change, SlicePolicy::V2(relaxed.into())))
+            .collect()
     }
 
     /// These policies as policies of one version, which select the same turns. A v1 policy is the v2 policy in which
@@ -303,7 +306,7 @@ impl SlicePolicy {
             return (a.clone(), b.clone());
         }
         let as_v2 = |policy: &Self| match policy {
-            SlicePolicy::V1(common) => SlicePolicy::V2(V2Parameters::of(common.clone())),
+            SlicePolicy::V1(common) => SlicePolicy::V2(V2Parameters::of(common.clone()).into()),
             SlicePolicy::V2(_) => policy.clone(),
         };
         (as_v2(a), as_v2(b))

@@ -37,9 +37,9 @@ impl SlicePolicy {
             "default" => Some(Self::default()),
             "focused" => Some(Self::focused()),
             "broad" => Some(Self::broad()),
-            "lineage" => Some(SlicePolicy::V2(V2Parameters::lineage())),
-            "chat" => Some(SlicePolicy::V2(V2Parameters::chat())),
-            "recall" => Some(SlicePolicy::V2(V2Parameters::recall())),
+            "lineage" => Some(SlicePolicy::V2(V2Parameters::lineage().into())),
+            "chat" => Some(SlicePolicy::V2(V2Parameters::chat().into())),
+            "recall" => Some(SlicePolicy::V2(V2Parameters::recall().into())),
             _ => None,
         }
     }

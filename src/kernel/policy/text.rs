@@ -189,7 +189,9 @@ impl SlicePolicy {
                     }
                     SlicePolicy::V1(parameters)
                 }
-                SlicePolicy::V2(base) => SlicePolicy::V2(V2Parameters::take(&mut keys, &base)?),
+                SlicePolicy::V2(base) => {
+                    SlicePolicy::V2(V2Parameters::take(&mut keys, &base)?.into())
+                }
             };
             keys.finish()?;
             Ok(policy)
@@ -256,7 +258,7 @@ impl<'a> PolicyKeys<'a> {
             _ => None,
         })?;
         Ok(preset.unwrap_or_else(|| match version {
-            v2::ID => SlicePolicy::V2(V2Parameters::default()),
+            v2::ID => SlicePolicy::V2(Box::default()),
             _ => SlicePolicy::default(),
         }))
     }

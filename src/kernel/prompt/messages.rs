@@ -1,6 +1,6 @@
 //! The order of a slice's turns in a prompt (PROMPT.md, Messages).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::graph::conversation::{Utterance, conversation_order};
 use crate::graph::edge::Edge;
@@ -61,27 +61,16 @@ fn threads(turns: &[Utterance], edges: &[Edge], check_interrupts: &dyn Fn()) -> 
             earlier[a.max(b)] = a.min(b);
         }
     }
-    let mut thread_of: HashMap<TurnId, usize> = HashMap::with_capacity(turns.len());
+    // By the place of the earliest turn.
+    let mut threads: BTreeMap<usize, (Vec<Utterance>, Vec<Edge>)> = BTreeMap::new();
     for (place, turn) in turns.iter().enumerate() {
-        thread_of.insert(turn.id, first(&mut earlier, place));
+        threads.entry(first(&mut earlier, place)).or_default().0.push(*turn);
     }
-    // What orders the turns of a thread is in that thread, so that all can be ordered together.
-    let within: Vec<Edge> =
-        edges.iter().filter(|edge| thread_of.contains_key(&edge.parent)).copied().collect();
-    let mut order = Vec::with_capacity(turns.len());
-    let mut threads: HashMap<usize, (Vec<Utterance>, Vec<Edge>)> = HashMap::new();
-    for turn in &turns {
-        threads.entry(thread_of[&turn.id]).or_default().0.push(*turn);
-    }
-    for edge in within {
-        if let Some((_, edges)) = threads.get_mut(&thread_of[&edge.parent]) {
-            edges.push(edge);
+    for edge in edges {
+        if let (Some(place), true) = (places.get(&edge.parent), places.contains_key(&edge.child)) {
+            threads.entry(first(&mut earlier, *place)).or_default().1.push(*edge);
         }
     }
-    let mut threads: Vec<(usize, (Vec<Utterance>, Vec<Edge>))> = threads.into_iter().collect();
-    threads.sort_unstable_by_key(|(earliest, _)| *earliest);
-    for (_, (turns, edges)) in threads {
-        order.extend(conversation_order(&turns, &edges, check_interrupts));
-    }
-    order
+    let order = threads.values();
+    order.flat_map(|(turns, edges)| conversation_order(turns, edges, check_interrupts)).collect()
 }

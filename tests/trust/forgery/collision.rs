@@ -27,6 +27,7 @@ fn slice_with(child: &str) -> Claim {
             anchor,
             turns: turns.into(),
             edges: vec![Edge { parent: anchor, child, edge_type: EdgeType::Reply }],
+            pins_left_out: Vec::new(),
         },
         policy: SlicePolicy::default(),
         circumstances: Circumstances {

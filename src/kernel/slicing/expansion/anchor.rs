@@ -17,7 +17,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
     pub(super) fn select_anchor(
         &mut self,
         anchor: TurnId,
-    ) -> Result<(Vec<Rank>, ControlFlow<()>), SliceError<S::Error>> {
+    ) -> Result<ControlFlow<(), Vec<Rank>>, SliceError<S::Error>> {
         let turn = self.begin(anchor)?;
         let rank = self.ranks([(turn, 1.0)], 0)[0];
         self.visited.insert(anchor);
@@ -31,8 +31,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
                 ranks.extend(self.take_together(rank, &group[1..]));
             }
         }
-        let flow = self.select(&ranks, Part::Anchor);
-        Ok((ranks, flow))
+        Ok(self.select(&ranks, Part::Anchor).map_continue(|()| ranks))
     }
 
     /// Looks the anchor up, and what else exists for it.

@@ -107,11 +107,10 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
     }
 
     fn select_parts(&mut self, anchor: TurnId) -> Result<ControlFlow<()>, SliceError<S::Error>> {
-        let (anchors, flow) = self.select_anchor(anchor)?;
-        if flow.is_break()
-            || self.select_pinned()?.is_break()
-            || self.select_line(anchors)?.is_break()
-        {
+        let ControlFlow::Continue(anchors) = self.select_anchor(anchor)? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        if self.select_pinned()?.is_break() || self.select_line(anchors)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
         self.cut()?;
