@@ -23,6 +23,7 @@ const IN_SIGNATURES: &[&str] = &[
     "JsonArg",
     "JsonText",
     "JsonbText",
+    "TimestampWithTimeZone",
     "Oid",
     "Option",
     "Policy",

@@ -65,8 +65,8 @@ enum LeftOut {
     OtherSession,
 }
 
-/// Every turn that a selection found, once each. The selected turns come first, in selection order; then those that were
-/// cut; then the frontier, best first; then siblings beyond the limit; then missing turns.
+/// Every turn that a selection found, once each. The selected turns come first, in selection order; then those that
+/// were cut; then the frontier, best first; then siblings beyond the limit; then missing turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The turns.

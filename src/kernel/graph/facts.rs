@@ -17,8 +17,8 @@ pub struct TurnFacts {
     pub tokens: u32,
     /// Unix seconds; 0 where that is not needed.
     pub created_at: i64,
-    /// When it was created, in microseconds since 1970 as [`crate::graph::turn::unix_micros`] gives them; 0 where none is
-    /// stored or that is not needed.
+    /// When it was created, in microseconds since 1970 as [`crate::graph::turn::unix_micros`] gives them; 0 where none
+    /// is stored or that is not needed.
     pub micros: i64,
     /// The default where that is not needed.
     pub session: SessionKey,

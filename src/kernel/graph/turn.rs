@@ -194,8 +194,8 @@ pub fn unix_seconds(postgres_micros: i64) -> i64 {
     }
 }
 
-/// Microseconds since 1970-01-01 UTC of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC). Infinities, and what
-/// lies beyond, are the greatest and the least number.
+/// Microseconds since 1970-01-01 UTC of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC). Infinities, and
+/// what lies beyond, are the greatest and the least number.
 #[must_use]
 pub fn unix_micros(postgres_micros: i64) -> i64 {
     match postgres_micros {

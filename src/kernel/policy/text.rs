@@ -542,7 +542,8 @@ mod tests {
     #[test]
     fn pins_and_seeds_are_inputs_and_not_hashed() {
         let chat = parse("chat").unwrap();
-        let text = r#"{"preset":"chat","pins":["00000000000040008000-00000000000B","00000000-0000-4000-8000-000000000001"],
+        let text = r#"{"preset":"chat",
+            "pins":["00000000000040008000-00000000000B","00000000-0000-4000-8000-000000000001"],
             "seeds":{"00000000-0000-4000-8000-00000000000C":0.5,"00000000-0000-4000-8000-00000000000a":1}}"#;
         let given = parse(text).unwrap();
         assert_eq!(given.params_hash(), chat.params_hash());
@@ -551,8 +552,13 @@ mod tests {
         assert!(
             chat.quantized_text().ends_with(r#","cut_to_user":true,"pins":null,"seeds":null}"#)
         );
-        let inputs = r#","cut_to_user":true,"pins":["00000000-0000-4000-8000-00000000000b","00000000-0000-4000-8000-000000000001"],"seeds":{"00000000-0000-4000-8000-00000000000a":1000000,"00000000-0000-4000-8000-00000000000c":500000}}"#;
-        assert!(given.quantized_text().ends_with(inputs), "{}", given.quantized_text());
+        let inputs = [
+            r#","cut_to_user":true,"#,
+            r#""pins":["00000000-0000-4000-8000-00000000000b","00000000-0000-4000-8000-000000000001"],"#,
+            r#""seeds":{"00000000-0000-4000-8000-00000000000a":1000000,"#,
+            r#""00000000-0000-4000-8000-00000000000c":500000}}"#,
+        ];
+        assert!(given.quantized_text().ends_with(&inputs.concat()), "{}", given.quantized_text());
         assert_eq!(parse(&given.canonical_text()).unwrap(), given);
         let json = given.quantized_text();
         let json = JsonValue::read(&json, POLICY_LIMITS, &|| {}).unwrap();
@@ -640,7 +646,8 @@ mod tests {
                 r#"slice policy key "pins" has "goal", which is not a uuid"#,
             ),
             (
-                r#"{"preset":"chat","pins":["00000000-0000-4000-8000-00000000000A","{000000000000400080000000-0000000a}"]}"#,
+                r#"{"preset":"chat",
+                    "pins":["00000000-0000-4000-8000-00000000000A","{000000000000400080000000-0000000a}"]}"#,
                 r#"slice policy key "pins" has 00000000-0000-4000-8000-00000000000a twice"#,
             ),
             (
@@ -654,7 +661,8 @@ mod tests {
                  1, not 4e-7",
             ),
             (
-                r#"{"preset":"chat","seeds":{"00000000-0000-4000-8000-000000000001":1,"00000000000040008000000000000001":1}}"#,
+                r#"{"preset":"chat",
+                    "seeds":{"00000000-0000-4000-8000-000000000001":1,"00000000000040008000000000000001":1}}"#,
                 r#"slice policy key "seeds" has 00000000-0000-4000-8000-000000000001 twice"#,
             ),
             (

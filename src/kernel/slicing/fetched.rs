@@ -60,8 +60,8 @@ struct FetchedEdges {
     children: Option<Children>,
 }
 
-/// The turns at the other ends of a turn's edges, each once with the types of the edges, in each direction: itself among
-/// them, and such as do not exist. `None` where there are too many to be walked to.
+/// The turns at the other ends of a turn's edges, each once with the types of the edges, in each direction: itself
+/// among them, and such as do not exist. `None` where there are too many to be walked to.
 #[derive(Default)]
 pub(crate) struct Links {
     pub(crate) parents: Option<Vec<(TurnId, EdgeTypes)>>,

@@ -1,1 +1,1 @@
-SELECT role, content FROM graph_prompt((SELECT id FROM chat_message ORDER BY "createdDate" DESC LIMIT 1));
+SELECT role, content FROM graph_messages((SELECT id FROM chat_message ORDER BY "createdDate" DESC LIMIT 1));

@@ -1,2 +1,2 @@
 -- rows of the package alone
-SELECT role, content FROM graph_prompt(graph_turn_id('msg_4'));
+SELECT role, content FROM graph_messages(graph_turn_id('msg_4'));

@@ -1,2 +1,2 @@
 SELECT role, content
-  FROM graph_prompt((SELECT graph_turn_id(id) FROM mastra_messages ORDER BY "createdAt" DESC LIMIT 1));
+  FROM graph_messages((SELECT graph_turn_id(id) FROM mastra_messages ORDER BY "createdAt" DESC LIMIT 1));

@@ -1,3 +1,3 @@
 -- rows of the package alone
-SELECT role, content FROM graph_prompt(graph_turn_id('a', '-', 'm4'));
+SELECT role, content FROM graph_messages(graph_turn_id('a', '-', 'm4'));
 SELECT count(*) FROM graph_slice_turns(graph_turn_id('a', '-', 'm4')) WHERE session_id = 'a';

@@ -1,5 +1,5 @@
-SELECT role, content FROM graph_prompt(graph_turn_id('n4'));
-SELECT role, content FROM graph_prompt(graph_turn_id('n5'));
+SELECT role, content FROM graph_messages(graph_turn_id('n4'));
+SELECT role, content FROM graph_messages(graph_turn_id('n5'));
 SELECT p.id, c.id, e.edge_type
   FROM graph_slice_edges(graph_turn_id('n4')) AS e
   JOIN message AS p ON graph_turn_id(p.id) = e.parent

@@ -86,8 +86,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Passes over turns that do not fit. Large ones are expanded all the same, so that one huge result does not end the
-    /// conversation behind it.
+    /// Passes over turns that do not fit. Large ones are expanded all the same, so that one huge result does not end
+    /// the conversation behind it.
     fn pass_over(
         &mut self,
         ranks: &[Rank],
@@ -212,8 +212,8 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             } else {
                 self.observer.discovered(rank, via, from);
             }
-            // What is left never grows: a turn that does not fit now is not kept, unless it can be expanded all the same
-            // or an observer is called for every outcome.
+            // What is left never grows: a turn that does not fit now is not kept, unless it can be expanded all the
+            // same or an observer is called for every outcome.
             if O::SEES_ALL || self.budget.keeps(&rank) {
                 self.frontier.insert(rank);
             } else {

@@ -1,9 +1,9 @@
 //! The selection of a slice (SlicePolicy v1 §5; POLICY-V2.md), part by part, reading neighbours in batches.
 //!
-//! [`anchor`], [`pinned`], [`line`](self::line), [`cut`] and [`recalled`] follow each other and share what is here: what
-//! was selected, what is left, and the groups of calls with their results. The line is v1's expansion. The neighbours of
-//! a turn do not depend on the state of the expansion, so [`crate::slicing::neighbourhood`] fetches them ahead, in
-//! batches.
+//! [`anchor`], [`pinned`], [`line`](self::line), [`cut`] and [`recalled`] follow each other and share what is here:
+//! what was selected, what is left, and the groups of calls with their results. The line is v1's expansion. The
+//! neighbours of a turn do not depend on the state of the expansion, so [`crate::slicing::neighbourhood`] fetches them
+//! ahead, in batches.
 
 mod anchor;
 mod cut;
