@@ -23,7 +23,7 @@ use crate::verification::verify::{Verdict, consistency};
 pub const MAX_PROOF_BYTES: usize = 64 * 1024;
 
 const LIMITS: JsonLimits =
-    JsonLimits { bytes: MAX_PROOF_BYTES, values: 256, token_bytes: MAX_PROOF_BYTES };
+    JsonLimits { bytes: MAX_PROOF_BYTES, values: 1024, token_bytes: MAX_PROOF_BYTES };
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";

@@ -10,7 +10,7 @@ use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
 use kernel::verification::verify::verify;
 use serde_json::{Value, json};
 
-use crate::claim::{Claim, ring};
+use crate::claim::{Claim, id, ring};
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// The order of the group, little-endian: a signature's second half with this added is the same number.
@@ -92,6 +92,28 @@ fn changed(text: &str) -> impl Iterator<Item = String> {
             String::from_utf8(bytes).ok()
         })
     })
+}
+
+#[test]
+fn as_many_pins_and_seeds_as_may_be_are_attested_and_proven() {
+    let pins: Vec<String> = (1..=64).map(|n| format!("\"{}\"", id(n))).collect();
+    let seeds: Vec<String> = (1..=256).map(|n| format!("\"{}\":0.123456", id(n))).collect();
+    let (pins, seeds) = (pins.join(","), seeds.join(","));
+    let policy = format!(r#"{{"preset":"chat","pins":[{pins}],"seeds":{{{seeds}}}}}"#);
+    let claim = Claim { policy: policy.parse().unwrap(), ..Claim::genuine() };
+    let proven = Proven::of(&claim);
+    // Another seed has the same slice_id and the same published token, and another digest.
+    let other = proven.export.replacen(":123456", ":123457", 1);
+    assert_ne!(other, proven.export);
+    assert_eq!(verify(&other, &ring()).reason(), "digest_mismatch");
+    let without = Claim { policy: SlicePolicy::preset("chat").unwrap(), ..Claim::genuine() };
+    let without = Proven::of(&without);
+    let head = |export: &str| {
+        let export = ParsedExport::parse(export, &|| {}).unwrap();
+        (export.slice_id, export.params_hash, export.admissibility_token)
+    };
+    assert_eq!(head(&without.export), head(&proven.export));
+    assert_eq!(proven.check(&without.proof), Err(ProofRefusal::OtherExport));
 }
 
 #[test]

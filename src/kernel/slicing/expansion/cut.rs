@@ -1,5 +1,7 @@
 //! The cut at the beginning of the line (POLICY-V2.md, The cut).
 
+use std::cell::RefCell;
+
 use foldhash::{HashMap, HashSet};
 use xxhash_rust::xxh64::xxh64;
 
@@ -52,8 +54,9 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             Utterance { id: *id, time, is_result }
         };
         let utterances: Vec<Utterance> = ids.iter().map(utterance).collect();
-        let order = conversation_order(&utterances, &edges, &|| {});
-        self.around.store.check_interrupts();
+        let store = RefCell::new(&mut self.around.store);
+        let check_interrupts = || store.borrow_mut().check_interrupts();
+        let order = conversation_order(&utterances, &edges, &check_interrupts);
         let of_line = told.iter().filter(|selected| selected.part == Part::Line);
         let by_id: HashMap<TurnId, &Selected> =
             of_line.map(|selected| (selected.rank.id, selected)).collect();
