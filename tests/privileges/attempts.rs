@@ -389,6 +389,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_message_role(text)", Some("SELECT graph_message_role('null')")),
     ("graph_message_text(text)", Some("SELECT graph_message_text('x')")),
+    (
+        "graph_messages(uuid,slice_policy)",
+        Some("SELECT * FROM graph_messages('00000000-0000-4000-8000-000000000001')"),
+    ),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
     (
         "graph_overlap(uuid[],slice_policy,real)",
@@ -401,10 +405,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_policy_register('{\"max_nodes\": 1}', 'one')"),
     ),
     ("graph_policy_registry_fingerprint()", Some("SELECT graph_policy_registry_fingerprint()")),
-    (
-        "graph_messages(uuid,slice_policy)",
-        Some("SELECT * FROM graph_messages('00000000-0000-4000-8000-000000000001')"),
-    ),
     (
         "graph_proof(json)",
         Some("SELECT graph_proof(graph_slice('00000000-0000-4000-8000-000000000001'))"),

@@ -134,6 +134,49 @@ fn small_graphs_are_sliced_as_the_text_asks() {
     }
 }
 
+/// A copy of a turn of a case, which nobody sees.
+const HIDDEN: &str = "ffffffff-ffff-4fff-bfff-ffffffffffff";
+
+/// With row security, a turn that is hidden is as if it were not there: also as a pin, as a seed, and as the child of
+/// every turn.
+#[test]
+fn hidden_turns_pins_and_seeds_are_as_if_they_were_not_there() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data/small-graphs-v2.jsonl.gz");
+    let cases: Vec<Case> = read_json_lines(&file);
+    let database = Database::with_loose_tables("policy_v2_rls");
+    let mut client = database.connect();
+    client
+        .batch_execute(&format!(
+            "DO $$ BEGIN CREATE ROLE gk_test_v2_reader; EXCEPTION WHEN duplicate_object THEN END $$;
+             GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO gk_test_v2_reader;
+             ALTER TABLE public.memory_turns ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY visible ON public.memory_turns TO gk_test_v2_reader USING (id <> '{HIDDEN}')"
+        ))
+        .unwrap();
+    let is_chosen = |case: &Case| case.case % 8 == 0 && case.expected.is_some();
+    for mut case in cases.into_iter().filter(is_chosen) {
+        client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
+        store(&case, &mut client);
+        client
+            .batch_execute(&format!(
+                "INSERT INTO public.memory_turns (id, role, salience_score, created_at)
+                     SELECT '{HIDDEN}', 'user', 1, max(created_at) FROM public.memory_turns;
+                 INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+                     SELECT id, '{HIDDEN}', 'default' FROM public.memory_turns WHERE id <> '{HIDDEN}'"
+            ))
+            .unwrap();
+        if let Some(pins) = case.policy["pins"].as_array_mut().filter(|pins| pins.len() < 64) {
+            pins.insert(0, HIDDEN.into());
+        }
+        if let Some(seeds) = case.policy["seeds"].as_object_mut() {
+            seeds.insert(HIDDEN.to_owned(), 1.into());
+        }
+        client.batch_execute("SET ROLE gk_test_v2_reader").unwrap();
+        check(&case, &mut client, "a turn is hidden");
+        client.batch_execute("RESET ROLE").unwrap();
+    }
+}
+
 #[test]
 fn slices_of_shared_graphs_are_as_the_text_asks() {
     let test = "slices_of_shared_graphs_are_as_the_text_asks (server)";

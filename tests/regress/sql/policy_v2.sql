@@ -88,7 +88,7 @@ SELECT turn, explanation FROM unnest('{5,1}'::int[]) AS turn, graph_why(turn(7),
 BEGIN;
 CREATE TEMP TABLE given AS SELECT p.policy::slice_policy AS policy, graph_slice(turn(7), p.policy::slice_policy) AS slice
 FROM (VALUES ('{"preset": "recall", "pins": ["{00000000-0000-0000-0000-000000000001}"], "seeds": {"00000000-0000-0000-0000-00000000000A": 1, "00000000-0000-0000-0000-000000000005": 0.25}}')) AS p (policy);
-SELECT graph_policy_hash(policy) = graph_policy_hash('recall') AS same_hash, policy::text = 'recall'::slice_policy::text AS same_policy,
+SELECT graph_policy_hash(policy) = graph_policy_hash('recall') AS same_hash, policy = 'recall' AS same_policy,
        slice ->> 'policy_params_hash' AS params_hash, slice #> '{attestation,policy,pins}' AS pins, slice #> '{attestation,policy,seeds}' AS seeds
 FROM given;
 SELECT v.valid, v.reason, r.status, again.status AS by_the_name FROM given, graph_verify(slice) AS v, graph_replay(slice) AS r, graph_replay(slice, 'recall') AS again;
