@@ -475,11 +475,12 @@ proptest! {
             Because::Radius { needed, .. } => changed.common.max_radius = needed,
             Because::Tokens { needed, .. } => changed.max_tokens = Some(needed),
             Because::Pin => changed.pins.push(turn),
+            Because::Key { change: "cut_share 0" } => changed.cut_share = 0.0,
             Because::Anchor | Because::Selected(_) => {}
             // No budget is too small alone.
             _ => changed.common.max_nodes = 200,
         }
-        let is_named = !matches!(
+        let is_named = changed.cut_share < policy.cut_share || !matches!(
             why.because,
             Because::Siblings { .. } | Because::Key { .. } | Because::NoOneChange { .. }
                 | Because::NotConnected | Because::NotFound { .. } | Because::NoSuchTurn
