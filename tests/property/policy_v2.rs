@@ -451,7 +451,8 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    // Each tries many policies.
+    #![proptest_config(cases(100))]
 
     /// With the change that `why` names, the turn is in.
     #[test]
@@ -487,6 +488,10 @@ proptest! {
         );
         prop_assert_eq!(includes(&changed), is_named, "{:?}", why.because);
     }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
 
     /// What earlier slices fetched, at other anchors and by other policies, changes no slice.
     #[test]

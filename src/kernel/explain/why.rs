@@ -452,11 +452,13 @@ impl TargetObserver {
                 let with = self.recalled_with.get(&turn).filter(|_| turn == self.target);
                 with.copied().or_else(|| self.reached_from.get(&turn).copied().flatten())
             } else {
-                match self.discovered_from.get(&turn) {
-                    None | Some((_, Via::Anchor)) => None,
-                    Some((_, Via::Pin)) => self.pinned_from.get(&turn).copied(),
-                    Some((from, _)) => Some(*from),
-                }
+                // Where the expansion has found a pinned turn, not the pin that it was selected with: that may have
+                // been found from it.
+                let selected_from = || match self.discovered_from.get(&turn)? {
+                    (_, Via::Anchor | Via::Pin) => None,
+                    (from, _) => Some(*from),
+                };
+                self.pinned_from.get(&turn).copied().or_else(selected_from)
             };
             let Some(from) = before else { break };
             turn = from;
