@@ -186,6 +186,20 @@ fn a_table_that_is_named_twice_is_read_as_one() {
              GRANT SELECT (id, parent) ON vault.messages TO {OWNER}"
         ))
         .unwrap();
+    // A table is bound by its OID also where its schema is not open.
+    attack
+        .admin
+        .batch_execute(&format!(
+            "CREATE SCHEMA closed; CREATE TABLE closed.messages (LIKE vault.messages INCLUDING ALL);
+             GRANT SELECT ON closed.messages TO {OWNER}"
+        ))
+        .unwrap();
+    let oid = text(&mut attack.admin, "SELECT 'closed.messages'::regclass::oid::text");
+    let by_oid = format!(
+        r#"SELECT graph_kernel.bind_tables('{oid}', columns => '{{
+            "turns": {{"parents": [{{"parent": "parent", "edge_type": "reply"}}]}}}}')"#
+    );
+    assert_eq!(answer(&mut attack.owner, &by_oid), no_right("GRAPH_TABLES"));
     let bind = r#"SELECT graph_kernel.bind_tables('vault.messages', 'vault.messages', columns => '{
         "edges": {"parent": "parent", "child": "id", "edge_type": "secret"}}')"#;
     assert_eq!(answer(&mut attack.owner, bind), no_right("GRAPH_TABLES"));

@@ -282,7 +282,8 @@ fn nothing_is_planned_that_a_name_has_gone_to() {
              CREATE FUNCTION other.evil(text) RETURNS other.vector LANGUAGE plpgsql IMMUTABLE AS
                  $$ BEGIN PERFORM planted.f(); RETURN ROW('x')::other.vector; END $$;
              CREATE CAST (text AS other.vector) WITH FUNCTION other.evil(text);
-             CREATE FUNCTION other.dist(kept.vector, other.vector) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 0.0';
+             CREATE FUNCTION other.dist(kept.vector, other.vector) RETURNS float8
+                 LANGUAGE sql IMMUTABLE AS 'SELECT 0.0';
              CREATE OPERATOR other.<=> (LEFTARG = kept.vector, RIGHTARG = other.vector, FUNCTION = other.dist)",
         )
         .unwrap();
