@@ -84,7 +84,7 @@ fn may(
     // SAFETY: look-ups in the catalog; the table is locked, and none of them raises for a role that is not there.
     unsafe {
         let schema = pg_sys::get_rel_namespace(table);
-        let usage = pg_sys::ACL_USAGE.into();
+        let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
         #[cfg(feature = "pg15")]
         let may_name = pg_sys::pg_namespace_aclcheck(schema, binder, usage);
         #[cfg(not(feature = "pg15"))]
