@@ -105,6 +105,11 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
             "'graph_content_hash_trigger'::regproc".to_owned(),
             quoted(&["0", "4294967295", "pg_catalog.now", "graph_check"]),
         ),
+        // No statement makes one.
+        "graph_kernel.secret" => {
+            let none = || "NULL::graph_kernel.secret".to_owned();
+            (none(), vec![none()])
+        }
         "graph_kernel.bound_relation" => (
             "'memory_turns'::graph_kernel.bound_relation".to_owned(),
             quoted(&["-", "0", "4294967295", "nowhere.memory_turns", "memory_turns_pkey"]),
