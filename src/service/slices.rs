@@ -70,12 +70,16 @@ impl<'a> ReadSlice<'a> {
     /// [`ReadSlice::with_times`].
     ///
     /// # Errors
-    /// As [`PgStore::messages`].
+    /// As [`PgStore::messages`]; XX000 where a turn is hidden by then.
     pub fn messages(&self) -> Result<Vec<(&SelectedTurn, Message)>, SqlError> {
         let ids: Vec<TurnId> = self.turns().map(|turn| turn.id).collect();
         let mut read = self.reader.ask(Needs::default(), |store| store.messages(&ids))?;
         let order = messages(&self.slice, self.policy, &check_interrupts).into_iter();
-        Ok(order.filter_map(|turn| Some((turn, read.remove(&turn.turn.id)?))).collect())
+        let paired = order.map(|turn| {
+            let gone = SliceError::<SqlError>::Inconsistent(turn.turn.id);
+            Ok((turn, read.remove(&turn.turn.id).ok_or(gone)?))
+        });
+        paired.collect()
     }
 
     /// A picture of it.

@@ -157,7 +157,7 @@ impl fmt::Display for Because {
                 f,
                 "It is connected with the anchor, but neither a larger max_nodes, nor a max_radius \
                  up to {RADIUS_STEPS} larger, nor siblings{} alone bring it in.",
-                if *has_more_keys { ", nor a change of any other key" } else { "" }
+                if *has_more_keys { ", nor the other changes that were tried," } else { "" }
             ),
             Self::NotConnected => f.write_str("It is not connected with the anchor."),
             Self::NotFound { within } => write!(

@@ -304,7 +304,10 @@ impl From<SliceError<SqlError>> for SqlError {
             SliceError::TooManyIds(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
                     .word(Word::SliceTooLarge)
-                    .hint("Use a policy with fewer max_nodes or max_siblings_per_node.")
+                    .hint(
+                        "Use a policy with fewer max_nodes, max_radius or max_siblings_per_node, without \
+                         include_children, or, where each turn takes much of it, with more max_tokens.",
+                    )
             }
             SliceError::Inconsistent(_) => {
                 SqlError::new(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)

@@ -140,6 +140,16 @@ pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
     let ids = client.query("SELECT id FROM memory_turns ORDER BY id", &[])?;
     let ids: Vec<Uuid> = ids.iter().map(|row| row.get(0)).collect();
     let anchors = anchors(&ids, size.anchors);
+    client.batch_execute(include_str!("../sql/recall.sql"))?;
+    client.execute(
+        "INSERT INTO recall
+         SELECT a, jsonb_build_object('preset', 'recall', 'max_tokens', 4000, 'seeds', jsonb_object_agg(id, 0.5)),
+                array_agg(id)
+           FROM unnest($1::uuid[]) AS a,
+                LATERAL (SELECT t.id FROM memory_turns AS t ORDER BY md5(a::text || t.id::text) LIMIT 128) AS t
+          GROUP BY a",
+        &[&anchors],
+    )?;
     let client = RefCell::new(client);
     let times = race(
         &mut [
@@ -155,12 +165,32 @@ pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
                 r#"SELECT * FROM graph_slice_turns($1, '{"preset": "lineage", "max_tokens": 4000}')"#,
             )?,
             statement(&client, "recursive CTE", "SELECT * FROM climb($1, 4000)")?,
+            statement(
+                &client,
+                "chat of 4000 tokens",
+                r#"SELECT graph_slice($1, '{"preset": "chat", "max_tokens": 4000}')::text"#,
+            )?,
+            statement(
+                &client,
+                "the same without a cut",
+                r#"SELECT graph_slice($1, '{"preset": "chat", "max_tokens": 4000, "cut_share": 0,
+                                           "cut_to_user": false}')::text"#,
+            )?,
+            statement(
+                &client,
+                "recall, 128 seeds, 4000 tokens",
+                "SELECT s.* FROM recall AS r, LATERAL graph_slice_turns(r.anchor, r.policy::slice_policy) AS s
+                  WHERE r.anchor = $1",
+            )?,
+            statement(&client, "the seeds with parents and children", "SELECT * FROM around($1)")?,
         ],
         &anchors,
         size.rounds,
     )?;
-    report.compare("S10", "sessions", &times[1], &times[0], Goal::at_most(1.15, 1.15));
+    report.compare("S10", "sessions", &times[1], &times[0], Goal::at_most(1.05, 1.05));
     report.compare("S10", "sessions", &times[2], &times[3], Goal::at_most(1.5, 1.5));
+    report.compare("S10", "sessions", &times[4], &times[5], Goal::at_most(1.3, 1.3));
+    report.compare("S10", "sessions", &times[6], &times[7], Goal::at_most(2.5, 2.5));
     report.times("policy v2", &times);
     Ok(())
 }
