@@ -204,14 +204,11 @@ fn a_race_of_names() {
     setup.assert_sound();
 }
 
-/// The owner of the schema that pgvector stands in has a domain and an operator of his own in its place, again and
-/// again.
-#[test]
-fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
-    let mut setup = Setup::new("schemas_vector");
-    let mut owner = setup.owner();
-    let mut admin = setup.admin();
-    admin
+/// A graph with embeddings, and pgvector in the schema `kept` of the owner's, who may create schemas.
+fn embedded(name: &str) -> Setup {
+    let setup = Setup::new(name);
+    setup
+        .admin()
         .batch_execute(&format!(
             "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {OWNER}', current_database()); END $$;
              CREATE SCHEMA kept AUTHORIZATION {OWNER}; CREATE EXTENSION vector SCHEMA kept;
@@ -223,6 +220,16 @@ fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
                  columns => '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}')"
         ))
         .unwrap();
+    setup
+}
+
+/// The owner of the schema that pgvector stands in has a domain and an operator of his own in its place, again and
+/// again.
+#[test]
+fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
+    let mut setup = embedded("schemas_vector");
+    let mut owner = setup.owner();
+    let mut admin = setup.admin();
     owner
         .batch_execute(
             "CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO PUBLIC;
@@ -260,21 +267,9 @@ fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
 /// Under an old snapshot the names are those of before, and the parser finds what has them now.
 #[test]
 fn nothing_is_planned_that_a_name_has_gone_to() {
-    let mut setup = Setup::new("schemas_planned");
+    let mut setup = embedded("schemas_planned");
     let mut owner = setup.owner();
     let mut admin = setup.admin();
-    admin
-        .batch_execute(&format!(
-            "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {OWNER}', current_database()); END $$;
-             CREATE SCHEMA kept AUTHORIZATION {OWNER}; CREATE EXTENSION vector SCHEMA kept;
-             GRANT USAGE ON SCHEMA kept TO PUBLIC;
-             CREATE TABLE b2.embedded (id uuid PRIMARY KEY, parent uuid, embedding kept.vector(2));
-             CREATE INDEX ON b2.embedded (parent, id);
-             INSERT INTO b2.embedded VALUES (turn(1), NULL, '[1,2]'), (turn(2), turn(1), '[2,1]');
-             SELECT graph_kernel.bind_tables('b2.embedded',
-                 columns => '{{\"turns\": {{\"parents\": [{{\"parent\": \"parent\", \"edge_type\": \"reply\"}}]}}}}')"
-        ))
-        .unwrap();
     owner
         .batch_execute(
             "CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO PUBLIC;
