@@ -233,8 +233,11 @@ BEGIN
             RETURN NULL;
         END IF;
     ELSIF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'policies' AND pg_has_role(current_user, extension_owner, 'USAGE') THEN
-        IF EXISTS (SELECT FROM graph_kernel.policies AS p
-                   WHERE p.name IS NOT DISTINCT FROM NEW.name AND p.policy::text = NEW.policy::text) THEN
+        IF NEW.policy::text::jsonb ->> 'pins' IS NOT NULL OR NEW.policy::text::jsonb ->> 'seeds' IS NOT NULL THEN
+            RAISE WARNING 'a policy with pins or seeds is not registered: the row is left out';
+            RETURN NULL;
+        ELSIF EXISTS (SELECT FROM graph_kernel.policies AS p
+                      WHERE p.name IS NOT DISTINCT FROM NEW.name AND p.policy::text = NEW.policy::text) THEN
             RETURN NULL;
         ELSIF EXISTS (SELECT FROM graph_kernel.policies AS p WHERE p.name = NEW.name) THEN
             RAISE WARNING 'the name % is another policy''s: the row is left out', NEW.name;

@@ -79,6 +79,11 @@ FROM unnest('{1,5,6,3}'::int[]) AS turn, graph_why(turn(7), turn(turn),
     '{"preset": "recall", "recall_radius": 1, "keep_tool_results": false, "pins": ["00000000-0000-0000-0000-000000000001"], "seeds": {"00000000-0000-0000-0000-000000000005": 0.5}}');
 -- A pin that does not fit is told, once for many slices.
 SELECT pg_temp.turns(7, '{"preset": "chat", "max_nodes": 1, "pins": ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-00000000ffff"]}');
+-- Nobody puts them into the registry, a restore neither.
+INSERT INTO graph_kernel.policies (policy, name, registered_by)
+VALUES ('{"preset": "chat", "pins": ["00000000-0000-0000-0000-000000000001"]}', 'pinned', 'x'),
+       ('{"preset": "recall", "seeds": {"00000000-0000-0000-0000-000000000001": 1}}', NULL, 'x');
+SELECT count(*) FROM graph_policies WHERE name = 'pinned';
 SELECT count(*) FROM graph_slices(ARRAY[turn(5), turn(6), turn(7)], '{"preset": "chat", "max_nodes": 1, "pins": ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"]}');
 SELECT turn_number(turn_id) AS turn, outcome, via, reason
 FROM graph_slice_explain(turn(7), '{"preset": "chat", "max_tokens": 5, "pins": ["00000000-0000-0000-0000-000000000001"]}');
