@@ -34,6 +34,9 @@ figure why-focused focused 'The slice of the preset focused: 28 turns around the
 figure why-ten '{"max_nodes": 10}' 'The slice of ten turns around the same anchor'
 picture policies-chat "$anchor" '{"preset": "chat", "max_tokens": 600}' \
   'Ten turns of a chat; calls are framed with their results'
+picture policies-recall "$anchor" '{"preset": "recall", "max_tokens": 500, "seeds":
+  {"944708e3-3cb7-565f-a2fc-971543aaaa99": 0.9, "ee76b8d6-817c-5696-918a-8a34a1af0a8b": 0.4}}' \
+  'What a search has found, with what was said around it, beside the anchor'
 picture policies-agent 944708e3-3cb7-565f-a2fc-971543aaaa99 '{"preset": "chat", "max_tokens": 700}' \
   'Nine results framed with their call, and the turns before it'
 picture policies-notes "$anchor" \

@@ -15,7 +15,7 @@ use crate::pg::catalog::{names, relation, settings};
 pub struct ExpressionFacts {
     /// The numbers of the columns that it mentions.
     pub columns: BTreeSet<i16>,
-    /// Whether it calls graph_turn_id, which makes an id of other values.
+    /// Whether it calls graph_turn_id, which makes an id of other values, which are ids as well unless it reads JSON.
     pub makes_id: bool,
     /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of
     /// the server takes exactly these types, so nothing in a later schema matches better.
@@ -29,6 +29,8 @@ pub struct ExpressionFacts {
 struct Walk {
     extension: pg_sys::Oid,
     found: ExpressionFacts,
+    /// Whether a part of it is JSON, which may be long.
+    has_json: bool,
     refusal: Option<ExpressionRefusal>,
 }
 
@@ -50,8 +52,9 @@ pub unsafe fn check(node: *mut pg_sys::Node) -> Result<ExpressionFacts, Expressi
             is_exact: true,
             folds: false,
         };
-        let mut started = Walk { extension, found, refusal: None };
+        let mut started = Walk { extension, found, has_json: false, refusal: None };
         walk(node, (&raw mut started).cast());
+        started.found.makes_id &= !started.has_json;
         started
     };
     match walk.refusal {
@@ -67,15 +70,27 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) 
     }
     // SAFETY: `context` is the Walk that `check` has begun with; `node` is part of an analysed expression.
     unsafe {
-        let Walk { found, refusal, .. } = &mut *context.cast::<Walk>();
+        let Walk { found, refusal, has_json, .. } = &mut *context.cast::<Walk>();
         *refusal = refusal_of(node, found).or_else(|| following_settings(node));
         if refusal.is_some() || pg_sys::check_functions_in_node(node, Some(check_function), context)
         {
             return true;
         }
         found.is_exact &= is_exact(node);
+        *has_json |= is_json(node);
         found.folds |= folds(node);
         expression_tree_walker(node, walk, context)
+    }
+}
+
+/// # Safety
+/// `node` is part of an analysed expression.
+unsafe fn is_json(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::NodeTag as Tag;
+    // SAFETY: guaranteed by the caller; a node of the tags that are left out has no type.
+    unsafe {
+        !matches!((*node).type_, Tag::T_List | Tag::T_CaseWhen)
+            && [pg_sys::JSONOID, pg_sys::JSONBOID].contains(&pg_sys::exprType(node))
     }
 }
 
@@ -298,7 +313,7 @@ fn naming() -> ExpressionRefusal {
 unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
     // SAFETY: as in `walk`; the other calls are look-ups of a function that an analysed expression calls.
     unsafe {
-        let Walk { extension, found, refusal } = &mut *context.cast::<Walk>();
+        let Walk { extension, found, refusal, .. } = &mut *context.cast::<Walk>();
         let name = || names::function_name(function);
         if !is_own_function(function, *extension) {
             let what = format!("it calls function {}, which is not the server's own", name());

@@ -106,3 +106,15 @@ DROP TABLE secret;
 DROP OWNED BY regress_hostile CASCADE;
 DROP TABLE ran;
 DROP ROLE regress_hostile;
+
+-- A text that is read as JSON may be too long for an index: none holds it.
+CREATE TABLE calls (id text PRIMARY KEY, body text);
+SELECT graph_kernel.bind_tables('calls', name => 'calls', columns => '{"turns": {"id": {"expression": "graph_turn_id(id)"},
+    "session_id": null, "role": null, "phase": null, "salience": null, "created_at": null, "content_text": null,
+    "content_hash": null, "parents": [{"parent": {"expression": "graph_turn_id(body::jsonb ->> ''call'')"},
+    "edge_type": "reply"}]}}') IS NOT NULL AS bound;
+SET graph_kernel.graph = 'calls';
+SELECT hint FROM graph_check() WHERE check_name LIKE 'index%' AND NOT ok;
+RESET graph_kernel.graph;
+DROP TABLE calls;
+SELECT graph_kernel.unbind_tables('calls');
