@@ -142,13 +142,16 @@ pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
     let anchors = anchors(&ids, size.anchors);
     client.batch_execute(include_str!("../sql/recall.sql"))?;
     client.execute(
-        "INSERT INTO recall
-         SELECT a, jsonb_build_object('preset', 'recall', 'max_tokens', 4000, 'seeds', jsonb_object_agg(id, 0.5)),
-                array_agg(id)
+        "INSERT INTO recall (anchor, policy)
+         SELECT a, jsonb_build_object('preset', 'recall', 'max_tokens', 4000, 'seeds', jsonb_object_agg(id, 0.5))
            FROM unnest($1::uuid[]) AS a,
                 LATERAL (SELECT t.id FROM memory_turns AS t ORDER BY md5(a::text || t.id::text) LIMIT 128) AS t
           GROUP BY a",
         &[&anchors],
+    )?;
+    client.batch_execute(
+        "UPDATE recall AS r SET turns = ARRAY(
+             SELECT turn_id FROM graph_slice_turns(r.anchor, r.policy::slice_policy)); VACUUM ANALYZE recall",
     )?;
     let client = RefCell::new(client);
     let times = race(
@@ -182,7 +185,7 @@ pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
                 "SELECT s.* FROM recall AS r, LATERAL graph_slice_turns(r.anchor, r.policy::slice_policy) AS s
                   WHERE r.anchor = $1",
             )?,
-            statement(&client, "the seeds with parents and children", "SELECT * FROM around($1)")?,
+            statement(&client, "its turns with parents and children", "SELECT * FROM around($1)")?,
         ],
         &anchors,
         size.rounds,
