@@ -151,7 +151,7 @@ pub fn policy_v2(size: &Size, report: &mut Report) -> Result<()> {
     )?;
     client.batch_execute(
         "UPDATE recall AS r SET turns = ARRAY(
-             SELECT turn_id FROM graph_slice_turns(r.anchor, r.policy::slice_policy)); VACUUM ANALYZE recall",
+             SELECT turn_id FROM graph_slice_turns(r.anchor, r.policy::slice_policy)); ANALYZE recall",
     )?;
     let client = RefCell::new(client);
     let times = race(
