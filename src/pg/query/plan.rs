@@ -58,8 +58,8 @@ impl PlanCache {
 pub(super) struct PreparedPlan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
-    /// What it was last planned for.
-    made_for: Cell<Option<PlannedFor>>,
+    /// What it was last analysed or planned for.
+    made_for: Cell<PlannedFor>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
@@ -83,6 +83,8 @@ impl PreparedPlan {
             Planning::Once | Planning::Probing => pg_sys::CURSOR_OPT_GENERIC_PLAN,
             Planning::EachTime => pg_sys::CURSOR_OPT_CUSTOM_PLAN,
         };
+        // An error may come before it is planned, and undo rights that the analysis has followed.
+        let made_for = planned_for();
         let _connection = Connection::open();
         let level = Level::begin();
         fixed_settings::fix(&fixed_settings::PARSING);
@@ -104,7 +106,7 @@ impl PreparedPlan {
         PreparedPlan {
             plan,
             text,
-            made_for: Cell::new(None),
+            made_for: Cell::new(made_for),
             is_planning: Cell::new(false),
             checked: RefCell::new(None),
         }
@@ -127,7 +129,7 @@ impl PreparedPlan {
         };
         let is_valid = self.is_valid();
         let made_for = planned_for();
-        if self.made_for.get().is_some_and(|of| of.rights != made_for.rights) {
+        if self.made_for.get().rights != made_for.rights {
             // SAFETY: the source lives as long as the plan. The server keeps policies that it has added for rights of
             // before.
             unsafe { (*self.source()).is_valid = false };
@@ -153,7 +155,7 @@ impl PreparedPlan {
         if (role, row_security) != (made_for.role, made_for.row_security) {
             rights_changed().raise();
         }
-        self.made_for.set(Some(made_for));
+        self.made_for.set(made_for);
         let checked = self.check(statement, cached);
         if checked.is_err() {
             // SAFETY: it was taken for this owner.
@@ -232,7 +234,7 @@ impl PreparedPlan {
         unsafe {
             let source = self.source();
             let plan = (*source).gplan;
-            self.made_for.get() == Some(planned_for())
+            self.made_for.get() == planned_for()
                 && fixed_settings::is_path_fixed()
                 && (*source).is_valid
                 && !plan.is_null()

@@ -21,12 +21,18 @@ static mut PREVIOUS_ANALYSED: pg_sys::post_parse_analyze_hook_type = None;
 thread_local! {
     /// How many statements are being planned: users' code that the server runs for one may call a function of ours.
     static PLANNED: Cell<usize> = const { Cell::new(0) };
+    /// Whether the hooks are there. A library whose loading has failed at its end is loaded again: a hook must not be
+    /// the one before itself.
+    static IS_WATCHING: Cell<bool> = const { Cell::new(false) };
     /// The text that is analysed for a statement.
     static ANALYSED: Cell<Option<(*const c_char, *const Statement)>> = const { Cell::new(None) };
 }
 
 /// Hooks into the server's planner; called when the library is loaded.
 pub fn watch_planner() {
+    if IS_WATCHING.replace(true) {
+        return;
+    }
     // SAFETY: a process has one thread; whoever hooked in before is called before us.
     unsafe {
         PREVIOUS_HOOK = pg_sys::get_relation_info_hook;
