@@ -39,6 +39,7 @@ pub fn watch_planner() {
         pg_sys::get_relation_info_hook = Some(restrict);
         PREVIOUS_ANALYSED = pg_sys::post_parse_analyze_hook;
         pg_sys::post_parse_analyze_hook = Some(check_analysed);
+        EXCLUSION = exclusion();
     }
 }
 
@@ -78,7 +79,9 @@ unsafe extern "C-unwind" fn check_analysed(
     }
 }
 
-/// The server's record of `constraint_exclusion`.
+/// The server's record of `constraint_exclusion`, which stays where it is.
+static mut EXCLUSION: *mut pg_sys::config_enum = std::ptr::null_mut();
+
 fn exclusion() -> *mut pg_sys::config_enum {
     const NAME: &CStr = c"constraint_exclusion";
     #[cfg(feature = "pg15")]
@@ -110,7 +113,7 @@ impl Planned {
             // SAFETY: the setting is the server's own, of this type; a process has one thread.
             unsafe {
                 APART = pg_sys::constraint_exclusion;
-                (*exclusion()).variable = &raw mut APART;
+                (*EXCLUSION).variable = &raw mut APART;
                 pg_sys::constraint_exclusion =
                     pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_OFF as c_int;
             }
@@ -127,7 +130,7 @@ impl Drop for Planned {
             // SAFETY: as in `begin`.
             unsafe {
                 pg_sys::constraint_exclusion = APART;
-                (*exclusion()).variable = &raw mut pg_sys::constraint_exclusion;
+                (*EXCLUSION).variable = &raw mut pg_sys::constraint_exclusion;
             }
         }
     }
