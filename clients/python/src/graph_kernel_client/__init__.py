@@ -1,0 +1,64 @@
+"""Python client of graph_kernel.
+
+The names of the old layer are what they were: `SliceClient` and the resolvers of anchors are awaited, the retrievers
+are not. `graph_kernel_client.aio` has all with coroutines, `graph_kernel_client.sync` all without.
+"""
+
+from ._version import __version__
+from .errors import ConfigurationError, GraphKernelError, ServiceUnavailable
+from .retrieval import DualPlaneRetriever, MemoryRetriever, Plane
+from .slice.anchor import AnchorResolver, AutoAnchorResolver
+from .slice.client import SliceClient
+from .types import (
+    DualPlaneHit,
+    DualPlaneResults,
+    GlobalResults,
+    Policy,
+    PolicyRef,
+    RetrievalProvenance,
+    SearchQuery,
+    SearchResult,
+    SliceBatch,
+    SliceExport,
+    SliceFailure,
+    SliceInfo,
+    SliceScopedQuery,
+    SliceScopedResults,
+    TrajectoryCoordinates,
+    Verdict,
+    can_promote_to_atom,
+    quantize_float,
+    verify_replay,
+)
+
+__all__ = [
+    "AnchorResolver",
+    "AutoAnchorResolver",
+    "ConfigurationError",
+    "DualPlaneHit",
+    "DualPlaneResults",
+    "DualPlaneRetriever",
+    "GlobalResults",
+    "GraphKernelError",
+    "MemoryRetriever",
+    "Plane",
+    "Policy",
+    "PolicyRef",
+    "RetrievalProvenance",
+    "SearchQuery",
+    "SearchResult",
+    "ServiceUnavailable",
+    "SliceBatch",
+    "SliceClient",
+    "SliceExport",
+    "SliceFailure",
+    "SliceInfo",
+    "SliceScopedQuery",
+    "SliceScopedResults",
+    "TrajectoryCoordinates",
+    "Verdict",
+    "__version__",
+    "can_promote_to_atom",
+    "quantize_float",
+    "verify_replay",
+]

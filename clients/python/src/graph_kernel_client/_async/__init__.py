@@ -1,0 +1,1 @@
+"""The source of both faces: make_sync.py makes `_sync` of this folder."""

@@ -1,0 +1,112 @@
+"""`AnchorResolver` and `AutoAnchorResolver`: the turn at which a slice is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from ..errors import GraphKernelError
+from ..types import TurnId, turn_uuid
+from .database import Database, Source, as_database
+from .embedding import Embed, embedded
+
+_NOTHING = ("ANCHOR_NOT_FOUND", "SESSION_NOT_FOUND", "EMBEDDING_NOT_FOUND")
+
+
+class AnchorResolver:
+    """Finds anchors. Each method returns the id of a turn, or None where there is none that the caller may see."""
+
+    def __init__(
+        self,
+        connection: Source | Database | None = None,
+        *,
+        embed: Embed | None = None,
+        project_column: str = "project_id",
+        timeout: float | None = None,
+        graph: str | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
+        self._embed = embed
+        self._project_column = project_column
+
+    async def _anchor(self, argument: str, value: object) -> str | None:
+        try:
+            rows = await self.database.fetch(
+                f"SELECT anchor_turn_id::text AS anchor FROM {{gk}}graph_anchor({argument})", (value,)
+            )
+        except GraphKernelError as error:
+            if error.word in _NOTHING:
+                return None
+            raise
+        return rows[0]["anchor"] if rows else None
+
+    async def resolve_explicit(self, turn_id: TurnId) -> str | None:
+        """This turn, if it is there."""
+        return await self._anchor("turn_id => %s::uuid", turn_uuid(turn_id))
+
+    async def resolve_from_session(self, session_id: str) -> str | None:
+        """The latest turn of the session."""
+        return await self._anchor("session_id => %s::text", session_id)
+
+    async def resolve_from_query(self, query: str, embedding: Sequence[float] | None = None) -> str | None:
+        """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given."""
+        vector = await embedded(self._embed, query, embedding)
+        return await self._anchor("query_embedding => %s::real[]", vector)
+
+    async def resolve_temporal(self, limit: int = 5, project_id: str | None = None) -> list[str]:
+        """The latest turns, the latest first; of a project by the column `project_column` of the turns."""
+        if project_id is None:
+            rows = await self.database.fetch(
+                "SELECT anchor_turn_id::text AS anchor FROM {gk}graph_anchors_recent(%s::integer)", (limit,)
+            )
+            return [row["anchor"] for row in rows]
+        async with self.database.transaction() as transaction:
+            (bound,) = await transaction.fetch(
+                """SELECT coalesce(max(turns::text), 'public.memory_turns') AS turns,
+                          coalesce(max(columns #>> '{{turns,id}}'), 'id') AS id,
+                          coalesce(max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
+                     FROM graph_kernel.bindings WHERE is_current"""
+            )
+            names = [
+                sql.Identifier(name).as_string(transaction.connection)
+                for name in (bound["id"], self._project_column, bound["created_at"])
+            ]
+            turn, project, created = (name.replace("{", "{{").replace("}", "}}").replace("%", "%%") for name in names)
+            rows = await transaction.fetch(
+                f"SELECT {turn}::text AS anchor FROM {bound['turns']} WHERE {project}::text = %s"
+                f" ORDER BY {created} DESC NULLS LAST, {turn} LIMIT %s",
+                (project_id, limit),
+            )
+        return [row["anchor"] for row in rows]
+
+
+class AutoAnchorResolver:
+    """Tries what is given in this order: explicit, session, semantic, temporal.
+
+    Where a session is misspelt, or hidden from the caller, the answer is a turn of another one. Where that is an error,
+    call the method of `AnchorResolver` that is meant.
+    """
+
+    def __init__(self, resolver: AnchorResolver) -> None:
+        self._resolver = resolver
+
+    async def resolve(
+        self,
+        turn_id: TurnId | None = None,
+        session_id: str | None = None,
+        query: str | None = None,
+        embedding: Sequence[float] | None = None,
+    ) -> str | None:
+        anchor: str | None = None
+        if turn_id is not None:
+            anchor = await self._resolver.resolve_explicit(turn_id)
+        if anchor is None and session_id is not None:
+            anchor = await self._resolver.resolve_from_session(session_id)
+        if anchor is None and (embedding is not None or (query is not None and self._resolver._embed is not None)):
+            anchor = await self._resolver.resolve_from_query(query or "", embedding)
+        if anchor is None:
+            latest = await self._resolver.resolve_temporal(limit=1)
+            anchor = latest[0] if latest else None
+        return anchor

@@ -1,0 +1,162 @@
+"""One call, one transaction: over a connection of its own, of the application, or of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol, Union
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
+
+from ..config import conninfo, timeout_milliseconds
+from ..errors import translated
+
+
+class Pool(Protocol):
+    """What psycopg_pool's `AsyncConnectionPool` is."""
+
+    def connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[Any]]: ...
+
+
+Source = Union[str, psycopg.AsyncConnection[Any], Pool]
+Parameters = Union[Sequence[Any], Mapping[str, Any]]
+
+
+class Database:
+    """Where calls go: a connection string, a connection, a pool, or None for `GRAPH_KERNEL_URL` or libpq's `PG…`.
+
+    `timeout` bounds each call, in seconds. `graph` names the graph that is read, `schema` the one that the extension
+    is in, where that is not in the `search_path`. Settings are of the transaction alone, and no statement is prepared,
+    so poolers in transaction mode work. Who shares a connection waits for the others; a pool has one for each.
+    """
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        *,
+        timeout: float | None = None,
+        graph: str | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self._settings: dict[str, str] = {}
+        milliseconds = timeout_milliseconds(timeout)
+        if milliseconds is not None:
+            self._settings["statement_timeout"] = f"{milliseconds}ms"
+        if graph is not None:
+            self._settings["graph_kernel.graph"] = graph
+        self._prefix = sql.SQL("") if schema is None else sql.SQL("{}.").format(sql.Identifier(schema))
+        self._own: psycopg.AsyncConnection[Any] | None = None
+        self._conninfo: str | None = None
+        self._source: psycopg.AsyncConnection[Any] | Pool | None = None
+        if source is None or isinstance(source, str):
+            self._conninfo = conninfo(source)
+        else:
+            self._source = source
+        self._lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Closes the connection that it opened itself. One that was given stays open."""
+        if self._own is not None:
+            await self._own.close()
+            self._own = None
+
+    async def __aenter__(self) -> Database:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
+        """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
+        async with self._connection() as connection:
+            if connection.autocommit and not self._settings:
+                return await self._execute(connection, query, parameters)
+            async with self._transaction(connection):
+                return await self._execute(connection, query, parameters)
+
+    async def fetch_one(self, query: str, parameters: Parameters = ()) -> DictRow:
+        rows = await self.fetch(query, parameters)
+        return rows[0]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Several statements in one transaction."""
+        async with self._connection() as connection, self._transaction(connection):
+            yield Transaction(self, connection)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        with translated():
+            if self._source is not None and not isinstance(self._source, psycopg.AsyncConnection):
+                async with self._source.connection() as connection:
+                    yield connection
+                return
+            async with self._lock:
+                connection = self._source if self._source is not None else await self._opened()
+                yield connection
+
+    async def _opened(self) -> psycopg.AsyncConnection[Any]:
+        if self._own is None or self._own.closed:
+            self._own = await psycopg.AsyncConnection.connect(
+                self._conninfo or "", autocommit=True, prepare_threshold=None
+            )
+        return self._own
+
+    @asynccontextmanager
+    async def _transaction(self, connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        async with connection.transaction():
+            before = {}
+            if self._settings and not idle:
+                # The transaction is the application's, and goes on: its settings come back after the call.
+                cursor = await connection.execute(
+                    "SELECT name, pg_catalog.current_setting(name, true)"
+                    " FROM pg_catalog.unnest(%s::text[]) AS asked (name)",
+                    (list(self._settings),),
+                    prepare=False,
+                )
+                before = dict(await cursor.fetchall())
+            await self._set(connection, self._settings)
+            yield
+            await self._set(connection, before)
+
+    async def _set(self, connection: psycopg.AsyncConnection[Any], settings: Mapping[str, str | None]) -> None:
+        if settings:
+            calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
+            values = [part for name, value in settings.items() for part in (name, value or "")]
+            await connection.execute(f"SELECT {calls}", values, prepare=False)
+
+    async def _execute(
+        self, connection: psycopg.AsyncConnection[Any], query: str, parameters: Parameters
+    ) -> list[DictRow]:
+        statement = sql.SQL(query).format(gk=self._prefix)
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, parameters, prepare=False)
+            return await cursor.fetchall()
+
+
+class Transaction:
+    """Statements of one transaction."""
+
+    def __init__(self, database: Database, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._database = database
+        self.connection = connection
+
+    async def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
+        return await self._database._execute(self.connection, query, parameters)
+
+
+def as_database(
+    source: Source | Database | None,
+    *,
+    timeout: float | None = None,
+    graph: str | None = None,
+    schema: str | None = None,
+) -> Database:
+    if isinstance(source, Database):
+        return source
+    return Database(source, timeout=timeout, graph=graph, schema=schema)

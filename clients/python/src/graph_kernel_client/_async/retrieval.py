@@ -1,0 +1,265 @@
+"""`MemoryRetriever` and `DualPlaneRetriever`: searches, within a slice or everywhere, with their provenance."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from .._planes import Plane, fused, ranked
+from .._policies import document_of
+from ..errors import GraphKernelError
+from ..types import (
+    DualPlaneResults,
+    GlobalResults,
+    RetrievalProvenance,
+    SearchResult,
+    SliceExport,
+    SliceInfo,
+    SliceScopedQuery,
+    SliceScopedResults,
+    TrajectoryCoordinates,
+    TurnId,
+    turn_uuid,
+)
+from .database import Database, Source, as_database
+from .embedding import Embed, embedded
+
+_COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
+              trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
+              provenance"""
+
+
+def _result(row: DictRow) -> SearchResult:
+    try:
+        conversation: uuid.UUID | str = uuid.UUID(row["session_id"])
+    except ValueError:
+        conversation = row["session_id"]
+    return SearchResult(
+        turn_id=row["turn_id"],
+        content=row["content"] or "",
+        role=row["role"],
+        similarity=row["similarity"],
+        conversation_id=conversation,
+        trajectory=TrajectoryCoordinates(
+            depth=row["trajectory_depth"],
+            sibling_order=row["trajectory_sibling_order"],
+            homogeneity=row["trajectory_homogeneity"],
+            temporal=row["trajectory_temporal"],
+            complexity=row["trajectory_complexity"],
+        ),
+        metadata={key: row[key] for key in ("rank", "session_id", "phase", "salience", "created_at")},
+    )
+
+
+class MemoryRetriever:
+    """Searches. `embed` makes the embedding of a query, with the model that made those of the turns."""
+
+    def __init__(
+        self,
+        connection: Source | Database | None = None,
+        *,
+        embed: Embed | None = None,
+        timeout: float | None = None,
+        graph: str | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
+        self._embed = embed
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    async def search_slice(
+        self,
+        query: str | SliceScopedQuery,
+        slice_export: SliceExport | None = None,
+        limit: int = 10,
+        min_similarity: float | None = None,
+        min_salience: float | None = None,
+        *,
+        embedding: Sequence[float] | None = None,
+        owner: str | None = None,
+    ) -> SliceScopedResults:
+        """The turns of the slice that are nearest to the query: no other can be found.
+
+        The slice is taken again, as it is now. Where it is not that of the export any more, the word is SLICE_CHANGED.
+        """
+        if isinstance(query, SliceScopedQuery):
+            limit, min_similarity, min_salience = query.limit, query.min_similarity, query.min_salience
+            slice_export, query = slice_export or query.slice_export, query.text
+        if slice_export is None:
+            raise GraphKernelError("a search within a slice needs the slice", sqlstate="22004", word="INVALID_EXPORT")
+        document_of(slice_export)
+        policy = slice_export.policy
+        if policy is None:
+            raise GraphKernelError(
+                "the slice has no attestation, which says by what policy it was taken",
+                sqlstate="22023",
+                word="NOT_ADMISSIBLE",
+                reason="unattested",
+                hint="Take it with SliceClient.get_slice.",
+            )
+        vector = await embedded(self._embed, query, embedding)
+        rows = await self.database.fetch(
+            f"""SELECT {_COLUMNS}
+                  FROM {{gk}}graph_search_slice(%s::real[], %s::uuid, %s::{{gk}}slice_policy, %s::integer, %s::real,
+                                                %s::real, %s::text, %s::jsonb)
+                 ORDER BY rank""",
+            (
+                vector,
+                turn_uuid(slice_export.anchor_turn_id),
+                json.dumps(policy),
+                limit,
+                min_similarity,
+                min_salience,
+                query,
+                Jsonb({} if owner is None else {"owner": owner}),
+            ),
+        )
+        if not rows:
+            # No row, no record: nothing says whether a turn without an embedding could have been found.
+            return SliceScopedResults(
+                [],
+                RetrievalProvenance.create_slice_provenance(
+                    query, _info(slice_export), [], limit_requested=limit, admissibility_shortfall=True
+                ),
+            )
+        provenance = RetrievalProvenance.from_document(rows[0]["provenance"])
+        info = provenance.slice_info
+        if info is None or (info.slice_id, info.graph_snapshot_hash) != (
+            slice_export.slice_id,
+            slice_export.graph_snapshot_hash,
+        ):
+            raise GraphKernelError(
+                f"the slice at {slice_export.anchor_turn_id} has changed since it was taken",
+                sqlstate="55000",
+                word="SLICE_CHANGED",
+                hint="Take the slice again with SliceClient.get_slice.",
+            )
+        return SliceScopedResults([_result(row) for row in rows], provenance)
+
+    async def search_global(
+        self,
+        query: str,
+        limit: int = 10,
+        min_similarity: float | None = None,
+        *,
+        embedding: Sequence[float] | None = None,
+        owner: str | None = None,
+    ) -> GlobalResults:
+        """The turns of the whole graph that are nearest to the query. Never admissible."""
+        vector = await embedded(self._embed, query, embedding)
+        rows = await self.database.fetch(
+            f"""SELECT {_COLUMNS}
+                  FROM {{gk}}graph_search_global(%s::real[], %s::integer, %s::real, %s::text, %s::jsonb)
+                 ORDER BY rank""",
+            (vector, limit, min_similarity, query, Jsonb({} if owner is None else {"owner": owner})),
+        )
+        if not rows:
+            return GlobalResults([], RetrievalProvenance.create_global_provenance(query, [], limit_requested=limit))
+        return GlobalResults([_result(row) for row in rows], RetrievalProvenance.from_document(rows[0]["provenance"]))
+
+    # What the old layer had before there were slices.
+    search = search_global
+
+    async def is_admissible_result(self, provenance: RetrievalProvenance) -> bool:
+        """Whether the kernel signed this record, and found it admissible. One without a document never is."""
+        return await self._ask("{gk}graph_is_admissible_result(%s::jsonb)", provenance)
+
+    async def can_promote(self, result: SearchResult | TurnId, provenance: RetrievalProvenance) -> bool:
+        """`can_promote_to_atom`, as the server says."""
+        turn = result.turn_id if isinstance(result, SearchResult) else result
+        return await self._ask("{gk}graph_can_promote(%s::jsonb, %s::uuid)", provenance, turn_uuid(turn))
+
+    async def _ask(self, expression: str, provenance: RetrievalProvenance, *parameters: object) -> bool:
+        document = provenance.document
+        # The fields may have been changed since they were read.
+        if document is None or provenance != RetrievalProvenance.from_document(document):
+            return False
+        row = await self.database.fetch_one(f"SELECT {expression} AS yes", (Jsonb(document), *parameters))
+        return row["yes"] is True
+
+    async def replay(
+        self, provenance: RetrievalProvenance, query: str | None = None, *, embedding: Sequence[float] | None = None
+    ) -> list[Mapping[str, Any]]:
+        """The search made again, and what it has in common: rows of `matches`, `field`, `was`, `now`."""
+        if provenance.document is None:
+            raise GraphKernelError("the provenance has no document", sqlstate="22023", word="INVALID_PROVENANCE")
+        vector = await embedded(self._embed, query or provenance.query_text, embedding)
+        rows = await self.database.fetch(
+            "SELECT matches, field, was, now FROM {gk}graph_replay_retrieval(%s::jsonb, %s::real[])",
+            (Jsonb(provenance.document), vector),
+        )
+        return list(rows)
+
+    async def trace(self, provenance: RetrievalProvenance) -> str:
+        """Keeps the record in the bound table of traces, and returns its id."""
+        if provenance.document is None:
+            raise GraphKernelError("the provenance has no document", sqlstate="22023", word="INVALID_PROVENANCE")
+        row = await self.database.fetch_one(
+            "SELECT {gk}graph_trace(%s::jsonb)::text AS id", (Jsonb(provenance.document),)
+        )
+        stored: str = row["id"]
+        return stored
+
+
+def _info(export: SliceExport) -> SliceInfo:
+    return SliceInfo(
+        slice_id=export.slice_id,
+        anchor_turn_id=export.anchor_turn_id,
+        turn_count=len(export.turn_ids),
+        edge_count=export.edge_count,
+        policy_ref=export.policy_ref,
+        schema_version=export.schema_version,
+        graph_snapshot_hash=export.graph_snapshot_hash,
+        admissibility_token=export.admissibility_token or "",
+    )
+
+
+class DualPlaneRetriever:
+    """Turns of a slice, and the atoms and proposals that were admitted on it, in one ranking.
+
+    An atom is admitted on the slice when it says so in `source_slice_id` and all its `source_turn_ids` are in it; a
+    proposal when it says so and all its `source_atoms` are such atoms. Both are ranked by their embeddings, as turns
+    are; the lists are joined by reciprocal ranks, 1 / (60 + rank).
+    """
+
+    def __init__(
+        self,
+        retriever: MemoryRetriever,
+        *,
+        atoms: Plane | None = None,
+        proposals: Plane | None = None,
+    ) -> None:
+        self._retriever = retriever
+        self._atoms = atoms or Plane("semantic_atoms", sources="source_turn_ids")
+        self._proposals = proposals or Plane("semantic_proposals", sources="source_atoms")
+
+    async def search(
+        self,
+        query: str,
+        slice_export: SliceExport,
+        limit: int = 10,
+        *,
+        embedding: Sequence[float] | None = None,
+    ) -> DualPlaneResults:
+        """The best of all planes. `provenance` is that of the turns; a hit of another plane has its own sources."""
+        vector = await embedded(self._retriever._embed, query, embedding)
+        turns = await self._retriever.search_slice(query, slice_export, limit, embedding=vector)
+        atoms = await self._admitted(self._atoms, slice_export, frozenset(slice_export.turn_ids))
+        proposals = await self._admitted(self._proposals, slice_export, frozenset(row["id"] for row in atoms))
+        hits = fused(
+            turns,
+            ranked("atom", self._atoms, atoms, vector),
+            ranked("proposal", self._proposals, proposals, vector),
+        )
+        return DualPlaneResults(hits[:limit], turns.provenance)
+
+    async def _admitted(self, plane: Plane, export: SliceExport, sources: frozenset[str]) -> list[DictRow]:
+        rows = await self._retriever.database.fetch(plane.query(), (export.slice_id,))
+        return [row for row in rows if row["sources"] and sources.issuperset(row["sources"])]

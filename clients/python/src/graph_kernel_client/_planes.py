@@ -1,0 +1,77 @@
+"""The planes beside the turns, and the ranking over all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg.rows import DictRow
+
+from .types import DualPlaneHit, SliceScopedResults
+
+_RANK_OFFSET = 60
+
+
+def _identifier(name: str) -> str:
+    """A name, quoted; a dot separates the schema of a table."""
+    parts = ['"' + part.replace('"', '""') + '"' for part in name.split(".")]
+    return ".".join(parts).replace("{", "{{").replace("}", "}}").replace("%", "%%")
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A table of atoms or proposals, and the names of its columns. `sources` is an array of ids."""
+
+    table: str
+    sources: str
+    id: str = "id"
+    content: str = "content"
+    embedding: str = "embedding"
+    source_slice_id: str = "source_slice_id"
+
+    def query(self) -> str:
+        names = {key: _identifier(getattr(self, key)) for key in self.__dataclass_fields__}
+        return (
+            "SELECT {id}::text AS id, {content}::text AS content, {embedding}::real[] AS embedding,"
+            " {sources}::text[] AS sources FROM {table} WHERE {source_slice_id} = %s ORDER BY 1".format(**names)
+        )
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    if len(one) != len(other):
+        raise ValueError(f"embeddings of {len(one)} and of {len(other)} dimensions")
+    lengths = math.sqrt(math.fsum(x * x for x in one)) * math.sqrt(math.fsum(y * y for y in other))
+    return math.fsum(x * y for x, y in zip(one, other, strict=True)) / lengths if lengths else -1.0
+
+
+def ranked(
+    plane: Literal["atom", "proposal"], table: Plane, rows: Sequence[DictRow], vector: Sequence[float]
+) -> list[DualPlaneHit]:
+    """The rows by similarity; those without an embedding are not found."""
+    found = [(_cosine(row["embedding"], vector), row) for row in rows if row["embedding"]]
+    found.sort(key=lambda pair: (-pair[0], pair[1]["id"]))
+    return [
+        DualPlaneHit(
+            plane,
+            row["id"],
+            row["content"] or "",
+            0.0,
+            {"table": table.table, "sources": row["sources"], "similarity": similarity},
+        )
+        for similarity, row in found
+    ]
+
+
+def fused(turns: SliceScopedResults, *planes: list[DualPlaneHit]) -> list[DualPlaneHit]:
+    """All hits by the reciprocal of their rank in their own list; of the same rank a turn comes first."""
+    signed: dict[str, Any] = turns.provenance.document or {}
+    of_turns = [DualPlaneHit("turn", str(result.turn_id), result.content, 0.0, signed, result) for result in turns]
+    hits: list[DualPlaneHit] = []
+    for hits_of_plane in (of_turns, *planes):
+        for rank, hit in enumerate(hits_of_plane, start=1):
+            hit.score = 1 / (_RANK_OFFSET + rank)
+            hits.append(hit)
+    hits.sort(key=lambda hit: -hit.score)
+    return hits

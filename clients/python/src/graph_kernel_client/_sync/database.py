@@ -1,0 +1,158 @@
+"""One call, one transaction: over a connection of its own, of the application, or of a pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, Union
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
+
+from ..config import conninfo, timeout_milliseconds
+from ..errors import translated
+
+
+class Pool(Protocol):
+    """What psycopg_pool's `ConnectionPool` is."""
+
+    def connection(self) -> AbstractContextManager[psycopg.Connection[Any]]: ...
+
+
+Source = Union[str, psycopg.Connection[Any], Pool]
+Parameters = Union[Sequence[Any], Mapping[str, Any]]
+
+
+class Database:
+    """Where calls go: a connection string, a connection, a pool, or None for `GRAPH_KERNEL_URL` or libpq's `PG…`.
+
+    `timeout` bounds each call, in seconds. `graph` names the graph that is read, `schema` the one that the extension
+    is in, where that is not in the `search_path`. Settings are of the transaction alone, and no statement is prepared,
+    so poolers in transaction mode work. Who shares a connection waits for the others; a pool has one for each.
+    """
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        *,
+        timeout: float | None = None,
+        graph: str | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self._settings: dict[str, str] = {}
+        milliseconds = timeout_milliseconds(timeout)
+        if milliseconds is not None:
+            self._settings["statement_timeout"] = f"{milliseconds}ms"
+        if graph is not None:
+            self._settings["graph_kernel.graph"] = graph
+        self._prefix = sql.SQL("") if schema is None else sql.SQL("{}.").format(sql.Identifier(schema))
+        self._own: psycopg.Connection[Any] | None = None
+        self._conninfo: str | None = None
+        self._source: psycopg.Connection[Any] | Pool | None = None
+        if source is None or isinstance(source, str):
+            self._conninfo = conninfo(source)
+        else:
+            self._source = source
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Closes the connection that it opened itself. One that was given stays open."""
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
+        """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
+        with self._connection() as connection:
+            if connection.autocommit and not self._settings:
+                return self._execute(connection, query, parameters)
+            with self._transaction(connection):
+                return self._execute(connection, query, parameters)
+
+    def fetch_one(self, query: str, parameters: Parameters = ()) -> DictRow:
+        rows = self.fetch(query, parameters)
+        return rows[0]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Several statements in one transaction."""
+        with self._connection() as connection, self._transaction(connection):
+            yield Transaction(self, connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        with translated():
+            if self._source is not None and not isinstance(self._source, psycopg.Connection):
+                with self._source.connection() as connection:
+                    yield connection
+                return
+            with self._lock:
+                connection = self._source if self._source is not None else self._opened()
+                yield connection
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        if self._own is None or self._own.closed:
+            self._own = psycopg.Connection.connect(self._conninfo or "", autocommit=True, prepare_threshold=None)
+        return self._own
+
+    @contextmanager
+    def _transaction(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        with connection.transaction():
+            before = {}
+            if self._settings and not idle:
+                # The transaction is the application's, and goes on: its settings come back after the call.
+                cursor = connection.execute(
+                    "SELECT name, pg_catalog.current_setting(name, true)"
+                    " FROM pg_catalog.unnest(%s::text[]) AS asked (name)",
+                    (list(self._settings),),
+                    prepare=False,
+                )
+                before = dict(cursor.fetchall())
+            self._set(connection, self._settings)
+            yield
+            self._set(connection, before)
+
+    def _set(self, connection: psycopg.Connection[Any], settings: Mapping[str, str | None]) -> None:
+        if settings:
+            calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
+            values = [part for name, value in settings.items() for part in (name, value or "")]
+            connection.execute(f"SELECT {calls}", values, prepare=False)
+
+    def _execute(self, connection: psycopg.Connection[Any], query: str, parameters: Parameters) -> list[DictRow]:
+        statement = sql.SQL(query).format(gk=self._prefix)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            cursor.execute(statement, parameters, prepare=False)
+            return cursor.fetchall()
+
+
+class Transaction:
+    """Statements of one transaction."""
+
+    def __init__(self, database: Database, connection: psycopg.Connection[Any]) -> None:
+        self._database = database
+        self.connection = connection
+
+    def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
+        return self._database._execute(self.connection, query, parameters)
+
+
+def as_database(
+    source: Source | Database | None,
+    *,
+    timeout: float | None = None,
+    graph: str | None = None,
+    schema: str | None = None,
+) -> Database:
+    if isinstance(source, Database):
+        return source
+    return Database(source, timeout=timeout, graph=graph, schema=schema)

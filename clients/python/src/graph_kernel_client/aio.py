@@ -1,0 +1,15 @@
+"""Every class with coroutines."""
+
+from ._async.anchors import AnchorResolver, AutoAnchorResolver
+from ._async.database import Database
+from ._async.retrieval import DualPlaneRetriever, MemoryRetriever
+from ._async.slices import SliceClient
+
+__all__ = [
+    "AnchorResolver",
+    "AutoAnchorResolver",
+    "Database",
+    "DualPlaneRetriever",
+    "MemoryRetriever",
+    "SliceClient",
+]

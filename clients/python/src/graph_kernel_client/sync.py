@@ -1,0 +1,15 @@
+"""Every class without coroutines."""
+
+from ._sync.anchors import AnchorResolver, AutoAnchorResolver
+from ._sync.database import Database
+from ._sync.retrieval import DualPlaneRetriever, MemoryRetriever
+from ._sync.slices import SliceClient
+
+__all__ = [
+    "AnchorResolver",
+    "AutoAnchorResolver",
+    "Database",
+    "DualPlaneRetriever",
+    "MemoryRetriever",
+    "SliceClient",
+]

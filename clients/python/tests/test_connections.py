@@ -1,0 +1,201 @@
+"""Connections, pools, poolers, transactions, settings and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import ANCHOR, MISSING
+
+from graph_kernel_client import GraphKernelError, PolicyRef, ServiceUnavailable, aio, sync
+
+
+def test_errors_have_sqlstate_and_word(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection)
+    expected: list[tuple[Any, Any, tuple[str, str, str]]] = [
+        (MISSING, None, ("02000", "ANCHOR_NOT_FOUND", "SLICE_FAILED")),
+        ("turn1", None, ("22P02", "INVALID_TURN_ID", "INVALID_TURN_ID")),
+        (ANCHOR, PolicyRef("slice_policy_v1", "abc123"), ("42704", "POLICY_NOT_FOUND", "POLICY_NOT_FOUND")),
+        (ANCHOR, PolicyRef("slice_policy_v2", "1418f1bca097bcaf"), ("42704", "POLICY_NOT_FOUND", "POLICY_NOT_FOUND")),
+        (ANCHOR, {"max_nodes": 0}, ("22023", "INVALID_POLICY", "INVALID_POLICY")),
+    ]
+    for anchor, policy, words in expected:
+        with pytest.raises(GraphKernelError) as caught:
+            client.get_slice(anchor, policy)
+        assert (caught.value.sqlstate, caught.value.word, caught.value.code) == words
+    edited = (client.get_slice(ANCHOR).document or "").replace('"role":"user"', '"role":"tool"', 1)
+    with pytest.raises(GraphKernelError) as caught:
+        client.proof(edited)
+    assert (caught.value.word, caught.value.reason) == ("NOT_ADMISSIBLE", "digest_mismatch")
+    assert isinstance(caught.value.__cause__, psycopg.Error)
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(ServiceUnavailable) as caught:
+        sync.SliceClient("host=/nowhere dbname=none").get_slice(ANCHOR)
+    assert caught.value.code == "SERVICE_UNAVAILABLE"
+
+
+def test_a_connection_that_was_ended(connection: psycopg.Connection[Any]) -> None:
+    with sync.SliceClient("application_name=gk_ended") as client:
+        client.get_slice(ANCHOR)
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gk_ended'")
+        with pytest.raises(ServiceUnavailable):
+            for _ in range(2):
+                client.get_slice(ANCHOR)
+        assert client.get_slice(ANCHOR).slice_id == "aa4ddb424fcdabb9"
+
+
+def test_timeout(connection: psycopg.Connection[Any]) -> None:
+    database = sync.Database(connection, timeout=0.05)
+    with pytest.raises(GraphKernelError) as caught:
+        database.fetch("SELECT pg_sleep(5)")
+    assert caught.value.sqlstate == "57014"
+    assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_policies_are_written_in_four_ways(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection)
+    ref = PolicyRef("slice_policy_v1", "1418f1bca097bcaf")
+    text = '{"preset": "focused"}'
+    ids = {client.get_slice(ANCHOR, policy).slice_id for policy in (ref, "focused", text, {"preset": "focused"})}
+    assert ids == {"23741c917101a898"}
+
+
+def test_graph_is_of_the_call_alone(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS other_turns (LIKE memory_turns INCLUDING ALL)")
+    connection.execute("SELECT graph_kernel.bind_tables('other_turns', 'memory_turn_edges', name => 'other')")
+    try:
+        other, usual = sync.SliceClient(connection, graph="other"), sync.SliceClient(connection)
+        with pytest.raises(GraphKernelError) as caught:
+            other.get_slice(ANCHOR)
+        assert caught.value.word == "ANCHOR_NOT_FOUND"
+        usual.get_slice(ANCHOR)
+        # In a transaction of the application, too; an error leaves the transaction usable.
+        with connection.transaction():
+            connection.execute("SET LOCAL graph_kernel.graph = 'default'")
+            with pytest.raises(GraphKernelError):
+                other.get_slice(ANCHOR)
+            other.database.fetch("SELECT 1 AS one")
+            assert connection.execute("SHOW graph_kernel.graph").fetchone() == ("default",)
+            usual.get_slice(ANCHOR)
+        with pytest.raises(GraphKernelError) as caught:
+            sync.SliceClient(connection, graph="none").get_slice(ANCHOR)
+        assert caught.value.word == "GRAPH_NOT_FOUND"
+    finally:
+        connection.execute("SELECT graph_kernel.unbind_tables('other')")
+        connection.execute("DROP TABLE other_turns")
+
+
+def test_a_connection_without_autocommit() -> None:
+    with psycopg.connect() as connection:
+        client = sync.SliceClient(connection)
+        client.get_slice(ANCHOR)
+        # A call is a transaction: none is left open, to hold its snapshot and its locks.
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_extension_in_another_schema(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET search_path = pg_temp")
+    export = sync.SliceClient(connection, schema="public").get_slice(ANCHOR, "focused")
+    assert export.slice_id == "23741c917101a898"
+    with pytest.raises(GraphKernelError) as caught:
+        sync.SliceClient(connection).get_slice(ANCHOR)
+    assert caught.value.sqlstate in ("42883", "42704")
+
+
+def test_pipeline(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection, timeout=20)
+    with connection.pipeline():
+        assert client.get_slice(ANCHOR, "focused").slice_id == "23741c917101a898"
+        with pytest.raises(GraphKernelError):
+            client.get_slice(MISSING)
+        assert client.verify(client.get_slice(ANCHOR)).valid
+
+
+def test_threads_share_a_connection(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection, timeout=60)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: client.get_slice(ANCHOR, "focused").slice_id, range(32)))
+    assert set(found) == {"23741c917101a898"}
+
+
+def test_pools() -> None:
+    pool = pytest.importorskip("psycopg_pool")
+    with pool.ConnectionPool("", min_size=1, max_size=2, open=True) as sync_pool:
+        client = sync.SliceClient(sync_pool, timeout=60)
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(lambda _: client.get_slice(ANCHOR, "focused").slice_id, range(16)))
+    assert set(found) == {"23741c917101a898"}
+
+    async def example() -> None:
+        async with pool.AsyncConnectionPool("", min_size=1, max_size=2, open=False) as async_pool:
+            client = aio.SliceClient(async_pool)
+            exports = await asyncio.gather(*(client.get_slice(ANCHOR, "focused") for _ in range(8)))
+            assert {export.slice_id for export in exports} == {"23741c917101a898"}
+            with pytest.raises(GraphKernelError):
+                await client.get_slice(MISSING)
+            assert (await client.get_slice(ANCHOR)).slice_id == "aa4ddb424fcdabb9"
+
+    asyncio.run(example())
+
+
+@pytest.fixture
+def pooler() -> Iterator[str]:
+    """PgBouncer in transaction mode, with one connection that all clients share."""
+    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/local/bin")
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    folder, port = tempfile.mkdtemp(dir="/tmp"), "6434"
+    with open(f"{folder}/users", "w") as users:
+        users.write(f'"{os.environ["PGUSER"]}" ""\n')
+    with open(f"{folder}/ini", "w") as settings:
+        settings.write(
+            f"[databases]\n* = host={os.environ['PGHOST']} port={os.environ['PGPORT']}\n[pgbouncer]\n"
+            f"pool_mode = transaction\ndefault_pool_size = 1\nlisten_port = {port}\nunix_socket_dir = {folder}\n"
+            f"auth_type = trust\nauth_file = {folder}/users\n"
+        )
+    owner = os.environ.get("GRAPH_KERNEL_SERVER_USER") if os.geteuid() == 0 else None
+    if owner:  # It refuses to run as root.
+        for path in (folder, f"{folder}/users", f"{folder}/ini"):
+            shutil.chown(path, owner)
+    process = subprocess.Popen(
+        [program, f"{folder}/ini"], user=owner, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    )
+    try:
+        start = time.monotonic()
+        while not os.path.exists(f"{folder}/.s.PGSQL.{port}"):
+            assert process.poll() is None and time.monotonic() - start < 30, "PgBouncer does not start"
+            time.sleep(0.01)
+        yield f"host={folder} port={port}"
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def test_pgbouncer_in_transaction_mode(pooler: str) -> None:
+    clients = [sync.SliceClient(pooler, timeout=30, graph=graph) for graph in ("default", None, "default")]
+    for _ in range(8):  # more often than the five times after which psycopg would prepare a statement
+        for client in clients:
+            assert client.get_slice(ANCHOR, "focused").slice_id == "23741c917101a898"
+    # No setting stayed in the session that all share.
+    with psycopg.connect(pooler, autocommit=True, prepare_threshold=None) as plain:
+        assert plain.execute("SELECT current_setting('statement_timeout')").fetchone() == ("0",)
+    for client in clients:
+        client.close()
+
+
+def test_the_two_faces_are_of_one_source() -> None:
+    script = os.path.join(os.path.dirname(__file__), "..", "make_sync.py")
+    subprocess.run([sys.executable, script, "--check"], check=True)

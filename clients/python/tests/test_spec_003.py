@@ -1,0 +1,229 @@
+"""The examples of the specification (003, §5 to §8 and §12) over the sample, with its ids and its embeddings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import ANCHOR, MISSING, QUESTION
+
+from graph_kernel_client import GraphKernelError, aio, can_promote_to_atom, sync, verify_replay
+from graph_kernel_client.retrieval import DualPlaneRetriever, MemoryRetriever, Plane
+from graph_kernel_client.slice import AnchorResolver, PolicyRef, SliceClient
+from graph_kernel_client.slice.anchor import AutoAnchorResolver
+
+Embed = Callable[[str], list[float]]
+FOCUSED = PolicyRef("slice_policy_v1", "1418f1bca097bcaf")
+
+
+def test_slice_client(connection: psycopg.Connection[Any]) -> None:  # §5.2
+    async def example() -> None:
+        client = SliceClient(timeout=30.0)
+        slice_export = await client.get_slice(anchor_turn_id=ANCHOR, policy_ref=FOCUSED)
+        assert (slice_export.slice_id, len(slice_export.turn_ids), slice_export.edge_count) == (
+            "23741c917101a898",
+            28,
+            32,
+        )
+        assert slice_export.policy_ref == FOCUSED and slice_export.is_admissible(ANCHOR)
+        assert (await client.get_slice(ANCHOR)).slice_id == "aa4ddb424fcdabb9"
+
+        slices = await client.get_slice_batch(anchor_turn_ids=["turn1", ANCHOR, MISSING], policy_ref=FOCUSED)
+        assert [export.slice_id for export in slices] == ["23741c917101a898"]
+        assert [(error.anchor_turn_id, error.word) for error in slices.errors] == [
+            ("turn1", "INVALID_TURN_ID"),
+            (MISSING, "ANCHOR_NOT_FOUND"),
+        ]
+
+        custom_policy_ref = await client.register_policy(max_nodes=128, max_radius=5, include_siblings=True)
+        assert len((await client.get_slice(ANCHOR, custom_policy_ref)).turn_ids) == 128
+        assert custom_policy_ref in await client.list_policies()
+        assert (await client.health())["status"] == "healthy"
+        await client.close()
+
+    asyncio.run(example())
+
+
+def test_tokens(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection)
+    export = client.get_slice(ANCHOR, "focused")
+    assert client.verify_token(export) is True and client.verify(export).valid
+    assert export.document is not None
+    edited = type(export).from_json(export.document.replace('"role":"user"', '"role":"assistant"', 1))
+    assert client.verify(edited).reason == "digest_mismatch" and not client.verify_token(edited)
+    # Fields that are not those of the document.
+    export.turn_ids.append(MISSING)
+    assert client.verify_token(export) is False
+    of_fields = type(export)(**{k: v for k, v in edited.__dict__.items() if not k.startswith("_") and k != "document"})
+    assert client.verify_token(of_fields) is True
+    of_fields.slice_id = "0" * 16
+    assert client.verify_token(of_fields) is False
+    with pytest.raises(GraphKernelError, match="made of single fields"):
+        client.verify(of_fields)
+
+
+def test_proof(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection)
+    export = client.get_slice(ANCHOR, "lineage")
+    row = connection.execute(
+        "SELECT valid FROM graph_verify_proof(%s::json, %s::json, %s)",
+        (export.document, client.proof(export), client.public_key()),
+    ).fetchone()
+    assert row == (True,)
+
+
+def test_anchors(connection: psycopg.Connection[Any], embed: Embed) -> None:  # §5.3, §5.4
+    session, latest = connection.execute(
+        "SELECT session_id, id::text FROM memory_turns ORDER BY created_at DESC, id LIMIT 1"
+    ).fetchall()[0]
+
+    async def example() -> None:
+        resolver = AnchorResolver(embed=embed)
+        assert await resolver.resolve_explicit(ANCHOR) == ANCHOR
+        assert await resolver.resolve_explicit(MISSING) is None
+        with pytest.raises(GraphKernelError) as caught:
+            await resolver.resolve_explicit("turn_uuid")
+        assert caught.value.code == "INVALID_TURN_ID"
+        assert await resolver.resolve_from_session(session) == latest
+        assert await resolver.resolve_from_session("no such session") is None
+        nearest = "42cf2e38-23b6-526e-9986-c9360dae1b4d"
+        assert await resolver.resolve_from_query(query=QUESTION) == nearest
+        assert await resolver.resolve_from_query(query="authentication flow", embedding=embed(QUESTION)) == nearest
+        assert (await resolver.resolve_temporal(limit=5))[0] == latest
+
+        connection.execute("ALTER TABLE memory_turns ADD COLUMN project_id text")
+        try:
+            connection.execute("UPDATE memory_turns SET project_id = 'proj_123' WHERE id = %s", (ANCHOR,))
+            assert await resolver.resolve_temporal(limit=5, project_id="proj_123") == [ANCHOR]
+            assert await resolver.resolve_temporal(limit=5, project_id="other") == []
+        finally:
+            connection.execute("ALTER TABLE memory_turns DROP COLUMN project_id")
+
+        auto_resolver = AutoAnchorResolver(resolver)
+        asked = {"query": "auth flow", "embedding": embed(QUESTION)}
+        assert await auto_resolver.resolve(turn_id=ANCHOR, session_id=session, **asked) == ANCHOR
+        assert await auto_resolver.resolve(turn_id=None, session_id=session, **asked) == latest
+        assert await auto_resolver.resolve(turn_id=MISSING, session_id="none", **asked) == nearest
+        assert await auto_resolver.resolve() == latest
+
+    asyncio.run(example())
+
+
+def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # §6.2, §7.2, §7.3, §12
+    retriever = MemoryRetriever(embed=embed)
+    slice_export = sync.SliceClient(connection).get_slice(ANCHOR)
+    results = retriever.search_slice(query=QUESTION, slice_export=slice_export, limit=3)
+    assert results.provenance.is_admissible is True
+    assert results.provenance.slice_id == slice_export.slice_id
+    assert [str(found.turn_id)[:8] for found in results] == ["42cf2e38", "10eae790", "95484ab0"]
+    assert results[0].similarity == pytest.approx(0.61118174, abs=1e-6)
+    assert results[0].role == "assistant" and results[0].content and results[0].metadata["rank"] == 1
+    assert all(slice_export.is_admissible(found.turn_id) for found in results)
+
+    assert all(can_promote_to_atom(found, results.provenance) for found in results)
+    assert retriever.is_admissible_result(results.provenance)
+    assert retriever.can_promote(results[0], results.provenance)
+    assert not retriever.can_promote(ANCHOR, results.provenance)
+    replayed = retriever.search_slice(QUESTION, slice_export, 3)
+    assert verify_replay(results.provenance, replayed)
+    assert all(row["matches"] for row in retriever.replay(results.provenance))
+
+    # What an application changes is what the server does not take.
+    results.provenance.retrieved_turn_ids.append(ANCHOR)
+    assert not retriever.is_admissible_result(results.provenance)
+
+    everywhere = retriever.search_global(query=QUESTION, limit=10)
+    assert everywhere.provenance.is_admissible is False and everywhere.provenance.slice_id is None
+    assert len(everywhere) == 10 and not retriever.is_admissible_result(everywhere.provenance)
+    assert len(retriever.search(QUESTION, limit=2)) == 2
+
+    nothing = retriever.search_slice(QUESTION, slice_export, min_similarity=0.99)
+    assert len(nothing) == 0 and not nothing.provenance.is_admissible
+
+
+def test_the_attested_policy_takes_the_same_slice(connection: psycopg.Connection[Any]) -> None:
+    client = sync.SliceClient(connection)
+    inputs = {"pins": [MISSING], "seeds": {"944708e3-3cb7-565f-a2fc-971543aaaa99": 0.9}, "recall_decay": 0.123456}
+    for policy in ("default", "broad", {"preset": "chat", **inputs}, {"phase_weights": {"planning": -0.000001}}):
+        export = client.get_slice(ANCHOR, policy)
+        assert client.get_slice(ANCHOR, export.policy).document == export.document
+
+
+def test_search_of_a_slice_that_has_changed(connection: psycopg.Connection[Any], embed: Embed) -> None:
+    retriever = MemoryRetriever(connection, embed=embed)
+    slice_export = sync.SliceClient(connection).get_slice(ANCHOR)
+    with connection.transaction(force_rollback=True):
+        connection.execute("DELETE FROM memory_turn_edges WHERE child_turn_id = %s", (ANCHOR,))
+        with pytest.raises(GraphKernelError) as caught:
+            retriever.search_slice(QUESTION, slice_export)
+        assert caught.value.word == "SLICE_CHANGED"
+        unattested = sync.SliceClient(connection).get_slice(ANCHOR)
+        assert unattested.admissibility_token is None
+        # Found, but not to be promoted: nobody signs what is not committed.
+        results = retriever.search_slice(QUESTION, unattested)
+        assert len(results) and not results.provenance.is_admissible
+        assert not retriever.is_admissible_result(results.provenance)
+    with pytest.raises(GraphKernelError) as caught:
+        MemoryRetriever(connection).search_slice(QUESTION, slice_export)
+    assert caught.value.word == "INVALID_EMBEDDING"
+
+
+def test_coroutines(connection: psycopg.Connection[Any], embed: Embed) -> None:
+    async def later(text: str) -> list[float]:
+        await asyncio.sleep(0)
+        return embed(text)
+
+    async def example() -> None:
+        async with aio.Database() as database:
+            client, retriever = aio.SliceClient(database), aio.MemoryRetriever(database, embed=later)
+            export = await client.get_slice(ANCHOR)
+            # More at once than the connection takes.
+            found = await asyncio.gather(*(retriever.search_slice(QUESTION, export, 3) for _ in range(8)))
+            assert {str(results[0].turn_id)[:8] for results in found} == {"42cf2e38"}
+
+    asyncio.run(example())
+
+
+def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    connection.execute(
+        """CREATE TEMP TABLE atoms (id text, content text, embedding real[], source_turn_ids uuid[],
+                                    source_slice_id text);
+           CREATE TEMP TABLE proposals (id text, content text, embedding real[], source_atoms text[],
+                                        source_slice_id text)"""
+    )
+    near = embed(QUESTION)
+    far = [-number for number in near]
+    inside, outside = [ANCHOR], [ANCHOR, MISSING]
+    for atom, vector, sources, slice_id in (
+        ("near", near, inside, export.slice_id),
+        ("far", far, inside, export.slice_id),
+        ("outside", near, outside, export.slice_id),
+        ("other slice", near, inside, "0" * 16),
+        ("no sources", near, [], export.slice_id),
+        ("no embedding", None, inside, export.slice_id),
+    ):
+        connection.execute("INSERT INTO atoms VALUES (%s, 'a', %s, %s::uuid[], %s)", (atom, vector, sources, slice_id))
+    for proposal, sources in (("admitted", ["near", "far"]), ("of an atom that is not", ["near", "outside"])):
+        connection.execute(
+            "INSERT INTO proposals VALUES (%s, 'p', %s, %s, %s)", (proposal, near, sources, export.slice_id)
+        )
+    retriever = DualPlaneRetriever(
+        MemoryRetriever(connection, embed=embed),
+        atoms=Plane("pg_temp.atoms", sources="source_turn_ids"),
+        proposals=Plane("pg_temp.proposals", sources="source_atoms"),
+    )
+    hits = retriever.search(QUESTION, export, limit=5)
+    assert [(hit.plane, hit.id[:8]) for hit in hits] == [
+        ("turn", "42cf2e38"),
+        ("atom", "near"),
+        ("proposal", "admitted"),
+        ("turn", "10eae790"),
+        ("atom", "far"),
+    ]
+    assert hits[0].score == pytest.approx(1 / 61) and hits[3].score == pytest.approx(1 / 62)
+    assert hits[1].provenance["sources"] == [ANCHOR] and hits[0].provenance["mac"]
+    assert hits.provenance.is_admissible
