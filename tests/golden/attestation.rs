@@ -15,7 +15,7 @@ use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
 use kernel::verification::verify::verify;
 use serde::Deserialize;
 
-use crate::data;
+use crate::{bytes, data, last_members, without_white_space};
 
 const PUBLISHED_SECRET: &[u8] = b"graph-kernel-test-secret-32bytes";
 
@@ -73,33 +73,11 @@ impl Worked {
 fn worked() -> Vec<Worked> {
     let text = without_white_space(&read_text(&data("attestation.json")));
     let mut cases: Vec<Worked> = serde_json::from_str(&text).unwrap();
-    let exports = text.split(r#","export":"#).skip(1).map(|rest| {
-        let end = rest.find(r#"},{"root_hex""#).unwrap_or(rest.len() - "}]".len());
-        rest[..end].to_owned()
-    });
-    for (case, export) in cases.iter_mut().zip(exports) {
+    for (case, export) in cases.iter_mut().zip(last_members(&text, "export")) {
         case.export = export;
     }
     assert_eq!(cases.len(), 2);
     cases
-}
-
-/// JSON without the white space between its tokens.
-fn without_white_space(json: &str) -> String {
-    let (mut inside, mut escaped) = (false, false);
-    json.chars()
-        .filter(|&c| {
-            let keep = inside || !c.is_ascii_whitespace();
-            inside ^= c == '"' && !escaped;
-            escaped = c == '\\' && !escaped;
-            keep
-        })
-        .collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits = |i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap();
-    (0..hex.len()).step_by(2).map(digits).collect()
 }
 
 #[test]

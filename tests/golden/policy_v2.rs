@@ -22,17 +22,20 @@ use serde::Deserialize;
 use crate::data;
 use crate::recorded_slices::{ids_sha256, selection_order_sha256};
 
-type Case = SmallGraphV2<Vec<Row>, Vec<(TurnId, TurnId, Option<String>)>>;
+/// Parent, child and type of an edge.
+pub type EdgeRow = (TurnId, TurnId, Option<String>);
+
+type Case = SmallGraphV2<Vec<Row>, Vec<EdgeRow>>;
 
 #[derive(Deserialize)]
-struct Row {
-    id: TurnId,
+pub struct Row {
+    pub id: TurnId,
     session_id: Option<String>,
     role: Option<String>,
     phase: Option<String>,
     salience: Option<f64>,
-    created_at: Option<i64>,
-    content_text: Option<String>,
+    pub created_at: Option<i64>,
+    pub content_text: Option<String>,
     token_count: Option<i64>,
 }
 
@@ -59,17 +62,17 @@ impl Row {
     }
 }
 
-fn store(case: &Case) -> MemoryStore {
-    let edge = |(parent, child, name): &(TurnId, TurnId, Option<String>)| Edge {
+pub fn store(turns: &[Row], edges: &[EdgeRow]) -> MemoryStore {
+    let edge = |(parent, child, name): &EdgeRow| Edge {
         parent: *parent,
         child: *child,
         edge_type: EdgeType::from_stored(name.as_deref()),
     };
     let graph = Graph {
-        turns: case.turns.iter().map(Turn::from).collect(),
-        edges: case.edges.iter().map(edge).collect(),
+        turns: turns.iter().map(Turn::from).collect(),
+        edges: edges.iter().map(edge).collect(),
     };
-    let tokens = case.turns.iter().map(|row| (row.id, row.tokens())).collect();
+    let tokens = turns.iter().map(|row| (row.id, row.tokens())).collect();
     MemoryStore::new(graph).with_tokens(tokens)
 }
 
@@ -111,7 +114,8 @@ fn slice(
 
 fn taken(case: &Case, limits: Limits) -> Option<ExpectedSliceV2> {
     let policy: SlicePolicy = case.policy.to_string().parse().unwrap();
-    let (mut a, mut b) = (store(case), store(case));
+    let store = || store(&case.turns, &case.edges);
+    let (mut a, mut b) = (store(), store());
     let wide = Limits { wide: usize::MAX, ..limits };
     let (mut slicer, mut observed) =
         (Slicer::new(&mut a, &policy, limits), Slicer::new(&mut b, &policy, wide));

@@ -11,7 +11,7 @@ use kernel::verification::verify::verify;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::data;
+use crate::{bytes, data};
 
 #[derive(Deserialize)]
 struct Worked {
@@ -28,11 +28,6 @@ fn worked() -> Vec<Worked> {
     let cases: Vec<Worked> = serde_json::from_str(&read_text(&data("proof.json"))).unwrap();
     assert_eq!(cases.len(), 4);
     cases
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits = |i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap();
-    (0..hex.len()).step_by(2).map(digits).collect()
 }
 
 impl Worked {

@@ -2,4 +2,4 @@
 
 pub mod document;
 pub mod parse;
-mod writer;
+pub(crate) mod writer;

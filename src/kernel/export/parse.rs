@@ -13,9 +13,25 @@ use crate::trust::attestation::{Attestation, Status};
 /// The longest export that is read, in bytes.
 pub const MAX_EXPORT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Enough for the turns of the largest slice and half a million edges. No text of a turn is as long as a token may be.
-const EXPORT_LIMITS: JsonLimits =
-    JsonLimits { bytes: MAX_EXPORT_BYTES, values: 2_500_000, token_bytes: 64 * 1024 };
+/// The most values of an export: enough for the turns of the largest slice and half a million edges.
+pub(crate) const MAX_EXPORT_VALUES: usize = 2_500_000;
+
+/// The longest string or number of a document, in bytes. No text of a turn is as long.
+const MAX_TOKEN_BYTES: usize = 64 * 1024;
+
+/// A reader of a document that is an export or holds one, of at most so many values.
+pub(crate) fn document_reader<'a, 'c>(
+    what: &str,
+    text: &'a str,
+    values: usize,
+    check_interrupts: &'c dyn Fn(),
+) -> Result<JsonReader<'a, 'c>, ParseError> {
+    if text.len() > MAX_EXPORT_BYTES {
+        return Err(format!("{what} of {} bytes is longer than {MAX_EXPORT_BYTES}", text.len()));
+    }
+    let limits = JsonLimits { bytes: MAX_EXPORT_BYTES, values, token_bytes: MAX_TOKEN_BYTES };
+    Ok(JsonReader::new(text, limits, check_interrupts)?)
+}
 
 /// The most values of an attestation, whose policy has pins and seeds.
 pub(crate) const MAX_ATTESTATION_VALUES: usize = 512;
@@ -76,13 +92,18 @@ impl ParsedExport {
     }
 
     fn parse_with(text: &str, keys: Keys, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
-        if text.len() > MAX_EXPORT_BYTES {
-            return Err(format!(
-                "export of {} bytes is longer than {MAX_EXPORT_BYTES}",
-                text.len()
-            ));
-        }
-        let mut reader = JsonReader::new(text, EXPORT_LIMITS, check_interrupts)?;
+        let mut reader = document_reader("export", text, MAX_EXPORT_VALUES, check_interrupts)?;
+        let export = Self::read(&mut reader, keys)?;
+        reader.finish()?;
+        Ok(export)
+    }
+
+    /// Reads an export that is a part of another document.
+    pub(crate) fn read_nested(reader: &mut JsonReader<'_, '_>) -> Result<Self, ParseError> {
+        Self::read(reader, Keys::All)
+    }
+
+    fn read(reader: &mut JsonReader<'_, '_>, keys: Keys) -> Result<Self, ParseError> {
         if !reader.at_object() {
             let json =
                 if reader.at_array() { JsonValue::Array(Vec::new()) } else { reader.value()? };
@@ -99,7 +120,6 @@ impl ParsedExport {
             };
             object.add(key, value)
         })?;
-        reader.finish()?;
         for key in ["turns", "edges"] {
             object
                 .read(key, "an array", |json| matches!(json, JsonValue::Array(_)).then_some(()))?;
@@ -180,7 +200,7 @@ impl ParsedExport {
 }
 
 /// Reads the items of an array one by one, and returns an empty array in its place.
-fn items<'a, T>(
+pub(crate) fn items<'a, T>(
     reader: &mut JsonReader<'a, '_>,
     items: &mut Vec<T>,
     item: impl Fn(JsonValue<'_>) -> Result<T, ParseError>,

@@ -94,7 +94,7 @@ impl JsonWriter {
         self.list(edges, interrupts, Self::edge);
     }
 
-    fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         items: &[T],
         interrupts: &Interrupts<'_>,

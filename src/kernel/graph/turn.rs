@@ -204,6 +204,17 @@ pub fn unix_micros(postgres_micros: i64) -> i64 {
     }
 }
 
+/// Whether a time in microseconds, as [`unix_micros`] gives it, lies in the second that a turn has of it.
+#[must_use]
+pub fn is_in_second(micros: Option<i64>, second: i64) -> bool {
+    match micros {
+        None => second == 0,
+        Some(i64::MAX) => second >= i64::MAX / 1_000_000,
+        Some(i64::MIN) => second == CREATED_AT_MINUS_INFINITY,
+        Some(micros) => micros.div_euclid(1_000_000) == second,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +259,17 @@ mod tests {
         assert_eq!(unix_micros(-946_684_800_000_001), -1);
         assert_eq!([unix_micros(i64::MAX), unix_micros(i64::MAX - 1)], [i64::MAX; 2]);
         assert_eq!(unix_micros(i64::MIN), i64::MIN);
+    }
+
+    #[test]
+    fn a_time_lies_in_the_second_of_its_turn() {
+        for postgres in [0, 1, -1, -946_684_800_000_001, i64::MAX - 1, i64::MAX, i64::MIN] {
+            let (micros, second) = (unix_micros(postgres), unix_seconds(postgres));
+            assert!(is_in_second(Some(micros), second), "{postgres}");
+            assert!(!is_in_second(Some(micros), 946_684_801), "{postgres}");
+            assert!(!is_in_second(None, second) || second == 0, "{postgres}");
+        }
+        assert!(is_in_second(None, 0) && is_in_second(Some(0), 0) && !is_in_second(Some(-1), 0));
     }
 
     #[test]

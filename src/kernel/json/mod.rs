@@ -4,8 +4,11 @@ pub mod canonical;
 mod number;
 pub(crate) mod object;
 mod reader;
+mod text;
 mod value;
 
 pub use number::Number;
 pub use reader::{JsonError, JsonLimits, JsonReader, MAX_DEPTH};
+pub use text::jsonb_text;
+pub(crate) use text::compact_text;
 pub use value::{JsonValue, quoted};

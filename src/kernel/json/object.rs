@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::number::Number;
 use super::reader::JsonError;
 use super::value::{JsonValue, quoted};
-use crate::hex::is_lower_hex;
+use crate::hex::{from_lower_hex, is_lower_hex};
 
 /// The most values of an object or of an item of a list: no document has so many.
 pub(crate) const MAX_ENTRY_VALUES: usize = 64;
@@ -179,6 +179,18 @@ impl<'a> Object<'a> {
         })
     }
 
+    /// A SHA-256.
+    pub(crate) fn hash(&mut self, key: &str) -> Result<[u8; 32], ParseError> {
+        self.read(key, "64 lower-case hex digits", hash)
+    }
+
+    pub(crate) fn optional_hash(&mut self, key: &str) -> Result<Option<[u8; 32]>, ParseError> {
+        self.read(key, "64 lower-case hex digits or null", |json| match json {
+            JsonValue::Null => Some(None),
+            json => hash(json).map(Some),
+        })
+    }
+
     pub(crate) fn id(&mut self, key: &str) -> Result<Uuid, ParseError> {
         self.read(key, "a lower-case UUID", |json| string(json).and_then(canonical_uuid))
     }
@@ -200,6 +212,13 @@ impl<'a> Object<'a> {
 
     pub(crate) fn integer(&mut self, key: &str) -> Result<i64, ParseError> {
         self.read(key, "an integer", |json| number(json).and_then(Number::integer))
+    }
+
+    pub(crate) fn optional_integer(&mut self, key: &str) -> Result<Option<i64>, ParseError> {
+        self.read(key, "an integer or null", |json| match json {
+            JsonValue::Null => Some(None),
+            json => number(json)?.integer().map(Some),
+        })
     }
 
     pub(crate) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
@@ -262,6 +281,10 @@ pub(crate) fn any_uuid(text: &str) -> Option<Uuid> {
 
 fn hex(json: &JsonValue<'_>, length: usize) -> Option<String> {
     string(json).filter(|text| is_lower_hex(text, length)).map(str::to_owned)
+}
+
+fn hash(json: &JsonValue<'_>) -> Option<[u8; 32]> {
+    from_lower_hex(&hex(json, 64)?)?.try_into().ok()
 }
 
 fn number<'a>(json: &JsonValue<'a>) -> Option<Number<'a>> {

@@ -1,18 +1,20 @@
 //! The texts of contents, blocks and results.
 
 use crate::interrupts::Interrupts;
-use crate::json::JsonValue;
+use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{Entries, Message, as_object, as_text, message};
 
 /// Collects texts. Its methods return whether what they were given is of a form that is supported.
 pub(super) struct Texts<'c> {
     joined: String,
+    check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
 
 impl<'c> Texts<'c> {
     pub(super) fn new(check_interrupts: &'c dyn Fn()) -> Self {
-        Texts { joined: String::new(), interrupts: Interrupts::new(check_interrupts) }
+        let interrupts = Interrupts::new(check_interrupts);
+        Texts { joined: String::new(), check_interrupts, interrupts }
     }
 
     pub(super) fn joined(self) -> String {
@@ -294,8 +296,7 @@ impl<'c> Texts<'c> {
 
     /// A value as JSON, without white space.
     fn json(&mut self, value: &JsonValue<'_>) {
-        let mut text = String::new();
-        write(value, &mut text, &self.interrupts);
+        let text = compact_text(value, self.check_interrupts);
         self.push(&text);
     }
 }
@@ -336,43 +337,4 @@ fn has_no_text(kind: &str) -> bool {
         "additional_tools",
     ];
     KINDS.contains(&kind) || kind.ends_with("_call") || kind.starts_with("data-")
-}
-
-fn write(value: &JsonValue<'_>, text: &mut String, interrupts: &Interrupts<'_>) {
-    interrupts.item();
-    match value {
-        JsonValue::Null => text.push_str("null"),
-        JsonValue::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
-        JsonValue::Number(number) => text.push_str(number.text()),
-        JsonValue::String(string) => write_string(string, text, interrupts),
-        JsonValue::Array(items) => {
-            text.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                write(item, text, interrupts);
-            }
-            text.push(']');
-        }
-        JsonValue::Object(entries) => {
-            text.push('{');
-            for (place, (key, value)) in entries.iter().enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                write_string(key, text, interrupts);
-                text.push(':');
-                write(value, text, interrupts);
-            }
-            text.push('}');
-        }
-    }
-}
-
-/// A string in quotes, without NUL characters.
-fn write_string(string: &str, text: &mut String, interrupts: &Interrupts<'_>) {
-    interrupts.bytes(string.len());
-    let plain: String = string.split('\0').collect();
-    text.push_str(&serde_json::to_string(&plain).expect("a string can be written"));
 }

@@ -8,35 +8,44 @@ use crate::graph::turn::{Role, TurnId};
 use crate::policy::SlicePolicy;
 use crate::slicing::slice::{Part, SelectedTurn, Slice};
 
-/// The turns of a slice by this policy in the order in which a model is shown them: what stays the same first, what a
-/// search has found before what is asked. The times of the turns must have been read. `check_interrupts` is called
-/// often.
+/// The turns of a slice by this policy in the order in which a model is shown them. The times of the turns must have
+/// been read. `check_interrupts` is called often.
 #[must_use]
 pub fn messages<'s>(
     slice: &'s Slice,
     policy: &SlicePolicy,
     check_interrupts: &dyn Fn(),
 ) -> Vec<&'s SelectedTurn> {
+    let turns = slice.turns.iter().map(|selected| {
+        let SelectedTurn { turn, micros, part, .. } = selected;
+        (Utterance { id: turn.id, time: *micros, is_result: turn.role == Role::Tool }, *part)
+    });
+    let turns: Vec<(Utterance, Part)> = turns.collect();
+    let by_id = |id: &TurnId| slice.turns.binary_search_by_key(id, |selected| selected.turn.id);
+    let order = order(&turns, &slice.edges, policy, check_interrupts);
+    order.iter().filter_map(|id| by_id(id).ok()).map(|place| &slice.turns[place]).collect()
+}
+
+/// The order in which a model is shown these turns of a slice, which are different: what stays the same first, what a
+/// search has found before what is asked. Times are in microseconds, 0 where there is none.
+pub(crate) fn order(
+    turns: &[(Utterance, Part)],
+    edges: &[Edge],
+    policy: &SlicePolicy,
+    check_interrupts: &dyn Fn(),
+) -> Vec<TurnId> {
     let of = |parts: &[Part]| -> Vec<Utterance> {
-        let turns = slice.turns.iter().filter(|selected| parts.contains(&selected.part));
-        turns.map(utterance).collect()
+        turns.iter().filter(|(_, part)| parts.contains(part)).map(|(turn, _)| *turn).collect()
     };
-    let order = |turns: &[Utterance]| conversation_order(turns, &slice.edges, check_interrupts);
-    let recalled = threads(&of(&[Part::Recalled]), &slice.edges, check_interrupts);
-    let ids: Vec<TurnId> = if policy.anchor_is_last() {
+    let order = |turns: &[Utterance]| conversation_order(turns, edges, check_interrupts);
+    let recalled = threads(&of(&[Part::Recalled]), edges, check_interrupts);
+    if policy.anchor_is_last() {
         let before = order(&of(&[Part::Pinned, Part::Line]));
         [before, recalled, order(&of(&[Part::Anchor]))].concat()
     } else {
         let others = order(&of(&[Part::Pinned, Part::Line, Part::Anchor]));
         [recalled, others].concat()
-    };
-    let by_id = |id: &TurnId| slice.turns.binary_search_by_key(id, |selected| selected.turn.id);
-    ids.iter().filter_map(|id| by_id(id).ok()).map(|place| &slice.turns[place]).collect()
-}
-
-fn utterance(selected: &SelectedTurn) -> Utterance {
-    let SelectedTurn { turn, micros, .. } = selected;
-    Utterance { id: turn.id, time: *micros, is_result: turn.role == Role::Tool }
+    }
 }
 
 /// These turns, one connected component of the edges between them after the other, by their earliest turns; each in the

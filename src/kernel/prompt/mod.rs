@@ -1,3 +1,4 @@
-//! A slice as a prompt.
+//! A slice as a prompt, and the record of one.
 
 pub mod messages;
+pub mod record;

@@ -160,6 +160,8 @@ pub struct SigningKeys {
     pub v3: SigningKey,
     /// Signs provenance of retrieval.
     pub retrieval: SigningKey,
+    /// Signs records of prompts.
+    pub prompt: SigningKey,
 }
 
 /// The keys that check the signatures of an epoch.
@@ -172,6 +174,8 @@ pub struct VerifyingKeys {
     pub v3: VerifyingKey,
     /// Checks provenance of retrieval.
     pub retrieval: VerifyingKey,
+    /// Checks records of prompts.
+    pub prompt: VerifyingKey,
 }
 
 impl SigningKeys {
@@ -189,6 +193,7 @@ impl SigningKeys {
             v2: key("v2"),
             v3: key("v3"),
             retrieval: key("retrieval"),
+            prompt: key("prompt"),
         }
     }
 
@@ -200,6 +205,7 @@ impl SigningKeys {
             v2: self.v2.verifying_key(),
             v3: self.v3.verifying_key(),
             retrieval: self.retrieval.verifying_key(),
+            prompt: self.prompt.verifying_key(),
         }
     }
 }

@@ -1,21 +1,18 @@
-//! Proofs: signed statements about exports that anyone can check with a public key (PROOF.md).
+//! Proofs: signed statements about exports and records that anyone can check with a public key (PROOF.md).
 //!
 //! A proof is an in-toto Statement v1 in a DSSE v1 envelope, signed by Ed25519.
 
 use base64ct::{Base64, Encoding};
 use serde::{Serialize, Serializer};
-use sha2::{Digest, Sha256};
 
-use crate::export::document::canonical_text;
-use crate::export::parse::ParsedExport;
 use crate::graph::turn::TurnId;
 use crate::hex::hex;
-use crate::interrupts::Interrupts;
 use crate::json::canonical::json_text;
 use crate::json::object::{Object, ParseError};
 use crate::json::{JsonLimits, JsonValue};
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
+use crate::prompt::record::{Document, text_hash};
 use crate::trust::keys::{ProofKey, PublicKey};
 use crate::verification::verify::{Verdict, consistency};
 
@@ -27,7 +24,9 @@ const LIMITS: JsonLimits =
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-const PREDICATE_TYPE: &str = "urn:x-graph-kernel:slice:v1";
+/// The types of statements about a slice and about a prompt.
+const SLICE_TYPE: &str = "urn:x-graph-kernel:slice:v1";
+const PROMPT_TYPE: &str = "urn:x-graph-kernel:prompt:v1";
 
 named_enum! {
     /// Where the root of a key is kept, as its holder says.
@@ -48,16 +47,16 @@ named_enum! {
         MalformedProof = "malformed_proof",
         /// The signature is not that of the statement under the key.
         BadSignature = "bad_signature",
-        /// The text is not an export.
+        /// The text is neither an export nor a record.
         MalformedExport = "malformed_export",
-        /// The statement is about another export.
+        /// The statement is about another document.
         OtherExport = "other_export",
-        /// Export and statement do not agree, or the export does not with itself.
+        /// Document and statement do not agree, or the document does not with itself.
         Inconsistent = "inconsistent",
     }
 }
 
-/// The proof of an export, where it is valid; `None` where it is not, or the key is not that of its attestation.
+/// The proof of a document, where it is valid; `None` where it is not, or the key is not that of its attestation.
 #[must_use]
 pub fn proof(
     verdict: &Verdict,
@@ -65,8 +64,8 @@ pub fn proof(
     source: KeySource,
     check_interrupts: &dyn Fn(),
 ) -> Option<String> {
-    let export = verdict.valid()?;
-    let statement = InTotoStatement::of(export, digest_of(export, check_interrupts), source)?;
+    let document = verdict.valid()?;
+    let statement = InTotoStatement::of(document, digest_of(document, check_interrupts), source)?;
     if statement.predicate.kid != key.kid {
         return None;
     }
@@ -82,13 +81,13 @@ pub fn proof(
     }))
 }
 
-/// Checks that a proof is the proof of this export, under a public key in PEM. Nothing else is needed for it: no key
+/// Checks that a proof is the proof of this document, under a public key in PEM. Nothing else is needed for it: no key
 /// that is secret, and no table.
 ///
 /// # Errors
 /// The first thing that is wrong.
 pub fn verify_proof(
-    export: &str,
+    document: &str,
     proof: &str,
     public_key: &str,
     check_interrupts: &dyn Fn(),
@@ -99,16 +98,17 @@ pub fn verify_proof(
         return Err(ProofRefusal::BadSignature);
     }
     let stated = read_statement(&signed.payload).map_err(|_| ProofRefusal::MalformedProof)?;
-    let export =
-        ParsedExport::parse(export, check_interrupts).map_err(|_| ProofRefusal::MalformedExport)?;
-    let digest = digest_of(&export, check_interrupts);
+    let document =
+        Document::parse(document, check_interrupts).map_err(|_| ProofRefusal::MalformedExport)?;
+    let digest = digest_of(&document, check_interrupts);
     if stated.subject[0].digest.sha256 != digest {
         return Err(ProofRefusal::OtherExport);
     }
     let source = stated.predicate.key_source;
-    let says_the_same = InTotoStatement::of(&export, digest, source) == Some(stated)
-        && export.attestation.as_ref().is_some_and(|claim| claim.kid == signed.key_id);
-    if says_the_same && consistency(&export, check_interrupts).iter().all(|check| check.ok) {
+    let claim = document.export.attestation.as_ref();
+    let says_the_same = InTotoStatement::of(&document, digest, source) == Some(stated)
+        && claim.is_some_and(|claim| claim.kid == signed.key_id);
+    if says_the_same && consistency(&document, check_interrupts).iter().all(|check| check.ok) {
         Ok(())
     } else {
         Err(ProofRefusal::Inconsistent)
@@ -121,11 +121,8 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
     [head.as_bytes(), payload].concat()
 }
 
-fn digest_of(export: &ParsedExport, check_interrupts: &dyn Fn()) -> String {
-    let text = canonical_text(export, check_interrupts);
-    let mut hasher = Sha256::new();
-    Interrupts::new(check_interrupts).pieces(text.as_bytes()).for_each(|part| hasher.update(part));
-    hex(&hasher.finalize())
+fn digest_of(document: &Document, check_interrupts: &dyn Fn()) -> String {
+    hex(&text_hash(&document.canonical_text(check_interrupts), check_interrupts))
 }
 
 #[derive(Serialize)]
@@ -187,6 +184,16 @@ struct Predicate {
     rls: bool,
     kid: String,
     key_source: KeySource,
+    /// What a statement about a prompt has in addition.
+    #[serde(flatten)]
+    prompt: Option<PromptPredicate>,
+}
+
+#[derive(PartialEq, Serialize)]
+struct PromptPredicate {
+    prompt_digest: String,
+    messages: usize,
+    tokens: u64,
 }
 
 fn quantized<S: Serializer>(policy: &SlicePolicy, serializer: S) -> Result<S::Ok, S::Error> {
@@ -194,16 +201,23 @@ fn quantized<S: Serializer>(policy: &SlicePolicy, serializer: S) -> Result<S::Ok
 }
 
 impl InTotoStatement {
-    /// The statement about an export; `None` where it has no attestation.
-    fn of(export: &ParsedExport, sha256: String, key_source: KeySource) -> Option<Self> {
+    /// The statement about a document; `None` where it has no attestation.
+    fn of(document: &Document, sha256: String, key_source: KeySource) -> Option<Self> {
+        let Document { export, record } = document;
         let attestation = export.attestation.as_ref()?;
+        let prompt = record.as_ref().map(|record| PromptPredicate {
+            prompt_digest: hex(&record.digest),
+            messages: record.messages.len(),
+            tokens: record.tokens(),
+        });
+        let (name, predicate_type) = match &prompt {
+            Some(prompt) => (format!("prompt/{}", prompt.prompt_digest), PROMPT_TYPE),
+            None => (format!("slice/{}", export.slice_id), SLICE_TYPE),
+        };
         Some(InTotoStatement {
             statement_type: STATEMENT_TYPE.to_owned(),
-            subject: [Subject {
-                name: format!("slice/{}", export.slice_id),
-                digest: SubjectDigest { sha256 },
-            }],
-            predicate_type: PREDICATE_TYPE.to_owned(),
+            subject: [Subject { name, digest: SubjectDigest { sha256 } }],
+            predicate_type: predicate_type.to_owned(),
             predicate: Predicate {
                 anchor_turn_id: export.anchor,
                 policy_id: export.policy_id.clone(),
@@ -219,6 +233,7 @@ impl InTotoStatement {
                 rls: attestation.rls,
                 kid: attestation.kid.clone(),
                 key_source,
+                prompt,
             },
         })
     }
@@ -256,18 +271,23 @@ fn read_statement(payload: &[u8]) -> Result<InTotoStatement, ParseError> {
         subject.finish()?;
         Ok(Subject { name, digest: SubjectDigest { sha256 } })
     })?;
-    statement.read("predicateType", PREDICATE_TYPE, |json| is_text(json, PREDICATE_TYPE))?;
-    let predicate = read_predicate(statement.take("predicate")?)?;
+    let predicate_type = statement.string("predicateType")?;
+    let of_prompt = match &*predicate_type {
+        SLICE_TYPE => false,
+        PROMPT_TYPE => true,
+        _ => return Err("predicateType is not known".to_owned()),
+    };
+    let predicate = read_predicate(statement.take("predicate")?, of_prompt)?;
     statement.finish()?;
     Ok(InTotoStatement {
         statement_type: STATEMENT_TYPE.to_owned(),
         subject: subjects.try_into().map_err(|_| "statement must have one subject".to_owned())?,
-        predicate_type: PREDICATE_TYPE.to_owned(),
+        predicate_type,
         predicate,
     })
 }
 
-fn read_predicate(json: JsonValue<'_>) -> Result<Predicate, ParseError> {
+fn read_predicate(json: JsonValue<'_>, of_prompt: bool) -> Result<Predicate, ParseError> {
     let mut predicate = Object::new("predicate", json)?;
     let read = Predicate {
         anchor_turn_id: predicate.id("anchor_turn_id")?,
@@ -285,9 +305,18 @@ fn read_predicate(json: JsonValue<'_>) -> Result<Predicate, ParseError> {
         rls: predicate.boolean("rls")?,
         kid: predicate.string("kid")?,
         key_source: predicate.named("key_source", KeySource::from_name)?,
+        prompt: of_prompt.then(|| read_prompt(&mut predicate)).transpose()?,
     };
     predicate.finish()?;
     Ok(read)
+}
+
+fn read_prompt(predicate: &mut Object<'_>) -> Result<PromptPredicate, ParseError> {
+    Ok(PromptPredicate {
+        prompt_digest: predicate.hex("prompt_digest", 64)?,
+        messages: predicate.count("messages")? as usize,
+        tokens: u64::try_from(predicate.integer("tokens")?).map_err(|_| "tokens are negative")?,
+    })
 }
 
 fn is_text(json: &JsonValue<'_>, text: &str) -> Option<()> {

@@ -1,14 +1,22 @@
-//! Verification of an export: everything in it that can be computed is computed again.
+//! Verification of an export, or of a record with the export that it holds: everything that can be computed is computed
+//! again.
+
+use std::collections::HashMap;
 
 use crate::export::document::{graph_snapshot_hash, slice_id};
 use crate::export::parse::ParsedExport;
 use crate::graph::SCHEMA_VERSION;
-use crate::graph::turn::TurnId;
+use crate::graph::conversation::Utterance;
+use crate::graph::turn::{Role, Turn, TurnId, is_in_second};
 use crate::hex::hex;
 use crate::interrupts::Interrupts;
+use crate::json::object::ParseError;
 use crate::named_enum::named_enum;
 use crate::policy::SlicePolicy;
 use crate::policy::registry::PolicyRef;
+use crate::prompt::messages::order;
+use crate::prompt::record::{Document, Record, RecordedMessage};
+use crate::slicing::slice::Part;
 use crate::trust::attestation::{ATTESTATION_VERSION, Attestation, Status, TokenFields, digest};
 use crate::trust::keys::{VerifyingKey, VerifyingKeys};
 
@@ -29,7 +37,7 @@ pub trait KeyRing {
 named_enum! {
     /// What is checked, in order; the first that fails is the reason.
     Check {
-        /// The text is an export, with exactly its keys, each once.
+        /// The text is an export or a record, with exactly its keys, each once.
         WellFormed = "well_formed",
         /// Turns and edges ascend, without duplicates (§6.2).
         Ordered = "ordered",
@@ -59,11 +67,19 @@ named_enum! {
         Token = "token",
         /// The published token is the kernel's.
         PublishedToken = "admissibility_token",
+        /// The messages of a record are the turns of its slice, each once, as the slice and its policy have them.
+        Messages = "messages",
+        /// The messages are in the order in which a model is shown them.
+        MessageOrder = "message_order",
+        /// The digest of a record is that of its messages, its context and its slice.
+        PromptDigest = "prompt_digest",
+        /// The token of a record is the kernel's.
+        PromptToken = "prompt_token",
     }
 }
 
 impl Check {
-    /// Why an export is not valid when the check fails.
+    /// Why a document is not valid when the check fails.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -80,6 +96,10 @@ impl Check {
             Self::LiveKey => "revoked_key",
             Self::Graph => "other_graph",
             Self::Token | Self::PublishedToken => "bad_mac",
+            Self::Messages => "other_turns",
+            Self::MessageOrder => "other_order",
+            Self::PromptDigest => "prompt_digest_mismatch",
+            Self::PromptToken => "prompt_token_mismatch",
         }
     }
 }
@@ -99,34 +119,34 @@ pub struct CheckResult {
 pub struct Verdict {
     /// The result of every check that could be made, in order.
     pub checks: Vec<CheckResult>,
-    /// The export, when it is one.
-    pub export: Option<ParsedExport>,
+    /// The document, when it is one.
+    pub document: Option<Document>,
 }
 
 impl Verdict {
-    /// `ok`, or the reason why the export is not valid, one of [`Check::reason`].
+    /// `ok`, or the reason why the document is not valid, one of [`Check::reason`].
     #[must_use]
     pub fn reason(&self) -> &'static str {
         let failed = self.checks.iter().find(|outcome| !outcome.ok);
         failed.map_or("ok", |outcome| outcome.check.reason())
     }
 
-    /// The export, when every check holds.
+    /// The document, when every check holds.
     #[must_use]
-    pub fn valid(&self) -> Option<&ParsedExport> {
-        self.export.as_ref().filter(|_| self.reason() == "ok")
+    pub fn valid(&self) -> Option<&Document> {
+        self.document.as_ref().filter(|_| self.reason() == "ok")
     }
 
     /// What the export says of its origin.
     #[must_use]
     pub fn attestation(&self) -> Option<&Attestation> {
-        self.export.as_ref()?.attestation.as_ref()
+        self.document.as_ref()?.export.attestation.as_ref()
     }
 
     /// The id that the export gives its slice.
     #[must_use]
     pub fn slice_id(&self) -> Option<&str> {
-        self.export.as_ref().map(|export| export.slice_id.as_str())
+        self.document.as_ref().map(|document| document.export.slice_id.as_str())
     }
 
     fn note(&mut self, check: Check, ok: bool, detail: impl Into<String>) {
@@ -143,15 +163,27 @@ impl Verdict {
 /// Verifies an export. Every check is made that the export allows, also after one has failed.
 #[must_use]
 pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
-    let mut verdict = Verdict { checks: Vec::new(), export: None };
+    let export = ParsedExport::parse(text, &|| ring.check_interrupts());
+    verdict(export.map(|export| Document { export, record: None }), ring)
+}
+
+/// As [`verify`], of an export or a record.
+#[must_use]
+pub fn verify_document(text: &str, ring: &impl KeyRing) -> Verdict {
+    verdict(Document::parse(text, &|| ring.check_interrupts()), ring)
+}
+
+fn verdict(document: Result<Document, ParseError>, ring: &impl KeyRing) -> Verdict {
+    let mut verdict = Verdict { checks: Vec::new(), document: None };
     let check_interrupts = || ring.check_interrupts();
-    match ParsedExport::parse(text, &check_interrupts) {
-        Ok(export) => {
+    match document {
+        Ok(document) => {
             verdict.note(Check::WellFormed, true, "keys exact and unique");
-            check_without_keys(&mut verdict, &export, &check_interrupts);
+            let export = &document.export;
+            check_without_keys(&mut verdict, export, &check_interrupts);
             match &export.attestation {
                 Some(attestation) if attestation.status == Status::Attested => {
-                    check_claim(&mut verdict, &export, attestation, ring);
+                    check_claim(&mut verdict, &document, attestation, ring);
                 }
                 Some(_) => verdict.note(
                     Check::Attested,
@@ -160,7 +192,7 @@ pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
                 ),
                 None => verdict.note(Check::Attested, false, "there is no attestation"),
             }
-            verdict.export = Some(export);
+            verdict.document = Some(document);
         }
         Err(error) => verdict.note(Check::WellFormed, false, error),
     }
@@ -204,14 +236,18 @@ fn check_without_keys(verdict: &mut Verdict, export: &ParsedExport, check_interr
     verdict.note(Check::Boundary, boundary, format!("anchor {anchor}, {outside} edges outside"));
 }
 
-/// The checks of an export that need no key, in order.
+/// The checks of a document that need no key, in order.
 #[must_use]
-pub fn consistency(export: &ParsedExport, check_interrupts: &dyn Fn()) -> Vec<CheckResult> {
-    let mut verdict = Verdict { checks: Vec::new(), export: None };
+pub fn consistency(document: &Document, check_interrupts: &dyn Fn()) -> Vec<CheckResult> {
+    let mut verdict = Verdict { checks: Vec::new(), document: None };
+    let export = &document.export;
     check_without_keys(&mut verdict, export, check_interrupts);
     match export.attestation.as_ref().filter(|claim| claim.status == Status::Attested) {
         Some(attestation) => {
             check_fingerprints(&mut verdict, export, attestation, check_interrupts);
+            if let Some(record) = &document.record {
+                check_record(&mut verdict, record, export, attestation, check_interrupts);
+            }
         }
         None => verdict.note(Check::Attested, false, "there is no claim"),
     }
@@ -246,7 +282,7 @@ fn check_fingerprints(
 /// Checks what the attestation claims.
 fn check_claim(
     verdict: &mut Verdict,
-    export: &ParsedExport,
+    Document { export, record }: &Document,
     attestation: &Attestation,
     ring: &impl KeyRing,
 ) {
@@ -257,9 +293,84 @@ fn check_claim(
     let revoked = ring.is_revoked(&attestation.kid);
     verdict.note(Check::LiveKey, !revoked, if revoked { "revoked" } else { "not revoked" });
     verdict.compare(Check::Graph, &attestation.graph, ring.graph());
-    if let Some(keys) = keys {
-        check_tokens(verdict, export, attestation, everything, &keys, ring);
+    if let Some(keys) = &keys {
+        check_tokens(verdict, export, attestation, everything, keys, ring);
     }
+    if let Some(record) = record {
+        check_record(verdict, record, export, attestation, &check_interrupts);
+        if let Some(keys) = &keys {
+            let signed = record.verify(attestation, keys);
+            verdict.note(Check::PromptToken, signed, "HMAC-SHA256 over the digest of the prompt");
+        }
+    }
+}
+
+/// Computes again what a record says of the messages.
+fn check_record(
+    verdict: &mut Verdict,
+    record: &Record,
+    export: &ParsedExport,
+    attestation: &Attestation,
+    check_interrupts: &dyn Fn(),
+) {
+    let wrong = wrong_message(record, export, &attestation.policy, check_interrupts);
+    let count = record.messages.len();
+    verdict.note(Check::Messages, wrong.is_none(), wrong.clone().unwrap_or(format!("{count} turns")));
+    // Only different turns have an order.
+    if wrong.is_none() {
+        let turns: Vec<(Utterance, Part)> = record.messages.iter().map(placed).collect();
+        let order = order(&turns, &export.edges, &attestation.policy, check_interrupts);
+        let mut pairs = record.messages.iter().zip(&order);
+        let wrong = pairs.position(|(message, id)| message.turn_id != *id);
+        let detail = match wrong {
+            None => "parents before their children, else by time and id".to_owned(),
+            Some(place) => format!("message {} should be turn {}", place + 1, order[place]),
+        };
+        verdict.note(Check::MessageOrder, wrong.is_none(), detail);
+    }
+    let computed = record.computed_digest(attestation, check_interrupts);
+    verdict.compare(Check::PromptDigest, &hex(&record.digest), &hex(&computed));
+}
+
+fn placed(message: &RecordedMessage) -> (Utterance, Part) {
+    let RecordedMessage { turn_id, part, role, created_at, .. } = message;
+    let time = created_at.unwrap_or(0);
+    (Utterance { id: *turn_id, time, is_result: *role == Role::Tool }, *part)
+}
+
+/// The first message that is not a turn of the slice, given once, as the slice and its policy have it; or which turn is
+/// missing.
+fn wrong_message(
+    record: &Record,
+    export: &ParsedExport,
+    policy: &SlicePolicy,
+    check_interrupts: &dyn Fn(),
+) -> Option<String> {
+    let interrupts = Interrupts::new(check_interrupts);
+    let mut left: HashMap<TurnId, &Turn> =
+        export.turns.iter().map(|turn| (turn.id, turn)).collect();
+    for (place, message) in (1..).zip(&record.messages) {
+        interrupts.item();
+        let RecordedMessage { turn_id, part, role, created_at, .. } = message;
+        let is_anchor = *turn_id == export.anchor;
+        let can_be_in_part = match part {
+            Part::Anchor => is_anchor || policy.keeps_tool_results(),
+            Part::Pinned => !is_anchor && !policy.pins().is_empty(),
+            Part::Line => !is_anchor && policy.max_radius() > 0,
+            Part::Recalled => !is_anchor && policy.seeds().next().is_some(),
+        };
+        let what = match left.remove(turn_id) {
+            None => "is not a turn of the slice, or is given before",
+            Some(turn) if turn.role != *role => "has another role in the slice",
+            Some(turn) if !is_in_second(*created_at, turn.created_at) => {
+                "has another time in the slice"
+            }
+            Some(_) if !can_be_in_part => "cannot be in this part by the policy",
+            Some(_) => continue,
+        };
+        return Some(format!("message {place}: {turn_id} {what}"));
+    }
+    left.keys().min().map(|id| format!("turn {id} is not among the messages"))
 }
 
 fn check_tokens(
