@@ -12,6 +12,7 @@ mod keys;
 mod messages;
 mod policy;
 mod promotion;
+mod prompt;
 mod provenance;
 mod recorder;
 mod search;

@@ -5,16 +5,16 @@ use kernel::evidence::sufficiency::{SufficiencyPolicy, Violation};
 use kernel::policy::PolicyError;
 use pgrx::PgSqlErrorCode;
 
-use super::verify::{not_admissible, verdict};
+use super::verify::{not_admissible, verdict_of_export};
 use crate::pg::error::{SqlError, Word};
 
 /// The diversity of an export that verifies.
 ///
 /// # Errors
-/// 22023 when it does not; else as [`verdict`].
+/// 22023 when it does not; else as [`verdict_of_export`].
 pub fn diversity(export: &str) -> Result<Diversity, SqlError> {
-    let verdict = verdict(export)?;
-    let valid = verdict.valid().map(|export| Diversity::of(&export.turns));
+    let verdict = verdict_of_export(export)?;
+    let valid = verdict.valid().map(|valid| Diversity::of(&valid.export.turns));
     valid.ok_or_else(|| not_admissible(&verdict))
 }
 

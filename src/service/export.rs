@@ -1,10 +1,11 @@
-//! From slices to exports: signed with the keys of now.
+//! From slices to exports and records: signed with the keys of now.
 
 use std::rc::Rc;
 
 use kernel::export::document::Export;
 use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::policy::SlicePolicy;
+use kernel::prompt::record::{Hash, Record, RecordedMessage};
 use kernel::slicing::slice::Slice;
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{SigningKey, SigningKeys};
@@ -56,6 +57,25 @@ impl<'a> Signer<'a> {
         Ok(export)
     }
 
+    /// The record of these messages, which are those of this slice.
+    ///
+    /// # Errors
+    /// As [`Signer::export`] and [`export_text`]; 54000 when the record is too large.
+    pub fn record(
+        &self,
+        slice: &Slice,
+        messages: Vec<RecordedMessage>,
+        context: Option<Hash>,
+    ) -> Result<String, SqlError> {
+        let export = self.export(slice)?;
+        let attestation = export.attestation.as_ref().expect("an export of a signer has one");
+        let text = export_text(&export)?;
+        let record =
+            Record::new(context, messages, attestation, &self.active, &check_interrupts);
+        memory::assure(record.expected_bytes() + text.len());
+        expect_readable("prompt record", record.to_json(&text, &check_interrupts))
+    }
+
     fn circumstances(&self) -> Result<Circumstances, SqlError> {
         let circumstances = self.reader.circumstances()?;
         if circumstances.uncommitted {
@@ -75,11 +95,15 @@ impl<'a> Signer<'a> {
 /// 54000 when it is too large.
 pub fn export_text(export: &Export<'_>) -> Result<String, SqlError> {
     memory::assure(export.expected_bytes());
-    let text = export.to_json();
+    expect_readable("slice export", export.to_json())
+}
+
+/// A document that is not too long to be read again.
+fn expect_readable(what: &str, text: String) -> Result<String, SqlError> {
     if text.len() <= MAX_EXPORT_BYTES {
         return Ok(text);
     }
-    let message = format!("slice export of {} bytes is larger than {MAX_EXPORT_BYTES}", text.len());
+    let message = format!("{what} of {} bytes is larger than {MAX_EXPORT_BYTES}", text.len());
     Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
         .word(Word::SliceTooLarge)
         .hint("Use a policy with fewer max_nodes."))

@@ -13,6 +13,7 @@ pub mod export;
 pub mod keys;
 pub mod limits;
 pub mod promotion;
+pub mod prompt;
 pub mod provenance;
 pub mod reader;
 pub mod refusals;

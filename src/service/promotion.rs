@@ -130,9 +130,9 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
     check(&guard, usage, |required, export, turns| {
         let verdict = verify(export, &required.keys()?);
         let refusal = match (verdict.valid(), verdict.attestation()) {
-            (Some(export), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
+            (Some(valid), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
                 let message = "a source turn is not in its slice";
-                outside(turns, "turn_outside", message, |turn| export.contains(turn))
+                outside(turns, "turn_outside", message, |turn| valid.export.contains(turn))
             }),
             _ => Some(Refusal {
                 reason: verdict.reason(),

@@ -7,10 +7,11 @@ use kernel::drawing::Format;
 use kernel::drawing::slice::{MAX_FRONTIER, Options, Picture, drawn_turns};
 use kernel::explain::explanation::TurnOutcome;
 use kernel::export::document::Export;
-use kernel::graph::turn::{Turn, TurnId};
+use kernel::graph::turn::{Turn, TurnId, unix_micros};
 use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
 use kernel::prompt::messages::messages;
+use kernel::prompt::record::{Hash, RecordedMessage, text_hash};
 use kernel::slicing::slice::{SelectedTurn, Slice};
 use kernel::slicing::slicer::{FetchedGraph, SliceError, Slicer};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
@@ -142,6 +143,24 @@ impl<'a> ReadSlice<'a> {
     pub fn unsigned(&self) -> Result<Export<'_>, SqlError> {
         self.reader.circumstances()?;
         Ok(Export::new(&self.slice, self.policy, &check_interrupts))
+    }
+
+    /// The record of its messages. The slice was taken by [`ReadSlice::with_times`].
+    ///
+    /// # Errors
+    /// As [`ReadSlice::messages`] and [`Signer::record`].
+    pub fn record(&self, context: Option<Hash>) -> Result<String, SqlError> {
+        let signer = self.signer()?;
+        let recorded = self.messages()?.into_iter().map(|(selected, message)| RecordedMessage {
+            turn_id: selected.turn.id,
+            part: selected.part,
+            role: selected.turn.role,
+            created_at: message.created_at.map(unix_micros),
+            tokens: selected.tokens,
+            content: message.content.map(|text| text_hash(&text, &check_interrupts)),
+            payload: message.payload.map(|text| text_hash(&text, &check_interrupts)),
+        });
+        signer.record(&self.slice, recorded.collect(), context)
     }
 
     fn signer(&self) -> Result<Signer<'_>, SqlError> {

@@ -6,7 +6,7 @@ use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::{Status, TokenFields};
 use kernel::verification::proof::{ProofRefusal, proof as proof_of, verify_proof};
-use kernel::verification::verify::{KeyRing, Verdict, has_known_versions, verify};
+use kernel::verification::verify::{KeyRing, Verdict, has_known_versions, verify, verify_document};
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
@@ -34,18 +34,30 @@ pub fn keys_of(binding: &str) -> Result<Keys, SqlError> {
     Keys::load(Graph::attested_name(binding)?)
 }
 
-fn verified(export: &str, keys: &Keys) -> Verdict {
-    let verdict = verify(export, keys);
+/// The result of verifying an export or a record under these keys.
+pub fn verified(document: &str, keys: &Keys) -> Verdict {
+    noted(verify_document(document, keys))
+}
+
+fn noted(verdict: Verdict) -> Verdict {
     refusals::note("slice", verdict.reason(), verdict.slice_id());
     verdict
 }
 
-/// The result of verifying an export's text; "" is malformed.
+/// The result of verifying the text of an export or a record; "" is malformed.
 ///
 /// # Errors
 /// As [`keys`].
-pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
-    Ok(verified(export, &keys()?))
+pub fn verdict(document: &str) -> Result<Verdict, SqlError> {
+    Ok(verified(document, &keys()?))
+}
+
+/// The result of verifying an export's text: a record is malformed.
+///
+/// # Errors
+/// As [`keys`].
+pub fn verdict_of_export(export: &str) -> Result<Verdict, SqlError> {
+    Ok(noted(verify(export, &keys()?)))
 }
 
 /// Those of these turns that are in an export that verifies; none where it does not.
@@ -53,39 +65,41 @@ pub fn verdict(export: &str) -> Result<Verdict, SqlError> {
 /// # Errors
 /// As [`keys`].
 pub fn admissible_turns(export: &str, mut turns: Vec<TurnId>) -> Result<Vec<TurnId>, SqlError> {
-    let verdict = verdict(export)?;
-    turns.retain(|turn| verdict.valid().is_some_and(|export| export.contains(*turn)));
+    let verdict = verdict_of_export(export)?;
+    turns.retain(|turn| verdict.valid().is_some_and(|valid| valid.export.contains(*turn)));
     Ok(turns)
 }
 
-/// Checks a proof of an export under a public key. Needs no key and no table of this database.
+/// Checks a proof of a document under a public key. Needs no key and no table of this database.
 ///
 /// # Errors
 /// Why the proof is not accepted.
-pub fn check_proof(export: &str, proof: &str, public_key: &str) -> Result<(), ProofRefusal> {
-    let checked = verify_proof(export, proof, public_key, &check_interrupts);
+pub fn check_proof(document: &str, proof: &str, public_key: &str) -> Result<(), ProofRefusal> {
+    let checked = verify_proof(document, proof, public_key, &check_interrupts);
     refusals::note("proof", checked.map_or_else(ProofRefusal::name, |()| "ok"), None);
     checked
 }
 
-/// The proof of an export that verifies.
+/// The proof of an export or a record that verifies.
 ///
 /// # Errors
 /// 22023 when it does not; else as [`keys`].
-pub fn proof(export: &str) -> Result<String, SqlError> {
+pub fn proof(document: &str) -> Result<String, SqlError> {
     let keys = keys()?;
-    let verdict = verified(export, &keys);
+    let verdict = verified(document, &keys);
     let claim = verdict.attestation().filter(|_| verdict.valid().is_some());
     let key = claim.map(|claim| keys.proof_key(&claim.kid)).transpose()?.flatten();
     let proof = key.and_then(|key| proof_of(&verdict, &key, keys.source(), &check_interrupts));
     proof.ok_or_else(|| not_admissible(&verdict))
 }
 
-/// The error of a call that needs an export that verifies.
+/// The error of a call that needs a document that verifies.
 pub fn not_admissible(verdict: &Verdict) -> SqlError {
+    let has_record = verdict.document.as_ref().is_some_and(|document| document.record.is_some());
+    let what = if has_record { "prompt record" } else { "slice" };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("slice does not verify: {}", verdict.reason()),
+        format!("{what} does not verify: {}", verdict.reason()),
     )
     .word(Word::NotAdmissible)
     .reason(verdict.reason())
@@ -94,9 +108,19 @@ pub fn not_admissible(verdict: &Verdict) -> SqlError {
         _ if verdict.reason() == "other_graph" => {
             "SET graph_kernel.graph to the binding that it is of: SELECT name, graph FROM graph_kernel.bindings;"
         }
+        _ if has_record => match verdict.reason() {
+            "unknown_key" | "revoked_key" | "unknown_version" => {
+                "Take the record again, and give what graph_messages_record returns."
+            }
+            _ => GIVE_THE_RECORD,
+        },
         _ => way_out(verdict.reason()),
     })
 }
+
+/// What to do about a record that does not verify as it stands.
+pub const GIVE_THE_RECORD: &str = "Give the record as graph_messages_record returned it. What does not fit is \
+                                   listed by graph_verify_explain.";
 
 /// What to do about an export that does not verify for this reason, which is not that of its graph or its transaction.
 pub fn way_out(reason: &str) -> &'static str {

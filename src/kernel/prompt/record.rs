@@ -12,6 +12,7 @@ use crate::hex::{from_lower_hex, hex};
 use crate::interrupts::Interrupts;
 use crate::json::JsonValue;
 use crate::json::object::{MAX_ENTRY_VALUES, Object, ParseError};
+use crate::named_enum::named_enum;
 use crate::slicing::slice::Part;
 use crate::trust::attestation::{Attestation, Status, encode};
 use crate::trust::keys::{SigningKeys, VerifyingKeys};
@@ -63,6 +64,50 @@ pub struct RecordedMessage {
 
 fn optional_hex<S: Serializer>(hash: &Option<Hash>, serializer: S) -> Result<S::Ok, S::Error> {
     hash.as_ref().map(|hash| hex(hash)).serialize(serializer)
+}
+
+named_enum! {
+    /// What became of a recorded message.
+    MessageState {
+        /// The turn is what it was.
+        Unchanged = "unchanged",
+        /// Its content, payload, role or time is another one.
+        Changed = "changed",
+        /// There is no such turn, or its reader may not see it.
+        Gone = "gone",
+    }
+}
+
+/// A message as it stands now: what a [`RecordedMessage`] is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageNow<'a> {
+    /// Who wrote it.
+    pub role: Role,
+    /// When it was created, in microseconds since 1970; `None` where that is not stored.
+    pub created_at: Option<i64>,
+    /// Its content; `None` where none is stored.
+    pub content: Option<&'a str>,
+    /// Its payload, as [`crate::json::jsonb_text`] writes it; `None` where none is stored.
+    pub payload: Option<&'a str>,
+}
+
+impl RecordedMessage {
+    /// What became of it.
+    #[must_use]
+    pub fn state(&self, now: Option<MessageNow<'_>>, check_interrupts: &dyn Fn()) -> MessageState {
+        let Some(now) = now else { return MessageState::Gone };
+        let is_same = now.role == self.role
+            && now.created_at == self.created_at
+            && is_hash_of(self.content, now.content, check_interrupts)
+            && is_hash_of(self.payload, now.payload, check_interrupts);
+        if is_same { MessageState::Unchanged } else { MessageState::Changed }
+    }
+}
+
+/// Whether this is the hash of that text; that there is none, where there is no text.
+#[must_use]
+pub fn is_hash_of(hash: Option<Hash>, text: Option<&str>, check_interrupts: &dyn Fn()) -> bool {
+    hash == text.map(|text| text_hash(text, check_interrupts))
 }
 
 /// What a record says beside its slice.

@@ -10,6 +10,7 @@ use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{
     Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_micros, unix_seconds,
 };
+use kernel::json::jsonb_text;
 use kernel::policy::needs::Needs;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
@@ -182,6 +183,9 @@ impl<'a> PgStore<'a> {
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
             let (content, payload) = (text(1), text(3));
+            // A column may be of type json, whose values keep their spelling.
+            let payload =
+                payload.map(|json| jsonb_text(&json, &check_interrupts).unwrap_or(json));
             // Texts that are computed may be of another length than what is stored.
             let read = [&content, &payload].map(|text| text.as_ref().map_or(0, String::len));
             let more = read.into_iter().zip(known).map(|(read, known)| read.saturating_sub(known));

@@ -150,6 +150,7 @@ columns! { A B }
 columns! { A B C }
 columns! { A B C D }
 columns! { A B C D E F }
+columns! { A B C D E F G H }
 columns! { A B C D E F G H I J }
 columns! { A B C D E F G H I J K L M N O P Q R }
 
@@ -228,6 +229,7 @@ macro_rules! values {
 
 values! {
     Uuid = UUIDOID, |id, values| values.push(id.as_bytes().as_ptr());
+    bool = BOOLOID, |value, values| values.push(*value);
     i32 = INT4OID, |number, values| values.push(*number);
     i64 = INT8OID, |number, values| values.push(*number);
     f32 = FLOAT4OID, |number, values| values.push(number.to_bits());

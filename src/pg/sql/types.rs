@@ -3,6 +3,7 @@
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
+use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
@@ -66,6 +67,22 @@ pub struct JsonbText(pub String);
 impl From<Value> for JsonbText {
     fn from(value: Value) -> Self {
         JsonbText(value.to_string())
+    }
+}
+
+// SAFETY: the element of an array of jsonb is a jsonb.
+unsafe impl UnboxDatum for JsonbText {
+    type As<'src>
+        = JsonbText
+    where
+        Self: 'src;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> JsonbText
+    where
+        Self: 'src,
+    {
+        // SAFETY: see above; what is read is a copy.
+        unsafe { <JsonbText as TextType>::read(datum.sans_lifetime()) }
     }
 }
 

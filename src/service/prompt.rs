@@ -1,0 +1,195 @@
+//! Prompts that were recorded: taking records, and showing what became of their messages.
+
+use std::collections::HashMap;
+
+use kernel::graph::turn::{Role, TurnId, unix_micros};
+use kernel::policy::SlicePolicy;
+use kernel::policy::needs::Needs;
+use kernel::prompt::record::{
+    Hash, MessageNow, MessageState, Record, RecordedMessage, context_hash, text_hash,
+};
+use kernel::slicing::slicer::SliceError;
+use kernel::slicing::store::GraphStore;
+use pgrx::PgSqlErrorCode;
+
+use super::reader::GraphReader;
+use super::slices::ReadSlice;
+use super::verify::{GIVE_THE_RECORD, keys, not_admissible, verified};
+use crate::pg::access::search::MAX_CONTENTS_BYTES;
+use crate::pg::access::store::Message;
+use crate::pg::error::{SqlError, Word};
+use crate::pg::interrupts::check_interrupts;
+
+/// The record of what a model is shown at an anchor. `context` is a SHA-256 in lower-case hex digits.
+///
+/// # Errors
+/// 22023 for another context; else as [`ReadSlice::with_times`] and [`ReadSlice::record`].
+pub fn record(
+    anchor: TurnId,
+    policy: &SlicePolicy,
+    context: Option<&str>,
+) -> Result<String, SqlError> {
+    let context = context.map(|text| context_hash(text).ok_or_else(bad_context)).transpose()?;
+    ReadSlice::with_times(anchor, policy)?.record(context)
+}
+
+fn bad_context() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        "context must be a SHA-256 in 64 lower-case hex digits",
+    )
+    .word(Word::InvalidContext)
+    .hint("Give encode(sha256(convert_to(TEXT, 'UTF8')), 'hex') of the request's other parameters.")
+}
+
+/// A message of a record, and what became of it.
+pub struct ShownMessage {
+    /// As it was recorded.
+    pub recorded: RecordedMessage,
+    /// What became of it.
+    pub state: MessageState,
+    /// What is stored now; `None` where it is gone.
+    pub now: Option<Message>,
+    /// Whether the texts that were kept of it are those that were shown; `None` where none was given.
+    pub matches: Option<bool>,
+}
+
+/// Texts that somebody has kept of the messages of a record, in their order.
+#[derive(Default)]
+pub struct KeptTexts {
+    contents: Option<Vec<Option<Hash>>>,
+    payloads: Option<Vec<Option<Hash>>>,
+}
+
+/// The messages of a record that verifies, in their order, with what is stored now.
+///
+/// # Errors
+/// 22023 where the record does not verify, or other numbers of texts are given than it has messages; 54000 where what is
+/// stored is too long; else as [`keys`] and any reading.
+pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlError> {
+    let messages = verified_record(record)?.messages;
+    for (what, texts) in [("contents", &kept.contents), ("payloads", &kept.payloads)] {
+        if let Some(texts) = texts
+            && texts.len() != messages.len()
+        {
+            return Err(wrong_count(what, texts.len(), messages.len()));
+        }
+    }
+    let mut stored = stored_messages(&messages)?;
+    let shown = messages.into_iter().enumerate().map(|(place, recorded)| {
+        let kept = [(&kept.contents, recorded.content), (&kept.payloads, recorded.payload)];
+        let given = kept.into_iter().filter_map(|(texts, hash)| Some(texts.as_ref()?[place] == hash));
+        let now = stored.remove(&recorded.turn_id);
+        ShownMessage {
+            state: recorded.state(now.as_ref().map(as_now), &check_interrupts),
+            matches: given.reduce(|all, matches| all && matches),
+            now: now.map(|(_, message)| message),
+            recorded,
+        }
+    });
+    Ok(shown.collect())
+}
+
+fn as_now((role, message): &(Role, Message)) -> MessageNow<'_> {
+    MessageNow {
+        role: *role,
+        created_at: message.created_at.map(unix_micros),
+        content: message.content.as_deref(),
+        payload: message.payload.as_deref(),
+    }
+}
+
+/// A record that verifies.
+///
+/// # Errors
+/// 22023 where it does not; else as [`keys`].
+fn verified_record(record: &str) -> Result<Record, SqlError> {
+    let mut verdict = verified(record, &keys()?);
+    if verdict.valid().is_none() {
+        return Err(not_admissible(&verdict));
+    }
+    let record = verdict.document.take().and_then(|document| document.record);
+    record.ok_or_else(|| {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "this is the export of a slice, not the record of a prompt",
+        )
+        .word(Word::InvalidPrompt)
+        .hint(GIVE_THE_RECORD)
+    })
+}
+
+/// What is stored of the turns of these messages, with their roles, where there is something and it is not hidden.
+fn stored_messages(
+    messages: &[RecordedMessage],
+) -> Result<HashMap<TurnId, (Role, Message)>, SqlError> {
+    let ids: Vec<TurnId> = messages.iter().map(|message| message.turn_id).collect();
+    let reader = GraphReader::current()?;
+    let stored = reader.ask(Needs::default(), |store| {
+        let mut messages = store.messages(&ids)?;
+        let (mut stored, mut twice) = (HashMap::with_capacity(ids.len()), None);
+        store.turns(&ids, &mut |(turn, _)| {
+            if stored.contains_key(&turn.id) {
+                twice = Some(turn.id);
+            } else if let Some(message) = messages.remove(&turn.id) {
+                stored.insert(turn.id, (turn.role, message));
+            }
+            std::ops::ControlFlow::Continue(())
+        })?;
+        match twice {
+            Some(id) => Err(SqlError::from(SliceError::<SqlError>::DuplicateTurn(id))),
+            None => Ok(stored),
+        }
+    })?;
+    reader.check_tables()?;
+    Ok(stored)
+}
+
+fn wrong_count(what: &str, given: usize, messages: usize) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("{given} {what} are given for {messages} messages"),
+    )
+    .word(Word::InvalidPrompt)
+    .hint("Give one for each message, in their order, NULL for a message without.")
+}
+
+impl KeptTexts {
+    /// The texts as their hashes, of which the texts are not held.
+    ///
+    /// # Errors
+    /// 54000 where they are too long together.
+    pub fn of(
+        contents: Option<impl Iterator<Item = Option<impl AsRef<str>>>>,
+        payloads: Option<impl Iterator<Item = Option<impl AsRef<str>>>>,
+    ) -> Result<Self, SqlError> {
+        let mut left = MAX_CONTENTS_BYTES;
+        Ok(KeptTexts {
+            contents: contents.map(|texts| hashes(texts, &mut left)).transpose()?,
+            payloads: payloads.map(|texts| hashes(texts, &mut left)).transpose()?,
+        })
+    }
+}
+
+fn hashes(
+    texts: impl Iterator<Item = Option<impl AsRef<str>>>,
+    left: &mut usize,
+) -> Result<Vec<Option<Hash>>, SqlError> {
+    let hash = |text: Option<_>| {
+        check_interrupts();
+        let Some(text) = text else { return Ok(None) };
+        let text: &str = AsRef::as_ref(&text);
+        *left = left.checked_sub(text.len()).ok_or_else(kept_too_long)?;
+        Ok(Some(text_hash(text, &check_interrupts)))
+    };
+    texts.map(hash).collect()
+}
+
+fn kept_too_long() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("contents and payloads given are longer than {MAX_CONTENTS_BYTES} bytes together"),
+    )
+    .word(Word::RequestTooLarge)
+    .hint("Give the contents and the payloads in two calls.")
+}
