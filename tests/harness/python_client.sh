@@ -36,7 +36,8 @@ get() {
 lint() {
   "$environment/bin/ruff" check --no-cache "$client"
   "$environment/bin/ruff" format --no-cache --check "$client"
-  (cd "$client" && "$environment/bin/python" -m mypy --cache-dir "$work/mypy" && "$environment/bin/python" make_sync.py --check)
+  (cd "$client" && "$environment/bin/python" -m mypy --cache-dir "$work/mypy" &&
+    "$environment/bin/python" make_sync.py --check)
   grep -qx "__version__ = \"$(version_of_tree)\"" "$client/src/graph_kernel_client/_version.py" ||
     die "clients/python does not say version $(version_of_tree)"
 }
