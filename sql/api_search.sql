@@ -19,8 +19,8 @@ BEGIN
     is_global := coalesce(is_global, false);
     PERFORM graph_kernel.check_request(
         request,
-        CASE WHEN is_global THEN '{query_embedding}' ELSE '{anchor_turn_id,query_embedding}' END::text[],
-        CASE WHEN is_global THEN '{query,limit,min_similarity,owner}'
+        CASE WHEN is_global THEN '{}' ELSE '{anchor_turn_id,query_embedding}' END::text[],
+        CASE WHEN is_global THEN '{query,query_embedding,limit,filter}'
              ELSE '{query,policy_ref,limit,min_similarity,min_salience,owner}' END::text[]);
     IF NOT is_global THEN
         BEGIN
@@ -29,16 +29,18 @@ BEGIN
             RAISE SQLSTATE 'PT400' USING MESSAGE = 'invalid anchor turn id', DETAIL = 'INVALID_TURN_ID';
         END;
     END IF;
-    embedding := ARRAY(SELECT e.value::real
-                       FROM json_array_elements_text(request -> 'query_embedding') WITH ORDINALITY
-                           AS e (value, position)
-                       ORDER BY e.position);
+    IF request ->> 'query_embedding' IS NOT NULL THEN
+        embedding := ARRAY(SELECT e.value::real
+                           FROM json_array_elements_text(request -> 'query_embedding') WITH ORDINALITY
+                               AS e (value, position)
+                           ORDER BY e.position);
+    END IF;
     -- An owner of null stays one, and is refused.
     options := CASE WHEN request -> 'owner' IS NULL THEN '{}'::jsonb
                     ELSE jsonb_build_object('owner', (request -> 'owner')::jsonb) END;
     IF is_global THEN
-        RETURN graph_kernel.search_global_body(embedding, coalesce((request ->> 'limit')::integer, 10),
-            (request ->> 'min_similarity')::real, request ->> 'query', options);
+        RETURN graph_kernel.search_body(embedding, request ->> 'query',
+            coalesce((request ->> 'limit')::integer, 10), coalesce((request -> 'filter')::jsonb, '{}'));
     END IF;
     RETURN graph_kernel.search_slice_body(embedding, anchor,
         graph_kernel.requested_policy(request -> 'policy_ref'), coalesce((request ->> 'limit')::integer, 10),

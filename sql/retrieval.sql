@@ -7,13 +7,13 @@ CREATE FUNCTION graph_kernel.search_slice_body(
 COMMENT ON FUNCTION graph_kernel.search_slice_body(
     real[], uuid, @extschema@.slice_policy, integer, real, real, text, jsonb) IS
     'graph_search_slice as the body of a response';
-CREATE FUNCTION graph_kernel.search_global_body(
-    query_embedding real[], limit_count integer, min_similarity real, query_text text, options jsonb
+CREATE FUNCTION graph_kernel.search_body(
+    query_embedding real[], query_text text, limit_count integer, filter jsonb
 ) RETURNS json
-    AS 'MODULE_PATHNAME', 'search_global_body_wrapper'
+    AS 'MODULE_PATHNAME', 'search_body_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION graph_kernel.search_global_body(real[], integer, real, text, jsonb) IS
-    'graph_search_global as the body of a response';
+COMMENT ON FUNCTION graph_kernel.search_body(real[], text, integer, jsonb) IS
+    'graph_search as the body of a response';
 CREATE FUNCTION graph_kernel.provenance_reason(provenance jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'provenance_reason_wrapper'
     LANGUAGE c STABLE PARALLEL SAFE COST 1000 SET search_path = pg_catalog, pg_temp;

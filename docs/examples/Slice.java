@@ -86,7 +86,7 @@ public class Slice {
         }
 
         try (PreparedStatement statement = connection.prepareStatement(
-                "SELECT turn_id, similarity FROM graph_search_global(?, ?)")) {
+                "SELECT turn_id, similarity FROM graph_search(?, limit_count => ?)")) {
             statement.setArray(1, embedding);
             statement.setInt(2, 2);
             ResultSet everywhere = statement.executeQuery();

@@ -51,7 +51,7 @@ async def main():
     assert len(found) == 3 and found[0]["turn_id"] == UUID("42cf2e38-23b6-526e-9986-c9360dae1b4d")
     assert await connection.fetchval("SELECT graph_is_admissible_result($1)", found[0]["provenance"])
 
-    everywhere = await connection.fetch("SELECT turn_id, similarity FROM graph_search_global($1, $2)", question, 2)
+    everywhere = await connection.fetch("SELECT turn_id, similarity FROM graph_search($1, limit_count => $2)", question, 2)
     assert everywhere[0]["turn_id"] == found[0]["turn_id"]
 
     # Match the SQLSTATE and the word in DETAIL. asyncpg takes class 02 for warnings: NoData is not a PostgresError.

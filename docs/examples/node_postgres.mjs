@@ -60,7 +60,7 @@ const { rows: [{ admissible }] } = await client.query(
 assert.equal(admissible, true)
 
 const { rows: everywhere } = await client.query(
-  'SELECT turn_id, similarity FROM graph_search_global($1, $2)', [embedding, 2]
+  'SELECT turn_id, similarity FROM graph_search($1, limit_count => $2)', [embedding, 2]
 )
 assert.equal(everywhere[0].turn_id, found[0].turn_id)
 

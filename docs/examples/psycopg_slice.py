@@ -55,7 +55,7 @@ assert len(found) == 3 and found[0][0] == UUID("42cf2e38-23b6-526e-9986-c9360dae
 assert admissible is True
 
 everywhere = connection.execute(
-    "SELECT turn_id, similarity FROM graph_search_global(%s::real[], %s)", (question, 2)
+    "SELECT turn_id, similarity FROM graph_search(%s::real[], limit_count => %s)", (question, 2)
 ).fetchall()
 assert everywhere[0][0] == found[0][0]
 

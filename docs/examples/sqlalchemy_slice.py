@@ -50,7 +50,7 @@ found = connection.execute(select(searched.table_valued("turn_id", "similarity")
 assert len(found) == 3 and ANCHOR not in [row.turn_id for row in found]
 
 everywhere = connection.execute(
-    text("SELECT turn_id, similarity FROM graph_search_global(CAST(:question AS real[]), :count)"),
+    text("SELECT turn_id, similarity FROM graph_search(CAST(:question AS real[]), limit_count => :count)"),
     {"question": question, "count": 2},
 ).all()
 assert everywhere[0].turn_id == UUID("42cf2e38-23b6-526e-9986-c9360dae1b4d")

@@ -14,6 +14,7 @@ mod policy;
 mod promotion;
 mod prompt;
 mod provenance;
+mod recall;
 mod recorder;
 mod search;
 mod slice;

@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::{TurnId, bounded_name};
 use kernel::json::quoted;
 use kernel::policy::needs::Needs;
-use kernel::retrieval::ranking::{Filters, Ranking};
-use kernel::retrieval::search::AnchorStrategy;
+use kernel::retrieval::search::{AnchorStrategy, SearchFilter};
 use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::GraphStore;
 use pgrx::PgSqlErrorCode;
@@ -102,9 +101,8 @@ fn nearest(
 ) -> Result<Option<ChosenAnchor>, SqlError> {
     let column = reader.graph().embedding()?;
     let query = column.query(embedding)?;
-    let ranking = Ranking::new(1, Filters::default());
-    let sought = Sought { owner: None, at: statement_time() };
-    let hits = reader.searcher().nearest(&column, &query, 1, &sought, ranking)?;
+    let sought = Sought { filter: SearchFilter::default(), at: statement_time() };
+    let hits = reader.searcher().nearest(&column, &query, 1, &sought)?;
     let strategy = match column.indexed {
         Some(_) => AnchorStrategy::SemanticApproximate,
         None => AnchorStrategy::Semantic,

@@ -16,6 +16,7 @@ pub mod promotion;
 pub mod prompt;
 pub mod provenance;
 pub mod reader;
+pub mod recall;
 pub mod refusals;
 pub mod search;
 pub mod slices;

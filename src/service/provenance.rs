@@ -2,7 +2,6 @@
 
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
-use kernel::retrieval::search::SearchOptions;
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
@@ -106,8 +105,10 @@ pub fn replay(
 
 fn search_again(was: &Provenance, embedding: Vec<Option<f32>>) -> Result<Provenance, SqlError> {
     let limit = i32::try_from(was.limit_requested).unwrap_or(i32::MAX);
-    let options = SearchOptions { owner: was.owner.clone() };
-    let question = Question::new(embedding, limit, was.filters, None, options)?;
+    let (text, filter) = (was.query_text.as_deref(), was.filter.clone());
+    // Of a question in words alone there is no embedding.
+    let embedding = was.query_embedding_hash.is_some().then_some(embedding);
+    let question = Question::new(embedding, text, limit, filter)?;
     // What was valid then is found again.
     let question = was.moment().into_iter().fold(question, Question::at);
     let answer = match &was.slice {
@@ -124,5 +125,5 @@ fn parse(text: &str) -> Result<Provenance, String> {
 fn malformed() -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "not a provenance of a search")
         .word(Word::InvalidProvenance)
-        .hint("Give the column provenance of graph_search_slice or graph_search_global as it is.")
+        .hint("Give the column provenance of graph_search_slice or graph_search as it is.")
 }

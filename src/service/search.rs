@@ -1,4 +1,4 @@
-//! Retrieval: a question asked of a slice or of the whole graph, and the signed record of it.
+//! Searches: a question asked of a slice or of the whole graph, and the signed record of it.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,9 +8,10 @@ use std::time::Instant;
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
+use kernel::retrieval::fusion::{Asked, Candidate, Found, MIN_LIST, found_hash, strongest};
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
-use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
-use kernel::retrieval::search::{Answer, SearchOptions, SearchResult};
+use kernel::retrieval::ranking::{Filters, MAX_LIMIT, Ranking, result_hash};
+use kernel::retrieval::search::{Answer, SearchFilter, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
 use kernel::trust::keys::SigningKeys;
@@ -26,44 +27,56 @@ const MAX_QUERY_TEXT_BYTES: usize = 64 * 1024;
 
 /// A question, checked as far as it can be without a graph.
 pub struct Question {
-    embedding: Vec<Option<f32>>,
-    limit: u32,
-    filters: Filters,
+    embedding: Option<Vec<Option<f32>>>,
     text: Option<String>,
+    limit: u32,
     sought: Sought,
     begun: Instant,
 }
 
+/// What a search of the whole graph has found, and the embedding that it was asked by.
+pub struct Hits {
+    /// The turns, the best first.
+    pub found: Vec<Found>,
+    query: Option<QueryEmbedding>,
+}
+
 impl Question {
-    /// A question by its embedding, about turns that are valid when the statement begins; the text is only recorded.
+    /// A question by its embedding, by its text or by both, about turns that are valid when the statement begins. In a
+    /// slice the text is only recorded.
     ///
     /// # Errors
     /// 22023 and 54000 for what no graph could answer.
     pub fn new(
-        embedding: Vec<Option<f32>>,
-        limit: i32,
-        filters: Filters,
+        embedding: Option<Vec<Option<f32>>>,
         text: Option<&str>,
-        options: SearchOptions,
+        limit: i32,
+        filter: SearchFilter,
     ) -> Result<Self, SqlError> {
         let begun = Instant::now();
-        let bad =
-            |code, message: String| Err(SqlError::new(code, message).word(Word::InvalidQuery));
-        for (name, least) in
-            [("min_similarity", filters.min_similarity), ("min_salience", filters.min_salience)]
-        {
+        let bad = |message: String| {
+            let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+            SqlError::new(code, message).word(Word::InvalidQuery)
+        };
+        let Filters { min_similarity, min_salience } = filter.least;
+        for (name, least) in [("min_similarity", min_similarity), ("min_salience", min_salience)] {
             if let Some(least) = least.filter(|least| !least.is_finite()) {
-                let message = format!("{name} must be a finite number, not {least}");
-                return bad(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message);
+                return Err(bad(format!("{name} must be a finite number, not {least}")));
             }
         }
         if text.is_some_and(|text| text.len() > MAX_QUERY_TEXT_BYTES) {
             let message = format!("query_text is longer than {MAX_QUERY_TEXT_BYTES} bytes");
-            return bad(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message);
+            let code = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+            return Err(SqlError::new(code, message).word(Word::InvalidQuery));
+        }
+        if embedding.is_none() && text.is_none() {
+            let error = bad("a search needs query_embedding, query_text or both".to_owned());
+            return Err(error
+                .hint("Give the question's embedding, by the model of the turns, or its words."));
         }
         let (limit, text) = (checked_limit(limit)?, text.map(str::to_owned));
-        let sought = Sought { owner: options.owner, at: statement_time() };
-        Ok(Question { embedding, limit, filters, text, sought, begun })
+        let sought = Sought { filter, at: statement_time() };
+        Ok(Question { embedding, text, limit, sought, begun })
     }
 
     /// The same about turns that were valid at this moment, in microseconds since 1970.
@@ -78,34 +91,71 @@ impl Question {
     pub fn in_slice(self, anchor: TurnId, policy: &SlicePolicy) -> Result<Answer, SqlError> {
         let taken = ReadSlice::at(anchor, policy)?;
         let column = taken.reader.graph().embedding()?;
-        let query = column.query(&self.embedding)?;
+        let query = column.query(self.embedding.as_deref().unwrap_or_default())?;
         let searcher = taken.reader.searcher();
         let turns: Vec<&Turn> = taken.turns().collect();
-        let ranking = Ranking::new(self.limit, self.filters);
+        let ranking = Ranking::new(self.limit, self.sought.filter.least);
         let ranking = searcher.rank(&column, &turns, &query, &self.sought, ranking)?;
         let shortfall = ranking.shortfall();
         let hits = ranking.into_hits();
-        let contents = searcher.contents(&ids(&hits))?;
-        let found = turns.iter().map(|turn| (turn.id, (*turn).clone())).collect();
+        let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
+        let mut contents = searcher.contents(&ids)?;
+        let by_id: HashMap<TurnId, &Turn> = turns.iter().map(|turn| (turn.id, *turn)).collect();
+        let results = hits.iter().filter_map(|hit| {
+            Some(SearchResult {
+                turn: (*by_id.get(&hit.id)?).clone(),
+                strength: None,
+                similarity: Some(hit.similarity),
+                words: None,
+                content: contents.remove(&hit.id),
+            })
+        });
+        let results: Vec<SearchResult> = results.collect();
         let export = taken.export()?;
         let keys = signing_keys(&taken.reader, export.admissibility_token.is_none())?;
         let slice = SliceInfo::new(&export);
-        self.answer(&query, &hits, found, contents, slice, shortfall, keys)
+        let provenance = Provenance {
+            slice,
+            result_hash: result_hash(&hits),
+            admissibility_shortfall: shortfall,
+            ..self.record(Some(&query), ids)?
+        };
+        Ok(Answer { results, provenance: signed(provenance, keys) })
+    }
+
+    /// The turns of the whole graph that fit best.
+    ///
+    /// # Errors
+    /// 22023, 42703 where the graph cannot be searched; else as any reading.
+    pub fn hits(&self, reader: &GraphReader) -> Result<Hits, SqlError> {
+        let Some(embedding) = &self.embedding else {
+            let code = PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN;
+            return Err(SqlError::new(code, "the turns table has no column of words")
+                .word(Word::GraphTables)
+                .hint("Give query_embedding."));
+        };
+        let column = reader.graph().embedding()?;
+        let query = column.query(embedding)?;
+        let searcher = reader.searcher();
+        let list = self.limit.max(MIN_LIST);
+        let nearest = searcher.nearest(&column, &query, list, &self.sought)?;
+        let candidates: Vec<Candidate> = nearest
+            .iter()
+            .map(|hit| Candidate { id: hit.id, similarity: Some(hit.similarity), words: 0.0 })
+            .collect();
+        let asked = Asked { embedding: true, words: false };
+        Ok(Hits { found: strongest(&candidates, asked, self.limit), query: Some(query) })
     }
 
     /// The answer over the whole graph: never admissible.
     ///
     /// # Errors
-    /// 22023, 42703 where the embeddings cannot be searched; else as any reading.
+    /// As [`Question::hits`].
     pub fn in_graph(self) -> Result<Answer, SqlError> {
         let reader = GraphReader::current()?;
-        let column = reader.graph().embedding()?;
-        let query = column.query(&self.embedding)?;
-        let searcher = reader.searcher();
-        let ranking = Ranking::new(self.limit, self.filters);
-        let hits = searcher.nearest(&column, &query, self.limit, &self.sought, ranking)?;
-        let ids = ids(&hits);
-        let contents = searcher.contents(&ids)?;
+        let Hits { found, query } = self.hits(&reader)?;
+        let ids: Vec<TurnId> = found.iter().map(|turn| turn.id).collect();
+        let mut contents = reader.searcher().contents(&ids)?;
         let mut turns = HashMap::with_capacity(ids.len());
         reader.ask(Needs::default(), |store| {
             store.turns(&ids, &mut |(turn, _)| {
@@ -114,56 +164,72 @@ impl Question {
             })
         })?;
         let keys = signing_keys(&reader, reader.circumstances()?.uncommitted)?;
-        self.answer(&query, &hits, turns, contents, None, false, keys)
-    }
-
-    #[allow(clippy::too_many_arguments)] // the parts of a record
-    fn answer(
-        self,
-        query: &QueryEmbedding,
-        hits: &[Hit],
-        mut turns: HashMap<TurnId, Turn>,
-        mut contents: HashMap<TurnId, String>,
-        slice: Option<SliceInfo>,
-        admissibility_shortfall: bool,
-        keys: Option<Rc<SigningKeys>>,
-    ) -> Result<Answer, SqlError> {
-        let mut provenance = Provenance {
-            query_id: random_uuid()?,
-            query_text: self.text,
-            timestamp: iso_utc(self.sought.at),
-            slice,
-            retrieved_turn_ids: ids(hits),
-            query_embedding_hash: query.hash(),
-            result_hash: result_hash(hits),
-            limit_requested: self.limit,
-            admissibility_shortfall,
-            filters: self.filters,
-            owner: self.sought.owner,
-            elapsed_ms: (self.begun.elapsed().as_secs_f64() * 1e6).round() / 1e3,
-            mac: None,
-        };
-        if let Some(keys) = keys {
-            provenance.sign(&keys);
-        }
-        let found = hits.iter().filter_map(|hit| {
-            let turn = turns.remove(&hit.id)?;
+        let results = found.iter().filter_map(|hit| {
             Some(SearchResult {
-                turn,
+                turn: turns.remove(&hit.id)?,
+                strength: Some(hit.strength),
                 similarity: hit.similarity,
+                words: hit.words,
                 content: contents.remove(&hit.id),
             })
         });
-        Ok(Answer { results: found.collect(), provenance })
+        let results = results.collect();
+        let provenance =
+            Provenance { result_hash: found_hash(&found), ..self.record(query.as_ref(), ids)? };
+        Ok(Answer { results, provenance: signed(provenance, keys) })
+    }
+
+    /// The record of a search of the whole graph that has found these turns, without their hash.
+    fn record(
+        self,
+        query: Option<&QueryEmbedding>,
+        found: Vec<TurnId>,
+    ) -> Result<Provenance, SqlError> {
+        Ok(Provenance {
+            query_id: random_uuid()?,
+            query_text: self.text,
+            timestamp: iso_utc(self.sought.at),
+            slice: None,
+            retrieved_turn_ids: found,
+            query_embedding_hash: query.map(QueryEmbedding::hash),
+            result_hash: String::new(),
+            limit_requested: self.limit,
+            admissibility_shortfall: false,
+            filter: self.sought.filter,
+            elapsed_ms: (self.begun.elapsed().as_secs_f64() * 1e6).round() / 1e3,
+            mac: None,
+        })
     }
 }
 
-/// The options of searches that a JSON object says.
+fn signed(mut provenance: Provenance, keys: Option<Rc<SigningKeys>>) -> Provenance {
+    if let Some(keys) = keys {
+        provenance.sign(&keys);
+    }
+    provenance
+}
+
+/// The filter that a JSON object says.
 ///
 /// # Errors
 /// 22023 when it has other keys or values.
-pub fn search_options(json: &str) -> Result<SearchOptions, SqlError> {
+pub fn search_filter(json: &str) -> Result<SearchFilter, SqlError> {
     json.parse().map_err(|why: String| {
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
+            .word(Word::InvalidFilter)
+            .hint(
+                "Keys are owner, sessions, roles, from, to, min_salience and min_similarity: \
+                 '{\"owner\": \"alice\", \"roles\": [\"user\"]}'; '{}' finds everybody's turns.",
+            )
+    })
+}
+
+/// The options of a search within a slice that a JSON object says.
+///
+/// # Errors
+/// 22023 when it has other keys or values.
+pub fn search_options(json: &str) -> Result<SearchFilter, SqlError> {
+    SearchFilter::of_options(json).map_err(|why: String| {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
             .word(Word::InvalidOptions)
             .hint("Give options such as '{\"owner\": \"alice\"}'; without an owner '{}' finds everybody's turns.")
@@ -195,8 +261,4 @@ fn signing_keys(
         return Ok(None);
     }
     reader.keys()?.active().map(Some)
-}
-
-fn ids(hits: &[Hit]) -> Vec<TurnId> {
-    hits.iter().map(|hit| hit.id).collect()
 }

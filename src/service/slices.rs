@@ -45,7 +45,7 @@ impl<'a> ReadSlice<'a> {
     /// # Errors
     /// 02000 when there is no such anchor; else as [`GraphReader::for_policy`] and any reading.
     pub fn at(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
-        Self::reading(anchor, policy, policy.needs())
+        Self::reading(GraphReader::for_policy(policy)?, anchor, policy, policy.needs())
     }
 
     /// As [`ReadSlice::at`], with the times and tokens of its turns.
@@ -53,11 +53,28 @@ impl<'a> ReadSlice<'a> {
     /// # Errors
     /// As [`ReadSlice::at`]; the caller needs SELECT on the content's column.
     pub fn with_times(anchor: TurnId, policy: &'a SlicePolicy) -> Result<Self, SqlError> {
-        Self::reading(anchor, policy, Needs { facts: true, tokens: true, ..policy.needs() })
+        Self::with_times_by(GraphReader::for_policy(policy)?, anchor, policy)
     }
 
-    fn reading(anchor: TurnId, policy: &'a SlicePolicy, needs: Needs) -> Result<Self, SqlError> {
-        let reader = GraphReader::for_policy(policy)?;
+    /// As [`ReadSlice::with_times`], by a reader for this policy.
+    ///
+    /// # Errors
+    /// As [`ReadSlice::with_times`].
+    pub fn with_times_by(
+        reader: GraphReader,
+        anchor: TurnId,
+        policy: &'a SlicePolicy,
+    ) -> Result<Self, SqlError> {
+        let needs = Needs { facts: true, tokens: true, ..policy.needs() };
+        Self::reading(reader, anchor, policy, needs)
+    }
+
+    fn reading(
+        reader: GraphReader,
+        anchor: TurnId,
+        policy: &'a SlicePolicy,
+        needs: Needs,
+    ) -> Result<Self, SqlError> {
         let slice = reader
             .ask(needs, |store| Slicer::new(store, policy, limits()).slice(anchor))
             .map_err(|error| about_anchor(error, &reader, policy))?;

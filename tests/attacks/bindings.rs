@@ -480,7 +480,7 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
              SELECT graph_kernel.bind_tables('own.memory_turns', 'own.memory_turn_edges')",
         )
         .unwrap();
-    let trace = "SELECT graph_trace(provenance) FROM graph_search_global('{1,2}')";
+    let trace = "SELECT graph_trace(provenance) FROM graph_search('{1,2}')";
     assert_eq!(answer(admin, trace), no_right("TRACE_TABLE"));
     admin.batch_execute("GRANT INSERT ON vault.retrieval_traces TO attack_owner").unwrap();
     answer(admin, trace).unwrap();

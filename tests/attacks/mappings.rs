@@ -209,10 +209,10 @@ const SOUGHT: &str = "
         document = '{}', written = '{}';";
 
 const SEARCHES: [&str; 5] = [
-    "SELECT turn_id, similarity FROM graph_search_global('{1,2}', options => '{\"owner\": \"user\"}')",
+    "SELECT turn_id, similarity FROM graph_search('{1,2}', filter => '{\"owner\": \"user\"}')",
     "SELECT turn_id, similarity FROM graph_search_slice('{1,2}', public.graph_turn_id('m5'),
          options => '{\"owner\": \"user\"}')",
-    "SELECT turn_id, similarity FROM graph_search_global('{1,2}')",
+    "SELECT turn_id, similarity FROM graph_search('{1,2}')",
     "SELECT * FROM graph_anchor(query_embedding => '{1,2}')",
     "SELECT check_name, count FROM graph_check() WHERE check_name <> 'bound_tables'",
 ];

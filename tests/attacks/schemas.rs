@@ -252,7 +252,7 @@ fn no_type_of_the_schemas_owner_stands_for_that_of_embeddings() {
                 .unwrap();
         }
     });
-    let search = "SELECT turn_id FROM graph_search_global(ARRAY[1, 2]::real[])";
+    let search = "SELECT turn_id FROM graph_search(ARRAY[1, 2]::real[])";
     let mut answers = 0;
     for _ in 0..500 {
         answers += usize::from(matches!(attempt(&mut admin, search), Outcome::Answer(_)));
@@ -286,8 +286,7 @@ fn nothing_is_planned_that_a_name_has_gone_to() {
     owner
         .batch_execute("ALTER SCHEMA kept RENAME TO aside; ALTER SCHEMA other RENAME TO kept")
         .unwrap();
-    let outcome =
-        attempt(&mut admin, "SELECT turn_id FROM graph_search_global(ARRAY[1, 2]::real[])");
+    let outcome = attempt(&mut admin, "SELECT turn_id FROM graph_search(ARRAY[1, 2]::real[])");
     assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
     assert!(!setup.has_caught());
     setup.assert_sound();

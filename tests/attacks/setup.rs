@@ -125,7 +125,7 @@ pub const GRAPH_CALLS: [&str; 15] = [
     "SELECT * FROM graph_anchor(NULL, 's')",
     "SELECT * FROM graph_anchor(NULL, NULL, '{1,2}')",
     "SELECT turn_id, similarity, content FROM graph_search_slice('{1,2}', turn(5))",
-    "SELECT turn_id, similarity, content FROM graph_search_global('{1,2}')",
+    "SELECT turn_id, similarity, content FROM graph_search('{1,2}')",
     "SELECT * FROM graph_content_audit()",
     "SELECT check_name, count FROM graph_check() WHERE count IS NOT NULL",
 ];

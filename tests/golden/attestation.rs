@@ -55,6 +55,7 @@ impl Worked {
             distance: 0,
             priority: 0.0,
             part: Part::Line,
+            seed: None,
             micros: 0,
             tokens: 0,
             selection_order: 0,

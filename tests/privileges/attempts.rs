@@ -328,8 +328,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.rotate_key_internal(true)"),
     ),
     (
-        "graph_kernel.search_global_body(real[],integer,real,text,jsonb)",
-        Some("SELECT graph_kernel.search_global_body('{1}', 1, NULL, NULL, '{}')"),
+        "graph_kernel.search_body(real[],text,integer,jsonb)",
+        Some("SELECT graph_kernel.search_body('{1}', NULL, 1, '{}')"),
     ),
     (
         "graph_kernel.search_slice_body(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
@@ -384,7 +384,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.whole_command(text)", Some("SELECT graph_kernel.whole_command('x')")),
     (
         "graph_kernel.write_trace(jsonb)",
-        Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search_global('{1}')"),
+        Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search('{1}')"),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
     ("graph_message_role(text)", Some("SELECT graph_message_role('null')")),
@@ -409,6 +409,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_proof(json)",
         Some("SELECT graph_proof(graph_slice('00000000-0000-4000-8000-000000000001'))"),
     ),
+    (
+        "graph_recall(real[],text,slice_policy,uuid,jsonb)",
+        Some("SELECT * FROM graph_recall('{1}')"),
+    ),
     ("graph_replay(json,slice_policy)", Some("SELECT * FROM graph_replay('{}')")),
     (
         "graph_replay_retrieval(jsonb,real[])",
@@ -417,8 +421,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_require_admissible()", None),
     ("graph_require_admissible_result()", None),
     (
-        "graph_search_global(real[],integer,real,text,jsonb)",
-        Some("SELECT * FROM graph_search_global('{1}')"),
+        "graph_search(real[],text,integer,jsonb)",
+        Some("SELECT * FROM graph_search('{1}')"),
     ),
     (
         "graph_search_slice(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
@@ -463,7 +467,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
             "SELECT * FROM graph_sufficiency(graph_slice('00000000-0000-4000-8000-000000000001'))",
         ),
     ),
-    ("graph_trace(jsonb)", Some("SELECT graph_trace(provenance) FROM graph_search_global('{1}')")),
+    ("graph_trace(jsonb)", Some("SELECT graph_trace(provenance) FROM graph_search('{1}')")),
     ("graph_turn_id(bigint)", Some("SELECT graph_turn_id(1)")),
     ("graph_turn_id(text)", Some("SELECT graph_turn_id('a')")),
     ("graph_turn_id(text[])", Some("SELECT graph_turn_id('a', 'b')")),

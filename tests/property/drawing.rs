@@ -29,6 +29,7 @@ fn export(session: &str, policy_id: &str) -> ParsedExport {
             distance: 0,
             priority: 1.0,
             part: Part::Line,
+            seed: None,
             micros: 0,
             tokens: 0,
             selection_order: number as u32,

@@ -134,8 +134,9 @@ fn errors_are_statuses_with_a_stable_word() {
         let refused = call(&mut client, "graph_api_search_slice", &request).unwrap_err();
         assert_eq!(refused, (status.into(), word.into()), "{shown}");
     }
-    let refused = call(&mut client, "graph_api_search_global", &json!({"limit": 1})).unwrap_err();
-    assert_eq!(refused, ("PT400".into(), "INVALID_REQUEST".into()));
+    let none = json!({"limit": 1});
+    let refused = call(&mut client, "graph_api_search_global", &none).unwrap_err();
+    assert_eq!(refused, ("PT400".into(), "INVALID_QUERY".into()));
     // What the caller may not do stays what it is: PostgREST answers 42501 with 403.
     client.batch_execute("REVOKE SELECT ON memory_turns FROM api_caller").unwrap();
     assert_eq!(call(&mut client, "graph_api_search_slice", &good).unwrap_err().0, "42501");

@@ -46,11 +46,18 @@ fn the_operator_says_what_similarity_is() {
         let found = search(&mut client, &format!("{question}, '{ANCHOR}', 'default', 5"));
         let global = client
             .query(
-                &format!("SELECT turn_id, similarity FROM graph_search_global({question}, 200)"),
+                &format!(
+                    "SELECT turn_id, similarity FROM graph_search({question}, limit_count => 200)"
+                ),
                 &[],
             )
             .unwrap();
-        assert_eq!(global.len(), 200);
+        // What points away from the question is not found.
+        let positive = format!(
+            "SELECT count(*)::text FROM memory_turns AS t, CAST({question}::real[] AS vector) AS q
+             WHERE {similarity} > 0"
+        );
+        assert_eq!(global.len().to_string(), text(&mut client, &positive), "{operator}");
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found.0, expected.get::<_, uuid::Uuid>(0), "{operator}");
             let expected: f64 = expected.get(1);
@@ -113,8 +120,9 @@ fn operators_and_casts_of_users_are_never_run() {
     let mut client = database.connect();
     let question = question(&mut client);
     let slice = format!("{question}, '{ANCHOR}', 'default', 5");
-    let global =
-        format!("SELECT string_agg(turn_id::text, ' ') FROM graph_search_global({question}, 5)");
+    let global = format!(
+        "SELECT string_agg(turn_id::text, ' ') FROM graph_search({question}, limit_count => 5)"
+    );
     let before = (search(&mut client, &slice), text(&mut client, &global));
     client
         .batch_execute(
@@ -155,8 +163,9 @@ fn the_type_may_move_to_another_schema() {
     let mut client = database.connect();
     let question = question(&mut client);
     let slice = format!("{question}, '{ANCHOR}', 'default', 5");
-    let global =
-        format!("SELECT string_agg(turn_id::text, ' ') FROM graph_search_global({question}, 5)");
+    let global = format!(
+        "SELECT string_agg(turn_id::text, ' ') FROM graph_search({question}, limit_count => 5)"
+    );
     let before = (search(&mut client, &slice), text(&mut client, &global));
     client
         .batch_execute(

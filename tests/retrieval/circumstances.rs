@@ -31,7 +31,7 @@ fn row_security_bounds_the_search() {
     );
     assert_eq!(signed, "retrieval_reader true");
     let global: Vec<uuid::Uuid> = client
-        .query(&format!("SELECT turn_id FROM graph_search_global({question}, 1000)"), &[])
+        .query(&format!("SELECT turn_id FROM graph_search({question}, limit_count => 1000)"), &[])
         .unwrap()
         .iter()
         .map(|row| row.get(0))
@@ -91,8 +91,7 @@ fn own_changes_are_not_signed() {
         ))
         .unwrap();
     assert_eq!(reason(&mut transaction, &arguments), "unsigned");
-    for search in
-        [format!("graph_search_slice({arguments})"), format!("graph_search_global({question})")]
+    for search in [format!("graph_search_slice({arguments})"), format!("graph_search({question})")]
     {
         let kept = text(
             &mut transaction,
@@ -123,7 +122,7 @@ fn searching_writes_nothing() {
     let mut transaction = client.build_transaction().read_only(true).start().unwrap();
     assert_eq!(reason(&mut transaction, &arguments), "ok!");
     let call = format!(
-        "SELECT * FROM graph_search_global({question}), graph_anchor(query_embedding => {question}),
+        "SELECT * FROM graph_search({question}), graph_anchor(query_embedding => {question}),
                        graph_anchors_recent()"
     );
     transaction.batch_execute(&call).unwrap();
@@ -145,6 +144,6 @@ fn a_long_search_is_cancelled() {
              SET statement_timeout = '20ms'",
         )
         .unwrap();
-    let call = "SELECT graph_search_global(array_fill(1::real, '{384}'))";
+    let call = "SELECT graph_search(array_fill(1::real, '{384}'))";
     assert_eq!(refusal(&mut client, call).0, "57014");
 }

@@ -210,7 +210,7 @@ fn a_replay_matches_until_something_changes() {
         .batch_execute(&format!(
             "CREATE TABLE kept AS SELECT provenance FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 5) \
             WHERE rank = 1
-             UNION ALL SELECT provenance FROM graph_search_global({question}, 5) WHERE rank = 1"
+             UNION ALL SELECT provenance FROM graph_search({question}, limit_count => 5) WHERE rank = 1"
         ))
         .unwrap();
     let mut differing = |question: &str| {
@@ -231,7 +231,7 @@ fn a_replay_matches_until_something_changes() {
     second
         .batch_execute(&format!(
             "UPDATE memory_turns SET embedding = embedding[2:] || embedding[1]
-             WHERE id = (SELECT turn_id FROM graph_search_global({question}, 1))"
+             WHERE id = (SELECT turn_id FROM graph_search({question}, limit_count => 1))"
         ))
         .unwrap();
     assert_eq!(differing(&question), "result_hash retrieved_turn_ids");
@@ -245,13 +245,13 @@ fn sizes_a_caller_chooses_are_bounded() {
     let long = "array_fill(1::real, '{16001}')";
     for call in [
         format!("SELECT graph_search_slice({long}, '{ANCHOR}')"),
-        format!("SELECT graph_search_global({long})"),
+        format!("SELECT graph_search({long})"),
         format!("SELECT graph_anchor(query_embedding => {long})"),
     ] {
         let refused = crate::sample::refusal(&mut client, &call);
         assert_eq!(refused, ("22023".into(), "INVALID_EMBEDDING".into()), "{call}");
     }
-    let wordy = format!("SELECT graph_search_global({question}, query_text => repeat('x', 65537))");
+    let wordy = format!("SELECT graph_search({question}, query_text => repeat('x', 65537))");
     let refused = crate::sample::refusal(&mut client, &wordy);
     assert_eq!(refused, ("54000".into(), "INVALID_QUERY".into()));
     let reason = "SELECT graph_kernel.provenance_reason(to_jsonb(repeat('x', 2000000)))";

@@ -77,7 +77,7 @@ fn callers_get_slices_and_nothing_else() {
         "SELECT FROM memory_turns".to_owned(),
         "SELECT FROM memory_turn_edges".to_owned(),
         format!("SELECT graph_slice('{ANCHOR}')"),
-        format!("SELECT graph_search_global({question})"),
+        format!("SELECT graph_search({question})"),
         "SELECT graph_anchor()".to_owned(),
         "SET ROLE graph_reader".to_owned(),
         "CREATE FUNCTION api.more() RETURNS int LANGUAGE sql AS 'SELECT 1'".to_owned(),

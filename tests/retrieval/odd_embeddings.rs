@@ -40,7 +40,7 @@ fn other_dimensions_are_an_error_that_names_the_turn() {
         .unwrap();
     for call in [
         format!("SELECT graph_search_slice('{{1,1}}', '{ANCHOR}')"),
-        "SELECT graph_search_global('{1,1}')".to_owned(),
+        "SELECT graph_search('{1,1}')".to_owned(),
         "SELECT graph_anchor(query_embedding => '{1,1}')".to_owned(),
     ] {
         assert_eq!(refusal(&mut client, &call), ("22023".into(), "EMBEDDING_DIMENSIONS".into()));
@@ -54,7 +54,7 @@ fn bad_queries_are_refused() {
     for bad in ["{}", "{1,NULL}", "{NaN}", "{1,-Infinity}", "{0,0}"] {
         for call in [
             format!("SELECT graph_search_slice('{bad}', '{ANCHOR}')"),
-            format!("SELECT graph_search_global('{bad}')"),
+            format!("SELECT graph_search('{bad}')"),
             format!("SELECT graph_anchor(query_embedding => '{bad}')"),
         ] {
             assert_eq!(refusal(&mut client, &call), ("22023".into(), "INVALID_EMBEDDING".into()));
@@ -79,7 +79,8 @@ fn pgvectors_own_odd_values() {
         .unwrap();
     let query = format!("'{{1,1}}', '{ANCHOR}', limit_count => 1000");
     assert_eq!(search(&mut client, &query).len(), 168);
-    let global = client.query("SELECT FROM graph_search_global('{1,1}', 1000)", &[]).unwrap();
+    let global =
+        client.query("SELECT FROM graph_search('{1,1}', limit_count => 1000)", &[]).unwrap();
     assert_eq!(global.len(), 199);
     client
         .batch_execute(&format!("UPDATE memory_turns SET embedding = '[1]' WHERE id = '{ANCHOR}'"))

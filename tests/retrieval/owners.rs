@@ -62,7 +62,7 @@ fn an_index_on_the_owner_is_used_also_under_row_security() {
         let role = "retrieval_owners";
         crowd(&mut client, role, owner_type, ALICE, column_type);
         let call = format!(
-            "graph_search_global({question}, 1000, options => '{{\"owner\": \"{ALICE}\"}}')"
+            "graph_search({question}, limit_count => 1000, filter => '{{\"owner\": \"{ALICE}\"}}')"
         );
         let (found, looked) = found_and_looked(&mut client, role, &call);
         assert!((1..100).contains(&found), "{name}: {found}");
@@ -101,8 +101,9 @@ fn every_turn_of_an_owner_is_compared_whatever_an_index_does() {
         text(client, &format!("SELECT count(*)::text FROM {call}"))
     };
     let alices = count(&mut client, "memory_turns WHERE owner = 'alice'");
-    let narrowed =
-        format!("graph_search_global({question}, 1000, options => '{{\"owner\": \"alice\"}}')");
+    let narrowed = format!(
+        "graph_search({question}, limit_count => 1000, filter => '{{\"owner\": \"alice\"}}')"
+    );
     for settings in ["SELECT 1", "SET enable_seqscan = off; SET enable_bitmapscan = off"] {
         client.batch_execute(settings).unwrap();
         assert_eq!(count(&mut client, &narrowed), alices, "{settings}");
@@ -124,13 +125,16 @@ fn naming_another_owner_shows_nothing_that_is_hidden() {
              UPDATE memory_turns SET owner = 'retrieval_' || CASE role WHEN 'user' THEN 'alice' ELSE 'bob' END;
              ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
              CREATE POLICY own ON memory_turns USING (owner = current_user OR trajectory_depth < 8 OR id = '{ANCHOR}');
-             GRANT SELECT ON memory_turns, memory_turn_edges TO retrieval_alice"
+             GRANT SELECT ON memory_turns, memory_turn_edges TO retrieval_alice;
+             -- By distance every turn has some similarity, and is found.
+             SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
+                 '{{\"turns\": {{\"embedding\": {{\"column\": \"embedding\", \"operator\": \"<->\"}}}}}}')"
         ))
         .unwrap();
     let count = |client: &mut Client, owner: &str| {
         let call = format!(
-            "SELECT count(*)::text FROM graph_search_global({question}, 1000,
-                 options => '{{\"owner\": \"retrieval_{owner}\"}}')"
+            "SELECT count(*)::text FROM graph_search({question}, limit_count => 1000,
+                 filter => '{{\"owner\": \"retrieval_{owner}\"}}')"
         );
         text(client, &call)
     };
@@ -181,7 +185,7 @@ fn valid_until_takes_a_turn_out_of_searches_alone() {
         let first = |client: &mut Client| -> Vec<String> {
             let call = format!(
                 "SELECT (SELECT turn_id::text FROM graph_search_slice({question}, '{ANCHOR}', limit_count => 1)),
-                        (SELECT turn_id::text FROM graph_search_global({question}, 1)),
+                        (SELECT turn_id::text FROM graph_search({question}, limit_count => 1)),
                         (SELECT anchor_turn_id::text FROM graph_anchor(query_embedding => {question}))"
             );
             let row = client.query_one(&call, &[]).unwrap();

@@ -16,7 +16,7 @@ fn a_trace_is_judged_by_the_kernel() {
         ("42P01".into(), "TRACE_TABLE".into())
     );
     client.batch_execute("SELECT graph_kernel.create_trace_table()").unwrap();
-    let global = format!("graph_search_global({question}, 3)");
+    let global = format!("graph_search({question}, limit_count => 3)");
     for (edit, from, admissible) in [
         ("provenance", &slice, "true"),
         ("jsonb_set(provenance, '{elapsed_ms}', '0')", &slice, "true"),
@@ -100,7 +100,7 @@ fn promotion_takes_a_turn_that_was_retrieved() {
              FROM (SELECT turn_id, first_value(provenance) OVER (ORDER BY rank) AS provenance
                    FROM graph_search_slice({question}, '{ANCHOR}', 'focused', 3)) AS s,
                   graph_slice_turns('{ANCHOR}', 'focused') AS o,
-                  graph_search_global({question}, 3) AS g
+                  graph_search({question}, limit_count => 3) AS g
              WHERE NOT s.provenance -> 'retrieved_turn_ids' ? o.turn_id::text"
         ),
     );

@@ -491,7 +491,7 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
             ),
             format!("graph_proof(graph_slice({one}, '{policy}'))::text"),
             format!("graph_api_slice(json_build_object('anchor_turn_id', {one}))::text"),
-            "(SELECT string_agg(t::text, ',') FROM graph_search_global('{1,0,0}', 100) AS t)"
+            "(SELECT string_agg(t::text, ',') FROM graph_search('{1,0,0}', limit_count => 100) AS t)"
                 .to_owned(),
             "(SELECT string_agg(t::text, ',') FROM graph_anchors_recent(1000) AS t)".to_owned(),
             format!("graph_atlas(ARRAY[{one}]::uuid[])::text"),

@@ -127,7 +127,7 @@ fn lengths_are_asked_for_before_values_are_read() {
             Err("54000 SEARCH_TOO_LARGE"),
         ),
         (
-            "SELECT count(*)::text FROM graph_search_global('{1}')".to_owned(),
+            "SELECT count(*)::text FROM graph_search('{1}')".to_owned(),
             Err("54000 SEARCH_TOO_LARGE"),
         ),
     ] {

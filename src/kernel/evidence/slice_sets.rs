@@ -338,6 +338,7 @@ mod tests {
             distance: 0,
             priority: 1.0,
             part: Part::Anchor,
+            seed: None,
             micros: 0,
             tokens: 0,
             selection_order: 0,

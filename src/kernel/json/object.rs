@@ -221,6 +221,22 @@ impl<'a> Object<'a> {
         })
     }
 
+    /// A list of strings, or null.
+    pub(crate) fn optional_list<T>(
+        &mut self,
+        key: &str,
+        item: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Vec<T>>, ParseError> {
+        self.read(key, "an array of strings or null", |json| match json {
+            JsonValue::Null => Some(None),
+            JsonValue::Array(items) => {
+                let items = items.iter().map(|json| string(json).and_then(&item));
+                items.collect::<Option<_>>().map(Some)
+            }
+            _ => None,
+        })
+    }
+
     pub(crate) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
         self.read(key, "a count", |json| u32::try_from(number(json)?.integer()?).ok())
     }

@@ -210,6 +210,13 @@ impl SlicePolicy {
         !self.include_children() && !self.common().include_siblings
     }
 
+    /// The same policy with the first 256 of these turns, of different ids, as its seeds; `None` of a version that has
+    /// none. What is not above 0 and up to 1 is left out.
+    #[must_use]
+    pub fn with_seeds(&self, seeds: impl Iterator<Item = (TurnId, f32)>) -> Option<Self> {
+        Some(SlicePolicy::V2(self.v2()?.with_seeds(seeds).into()))
+    }
+
     /// The same policy without pins and seeds.
     #[must_use]
     pub fn without_inputs(&self) -> Self {

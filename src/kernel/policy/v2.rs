@@ -362,6 +362,13 @@ impl V2Parameters {
         })
     }
 
+    /// The same parameters with these seeds, of which those that are nothing in millionths are left out.
+    pub(super) fn with_seeds(&self, seeds: impl Iterator<Item = (TurnId, f32)>) -> Self {
+        let seeds = seeds.map(|(id, strength)| (id, Quantized::new(strength.into())));
+        let seeds = seeds.filter(|(_, strength)| (1..=ONE).contains(&strength.millionths()));
+        V2Parameters { seeds: seeds.take(MAX_SEEDS).collect(), ..self.clone() }
+    }
+
     /// The same parameters without pins and seeds.
     pub(super) fn without_inputs(&self) -> Self {
         V2Parameters { pins: Vec::new(), seeds: BTreeMap::new(), ..self.clone() }

@@ -1,5 +1,6 @@
-//! Searching a slice by embeddings: similarity, ranking, and the signed record of a search.
+//! Searching by embeddings and by words: similarity, ranking, and the signed record of a search.
 
+pub mod fusion;
 pub mod provenance;
 pub mod ranking;
 pub mod search;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::export::document::Export;
 use crate::export::parse::attestation;
-use crate::graph::turn::TurnId;
+use crate::graph::turn::{Role, TurnId};
 use crate::hex::{from_lower_hex, hex};
 use crate::json::canonical::json_text;
 use crate::json::object::{Object, ParseError};
@@ -15,6 +15,7 @@ use crate::json::{JsonLimits, JsonValue};
 use crate::named_enum::named_enum;
 use crate::policy::registry::PolicyRef;
 use crate::retrieval::ranking::Filters;
+use crate::retrieval::search::SearchFilter;
 use crate::trust::attestation::{Attestation, Status, TokenFields, encode};
 use crate::trust::keys::SigningKeys;
 use crate::verification::verify::{KeyRing, has_published_token};
@@ -109,18 +110,16 @@ pub struct Provenance {
     pub slice: Option<SliceInfo>,
     /// What was found, the best first.
     pub retrieved_turn_ids: Vec<TurnId>,
-    /// SHA-256 of the query embedding.
-    pub query_embedding_hash: String,
-    /// SHA-256 of the turns found and their similarities.
+    /// SHA-256 of the query embedding; none of a question in words alone.
+    pub query_embedding_hash: Option<String>,
+    /// SHA-256 of the turns found and their similarities, or strengths where the whole graph was searched.
     pub result_hash: String,
     /// The most turns asked for.
     pub limit_requested: u32,
     /// Whether turns of the slice without an embedding could have filled the limit.
     pub admissibility_shortfall: bool,
-    /// The least similarity and salience asked for.
-    pub filters: Filters,
-    /// Whose turns were asked for, where that was said.
-    pub owner: Option<String>,
+    /// What the search was narrowed by.
+    pub filter: SearchFilter,
     /// Time taken in milliseconds; not signed.
     pub elapsed_ms: f64,
     /// `gk3r.<kid>.<64 hex digits>`, none when the transaction had changed the graph itself.
@@ -158,7 +157,7 @@ struct SignedJson<'a> {
     graph_snapshot_hash: Option<&'a str>,
     admissibility_token: Option<&'a str>,
     attestation: Option<&'a Attestation>,
-    query_embedding_hash: &'a str,
+    query_embedding_hash: Option<&'a str>,
     result_hash: &'a str,
     limit_requested: u32,
     limit_returned: u32,
@@ -171,6 +170,10 @@ struct FiltersJson<'a> {
     min_similarity: Option<f32>,
     min_salience: Option<f32>,
     owner: Option<&'a str>,
+    sessions: Option<&'a [String]>,
+    roles: Option<&'a [Role]>,
+    from: Option<i64>,
+    to: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -247,7 +250,7 @@ impl Provenance {
             ("slice_id", slice(|s| &s.slice_id)),
             ("graph_snapshot_hash", slice(|s| &s.graph_snapshot_hash)),
             ("params_hash", slice(|s| &s.params_hash)),
-            ("query_embedding_hash", self.query_embedding_hash.clone()),
+            ("query_embedding_hash", self.query_embedding_hash.clone().unwrap_or_default()),
             ("retrieved_turn_ids", ids.join(" ")),
             ("result_hash", self.result_hash.clone()),
         ]
@@ -297,15 +300,19 @@ impl Provenance {
             graph_snapshot_hash: slice.map(|s| s.graph_snapshot_hash.as_str()),
             admissibility_token: slice.and_then(|s| s.admissibility_token.as_deref()),
             attestation: slice.map(|s| &s.attestation),
-            query_embedding_hash: &self.query_embedding_hash,
+            query_embedding_hash: self.query_embedding_hash.as_deref(),
             result_hash: &self.result_hash,
             limit_requested: self.limit_requested,
             limit_returned: self.retrieved_turn_ids.len() as u32,
             admissibility_shortfall: self.admissibility_shortfall,
             filters_applied: FiltersJson {
-                min_similarity: self.filters.min_similarity,
-                min_salience: self.filters.min_salience,
-                owner: self.owner.as_deref(),
+                min_similarity: self.filter.least.min_similarity,
+                min_salience: self.filter.least.min_salience,
+                owner: self.filter.owner.as_deref(),
+                sessions: self.filter.sessions.as_deref(),
+                roles: self.filter.roles.as_deref(),
+                from: self.filter.from,
+                to: self.filter.to,
             },
         }
     }
@@ -325,7 +332,7 @@ impl Provenance {
         let mut object = Object::new("provenance", json)?;
         let claimed = object.boolean("is_admissible")?;
         let returned = object.count("limit_returned")?;
-        let (filters, owner) = take_filters(&mut object)?;
+        let filter = take_filter(&mut object)?;
         let provenance = Provenance {
             query_id: object.id("query_id")?,
             query_text: object.optional_string("query_text")?,
@@ -336,12 +343,11 @@ impl Provenance {
                     .ok_or_else(|| "retrieved_turn_ids must be lower-case UUIDs".to_owned())
             })?,
             slice: take_slice_info(&mut object)?,
-            query_embedding_hash: object.hex("query_embedding_hash", 64)?,
+            query_embedding_hash: object.optional_hex("query_embedding_hash", 64)?,
             result_hash: object.hex("result_hash", 64)?,
             limit_requested: object.count("limit_requested")?,
             admissibility_shortfall: object.boolean("admissibility_shortfall")?,
-            filters,
-            owner,
+            filter,
             elapsed_ms: object.number("elapsed_ms")?,
             mac: object.optional_string("mac")?,
         };
@@ -402,16 +408,23 @@ fn take_slice_info(object: &mut Object<'_>) -> Result<Option<SliceInfo>, ParseEr
     Ok(Some(slice))
 }
 
-/// The filters, and the owner that the search was narrowed by.
-fn take_filters(object: &mut Object<'_>) -> Result<(Filters, Option<String>), ParseError> {
-    let mut filters = Object::new("filters_applied", object.take("filters_applied")?)?;
-    let read = Filters {
-        min_similarity: filters.optional_binary32("min_similarity")?,
-        min_salience: filters.optional_binary32("min_salience")?,
+/// What the search was narrowed by.
+fn take_filter(object: &mut Object<'_>) -> Result<SearchFilter, ParseError> {
+    let mut filter = Object::new("filters_applied", object.take("filters_applied")?)?;
+    let least = Filters {
+        min_similarity: filter.optional_binary32("min_similarity")?,
+        min_salience: filter.optional_binary32("min_salience")?,
     };
-    let owner = filters.optional_string("owner")?;
-    filters.finish()?;
-    Ok((read, owner))
+    let read = SearchFilter {
+        least,
+        owner: filter.optional_string("owner")?,
+        sessions: filter.optional_list("sessions", |name| Some(name.to_owned()))?,
+        roles: filter.optional_list("roles", Role::from_name)?,
+        from: filter.optional_integer("from")?,
+        to: filter.optional_integer("to")?,
+    };
+    filter.finish()?;
+    Ok(read)
 }
 
 /// A moment, in microseconds since 1970, as ISO 8601 in UTC.

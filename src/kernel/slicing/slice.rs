@@ -32,6 +32,8 @@ pub struct SelectedTurn {
     pub priority: f32,
     /// What it is in the slice for.
     pub part: Part,
+    /// The seed that it was recalled from; `None` in other parts.
+    pub seed: Option<TurnId>,
     /// When it was created, in microseconds since 1970; 0 where none is stored or that was not read.
     pub micros: i64,
     /// What it takes of a token budget; 0 where that was not read.

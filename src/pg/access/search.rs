@@ -1,17 +1,18 @@
 //! Searching the bound graph by embeddings and by time.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::{Turn, TurnId, may_be_hash_of_name, unix_seconds};
+use kernel::graph::turn::{Role, Turn, TurnId, may_be_hash_of_name, unix_seconds};
 use kernel::json::quoted;
-use kernel::retrieval::ranking::{Hit, Ranking};
+use kernel::retrieval::ranking::{Filters, Hit, Ranking};
+use kernel::retrieval::search::SearchFilter;
 use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
 use crate::pg::access::caller::Caller;
+use crate::pg::catalog::names::literal_of;
 use crate::pg::error::{SqlError, Word, with_hints};
 use crate::pg::query::{
     Argument, ColumnType, POSTGRES_EPOCH, Planning, Row, Statement, Template, query,
@@ -58,19 +59,25 @@ const UNDATED: Template = Template::new(
     Planning::EachTime,
 );
 
-/// Whether `$1` is the hash that stands for a session's name of more than 4 KiB. A cast of a text whose backslashes are
-/// doubled gives its bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
+/// Whether the name of a session, of more than 4 KiB, has a hash that is `{names}`. A cast of a text whose backslashes
+/// are doubled gives its bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
 const LONG_SESSION: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
     THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
              pg_catalog.replace({session}, pg_catalog.chr(92), pg_catalog.repeat(pg_catalog.chr(92), 2))
                  ::pg_catalog.bytea), 'hex'))
-         OPERATOR(pg_catalog.=) $1
+         OPERATOR(pg_catalog.=) {names}
     ELSE false END";
+
+/// The latest second that a time is compared with: that of the last year whose microseconds are counted in 64 bits.
+const LAST_SECOND: i64 = i64::MAX / 1_000_000;
+
+/// The first second of the server's times.
+const FIRST_SECOND: i64 = -210_866_803_200;
 
 /// Which turns a search finds, of those that it looks at.
 pub struct Sought {
-    /// Whose they are; everybody's where it is left out.
-    pub owner: Option<String>,
+    /// What narrows it. Similarity and salience are the matter of a ranking in a slice, whose turns are known.
+    pub filter: SearchFilter,
     /// When they are valid, in microseconds since 1970.
     pub at: i64,
 }
@@ -115,15 +122,7 @@ impl<'a> Searcher<'a> {
     ) -> Result<Ranking, SqlError> {
         let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
         let narrowing = self.narrowing(sought, 1)?;
-        let names =
-            [("embedding", column.expression.as_str()), ("is_sought", &narrowing.condition)];
-        let statement = self.graph.statement(&EMBEDDINGS, &names);
-        let arguments: Vec<_> =
-            [Argument::Ids(&ids)].into_iter().chain(narrowing.arguments()).collect();
-        let mut similarities = HashMap::with_capacity(ids.len());
-        self.compare(&statement, &arguments, query, |id, similarity| {
-            similarities.insert(id, similarity);
-        })?;
+        let similarities = self.similarities_of(column, &ids, query, &narrowing)?;
         for turn in turns {
             match similarities.get(&turn.id) {
                 // A turn that is not sought could not have been found, with an embedding or without.
@@ -136,44 +135,104 @@ impl<'a> Searcher<'a> {
         Ok(ranking)
     }
 
-    /// The condition on a turn that it is sought, after so many parameters of a statement.
-    fn narrowing<'s>(
+    fn similarities_of(
         &self,
-        sought: &'s Sought,
-        parameters: usize,
-    ) -> Result<Narrowing<'s>, SqlError> {
-        let mut narrowing = Narrowing::default();
-        let mut next = parameters;
-        let mut parameter = || {
-            next += 1;
-            format!("${next}")
-        };
-        let mut conditions = Vec::new();
-        if let Some(owner) = &sought.owner {
+        column: &EmbeddingColumn,
+        ids: &[TurnId],
+        query: &QueryEmbedding,
+        narrowing: &Narrowing,
+    ) -> Result<HashMap<TurnId, Option<f32>>, SqlError> {
+        let condition = narrowing.condition();
+        let names = [("embedding", column.expression.as_str()), ("is_sought", &condition)];
+        let statement = self.graph.statement(&EMBEDDINGS, &names);
+        let arguments: Vec<_> =
+            [Argument::Ids(ids)].into_iter().chain(narrowing.arguments()).collect();
+        let mut similarities = HashMap::with_capacity(ids.len());
+        self.compare(&statement, &arguments, query, |id, similarity| {
+            similarities.insert(id, similarity);
+        })?;
+        Ok(similarities)
+    }
+
+    /// The condition on a turn that it is sought, after so many parameters of a statement.
+    fn narrowing(&self, sought: &Sought, parameters: usize) -> Result<Narrowing, SqlError> {
+        let mut narrowing = Narrowing { parameters, ..Narrowing::default() };
+        let SearchFilter { owner, sessions, roles, from, to, .. } = &sought.filter;
+        if let Some(owner) = owner {
             let (own, base_type) = self.graph.owner()?;
             let is_uuid = base_type == pg_sys::UUIDOID;
-            let given = if is_uuid { owner_as_uuid(owner)? } else { Cow::Borrowed(owner.as_str()) };
+            let given = if is_uuid { owner_as_uuid(owner)? } else { owner.clone() };
             let cast = if is_uuid { "::pg_catalog.uuid" } else { "" };
-            conditions.push(format!("{own} OPERATOR(pg_catalog.=) {}{cast}", parameter()));
-            narrowing.owner = Some(given);
+            let parameter = narrowing.parameter(Value::Text(given));
+            narrowing.require(format!("{own} OPERATOR(pg_catalog.=) {parameter}{cast}"));
         }
-        if let Some((until, base_type)) = self.graph.stored_value(VALID_UNTIL) {
-            let at = match base_type {
-                // Without a cast that depends on the session's time zone.
-                pg_sys::TIMESTAMPOID => format!("pg_catalog.timezone('UTC', {})", parameter()),
-                _ => parameter(),
-            };
-            conditions.push(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
-            narrowing.at = Some(sought.at);
+        if let Some(sessions) = sessions {
+            self.narrow_to_sessions(&mut narrowing, sessions);
         }
-        if !conditions.is_empty() {
-            narrowing.condition = conditions.join(" AND ");
+        if let Some(roles) = roles {
+            narrowing.require(of_roles(&self.graph.turn_expression("role"), roles));
+        }
+        let time = self.graph.stored_value("created_at");
+        if let Some(from) = from {
+            // A turn without a time is one of 1970.
+            let untimed = *from <= 0;
+            narrowing.require_time(time.as_ref(), *from, ">=", untimed);
+        }
+        if let Some(to) = to {
+            let untimed = *to >= 0;
+            narrowing.require_time(time.as_ref(), to.saturating_add(1), "<", untimed);
+        }
+        if let Some(time) = self.graph.stored_value(VALID_UNTIL) {
+            let at = narrowing.moment(&time, sought.at);
+            let (until, _) = time;
+            narrowing.require(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
         }
         Ok(narrowing)
     }
 
-    /// The turns of the whole graph that are most similar, as far as the column's index finds them; of one owner all
-    /// are compared: an approximate index looks at the nearest turns of all, and finds few or none of that owner's.
+    /// Narrows to the turns of sessions of these names; one of no name is called ''.
+    fn narrow_to_sessions(&self, narrowing: &mut Narrowing, sessions: &[String]) {
+        let is_unnamed = sessions.iter().any(String::is_empty);
+        let Some((own, base_type)) = self.graph.stored_value("session_id") else {
+            return narrowing.require(is_unnamed.to_string());
+        };
+        let mut conditions = Vec::new();
+        if base_type == pg_sys::UUIDOID {
+            let ids: Vec<String> = sessions.iter().filter_map(|name| own_uuid(name)).collect();
+            let ids = narrowing.parameter(Value::Texts(ids));
+            conditions
+                .push(format!("{own} OPERATOR(pg_catalog.=) ANY (({ids})::pg_catalog.uuid[])"));
+        } else {
+            let is_hash = sessions.iter().any(|name| may_be_hash_of_name(name));
+            let names = narrowing.parameter(Value::Texts(sessions.to_vec()));
+            conditions.push(format!("{own} OPERATOR(pg_catalog.=) ANY ({names})"));
+            if is_hash {
+                let names = format!("ANY ({names})");
+                conditions.push(LONG_SESSION.replace("{session}", &own).replace("{names}", &names));
+            }
+        }
+        if is_unnamed {
+            conditions.push(format!("{own} IS NULL"));
+        }
+        narrowing.require(format!("({})", conditions.join(" OR ")));
+    }
+
+    /// Narrows to turns that have at least this salience, as it is read.
+    fn narrow_to_salience(&self, narrowing: &mut Narrowing, least: f32) {
+        if least <= 0.0 || least > 1.0 {
+            return narrowing.require((least <= 0.0).to_string());
+        }
+        let salience = self.graph.turn_expression("salience");
+        let least = narrowing.parameter(Value::Float(least.into()));
+        narrowing.require(format!(
+            "CASE WHEN {salience} OPERATOR(pg_catalog.<>) 'NaN'::pg_catalog.float8 THEN {salience} ELSE 0.5 END \
+             OPERATOR(pg_catalog.>=) {least}"
+        ));
+    }
+
+    /// The turns of the whole graph that are sought and most similar, so many. An approximate index looks at the
+    /// nearest turns of all, and finds few of an owner or of some sessions: of these all are compared. So are all that
+    /// are sought where the index finds fewer than are wanted.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -183,31 +242,50 @@ impl<'a> Searcher<'a> {
         query: &QueryEmbedding,
         limit: u32,
         sought: &Sought,
-        mut ranking: Ranking,
     ) -> Result<Vec<Hit>, SqlError> {
-        let embedding = ("embedding", column.expression.as_str());
-        let indexed = column.indexed.as_ref().filter(|_| sought.owner.is_none());
-        let parameters = if indexed.is_some() { 2 } else { 0 };
-        let narrowing = self.narrowing(sought, parameters)?;
-        let is_sought = ("is_sought", narrowing.condition.as_str());
-        let (statement, text) = match indexed {
-            None => (self.graph.statement(&ALL_EMBEDDINGS, &[embedding, is_sought]), None),
-            Some(Indexed { type_name, operator }) => {
-                let names = [
-                    embedding,
-                    is_sought,
-                    ("column", &column.column),
-                    ("type", type_name),
-                    ("operator", operator),
-                ];
-                (self.graph.statement(&NEAREST, &names), Some(vector_text(query)))
+        let Sought { filter, .. } = sought;
+        let narrowing = |parameters| {
+            let mut narrowing = self.narrowing(sought, parameters)?;
+            if let Some(least) = filter.least.min_salience {
+                self.narrow_to_salience(&mut narrowing, least);
             }
+            Ok::<_, SqlError>(narrowing)
         };
-        let arguments = text
-            .as_deref()
-            .map(|text| [Argument::Text(Some(text)), Argument::Number(limit.into())]);
-        let arguments: Vec<_> =
-            arguments.into_iter().flatten().chain(narrowing.arguments()).collect();
+        let filters = Filters { min_salience: None, ..filter.least };
+        let embedding = ("embedding", column.expression.as_str());
+        let indexed = column.indexed.as_ref();
+        if let Some(Indexed { type_name, operator }) =
+            indexed.filter(|_| filter.owner.is_none() && filter.sessions.is_none())
+        {
+            let narrowing = narrowing(2)?;
+            let condition = narrowing.condition();
+            let names = [
+                embedding,
+                ("is_sought", condition.as_str()),
+                ("column", &column.column),
+                ("type", type_name),
+                ("operator", operator),
+            ];
+            let statement = self.graph.statement(&NEAREST, &names);
+            let text = vector_text(query);
+            let arguments = [Argument::Text(Some(&text)), Argument::Number(limit.into())];
+            let arguments: Vec<_> = arguments.into_iter().chain(narrowing.arguments()).collect();
+            let mut ranking = Ranking::new(limit, filters);
+            let mut given = 0;
+            self.compare(&statement, &arguments, query, |id, similarity| {
+                given += 1;
+                ranking.offer(id, 0.0, similarity);
+            })?;
+            if given >= limit || !narrowing.is_any() {
+                return Ok(ranking.into_hits());
+            }
+        }
+        let narrowing = narrowing(0)?;
+        let condition = narrowing.condition();
+        let statement =
+            self.graph.statement(&ALL_EMBEDDINGS, &[embedding, ("is_sought", &condition)]);
+        let arguments: Vec<_> = narrowing.arguments().collect();
+        let mut ranking = Ranking::new(limit, filters);
         self.compare(&statement, &arguments, query, |id, similarity| {
             ranking.offer(id, 0.0, similarity);
         })?;
@@ -313,16 +391,13 @@ impl<'a> Searcher<'a> {
         if base_type != pg_sys::UUIDOID {
             let mut conditions = vec![format!("{own} OPERATOR(pg_catalog.=) $1")];
             if may_be_hash_of_name(session) {
-                conditions.push(LONG_SESSION.replace("{session}", &own));
+                let named = LONG_SESSION.replace("{session}", &own).replace("{names}", "$1");
+                conditions.push(named);
             }
             let with_value = |condition| (condition, Some(session.to_owned()));
             return conditions.into_iter().map(with_value).collect();
         }
-        // Only a uuid's own spelling names a session, as in a slice.
-        Uuid::try_parse(session)
-            .ok()
-            .map(|id| id.hyphenated().to_string())
-            .filter(|id| id == session)
+        own_uuid(session)
             .map(|id| (format!("{own} OPERATOR(pg_catalog.=) ($1)::pg_catalog.uuid"), Some(id)))
             .into_iter()
             .collect()
@@ -341,35 +416,105 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// A condition that narrows a search, and the values of its parameters.
-struct Narrowing<'s> {
-    condition: String,
-    owner: Option<Cow<'s, str>>,
-    at: Option<i64>,
+/// Conditions that narrow a search, after so many parameters of a statement, and the values of theirs.
+#[derive(Default)]
+struct Narrowing {
+    parameters: usize,
+    conditions: Vec<String>,
+    values: Vec<Value>,
 }
 
-impl Default for Narrowing<'_> {
-    fn default() -> Self {
-        Narrowing { condition: "true".to_owned(), owner: None, at: None }
-    }
+/// The value of a parameter.
+enum Value {
+    Text(String),
+    Texts(Vec<String>),
+    Time(i64),
+    Float(f64),
 }
 
-impl Narrowing<'_> {
+impl Narrowing {
     /// Whether there may be turns that are not sought.
     fn is_any(&self) -> bool {
-        self.owner.is_some() || self.at.is_some()
+        !self.conditions.is_empty()
+    }
+
+    /// All of it as one condition.
+    fn condition(&self) -> String {
+        if self.is_any() { self.conditions.join(" AND ") } else { "true".to_owned() }
+    }
+
+    fn require(&mut self, condition: String) {
+        self.conditions.push(condition);
+    }
+
+    /// A parameter of this value.
+    fn parameter(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("${}", self.parameters + self.values.len())
+    }
+
+    /// A parameter of this moment, in microseconds since 1970, to be compared with times of this type.
+    fn moment(&mut self, (_, base_type): &(String, pg_sys::Oid), micros: i64) -> String {
+        let parameter = self.parameter(Value::Time(micros));
+        match *base_type {
+            // Without a cast that depends on the session's time zone.
+            pg_sys::TIMESTAMPOID => format!("pg_catalog.timezone('UTC', {parameter})"),
+            _ => parameter,
+        }
+    }
+
+    /// Requires of a turn's time that it compares like this with a second; of a turn without one, this.
+    fn require_time(
+        &mut self,
+        time: Option<&(String, pg_sys::Oid)>,
+        second: i64,
+        operator: &str,
+        untimed: bool,
+    ) {
+        let Some(time) = time else { return self.require(untimed.to_string()) };
+        let moment = self.moment(time, second.clamp(FIRST_SECOND, LAST_SECOND) * 1_000_000);
+        let (own, _) = time;
+        let compared = format!("{own} OPERATOR(pg_catalog.{operator}) {moment}");
+        self.require(match untimed {
+            true => format!("({own} IS NULL OR {compared})"),
+            false => compared,
+        });
     }
 
     fn arguments(&self) -> impl Iterator<Item = Argument<'_>> {
-        let owner = self.owner.as_deref().map(|owner| Argument::Text(Some(owner)));
-        owner.into_iter().chain(self.at.map(Argument::Time))
+        self.values.iter().map(|value| match value {
+            Value::Text(text) => Argument::Text(Some(text)),
+            Value::Texts(texts) => Argument::Texts(texts),
+            Value::Time(micros) => Argument::Time(*micros),
+            Value::Float(number) => Argument::Float(*number),
+        })
     }
 }
 
+/// The condition on a role, as it is stored, that it is read as one of these: what is not known is the user's.
+fn of_roles(role: &str, roles: &[Role]) -> String {
+    let is_user = roles.contains(&Role::User);
+    let listed = Role::ALL.iter().filter(|role| roles.contains(role) != is_user);
+    let listed: Vec<String> = listed.map(|role| literal_of(role.name())).collect();
+    // With collation "C", `lower` changes ASCII letters alone.
+    let lower = format!("pg_catalog.lower(({role}) COLLATE pg_catalog.\"C\")");
+    let listed = format!("(ARRAY[{}]::pg_catalog.text[])", listed.join(", "));
+    match is_user {
+        true => format!("COALESCE({lower} OPERATOR(pg_catalog.<>) ALL {listed}, true)"),
+        false => format!("{lower} OPERATOR(pg_catalog.=) ANY {listed}"),
+    }
+}
+
+/// A name that is a uuid's own spelling: no other names a session of that type, as in a slice.
+fn own_uuid(name: &str) -> Option<String> {
+    let id = Uuid::try_parse(name).ok()?.hyphenated().to_string();
+    (id == name).then_some(id)
+}
+
 /// An owner in a column of type uuid.
-fn owner_as_uuid(owner: &str) -> Result<Cow<'_, str>, SqlError> {
+fn owner_as_uuid(owner: &str) -> Result<String, SqlError> {
     match Uuid::try_parse(owner) {
-        Ok(id) => Ok(id.hyphenated().to_string().into()),
+        Ok(id) => Ok(id.hyphenated().to_string()),
         Err(_) => Err(SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("owner {} is not a uuid, as those of the turns table are", quoted(owner)),

@@ -30,6 +30,7 @@ named_enum! {
         InvalidEmbedding = "INVALID_EMBEDDING",
         InvalidEvent = "INVALID_EVENT",
         InvalidExport = "INVALID_EXPORT",
+        InvalidFilter = "INVALID_FILTER",
         InvalidFormat = "INVALID_FORMAT",
         InvalidKid = "INVALID_KID",
         InvalidLimit = "INVALID_LIMIT",

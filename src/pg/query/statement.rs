@@ -95,8 +95,12 @@ pub enum Argument<'a> {
     Number(i64),
     /// A `text`.
     Text(Option<&'a str>),
+    /// A `text[]`.
+    Texts(&'a [String]),
     /// A `timestamptz`, in microseconds since 1970.
     Time(i64),
+    /// A `double precision`.
+    Float(f64),
 }
 
 impl Argument<'_> {
@@ -106,7 +110,9 @@ impl Argument<'_> {
             Argument::Id(_) => pg_sys::UUIDOID,
             Argument::Number(_) => pg_sys::INT8OID,
             Argument::Text(_) => pg_sys::TEXTOID,
+            Argument::Texts(_) => pg_sys::TEXTARRAYOID,
             Argument::Time(_) => pg_sys::TIMESTAMPTZOID,
+            Argument::Float(_) => pg_sys::FLOAT8OID,
         }
     }
 
@@ -117,7 +123,9 @@ impl Argument<'_> {
             Argument::Id(id) => to_sql_uuid(id).into_datum(),
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.map(|text| text_datum(text).or_raise()),
+            Argument::Texts(texts) => Some(text_array(texts)),
             Argument::Time(moment) => Some((moment - POSTGRES_EPOCH).into()),
+            Argument::Float(number) => Some(number.to_bits().into()),
         }
     }
 }
@@ -136,6 +144,19 @@ pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
             (*entry).ptype = argument.type_oid();
         }
         list
+    }
+}
+
+/// The `text[]` of these texts, in their order, in the current memory context.
+fn text_array(texts: &[String]) -> pg_sys::Datum {
+    let mut elements: Vec<pg_sys::Datum> =
+        texts.iter().map(|text| text_datum(text).or_raise()).collect();
+    // SAFETY: each element is a text, which has a variable length and the alignment of an int; the array copies them.
+    unsafe {
+        let count = elements.len() as c_int;
+        let align = pg_sys::TYPALIGN_INT as std::ffi::c_char;
+        pg_sys::construct_array(elements.as_mut_ptr(), count, pg_sys::TEXTOID, -1, false, align)
+            .into()
     }
 }
 

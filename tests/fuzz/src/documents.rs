@@ -117,6 +117,7 @@ fn signed_anew(genuine: &Genuine, text: &str, export: ParsedExport) {
         distance: 0,
         priority: 0.0,
         part: Part::Line,
+        seed: None,
         micros: 0,
         tokens: 0,
         selection_order: 0,

@@ -3,8 +3,10 @@
 use base64ct::{Base64, Encoding};
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::export::parse::ParsedExport;
+use kernel::graph::turn::Role;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
+use kernel::retrieval::search::SearchFilter;
 use kernel::trust::keys::{ProofKey, Secret};
 use serde::Deserialize;
 use serde_json::Value;
@@ -86,12 +88,17 @@ fn searched(export: &str) -> Provenance {
             admissibility_token: export.admissibility_token,
             attestation: export.attestation.unwrap(),
         }),
-        query_embedding_hash: "ab".repeat(32),
+        query_embedding_hash: Some("ab".repeat(32)),
         result_hash: "cd".repeat(32),
         limit_requested: 10,
         admissibility_shortfall: false,
-        filters: Filters { min_similarity: Some(0.1), min_salience: None },
-        owner: Some("alice".to_owned()),
+        filter: SearchFilter {
+            owner: Some("alice".to_owned()),
+            roles: Some(vec![Role::User]),
+            to: Some(1_767_225_600),
+            least: Filters { min_similarity: Some(0.1), min_salience: None },
+            ..SearchFilter::default()
+        },
         elapsed_ms: 1.25,
         mac: None,
     }

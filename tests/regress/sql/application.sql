@@ -68,7 +68,7 @@ INSERT INTO calls (call) VALUES
     ($$SELECT * FROM graph_anchor(NULL, NULL, '{2,1}')$$),
     ($$SELECT rank, turn_id, similarity, role, content FROM graph_search_slice('{2,1}', turn(2))$$),
     ($$SELECT rank, graph_is_admissible_result(provenance), provenance -> 'turn_ids' FROM graph_search_slice('{2,1}', turn(2))$$),
-    ($$SELECT turn_id, similarity, role, content FROM graph_search_global('{2,1}', 3)$$),
+    ($$SELECT turn_id, similarity, role, content FROM graph_search('{2,1}', limit_count => 3)$$),
     ($$SELECT count(*) FROM graph_content_audit()$$),
     ($$SELECT check_name, count, ok FROM graph_check() WHERE count IS NOT NULL AND check_name !~ 'without|default'$$),
     ($$SELECT * FROM graph_diversity((SELECT graph_slice(turn(2))))$$),

@@ -121,7 +121,7 @@ CREATE TABLE plain_turns (id uuid PRIMARY KEY, after_id uuid, kind text, message
 SELECT graph_kernel.bind_tables('plain_turns', name => 'plain', columns => '{"turns": {"role": "kind", "session_id": null, "phase": null, "salience": null,
     "created_at": null, "content_text": null, "parents": [{"parent": "after_id", "edge_type": "reply"}]}}') IS NOT NULL AS bound;
 SET graph_kernel.graph = 'plain';
-SELECT * FROM test_error($$SELECT * FROM graph_search_global('{1,0}')$$);
+SELECT * FROM test_error($$SELECT * FROM graph_search('{1,0}')$$);
 SELECT hint FROM test_error($$SELECT graph_kernel.bind_tables('plain_turns', name => 'plain', columns => '{"turns": {"embedding": {"column": "kind", "operator": "<->"},
     "role": "kind", "parents": [{"parent": "after_id", "edge_type": "reply"}]}}')$$);
 -- An anchor that is not there: of which graph, of which table.

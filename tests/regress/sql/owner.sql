@@ -56,13 +56,13 @@ BEGIN
         RAISE 'not bound';
     END IF;
     RETURN QUERY SELECT (SELECT string_agg(turn_number(s.turn_id)::text, ' ' ORDER BY rank) FROM graph_search_slice('{1,6}', turn(6), limit_count => 20, options => options) AS s),
-        (SELECT string_agg(turn_number(g.turn_id)::text, ' ' ORDER BY rank) FROM graph_search_global('{1,6}', 20, options => options) AS g),
+        (SELECT string_agg(turn_number(g.turn_id)::text, ' ' ORDER BY rank) FROM graph_search('{1,6}', limit_count => 20, filter => options) AS g),
         (SELECT turn_number(a.anchor_turn_id) FROM graph_anchor(query_embedding => '{1,6}') AS a), (SELECT t.selected FROM test_slice(6) AS t);
 END $$;
 SET client_min_messages = warning;
 SELECT key, f.* FROM unnest('{who,mail,body,"Odd \"name''"}'::text[]) WITH ORDINALITY AS k (key), owned.found('owner', to_jsonb(key), '{"owner": "alice"}') AS f ORDER BY ordinality;
 SELECT f.* FROM owned.found('owner', '"uid"', jsonb_build_object('owner', upper(md5('alice')))) AS f;
-SELECT code, message, detail, hint FROM test_error($$SELECT graph_search_global('{1,6}', options => '{"owner": "alice"}')$$);
+SELECT code, message, detail, hint FROM test_error($$SELECT graph_search('{1,6}', filter => '{"owner": "alice"}')$$);
 SELECT code, message, detail, hint FROM test_error($$SELECT owned.found('owner', 'null', '{"owner": "alice"}')$$);
 -- No value of another spelling is an owner: case counts, white space counts, and nobody has the empty name.
 SELECT who, f.* FROM unnest('{alice,Alice,"alice ","",bob," OR true --","x"}'::text[]) WITH ORDINALITY AS w (who), owned.found('owner', '"who"', jsonb_build_object('owner', who)) AS f ORDER BY ordinality;
@@ -73,7 +73,7 @@ RESET timezone;
 -- An expression that raises on a row ends searches, not slices, and graph_check names the row.
 UPDATE owned.t SET number = turn_number(id) - 2;
 SELECT hint FROM owned.bind('valid_until', '{"expression": "to_timestamp(10 / number)"}');
-SELECT code, message, detail, hint FROM test_error($$SELECT graph_search_global('{1,6}')$$);
+SELECT code, message, detail, hint FROM test_error($$SELECT graph_search('{1,6}')$$);
 SELECT selected FROM test_slice(6);
 SELECT ok, detail FROM graph_check() WHERE check_name = 'raising_expression';
 -- A search that leaves out what is not sought falls short of nothing; of what is sought one without an embedding counts.
@@ -83,9 +83,9 @@ SELECT options, string_agg(turn_number(turn_id)::text, ' ' ORDER BY rank) AS fou
   FROM unnest('{"{}","{\"owner\": \"bob\"}","{\"owner\": \"alice\"}"}'::jsonb[]) AS options, graph_search_slice('{1,6}', turn(6), limit_count => CASE options ->> 'owner' WHEN 'alice' THEN 4 ELSE 3 END, options => options)
  GROUP BY options ORDER BY options;
 SELECT code, message, detail, hint FROM unnest('{"{\"owner\": null}","{\"owner\": 7}","{\"owner\": [\"alice\"]}","{\"owners\": \"alice\"}","[]","\"alice\"",null}'::text[]) WITH ORDINALITY AS o (options),
-    test_error(format('SELECT graph_search_global(''{1,6}'', options => %L)', options)) ORDER BY ordinality;
-SELECT code, left(message, 60) AS message, detail FROM test_error($$SELECT graph_search_global('{1,6}', options => jsonb_build_object('owner', repeat('x', 1025)))$$);
-SELECT count(*) FROM graph_search_global('{1,6}', options => NULL);
+    test_error(format('SELECT graph_search(''{1,6}'', filter => %L)', options)) ORDER BY ordinality;
+SELECT code, left(message, 60) AS message, detail FROM test_error($$SELECT graph_search('{1,6}', filter => jsonb_build_object('owner', repeat('x', 1025)))$$);
+SELECT count(*) FROM graph_search('{1,6}', filter => NULL);
 -- The record names the owner, and is made again as of then: what is valid no more is found once more.
 CREATE TABLE owned.kept AS SELECT provenance FROM graph_search_slice('{1,6}', turn(6), options => '{"owner": "alice"}') WHERE rank = 1;
 SELECT pg_sleep(0.01);
@@ -97,7 +97,7 @@ SELECT graph_can_promote(jsonb_set(provenance, '{filters_applied,owner}', 'null'
        graph_kernel.provenance_reason(jsonb_set(provenance, '{timestamp}', '"now"')) AS timeless FROM owned.kept;
 -- REST.
 SELECT body -> 'provenance' -> 'filters_applied' -> 'owner' AS owner, json_array_length(body -> 'results') AS results
-  FROM unnest('{"{\"owner\": \"bob\"}","{}"}'::jsonb[]) AS o, graph_api_search_global((o || '{"query_embedding": [1, 6]}')::json) AS body;
+  FROM unnest('{"{\"owner\": \"bob\"}","{}"}'::jsonb[]) AS o, graph_api_search_global(json_build_object('filter', o, 'query_embedding', ARRAY[1, 6])) AS body;
 SELECT code, message, detail FROM test_error($$SELECT graph_api_search_slice(json_build_object('query_embedding', ARRAY[1, 6], 'anchor_turn_id', turn(6), 'owner', null))$$);
 
 -- Who may not read these columns may take slices, and search where nothing is asked of them.
@@ -105,8 +105,8 @@ CREATE ROLE owner_reader;
 GRANT USAGE ON SCHEMA owned TO owner_reader;
 GRANT SELECT (id, parent, embedding, at_zone) ON owned.t TO owner_reader;
 SET ROLE owner_reader;
-SELECT code FROM test_error('SELECT graph_slice(turn(6))') UNION ALL SELECT code FROM test_error($$SELECT graph_search_global('{1,6}')$$)
-UNION ALL SELECT code FROM test_error($$SELECT graph_search_global('{1,6}', options => '{"owner": "alice"}')$$);
+SELECT code FROM test_error('SELECT graph_slice(turn(6))') UNION ALL SELECT code FROM test_error($$SELECT graph_search('{1,6}')$$)
+UNION ALL SELECT code FROM test_error($$SELECT graph_search('{1,6}', filter => '{"owner": "alice"}')$$);
 RESET ROLE;
 -- Nor may a role bind a column that it may not read, whether it is named or recognised.
 ALTER TABLE owned.t ADD owner text;

@@ -14,10 +14,10 @@ ALTER TABLE found_many ENABLE ALWAYS TRIGGER admissible;
 -- The searches an attacker may have got hold of.
 -- The first row has the record.
 SELECT rank, provenance IS NOT NULL AS has_it FROM graph_search_slice('{1,1}', turn(2), limit_count => 3) UNION ALL
-SELECT rank, provenance IS NOT NULL FROM graph_search_global('{1,1}', 2);
+SELECT rank, provenance IS NOT NULL FROM graph_search('{1,1}', limit_count => 2);
 CREATE TABLE searches AS SELECT 'good' AS name, s.turn_id, first_value(s.provenance) OVER (ORDER BY s.rank) AS provenance
 FROM graph_search_slice('{1,1}', turn(2), limit_count => 2) AS s;
-INSERT INTO searches SELECT 'global', s.turn_id, first_value(s.provenance) OVER (ORDER BY s.rank) FROM graph_search_global('{1,1}', 2) AS s;
+INSERT INTO searches SELECT 'global', s.turn_id, first_value(s.provenance) OVER (ORDER BY s.rank) FROM graph_search('{1,1}', limit_count => 2) AS s;
 UPDATE memory_turns SET embedding = NULL WHERE id = turn(4);
 INSERT INTO searches SELECT 'shortfall', s.turn_id, first_value(s.provenance) OVER (ORDER BY s.rank) FROM graph_search_slice('{1,1}', turn(2), limit_count => 100) AS s;
 INSERT INTO searches SELECT 'edited', turn(5), jsonb_set(s.provenance, '{retrieved_turn_ids,0}', to_jsonb(turn(5)::text)) FROM searches AS s WHERE name = 'good' LIMIT 1;

@@ -114,6 +114,7 @@ pub fn selected(turn: Turn) -> SelectedTurn {
         distance: 0,
         priority: 0.0,
         part: Part::Line,
+        seed: None,
         micros: 0,
         tokens: 0,
         selection_order: 0,

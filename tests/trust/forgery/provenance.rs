@@ -1,8 +1,10 @@
 //! Edited provenance: whatever field is changed, the result is not admissible.
 
 use kernel::export::document::Export;
+use kernel::graph::turn::Role;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
+use kernel::retrieval::search::SearchFilter;
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{Secret, SigningKeys};
 use serde_json::{Value, json};
@@ -19,12 +21,17 @@ fn signed_by(claim: &Claim, keys: &SigningKeys, edit: impl FnOnce(&mut Provenanc
         timestamp: "2026-01-01T12:00:00.000000Z".to_owned(),
         slice: SliceInfo::new(&export),
         retrieved_turn_ids: vec![id(2), id(4)],
-        query_embedding_hash: "ab".repeat(32),
+        query_embedding_hash: Some("ab".repeat(32)),
         result_hash: "cd".repeat(32),
         limit_requested: 10,
         admissibility_shortfall: false,
-        filters: Filters { min_similarity: Some(0.1), min_salience: None },
-        owner: Some("alice".to_owned()),
+        filter: SearchFilter {
+            owner: Some("alice".to_owned()),
+            roles: Some(vec![Role::User]),
+            to: Some(1_767_225_600),
+            least: Filters { min_similarity: Some(0.1), min_salience: None },
+            ..SearchFilter::default()
+        },
         elapsed_ms: 1.25,
         mac: None,
     };
@@ -266,6 +273,6 @@ fn the_canonical_form_is_the_documented_one() {
         r#""timestamp":"2026-01-01T12:00:00.000000Z","retrieval_mode":"slice","is_admissible":true,"retrieved_turn_ids":["#
     )));
     assert!(text.ends_with(
-        r#""limit_requested":10,"limit_returned":2,"admissibility_shortfall":false,"filters_applied":{"min_similarity":0.1,"min_salience":null,"owner":"alice"}}"#
+        r#""limit_requested":10,"limit_returned":2,"admissibility_shortfall":false,"filters_applied":{"min_similarity":0.1,"min_salience":null,"owner":"alice","sessions":null,"roles":["user"],"from":null,"to":1767225600}}"#
     ));
 }

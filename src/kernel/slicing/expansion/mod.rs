@@ -15,7 +15,7 @@ mod recalled;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 
 use crate::graph::edge::Edge;
 use crate::graph::turn::TurnId;
@@ -53,6 +53,10 @@ pub(crate) struct Expansion<'a, 's, S, O> {
     parents_with_dropped: HashSet<TurnId>,
     /// Whether the limits of the policy have ended the line.
     is_limited: bool,
+    /// The seed that each turn of recall's frontier was reached from.
+    reached_from: HashMap<TurnId, TurnId>,
+    /// The seed of each turn that was recalled.
+    recalled_from: HashMap<TurnId, TurnId>,
     /// What the turn that is being expanded has found; empty between. It is kept for its memory.
     found: Vec<Rank>,
 }
@@ -88,6 +92,8 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
             frontier: Frontier::of(policy),
             parents_with_dropped: HashSet::default(),
             is_limited: false,
+            reached_from: HashMap::default(),
+            recalled_from: HashMap::default(),
             found: Vec::new(),
         }
     }
@@ -197,6 +203,7 @@ impl<'a, 's, S: GraphStore, O: Observer> Expansion<'a, 's, S, O> {
         let mut turns: Vec<SelectedTurn> = ranked
             .map(|(order, (Selected { rank, part, .. }, turn))| SelectedTurn {
                 micros: micros(rank.id),
+                seed: self.recalled_from.get(&rank.id).copied(),
                 turn,
                 distance: rank.distance,
                 priority: rank.priority(),

@@ -38,6 +38,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         for (id, strength) in seeds {
             if let Some(rank) = self.recall_rank(id, 0, strength) {
                 self.observer.reached(rank, None);
+                self.reached_from.insert(id, id);
                 frontier.insert(rank);
             }
         }
@@ -96,7 +97,10 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         let mut others: Vec<Rank> = others.iter().filter_map(of).collect();
         others.sort_unstable();
         others.iter().for_each(|rank| self.observer.recalled_with(*rank, best.id));
-        [vec![best], others].concat()
+        let seed = self.reached_from[&best.id];
+        let together = [vec![best], others].concat();
+        self.recalled_from.extend(together.iter().map(|rank| (rank.id, seed)));
+        together
     }
 
     /// Goes from a turn to its parents and its children, but not where these are too many.
@@ -107,6 +111,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
         frontier: &mut Frontier,
     ) -> Result<(), SliceError<S::Error>> {
         self.around.load_links([from.id])?;
+        let seed = self.reached_from[&from.id];
         let links = self.around.fetched.links(from.id);
         let ends = links.into_iter().flat_map(|links| [&links.parents, &links.children]);
         let ends: Vec<(TurnId, EdgeTypes)> = ends.flatten().flatten().copied().collect();
@@ -125,6 +130,7 @@ impl<S: GraphStore, O: Observer> Expansion<'_, '_, S, O> {
             if rises {
                 frontier.remove(id);
                 frontier.insert(rank);
+                self.reached_from.insert(id, seed);
                 self.observer.reached(rank, Some(from.id));
             }
         }

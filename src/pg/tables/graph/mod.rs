@@ -199,6 +199,11 @@ impl Graph {
         })
     }
 
+    /// A key of a turn as an expression over the alias t; NULL where it is not stored.
+    pub fn turn_expression(&self, key: &str) -> String {
+        self.turns.columns[key].expression("t")
+    }
+
     /// A key of a turn over the alias t, as it is stored, and its type; `None` where it is not.
     pub fn stored_value(&self, key: &str) -> Option<(String, pg_sys::Oid)> {
         self.turns.columns[key].stored_value("t")
