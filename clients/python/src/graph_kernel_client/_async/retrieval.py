@@ -154,11 +154,12 @@ class MemoryRetriever:
     ) -> GlobalResults:
         """The turns of the whole graph that are nearest to the query. Never admissible."""
         vector = await embedded(self._embed, query, embedding)
+        given = {"owner": owner, "min_similarity": min_similarity}
         rows = await self.database.fetch(
             f"""SELECT {_COLUMNS}
-                  FROM {{gk}}graph_search_global(%s::real[], %s::integer, %s::real, %s::text, %s::jsonb)
+                  FROM {{gk}}graph_search(%s::real[], %s::text, %s::integer, %s::jsonb)
                  ORDER BY rank""",
-            (vector, limit, min_similarity, query, Jsonb({} if owner is None else {"owner": owner})),
+            (vector, query, limit, Jsonb({key: value for key, value in given.items() if value is not None})),
         )
         if not rows:
             return GlobalResults([], RetrievalProvenance.create_global_provenance(query, [], limit_requested=limit))
