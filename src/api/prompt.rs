@@ -62,6 +62,17 @@ fn graph_messages_show(
     })
 }
 
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
+fn graph_messages_json(
+    record: Option<JsonArg>,
+    format: default!(Option<TextArg>, "'openai'"),
+    options: default!(Option<JsonbText>, "'{}'"),
+) -> Option<JsonbText> {
+    let (record, format, options) = (record?, format?, options?);
+    Some(JsonbText(prompt::json(&record, &format, &options.0).or_raise()))
+}
+
 extension_sql!(
     r"
 COMMENT ON FUNCTION graph_messages_record(uuid, slice_policy, text) IS
@@ -69,7 +80,9 @@ COMMENT ON FUNCTION graph_messages_record(uuid, slice_policy, text) IS
 ALTER FUNCTION graph_messages_show(json, text[], jsonb[]) ROWS 256;
 COMMENT ON FUNCTION graph_messages_show(json, text[], jsonb[]) IS
     'the messages of a record that verifies, and what became of them';
+COMMENT ON FUNCTION graph_messages_json(json, text, jsonb) IS
+    'the messages of a record that verifies, in the form that a provider takes';
 ",
     name = "prompt_comments",
-    requires = [graph_messages_record, graph_messages_show]
+    requires = [graph_messages_record, graph_messages_show, graph_messages_json]
 );

@@ -70,8 +70,7 @@ impl<'a> Signer<'a> {
         let export = self.export(slice)?;
         let attestation = export.attestation.as_ref().expect("an export of a signer has one");
         let text = export_text(&export)?;
-        let record =
-            Record::new(context, messages, attestation, &self.active, &check_interrupts);
+        let record = Record::new(context, messages, attestation, &self.active, &check_interrupts);
         memory::assure(record.expected_bytes() + text.len());
         expect_readable("prompt record", record.to_json(&text, &check_interrupts))
     }

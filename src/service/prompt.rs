@@ -1,10 +1,12 @@
-//! Prompts that were recorded: taking records, and showing what became of their messages.
+//! Prompts that were recorded: taking records, showing what became of their messages, and what providers take.
 
 use std::collections::HashMap;
 
 use kernel::graph::turn::{Role, TurnId, unix_micros};
+use kernel::json::{JsonLimits, JsonValue};
 use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
+use kernel::prompt::provider::{PromptMessage, ProviderFormat, RenderOptions, render};
 use kernel::prompt::record::{
     Hash, MessageNow, MessageState, Record, RecordedMessage, context_hash, text_hash,
 };
@@ -19,6 +21,7 @@ use crate::pg::access::search::MAX_CONTENTS_BYTES;
 use crate::pg::access::store::Message;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::shortage::memory;
 
 /// The record of what a model is shown at an anchor. `context` is a SHA-256 in lower-case hex digits.
 ///
@@ -78,7 +81,8 @@ pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlErro
     let mut stored = stored_messages(&messages)?;
     let shown = messages.into_iter().enumerate().map(|(place, recorded)| {
         let kept = [(&kept.contents, recorded.content), (&kept.payloads, recorded.payload)];
-        let given = kept.into_iter().filter_map(|(texts, hash)| Some(texts.as_ref()?[place] == hash));
+        let given =
+            kept.into_iter().filter_map(|(texts, hash)| Some(texts.as_ref()?[place] == hash));
         let now = stored.remove(&recorded.turn_id);
         ShownMessage {
             state: recorded.state(now.as_ref().map(as_now), &check_interrupts),
@@ -88,6 +92,67 @@ pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlErro
         }
     });
     Ok(shown.collect())
+}
+
+/// A record that verifies, as the JSON that a provider takes.
+///
+/// # Errors
+/// 22023 where the record does not verify, for another format and for other options; 55000 where a message has another
+/// text than was recorded or is gone; else as [`show`].
+pub fn json(record: &str, format: &str, options: &str) -> Result<String, SqlError> {
+    let format = ProviderFormat::from_name(format).ok_or_else(unknown_format)?;
+    let options = JsonValue::read(options, OPTIONS_LIMITS, &check_interrupts)
+        .map_err(|error| error.to_string())
+        .and_then(RenderOptions::read)
+        .map_err(bad_options)?;
+    let messages = verified_record(record)?.messages;
+    let stored = stored_messages(&messages)?;
+    let prompt = (1..).zip(&messages).map(|(n, recorded)| {
+        let now = stored.get(&recorded.turn_id).map(as_now);
+        let now = now.ok_or_else(|| changed(n, recorded, MessageState::Gone))?;
+        if !recorded.has_texts_of(now, &check_interrupts) {
+            return Err(changed(n, recorded, MessageState::Changed));
+        }
+        Ok(PromptMessage {
+            part: recorded.part,
+            role: recorded.role,
+            created_at: recorded.created_at,
+            content: now.content,
+            payload: now.payload,
+        })
+    });
+    let prompt: Vec<PromptMessage<'_>> = prompt.collect::<Result<_, _>>()?;
+    let texts = prompt.iter().flat_map(|message| [message.content, message.payload]).flatten();
+    // Texts are copied into blocks, and from there into JSON.
+    memory::assure(4 * texts.map(str::len).sum::<usize>());
+    Ok(render(&prompt, format, options, &check_interrupts))
+}
+
+const OPTIONS_LIMITS: JsonLimits = JsonLimits { bytes: 4096, values: 64, token_bytes: 4096 };
+
+fn unknown_format() -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "format is not known")
+        .word(Word::InvalidFormat)
+        .hint("Give 'openai', 'responses', 'anthropic' or 'plain'.")
+}
+
+fn bad_options(error: String) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error)
+        .word(Word::InvalidOptions)
+        .hint("Give {\"open_calls\": \"note\"}, {\"open_calls\": \"omit\"} or {}.")
+}
+
+fn changed(n: usize, recorded: &RecordedMessage, state: MessageState) -> SqlError {
+    let what = match state {
+        MessageState::Gone => "is gone",
+        MessageState::Changed | MessageState::Unchanged => "has another text",
+    };
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("message {n}, turn {}, {what} since the prompt was recorded", recorded.turn_id),
+    )
+    .word(Word::PromptChanged)
+    .hint("Take the record again. graph_messages_show says what became of each message.")
 }
 
 fn as_now((role, message): &(Role, Message)) -> MessageNow<'_> {

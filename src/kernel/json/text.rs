@@ -103,7 +103,8 @@ impl Writer<'_> {
     /// A number without an exponent, with as many digits behind the point as were written.
     fn numeric(&mut self, number: Number<'_>) -> Option<()> {
         let number = number.text();
-        let (negative, number) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
+        let (negative, number) =
+            number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
         let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let exponent = exponent.parse().ok().filter(|e: &i64| e.abs() < i64::from(i32::MAX / 2))?;

@@ -1,4 +1,5 @@
 //! A slice as a prompt, and the record of one.
 
 pub mod messages;
+pub mod provider;
 pub mod record;

@@ -98,9 +98,15 @@ impl RecordedMessage {
         let Some(now) = now else { return MessageState::Gone };
         let is_same = now.role == self.role
             && now.created_at == self.created_at
-            && is_hash_of(self.content, now.content, check_interrupts)
-            && is_hash_of(self.payload, now.payload, check_interrupts);
+            && self.has_texts_of(now, check_interrupts);
         if is_same { MessageState::Unchanged } else { MessageState::Changed }
+    }
+
+    /// Whether content and payload are those that were recorded.
+    #[must_use]
+    pub fn has_texts_of(&self, now: MessageNow<'_>, check_interrupts: &dyn Fn()) -> bool {
+        is_hash_of(self.content, now.content, check_interrupts)
+            && is_hash_of(self.payload, now.payload, check_interrupts)
     }
 }
 
@@ -307,10 +313,13 @@ fn parse_record(
     })?;
     reader.finish()?;
     object.read("v", RECORD_VERSION, |json| match json {
-        JsonValue::Number(number) => (number.integer() == Some(RECORD_VERSION.into())).then_some(()),
+        JsonValue::Number(number) => {
+            (number.integer() == Some(RECORD_VERSION.into())).then_some(())
+        }
         _ => None,
     })?;
-    object.read("messages", "an array", |json| matches!(json, JsonValue::Array(_)).then_some(()))?;
+    object
+        .read("messages", "an array", |json| matches!(json, JsonValue::Array(_)).then_some(()))?;
     object.read("slice", "an object", |json| matches!(json, JsonValue::Object(_)).then_some(()))?;
     let record = Record {
         context: object.optional_hash("context")?,

@@ -315,7 +315,11 @@ fn check_record(
 ) {
     let wrong = wrong_message(record, export, &attestation.policy, check_interrupts);
     let count = record.messages.len();
-    verdict.note(Check::Messages, wrong.is_none(), wrong.clone().unwrap_or(format!("{count} turns")));
+    verdict.note(
+        Check::Messages,
+        wrong.is_none(),
+        wrong.clone().unwrap_or(format!("{count} turns")),
+    );
     // Only different turns have an order.
     if wrong.is_none() {
         let turns: Vec<(Utterance, Part)> = record.messages.iter().map(placed).collect();

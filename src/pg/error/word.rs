@@ -60,6 +60,7 @@ named_enum! {
         PolicyNotFound = "POLICY_NOT_FOUND",
         PolicyWithInputs = "POLICY_WITH_INPUTS",
         PrivateTable = "PRIVATE_TABLE",
+        PromptChanged = "PROMPT_CHANGED",
         RecorderTable = "RECORDER_TABLE",
         RequestTooLarge = "REQUEST_TOO_LARGE",
         ResultTooLong = "RESULT_TOO_LONG",

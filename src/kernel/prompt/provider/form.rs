@@ -1,0 +1,263 @@
+//! Messages in the JSON of each provider.
+
+use std::borrow::Cow;
+
+use crate::json::{JsonValue, compact_text};
+use crate::prompt::provider::ProviderFormat;
+use crate::prompt::provider::payload::{Call, is_thought};
+use crate::prompt::provider::sequence::{Content, Sent, SentResult, joined};
+
+pub(super) fn written(
+    sent: Vec<Sent<'_>>,
+    format: ProviderFormat,
+    check_interrupts: &dyn Fn(),
+) -> String {
+    let form = Form { check_interrupts };
+    let json = match format {
+        ProviderFormat::OpenAi => object([("messages", form.chat_completions(sent))]),
+        ProviderFormat::Responses => object([("input", form.responses(sent))]),
+        ProviderFormat::Anthropic => form.anthropic(sent),
+        ProviderFormat::Plain => object([("messages", form.plain(sent))]),
+    };
+    compact_text(&json, check_interrupts)
+}
+
+struct Form<'c> {
+    check_interrupts: &'c dyn Fn(),
+}
+
+impl Form<'_> {
+    fn chat_completions<'a>(&self, sent: Vec<Sent<'a>>) -> JsonValue<'a> {
+        let mut messages = Vec::new();
+        for message in sent {
+            match message {
+                Sent::System(text) => messages.push(message_of("system", string(text))),
+                Sent::User(content) => {
+                    messages.push(message_of("user", text_or_blocks(content, "text")));
+                }
+                Sent::Assistant(content, calls) => {
+                    let mut entries = vec![("role", string("assistant"))];
+                    if !content.is_empty() {
+                        entries.push(("content", string(joined(content))));
+                    }
+                    if !calls.is_empty() {
+                        let calls = calls.into_iter().map(|Call { id, name, arguments }| {
+                            let arguments = string(arguments.text(self.check_interrupts));
+                            let function =
+                                object([("name", string(name)), ("arguments", arguments)]);
+                            object([
+                                ("id", string(id)),
+                                ("type", string("function")),
+                                ("function", function),
+                            ])
+                        });
+                        entries.push(("tool_calls", JsonValue::Array(calls.collect())));
+                    }
+                    messages.push(object(entries));
+                }
+                Sent::Results(results) => {
+                    messages.extend(results.into_iter().map(|SentResult { id, text, .. }| {
+                        object([
+                            ("role", string("tool")),
+                            ("tool_call_id", string(id)),
+                            ("content", string(text)),
+                        ])
+                    }));
+                }
+            }
+        }
+        JsonValue::Array(messages)
+    }
+
+    fn responses<'a>(&self, sent: Vec<Sent<'a>>) -> JsonValue<'a> {
+        let mut items = Vec::new();
+        for message in sent {
+            match message {
+                Sent::System(text) => items.push(message_of("system", string(text))),
+                Sent::User(content) => {
+                    items.push(message_of("user", text_or_blocks(content, "input_text")));
+                }
+                Sent::Assistant(content, calls) => {
+                    if !content.is_empty() {
+                        items.push(message_of("assistant", string(joined(content))));
+                    }
+                    items.extend(calls.into_iter().map(|Call { id, name, arguments }| {
+                        object([
+                            ("type", string("function_call")),
+                            ("call_id", string(id)),
+                            ("name", string(name)),
+                            ("arguments", string(arguments.text(self.check_interrupts))),
+                        ])
+                    }));
+                }
+                Sent::Results(results) => {
+                    items.extend(results.into_iter().map(|SentResult { id, text, .. }| {
+                        object([
+                            ("type", string("function_call_output")),
+                            ("call_id", string(id)),
+                            ("output", string(text)),
+                        ])
+                    }));
+                }
+            }
+        }
+        JsonValue::Array(items)
+    }
+
+    /// The system's texts apart, the others alternating.
+    fn anthropic<'a>(&self, sent: Vec<Sent<'a>>) -> JsonValue<'a> {
+        let mut system: Vec<Cow<'a, str>> = Vec::new();
+        let mut messages: Vec<(&'static str, Vec<JsonValue<'a>>)> = Vec::new();
+        for message in sent {
+            let (role, blocks) = match message {
+                Sent::System(text) => {
+                    system.push(text);
+                    continue;
+                }
+                Sent::User(content) => ("user", blocks(content, "text")),
+                Sent::Assistant(content, calls) => {
+                    let mut blocks = blocks(content, "text");
+                    blocks.extend(calls.into_iter().map(|call| self.tool_use(call)));
+                    ("assistant", blocks)
+                }
+                Sent::Results(results) => ("user", results.into_iter().map(tool_result).collect()),
+            };
+            messages.push((role, blocks));
+        }
+        let mut messages = alternating(messages);
+        for (_, blocks) in &mut messages {
+            // A message must not end with a thought.
+            while blocks.last().is_some_and(is_thought) {
+                blocks.pop();
+            }
+        }
+        messages.retain(|(_, blocks)| !blocks.is_empty());
+        let mut messages = alternating(messages);
+        // A prompt may end in what the model is to go on with, which must not end in white space.
+        if let Some(("assistant", blocks)) = messages.last_mut()
+            && let Some(JsonValue::Object(entries)) = blocks.last_mut()
+            && let Some((_, JsonValue::String(text))) =
+                entries.iter_mut().find(|(key, _)| key == "text")
+        {
+            *text = text.trim_end().to_owned().into();
+        }
+        let messages = messages.into_iter().map(|(role, blocks)| message_of(role, single(blocks)));
+        let messages = JsonValue::Array(messages.collect());
+        match system.is_empty() {
+            true => object([("messages", messages)]),
+            false => object([("system", string(system.join("\n\n"))), ("messages", messages)]),
+        }
+    }
+
+    /// Texts of user and assistant alternating.
+    fn plain<'a>(&self, sent: Vec<Sent<'a>>) -> JsonValue<'a> {
+        let mut messages: Vec<(&'static str, String)> = Vec::new();
+        for message in sent {
+            let (role, text) = match message {
+                Sent::System(text) => ("system", text.into_owned()),
+                Sent::User(content) => ("user", joined(content)),
+                Sent::Assistant(content, calls) => {
+                    let mut texts: Vec<String> = Vec::new();
+                    if !content.is_empty() {
+                        texts.push(joined(content));
+                    }
+                    texts.extend(calls.into_iter().map(|Call { name, arguments, .. }| {
+                        format!("[called {name}({})]", arguments.text(self.check_interrupts))
+                    }));
+                    ("assistant", texts.join("\n\n"))
+                }
+                Sent::Results(results) => {
+                    let texts = results.into_iter();
+                    let texts =
+                        texts.map(|result| format!("[{} returned]\n{}", result.name, result.text));
+                    ("user", texts.collect::<Vec<_>>().join("\n\n"))
+                }
+            };
+            match messages.last_mut() {
+                Some((last, before)) if *last == role => {
+                    before.push_str("\n\n");
+                    before.push_str(&text);
+                }
+                _ => messages.push((role, text)),
+            }
+        }
+        let messages = messages.into_iter().map(|(role, text)| message_of(role, string(text)));
+        JsonValue::Array(messages.collect())
+    }
+
+    /// A call, whose arguments must be an object.
+    fn tool_use<'a>(&self, Call { id, name, arguments }: Call<'a>) -> JsonValue<'a> {
+        object([
+            ("type", string("tool_use")),
+            ("id", string(id)),
+            ("name", string(name)),
+            ("input", arguments.object(self.check_interrupts)),
+        ])
+    }
+}
+
+/// Messages whose neighbours of one role are joined.
+fn alternating<'a>(
+    messages: Vec<(&'static str, Vec<JsonValue<'a>>)>,
+) -> Vec<(&'static str, Vec<JsonValue<'a>>)> {
+    let mut joined: Vec<(&'static str, Vec<JsonValue<'a>>)> = Vec::new();
+    for (role, blocks) in messages {
+        match joined.last_mut() {
+            Some((last, before)) if *last == role => before.extend(blocks),
+            _ => joined.push((role, blocks)),
+        }
+    }
+    joined
+}
+
+/// A content as blocks, of which those of texts have this type.
+fn blocks<'a>(content: Vec<Content<'a>>, text: &'static str) -> Vec<JsonValue<'a>> {
+    let block = |part: Content<'a>| match part {
+        Content::Text(content) => object([("type", string(text)), ("text", string(content))]),
+        Content::Other(other) => other.json.clone(),
+    };
+    content.into_iter().map(block).collect()
+}
+
+fn tool_result(SentResult { id, text, is_error, .. }: SentResult<'_>) -> JsonValue<'_> {
+    let mut entries = vec![
+        ("type", string("tool_result")),
+        ("tool_use_id", string(id)),
+        ("content", string(text)),
+    ];
+    if is_error {
+        entries.push(("is_error", JsonValue::Bool(true)));
+    }
+    object(entries)
+}
+
+/// A content as one text where it is texts alone, else as blocks.
+fn text_or_blocks<'a>(content: Vec<Content<'a>>, text: &'static str) -> JsonValue<'a> {
+    match content.iter().all(|part| matches!(part, Content::Text(_))) {
+        true => string(joined(content)),
+        false => JsonValue::Array(blocks(content, text)),
+    }
+}
+
+/// A single text as a string, other contents as a list.
+fn single(mut blocks: Vec<JsonValue<'_>>) -> JsonValue<'_> {
+    if let [JsonValue::Object(entries)] = &mut blocks[..]
+        && let [(_, JsonValue::String(kind)), (_, text @ JsonValue::String(_))] = &mut entries[..]
+        && kind == "text"
+    {
+        return std::mem::replace(text, JsonValue::Null);
+    }
+    JsonValue::Array(blocks)
+}
+
+fn message_of<'a>(role: &'static str, content: JsonValue<'a>) -> JsonValue<'a> {
+    object([("role", string(role)), ("content", content)])
+}
+
+fn object<'a>(entries: impl IntoIterator<Item = (&'static str, JsonValue<'a>)>) -> JsonValue<'a> {
+    JsonValue::Object(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+}
+
+fn string<'a>(text: impl Into<Cow<'a, str>>) -> JsonValue<'a> {
+    JsonValue::String(text.into())
+}

@@ -1,0 +1,100 @@
+//! A recorded prompt in the form that a provider takes.
+//!
+//! `payload` reads what applications store of a message, `sequence` brings calls and results together and the messages
+//! into an order that providers accept, `form` writes them.
+
+mod form;
+mod payload;
+mod sequence;
+
+use crate::graph::turn::Role;
+use crate::json::JsonValue;
+use crate::json::object::{Object, ParseError};
+use crate::named_enum::named_enum;
+use crate::prompt::provider::form::written;
+use crate::prompt::provider::payload::Blocks;
+use crate::prompt::provider::sequence::sequence;
+use crate::slicing::slice::Part;
+
+named_enum! {
+    /// Whose form it is.
+    ProviderFormat {
+        /// OpenAI's chat completions, which others take as well.
+        OpenAi = "openai",
+        /// OpenAI's Responses API.
+        Responses = "responses",
+        /// Anthropic's Messages API.
+        Anthropic = "anthropic",
+        /// Texts of user, assistant and system alone.
+        Plain = "plain",
+    }
+}
+
+named_enum! {
+    /// What becomes of a call without a result.
+    OpenCalls {
+        /// A note stands in the place of the result.
+        Note = "note",
+        /// The call is left out.
+        Omit = "omit",
+    }
+}
+
+/// How a prompt is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderOptions {
+    /// What becomes of a call without a result.
+    pub open_calls: OpenCalls,
+}
+
+impl RenderOptions {
+    /// The options in a JSON object; what it does not name has its default.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn read(json: JsonValue<'_>) -> Result<Self, ParseError> {
+        let mut object = Object::new("options", json)?;
+        let open_calls = match object.has("open_calls") {
+            true => object.read("open_calls", "\"note\" or \"omit\"", |json| match json {
+                JsonValue::String(name) => OpenCalls::from_name(name),
+                _ => None,
+            })?,
+            false => OpenCalls::Note,
+        };
+        object.finish()?;
+        Ok(RenderOptions { open_calls })
+    }
+}
+
+/// A message of a record, with its texts.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptMessage<'a> {
+    /// What it is in the slice for.
+    pub part: Part,
+    /// Who wrote it.
+    pub role: Role,
+    /// When it was created, in microseconds since 1970.
+    pub created_at: Option<i64>,
+    /// Its content.
+    pub content: Option<&'a str>,
+    /// Its payload, as JSON.
+    pub payload: Option<&'a str>,
+}
+
+/// The messages, in the order of their record, as the JSON that a provider takes.
+#[must_use]
+pub fn render(
+    messages: &[PromptMessage<'_>],
+    format: ProviderFormat,
+    options: RenderOptions,
+    check_interrupts: &dyn Fn(),
+) -> String {
+    let payloads: Vec<Option<JsonValue<'_>>> =
+        messages.iter().map(|message| payload::read(message.payload?, check_interrupts)).collect();
+    let entries: Vec<(&PromptMessage<'_>, Blocks<'_>)> = messages
+        .iter()
+        .zip(&payloads)
+        .map(|(message, json)| (message, payload::blocks(message, json.as_ref(), check_interrupts)))
+        .collect();
+    written(sequence(entries, format, options, check_interrupts), format, check_interrupts)
+}

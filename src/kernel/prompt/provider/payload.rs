@@ -1,0 +1,284 @@
+//! What applications store of a message, as texts, calls and results.
+
+use std::borrow::Cow;
+
+use crate::graph::turn::Role;
+use crate::json::{JsonLimits, JsonReader, JsonValue, compact_text};
+use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
+use crate::prompt::provider::{PromptMessage, ProviderFormat};
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) arguments: Arguments<'a>,
+}
+
+/// The arguments of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arguments<'a> {
+    /// JSON as a text, or what the model wrote instead.
+    Text(&'a str),
+    /// JSON as data.
+    Json(&'a JsonValue<'a>),
+}
+
+impl<'a> Arguments<'a> {
+    fn of(json: Option<&'a JsonValue<'a>>) -> Self {
+        match json {
+            None | Some(JsonValue::Null) => Arguments::Text("{}"),
+            Some(JsonValue::String(text)) => Arguments::Text(text),
+            Some(json) => Arguments::Json(json),
+        }
+    }
+
+    /// JSON as a text.
+    pub(super) fn text(self, check_interrupts: &dyn Fn()) -> Cow<'a, str> {
+        match self {
+            Arguments::Text(text) => text.into(),
+            Arguments::Json(json) => compact_text(json, check_interrupts).into(),
+        }
+    }
+
+    /// An object: other JSON, and what is not JSON, is its member `arguments`.
+    pub(super) fn object(self, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
+        let json = match self {
+            Arguments::Json(json) => json.clone(),
+            Arguments::Text(text) => {
+                read(text, check_interrupts).unwrap_or(JsonValue::String(text.into()))
+            }
+        };
+        match json {
+            JsonValue::Object(_) => json,
+            json => JsonValue::Object(vec![("arguments".into(), json)]),
+        }
+    }
+}
+
+/// The result of a call.
+#[derive(Clone, Debug)]
+pub(super) struct CallResult<'a> {
+    /// The id of the call; `None` where that is not known.
+    pub(super) call: Option<Cow<'a, str>>,
+    pub(super) text: Cow<'a, str>,
+    pub(super) is_error: bool,
+}
+
+/// A block of one provider's form that is neither text nor call nor result: a picture, a thought.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other<'a> {
+    pub(super) json: &'a JsonValue<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Block<'a> {
+    Text(Cow<'a, str>),
+    Call(Call<'a>),
+    Result(CallResult<'a>),
+    Other(Other<'a>),
+}
+
+pub(super) type Blocks<'a> = Vec<Block<'a>>;
+
+const LIMITS: JsonLimits =
+    JsonLimits { bytes: MAX_MESSAGE_BYTES, values: 1_000_000, token_bytes: MAX_MESSAGE_BYTES };
+
+/// A payload as JSON; `None` where it is beyond the limits.
+pub(super) fn read<'a>(payload: &'a str, check_interrupts: &dyn Fn()) -> Option<JsonValue<'a>> {
+    let mut reader = JsonReader::new(payload, LIMITS, check_interrupts).ok()?;
+    let json = reader.value().ok()?;
+    reader.finish().ok()?;
+    Some(json)
+}
+
+/// The blocks of a message: those of its payload where it is of a form that is known, else its content.
+pub(super) fn blocks<'a>(
+    message: &PromptMessage<'a>,
+    payload: Option<&'a JsonValue<'a>>,
+    check_interrupts: &dyn Fn(),
+) -> Blocks<'a> {
+    let known = payload.and_then(|json| Reader { check_interrupts }.message(json));
+    if let Some(blocks) = known.filter(|blocks| !blocks.is_empty()) {
+        return blocks;
+    }
+    let text = Cow::Borrowed(message.content.unwrap_or_default());
+    vec![match message.role {
+        Role::Tool => Block::Result(CallResult { call: None, text, is_error: false }),
+        _ => Block::Text(text),
+    }]
+}
+
+struct Reader<'c> {
+    check_interrupts: &'c dyn Fn(),
+}
+
+impl Reader<'_> {
+    /// The blocks of a message of chat completions, of the Messages API or of LangChain, of an item of the Responses
+    /// API, or of a list of blocks or items.
+    fn message<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+        if let JsonValue::Array(items) = json {
+            let blocks: Vec<Option<Blocks<'a>>> =
+                items.iter().map(|item| self.item(item)).collect();
+            return blocks.into_iter().collect::<Option<Vec<_>>>().map(|blocks| blocks.concat());
+        }
+        // LangChain's `{"type": "ai", "data": {…}}`.
+        let json = get(json, "data").filter(|data| get(data, "content").is_some()).unwrap_or(json);
+        if let Some(call) = text(json, "tool_call_id") {
+            let content = get(json, "content");
+            return Some(vec![Block::Result(CallResult {
+                call: Some(call.into()),
+                text: content.map_or(Cow::Borrowed(""), |content| self.text_of(content)),
+                is_error: text(json, "status") == Some("error"),
+            })]);
+        }
+        if let Some(JsonValue::Array(items)) = get(json, "output") {
+            return Some(items.iter().filter_map(|item| self.item(item)).flatten().collect());
+        }
+        if text(json, "role").is_none() && get(json, "content").is_none() {
+            return self.item(json);
+        }
+        let mut blocks = match get(json, "content") {
+            Some(JsonValue::String(text)) => vec![Block::Text(Cow::Borrowed(text.as_ref()))],
+            Some(JsonValue::Array(items)) => items.iter().map(|item| self.block(item)).collect(),
+            None | Some(JsonValue::Null) => Vec::new(),
+            Some(_) => return None,
+        };
+        if let Some(refusal) = text(json, "refusal").filter(|refusal| !refusal.is_empty()) {
+            blocks.push(Block::Text(refusal.into()));
+        }
+        if let Some(JsonValue::Array(calls)) = get(json, "tool_calls") {
+            // LangChain repeats the calls of a content that is a list.
+            blocks.retain(|block| !matches!(block, Block::Call(_)));
+            blocks.extend(calls.iter().filter_map(|call| self.call(call)).map(Block::Call));
+        }
+        Some(blocks)
+    }
+
+    /// A call of chat completions, or of LangChain.
+    fn call<'a>(&self, json: &'a JsonValue<'a>) -> Option<Call<'a>> {
+        let function = get(json, "function").or_else(|| get(json, "custom")).unwrap_or(json);
+        let arguments = ["arguments", "input", "args"].iter().find_map(|key| get(function, key));
+        Some(Call {
+            id: text(json, "id").unwrap_or_default().into(),
+            name: text(function, "name")?.into(),
+            arguments: Arguments::of(arguments),
+        })
+    }
+
+    /// An item of the Responses API; `None` where it is not one that is known.
+    fn item<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+        let call_id = || text(json, "call_id").or_else(|| text(json, "id")).unwrap_or_default();
+        let block = match text(json, "type")? {
+            "message" => return self.message_item(json),
+            "function_call" | "custom_tool_call" => Block::Call(Call {
+                id: call_id().into(),
+                name: text(json, "name")?.into(),
+                arguments: Arguments::of(get(json, "arguments").or_else(|| get(json, "input"))),
+            }),
+            "function_call_output" | "custom_tool_call_output" => Block::Result(CallResult {
+                call: Some(call_id().into()),
+                text: get(json, "output").map_or(Cow::Borrowed(""), |output| self.text_of(output)),
+                is_error: false,
+            }),
+            "text" | "input_text" | "output_text" | "tool_use" | "tool_result" | "thinking"
+            | "redacted_thinking" | "image" | "image_url" | "input_image" | "document"
+            | "reasoning" | "refusal" => self.block(json),
+            _ => return None,
+        };
+        Some(vec![block])
+    }
+
+    fn message_item<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+        match get(json, "content")? {
+            JsonValue::String(text) => Some(vec![Block::Text(Cow::Borrowed(text.as_ref()))]),
+            JsonValue::Array(items) => Some(items.iter().map(|item| self.block(item)).collect()),
+            _ => None,
+        }
+    }
+
+    /// A block of a content.
+    fn block<'a>(&self, json: &'a JsonValue<'a>) -> Block<'a> {
+        let id = |key| text(json, key).unwrap_or_default();
+        match (text(json, "type"), json) {
+            (_, JsonValue::String(text)) => Block::Text(Cow::Borrowed(text.as_ref())),
+            (Some("tool_use"), _) => Block::Call(Call {
+                id: id("id").into(),
+                name: id("name").into(),
+                arguments: Arguments::of(get(json, "input")),
+            }),
+            (Some("tool_result"), _) => Block::Result(CallResult {
+                call: Some(id("tool_use_id").into()),
+                text: get(json, "content")
+                    .map_or(Cow::Borrowed(""), |content| self.text_of(content)),
+                is_error: get(json, "is_error") == Some(&JsonValue::Bool(true)),
+            }),
+            (Some("text" | "input_text" | "output_text"), _) => Block::Text(id("text").into()),
+            (Some("refusal"), _) => Block::Text(id("refusal").into()),
+            _ => Block::Other(Other { json }),
+        }
+    }
+
+    /// The text of a content.
+    fn text_of<'a>(&self, content: &'a JsonValue<'a>) -> Cow<'a, str> {
+        match content {
+            JsonValue::Null => "".into(),
+            JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
+            json => text_of_json(compact_text(json, self.check_interrupts), self.check_interrupts)
+                .into(),
+        }
+    }
+}
+
+fn text_of_json(json: String, check_interrupts: &dyn Fn()) -> String {
+    match message_text(&json, check_interrupts) {
+        MessageText::AsStored => json,
+        MessageText::Absent => String::new(),
+        MessageText::Text(text) => text,
+    }
+}
+
+impl Other<'_> {
+    /// What stands for it in another form; "" for thoughts.
+    pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
+        let list = format!("[{}]", compact_text(self.json, check_interrupts));
+        match message_text(&list, check_interrupts) {
+            MessageText::Text(text) => text,
+            MessageText::AsStored | MessageText::Absent => String::new(),
+        }
+    }
+
+    /// The form that has such blocks; `None` for a thought that no provider takes back.
+    pub(super) fn format(self) -> Option<ProviderFormat> {
+        let has_signature = || text(self.json, "signature").is_some_and(|text| !text.is_empty());
+        match text(self.json, "type")? {
+            "image" | "document" | "redacted_thinking" => Some(ProviderFormat::Anthropic),
+            "thinking" if has_signature() => Some(ProviderFormat::Anthropic),
+            "image_url" | "input_audio" | "file" => Some(ProviderFormat::OpenAi),
+            "input_image" | "input_file" => Some(ProviderFormat::Responses),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a block is a thought.
+pub(super) fn is_thought(json: &JsonValue<'_>) -> bool {
+    matches!(text(json, "type"), Some("thinking" | "redacted_thinking"))
+}
+
+/// The value of a key of an object; of a key that is given twice, the last.
+fn get<'a>(json: &'a JsonValue<'a>, key: &str) -> Option<&'a JsonValue<'a>> {
+    match json {
+        JsonValue::Object(entries) => {
+            entries.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        }
+        _ => None,
+    }
+}
+
+fn text<'a>(json: &'a JsonValue<'a>, key: &str) -> Option<&'a str> {
+    match get(json, key)? {
+        JsonValue::String(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,268 @@
+//! The messages of a prompt as providers accept them: each call with its result behind it, the first message the user's,
+//! none empty.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use chrono::DateTime;
+
+use crate::graph::content::sha256_hex;
+use crate::graph::turn::Role;
+use crate::interrupts::Interrupts;
+use crate::prompt::provider::payload::{Block, Blocks, Call, CallResult, Other};
+use crate::prompt::provider::{OpenCalls, PromptMessage, ProviderFormat, RenderOptions};
+use crate::slicing::slice::Part;
+
+/// What stands where the conversation does not begin with the user.
+const BEGINNING: &str = "[The conversation began before this.]";
+/// What stands in the place of a result.
+const NO_RESULT: &str = "[No result of this call is recorded.]";
+const EMPTY_RESULT: &str = "[The result is empty.]";
+/// What stands before a result whose call the prompt does not have.
+const LONE_RESULT: &str = "[Result of a call that is not shown]";
+/// What stands before and behind recalled turns.
+const RECALLED: &str = "[Earlier messages that may help, with day and speaker]";
+const RECALLED_END: &str = "[End of earlier messages]";
+
+/// The longest id and name that every provider takes.
+const MAX_ID_BYTES: usize = 40;
+const MAX_NAME_BYTES: usize = 64;
+
+/// A part of a content.
+#[derive(Clone, Debug)]
+pub(super) enum Content<'a> {
+    /// It is not empty.
+    Text(Cow<'a, str>),
+    /// It is of the form that is written.
+    Other(Other<'a>),
+}
+
+/// The result of a call, under the id that the call has in the prompt.
+pub(super) struct SentResult<'a> {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) text: Cow<'a, str>,
+    pub(super) is_error: bool,
+}
+
+/// A message to be sent.
+pub(super) enum Sent<'a> {
+    System(Cow<'a, str>),
+    User(Vec<Content<'a>>),
+    /// Calls are followed by their results.
+    Assistant(Vec<Content<'a>>, Vec<Call<'a>>),
+    Results(Vec<SentResult<'a>>),
+}
+
+/// The messages of a record, with their blocks, in the order in which they are sent.
+pub(super) fn sequence<'a>(
+    entries: Vec<(&PromptMessage<'a>, Blocks<'a>)>,
+    format: ProviderFormat,
+    options: RenderOptions,
+    check_interrupts: &dyn Fn(),
+) -> Vec<Sent<'a>> {
+    let interrupts = Interrupts::new(check_interrupts);
+    let (answers, answering) = pairs(&entries);
+    let mut sequence = Sequence {
+        sent: Vec::new(),
+        ids: HashSet::new(),
+        joins: false,
+        answers,
+        format,
+        options,
+        check_interrupts,
+    };
+    let recalled = recalled_text(&entries, check_interrupts);
+    for (place, (message, blocks)) in entries.into_iter().enumerate() {
+        interrupts.item();
+        if message.part == Part::Recalled {
+            if let Some(recalled) = recalled.as_ref().filter(|_| !sequence.joins) {
+                sequence.sent.push(Sent::User(vec![Content::Text(recalled.clone().into())]));
+                sequence.joins = true;
+            }
+            continue;
+        }
+        let blocks = blocks.into_iter().enumerate();
+        let blocks = blocks.filter(|(block, _)| !answering.contains(&(place, *block)));
+        sequence.add(message.role, place, blocks);
+    }
+    let first = sequence.sent.iter().position(|sent| !matches!(sent, Sent::System(_)));
+    let first = first.unwrap_or(sequence.sent.len());
+    if !matches!(sequence.sent.get(first), Some(Sent::User(_))) {
+        sequence.sent.insert(first, Sent::User(vec![Content::Text(BEGINNING.into())]));
+    }
+    sequence.sent
+}
+
+/// The place of a block: that of its message, and its own in it.
+type Place = (usize, usize);
+
+/// The results by the places of their calls, and the places of these results. A result answers the latest call of its id
+/// that stands before it and has none yet.
+fn pairs<'a>(
+    entries: &[(&PromptMessage<'a>, Blocks<'a>)],
+) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
+    let mut open: HashMap<&str, Vec<Place>> = HashMap::new();
+    let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
+    for (place, (message, blocks)) in entries.iter().enumerate() {
+        if message.part == Part::Recalled {
+            continue;
+        }
+        for (number, block) in blocks.iter().enumerate() {
+            match block {
+                Block::Call(call) => open.entry(&call.id).or_default().push((place, number)),
+                Block::Result(result) => {
+                    let calls = result.call.as_deref().and_then(|id| open.get_mut(id));
+                    if let Some(call) = calls.and_then(Vec::pop) {
+                        answers.insert(call, result.clone());
+                        answering.insert((place, number));
+                    }
+                }
+                Block::Text(_) | Block::Other(_) => {}
+            }
+        }
+    }
+    (answers, answering)
+}
+
+/// The recalled turns as one text, each with its day and its speaker.
+fn recalled_text(
+    entries: &[(&PromptMessage<'_>, Blocks<'_>)],
+    check_interrupts: &dyn Fn(),
+) -> Option<String> {
+    let mut recalled = String::new();
+    for (message, blocks) in entries {
+        let content = message.content.filter(|text| !is_empty(text)).map(Cow::Borrowed);
+        let text = content.or_else(|| text_of(blocks, check_interrupts));
+        let Some(text) = text.filter(|_| message.part == Part::Recalled) else { continue };
+        if recalled.is_empty() {
+            recalled.push_str(RECALLED);
+        }
+        let day = message.created_at.and_then(DateTime::from_timestamp_micros);
+        let day = day.map_or_else(String::new, |time| format!("{}, ", time.date_naive()));
+        recalled.push_str(&format!("\n\n[{day}{}] ", message.role.name()));
+        Interrupts::new(check_interrupts).append(&mut recalled, text.trim());
+    }
+    (!recalled.is_empty()).then(|| format!("{recalled}\n\n{RECALLED_END}"))
+}
+
+/// The blocks of a message as one text; `None` where they have none.
+fn text_of<'a>(blocks: &[Block<'a>], check_interrupts: &dyn Fn()) -> Option<Cow<'a, str>> {
+    let texts = blocks.iter().map(|block| match block {
+        Block::Text(text) => text.to_string(),
+        Block::Call(Call { name, arguments, .. }) => {
+            format!("[called {name}({})]", arguments.text(check_interrupts))
+        }
+        Block::Result(result) => result.text.to_string(),
+        Block::Other(other) => other.text(check_interrupts),
+    });
+    let texts: Vec<String> = texts.filter(|text| !is_empty(text)).collect();
+    (!texts.is_empty()).then(|| texts.join("\n").into())
+}
+
+fn is_empty(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+struct Sequence<'a, 'c> {
+    sent: Vec<Sent<'a>>,
+    /// The ids of calls so far.
+    ids: HashSet<String>,
+    /// Whether the last message is what was recalled: the user's next text joins it.
+    joins: bool,
+    answers: HashMap<Place, CallResult<'a>>,
+    format: ProviderFormat,
+    options: RenderOptions,
+    check_interrupts: &'c dyn Fn(),
+}
+
+impl<'a> Sequence<'a, '_> {
+    fn add(&mut self, role: Role, place: usize, blocks: impl Iterator<Item = (usize, Block<'a>)>) {
+        let (mut content, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, block) in blocks {
+            match block {
+                Block::Text(text) if is_empty(&text) => {}
+                Block::Text(text) => content.push(Content::Text(text)),
+                Block::Other(other) => content.extend(self.other(other, role)),
+                Block::Result(result) => {
+                    content.push(Content::Text(format!("{LONE_RESULT}\n{}", result.text).into()));
+                }
+                Block::Call(call) => {
+                    let answer = self.answers.remove(&(place, number));
+                    if answer.is_none() && self.options.open_calls == OpenCalls::Omit {
+                        continue;
+                    }
+                    let call = Call { id: self.new_id(&call.id).into(), ..call };
+                    results.push(answered(&call, answer));
+                    calls.push(Call { name: tool_name(&call.name).into(), ..call });
+                }
+            }
+        }
+        let joins = std::mem::take(&mut self.joins);
+        if !calls.is_empty() || (role == Role::Assistant && !content.is_empty()) {
+            self.sent.push(Sent::Assistant(content, calls));
+            if !results.is_empty() {
+                self.sent.push(Sent::Results(results));
+            }
+        } else if content.is_empty() {
+            self.joins = joins;
+        } else if role == Role::System {
+            self.sent.push(Sent::System(joined(content).into()));
+            self.joins = joins;
+        } else if let (true, Some(Sent::User(recalled))) = (joins, self.sent.last_mut()) {
+            recalled.extend(content);
+        } else {
+            self.sent.push(Sent::User(content));
+        }
+    }
+
+    /// A block of a provider's form as it is, where that form is written, else the text that stands for it.
+    fn other(&self, other: Other<'a>, role: Role) -> Option<Content<'a>> {
+        let has_place = role == Role::User || self.format == ProviderFormat::Anthropic;
+        if has_place && role != Role::System && other.format() == Some(self.format) {
+            return Some(Content::Other(other));
+        }
+        let text = other.text(self.check_interrupts);
+        (!is_empty(&text)).then(|| Content::Text(text.into()))
+    }
+
+    /// An id that every provider takes and that no call before has.
+    fn new_id(&mut self, id: &str) -> String {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let hashed = |text: &str| format!("call_{}", &sha256_hex(text.as_bytes())[..24]);
+        let is_taken_by_all = (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(is_plain);
+        let mut new = if is_taken_by_all { id.to_owned() } else { hashed(id) };
+        for number in 2.. {
+            if self.ids.insert(new.clone()) {
+                break;
+            }
+            new = hashed(&format!("{id}#{number}"));
+        }
+        new
+    }
+}
+
+/// The texts of a content as one.
+pub(super) fn joined(content: Vec<Content<'_>>) -> String {
+    let texts = content.into_iter().filter_map(|part| match part {
+        Content::Text(text) => Some(text),
+        Content::Other(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn answered<'a>(call: &Call<'a>, answer: Option<CallResult<'a>>) -> SentResult<'a> {
+    let (text, is_error) = match answer {
+        None => (NO_RESULT.into(), false),
+        Some(result) if is_empty(&result.text) => (EMPTY_RESULT.into(), result.is_error),
+        Some(result) => (result.text, result.is_error),
+    };
+    SentResult { id: call.id.to_string(), name: tool_name(&call.name), text, is_error }
+}
+
+/// A name that every provider takes: other characters than letters, digits, `_` and `-` are `_`.
+fn tool_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().map(plain).take(MAX_NAME_BYTES).collect();
+    if name.is_empty() { "tool".to_owned() } else { name }
+}
