@@ -4,6 +4,7 @@ The names of the old layer are what they were: `SliceClient` and the resolvers o
 are not. `graph_kernel_client.aio` has all with coroutines, `graph_kernel_client.sync` all without.
 """
 
+from ._sync.conversation import Conversation
 from ._version import __version__
 from .errors import ConfigurationError, GraphKernelError, ServiceUnavailable
 from .retrieval import DualPlaneRetriever, MemoryRetriever, Plane
@@ -18,12 +19,14 @@ from .types import (
     RetrievalProvenance,
     SearchQuery,
     SearchResult,
+    ShownMessage,
     SliceBatch,
     SliceExport,
     SliceFailure,
     SliceInfo,
     SliceScopedQuery,
     SliceScopedResults,
+    Step,
     TrajectoryCoordinates,
     Verdict,
     can_promote_to_atom,
@@ -35,6 +38,7 @@ __all__ = [
     "AnchorResolver",
     "AutoAnchorResolver",
     "ConfigurationError",
+    "Conversation",
     "DualPlaneHit",
     "DualPlaneResults",
     "DualPlaneRetriever",
@@ -47,6 +51,7 @@ __all__ = [
     "RetrievalProvenance",
     "SearchQuery",
     "SearchResult",
+    "ShownMessage",
     "ServiceUnavailable",
     "SliceBatch",
     "SliceClient",
@@ -55,6 +60,7 @@ __all__ = [
     "SliceInfo",
     "SliceScopedQuery",
     "SliceScopedResults",
+    "Step",
     "TrajectoryCoordinates",
     "Verdict",
     "__version__",

@@ -20,12 +20,14 @@ __all__ = [
     "RetrievalProvenance",
     "SearchQuery",
     "SearchResult",
+    "ShownMessage",
     "SliceBatch",
     "SliceExport",
     "SliceFailure",
     "SliceInfo",
     "SliceScopedQuery",
     "SliceScopedResults",
+    "Step",
     "TrajectoryCoordinates",
     "TurnId",
     "Verdict",
@@ -390,6 +392,39 @@ class DualPlaneHit:
 @dataclass
 class DualPlaneResults(_Results[DualPlaneHit]):
     provenance: RetrievalProvenance
+
+
+@dataclass(frozen=True)
+class Step:
+    """A prompt as it was sent. `record` says which turns a model was shown, in order, with hashes of their texts: keep
+    it, to show and prove the prompt later. `messages` is what was rendered of it."""
+
+    record: str = field(repr=False)
+    messages: Any = field(default=None, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 that stands for the whole prompt."""
+        value: str = json.loads(self.record)["digest"]
+        return value
+
+    @property
+    def turn_ids(self) -> list[str]:
+        """The turns in the order in which they were shown."""
+        return [message["turn_id"] for message in json.loads(self.record)["messages"]]
+
+
+@dataclass(frozen=True)
+class ShownMessage:
+    """A message of a recorded prompt, and what became of it: `unchanged`, `changed`, or `gone`."""
+
+    n: int
+    turn_id: str
+    part: str
+    role: str
+    state: str
+    content: str | None
+    payload: dict[str, Any] | None
 
 
 @dataclass

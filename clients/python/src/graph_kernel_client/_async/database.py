@@ -130,12 +130,14 @@ class Database:
             values = [part for name, value in settings.items() for part in (name, value or "")]
             await connection.execute(f"SELECT {calls}", values, prepare=False)
 
+    def _statement(self, query: str) -> sql.Composed:
+        return sql.SQL(query).format(gk=self._prefix)
+
     async def _execute(
         self, connection: psycopg.AsyncConnection[Any], query: str, parameters: Parameters
     ) -> list[DictRow]:
-        statement = sql.SQL(query).format(gk=self._prefix)
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, parameters, prepare=False)
+            await cursor.execute(self._statement(query), parameters, prepare=False)
             return await cursor.fetchall()
 
 
@@ -148,6 +150,10 @@ class Transaction:
 
     async def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         return await self._database._execute(self.connection, query, parameters)
+
+    async def execute(self, query: str, parameters: Parameters = ()) -> None:
+        """A statement without rows."""
+        await self.connection.execute(self._database._statement(query), parameters, prepare=False)
 
 
 def as_database(

@@ -128,10 +128,12 @@ class Database:
             values = [part for name, value in settings.items() for part in (name, value or "")]
             connection.execute(f"SELECT {calls}", values, prepare=False)
 
+    def _statement(self, query: str) -> sql.Composed:
+        return sql.SQL(query).format(gk=self._prefix)
+
     def _execute(self, connection: psycopg.Connection[Any], query: str, parameters: Parameters) -> list[DictRow]:
-        statement = sql.SQL(query).format(gk=self._prefix)
         with connection.cursor(row_factory=dict_row) as cursor:
-            cursor.execute(statement, parameters, prepare=False)
+            cursor.execute(self._statement(query), parameters, prepare=False)
             return cursor.fetchall()
 
 
@@ -144,6 +146,10 @@ class Transaction:
 
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         return self._database._execute(self.connection, query, parameters)
+
+    def execute(self, query: str, parameters: Parameters = ()) -> None:
+        """A statement without rows."""
+        self.connection.execute(self._database._statement(query), parameters, prepare=False)
 
 
 def as_database(

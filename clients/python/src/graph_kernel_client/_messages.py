@@ -1,0 +1,85 @@
+"""Messages of providers as turns: what is one turn, and which call a result answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import GraphKernelError
+
+_RESULTS = "tool_result"
+
+
+@dataclass
+class Part:
+    """A turn to be: the message as it is sent, and the ids of the calls that it answers."""
+
+    payload: dict[str, Any]
+    answers: list[str]
+
+
+def _plain(value: Any) -> Any:
+    """Values of JSON of what may hold objects of a provider's package."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(nested) for key, nested in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(nested) for nested in value]
+    return value
+
+
+def parts(message: Any) -> list[Part]:
+    """The turns of a message: of results in Anthropic's form each is a turn, and what stands beside them another."""
+    payload = _plain(message)
+    if not isinstance(payload, dict) or not isinstance(payload.get("role"), str):
+        raise GraphKernelError(
+            "a message is an object with a role, in the form of OpenAI's chat completions or of Anthropic's messages",
+            sqlstate="22023",
+            word="INVALID_MESSAGE",
+        )
+    if payload.get("type") == "message" and "stop_reason" in payload:
+        # Anthropic's answer: what is sent again is its role and its blocks.
+        payload = {"role": payload["role"], "content": payload["content"]}
+    role, content = payload["role"], payload.get("content")
+    if role in ("tool", "function"):
+        answered = payload.get("tool_call_id")
+        return [Part(payload, [answered] if isinstance(answered, str) else [])]
+    if role == "user" and isinstance(content, list) and any(_is_result(block) for block in content):
+        made: list[Part] = []
+        rest: list[Any] = []
+        for block in content:
+            if _is_result(block):
+                answered = block.get("tool_use_id")
+                made.append(Part({"role": role, "content": [block]}, [answered] if isinstance(answered, str) else []))
+            else:
+                rest.append(block)
+        if rest:
+            made.append(Part({"role": role, "content": rest}, []))
+        return made
+    return [Part(payload, [])]
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and str(block.get("type", "")).endswith(_RESULTS)
+
+
+def is_text_alone(payload: Mapping[str, Any]) -> bool:
+    """Whether role and text say all of the message."""
+    return (
+        payload.keys() == {"role", "content"}
+        and payload["role"] in ("user", "assistant", "system")
+        and isinstance(payload["content"], str)
+    )
+
+
+def calls(payload: Mapping[str, Any]) -> list[str]:
+    """The ids of the calls that a message makes."""
+    found = [call.get("id") for call in _objects(payload.get("tool_calls"))]
+    found += [block.get("id") for block in _objects(payload.get("content")) if block.get("type") == "tool_use"]
+    return [call for call in found if isinstance(call, str)]
+
+
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

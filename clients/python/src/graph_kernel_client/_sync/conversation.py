@@ -1,0 +1,314 @@
+"""`Conversation`: messages of an agent as turns, prompts of them within a budget, and the record of each prompt."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from .._messages import is_text_alone, parts
+from ..errors import GraphKernelError
+from ..types import ShownMessage, Step, TurnId, turn_uuid
+from .database import Database, Source, Transaction, as_database
+from .embedding import Embed, embedded
+
+CountTokens = Callable[[Mapping[str, Any]], int]
+
+
+class Conversation:
+    """A conversation in the tables that `graph_kernel.create_tables` makes, or tables of that form bound as `graph`.
+
+    `count_tokens` says how many tokens a message takes as it is sent; without it a quarter of the bytes of its text.
+    `embed` makes the embedding of each text, for the column `embedding`. `owner` is whose turns are written. A session
+    that is there goes on at its latest turn. One object is for one writer.
+    """
+
+    def __init__(
+        self,
+        connection: Source | Database | None = None,
+        session_id: str | None = None,
+        *,
+        count_tokens: CountTokens | None = None,
+        embed: Embed | None = None,
+        owner: str | None = None,
+        timeout: float | None = None,
+        graph: str | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
+        self.session_id = session_id or str(uuid.uuid4())
+        self._count_tokens = count_tokens
+        self._embed = embed
+        self._owner = owner
+        self._heads: list[uuid.UUID] | None = None
+        self._edge_type = "reply"
+        self._step: Step | None = None
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, message: Any) -> list[str]:
+        """Stores a message, and returns the ids of its turns: each result of a call is a turn of its own.
+
+        A message is an object in the form of OpenAI's chat completions or of Anthropic's messages, or what their
+        packages return. It follows the turn before it; a result follows its call, and what comes next all results.
+        """
+        written = []
+        with self.database.transaction() as transaction:
+            turns, edges = self._tables(transaction)
+            heads, edge_type = self._current(transaction, turns, edges), self._edge_type
+            for part in parts(message):
+                parents = heads
+                if part.answers:
+                    parents = [self._call(transaction, turns, part.answers[0])]
+                turn = self._insert(transaction, turns, part.payload)
+                for parent in parents:
+                    transaction.execute(
+                        f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
+                        (parent, turn, "reply" if part.answers else edge_type),
+                    )
+                # Results of one call stand side by side.
+                beside = [head for head in heads if head not in parents] if part.answers else []
+                heads, edge_type = [*beside, turn], "reply"
+                written.append(turn)
+        self._heads, self._edge_type = heads, edge_type
+        return [str(turn) for turn in written]
+
+    def branch(self, turn_id: TurnId | None = None) -> Conversation:
+        """The same conversation from a turn on, or from here: what is appended to one is not seen by the other."""
+        other = Conversation(
+            self.database,
+            self.session_id,
+            count_tokens=self._count_tokens,
+            embed=self._embed,
+            owner=self._owner,
+        )
+        with self.database.transaction() as transaction:
+            turns, edges = self._tables(transaction)
+            if turn_id is None:
+                other._heads = list(self._current(transaction, turns, edges))
+            else:
+                other._heads = self._end_of_call(transaction, turns, edges, turn_uuid(turn_id))
+        other._edge_type = "branch"
+        return other
+
+    def head(self) -> str | None:
+        """The turn at which the conversation stands: its latest one."""
+        if not self._heads:
+            with self.database.transaction() as transaction:
+                turns, edges = self._tables(transaction)
+                self._heads = self._current(transaction, turns, edges)
+        return str(self._heads[-1]) if self._heads else None
+
+    def messages(
+        self,
+        format: str = "openai",
+        *,
+        max_tokens: int | None = None,
+        goal: TurnId | Sequence[TurnId] | bool | None = None,
+        recall: str | None = None,
+        recall_tokens: int | None = None,
+        embedding: Sequence[float] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        context: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The prompt at the latest turn, as a provider takes it: `openai`, `responses`, `anthropic` or `plain`.
+
+        `max_tokens` bounds it. `goal` is pinned: a turn, several, or True for the first message of the user. `recall`
+        is a question, whose hits are recalled in `recall_tokens` of the budget, a quarter unless told. `policy` has
+        other keys of SlicePolicy v2. `context` is a SHA-256 of what else is sent, such as model and tools, which the
+        record then says too. `options` are those of `graph_messages_json`.
+        """
+        step = self._take(
+            format, max_tokens, goal, recall, recall_tokens, embedding, policy or {}, context, options or {}
+        )
+        self._step = step
+        return step.messages
+
+    def record_step(self) -> Step:
+        """The record of what `messages` gave last."""
+        if self._step is None:
+            raise GraphKernelError("there is no prompt to record", sqlstate="55000", hint="Call messages first.")
+        return self._step
+
+    def _take(
+        self,
+        format: str,
+        max_tokens: int | None,
+        goal: TurnId | Sequence[TurnId] | bool | None,
+        recall: str | None,
+        recall_tokens: int | None,
+        embedding: Sequence[float] | None,
+        more: Mapping[str, Any],
+        context: str | None,
+        options: Mapping[str, Any],
+    ) -> Step:
+        anchor = self.head()
+        if anchor is None:
+            raise GraphKernelError("the conversation has no message yet", sqlstate="02000", word="SESSION_NOT_FOUND")
+        policy: dict[str, Any] = {"preset": "chat"}
+        if max_tokens is not None:
+            policy["max_tokens"] = max_tokens
+        if goal is not None and goal is not False:
+            policy["pins"] = self._pins(goal)
+        if recall is not None:
+            policy["seeds"] = self._seeds(recall, embedding)
+            policy["recall_tokens"] = recall_tokens or max((max_tokens or 16_000) // 4, 1)
+        policy.update(more)
+        row = self.database.fetch_one(
+            """SELECT r::text AS record, {gk}graph_messages_json(r, %s::text, %s::jsonb) AS messages
+                 FROM {gk}graph_messages_record(%s::uuid, %s::{gk}slice_policy, %s::text) AS r""",
+            (format, Jsonb(dict(options)), anchor, json.dumps(policy, default=str), context),
+        )
+        return Step(row["record"], row["messages"])
+
+    def _pins(self, goal: TurnId | Sequence[TurnId] | bool) -> list[str]:
+        if isinstance(goal, (str, uuid.UUID)):
+            return [str(turn_uuid(goal))]
+        if not isinstance(goal, bool):
+            return [str(turn_uuid(turn)) for turn in goal]
+        with self.database.transaction() as transaction:
+            turns, _ = self._tables(transaction)
+            rows = transaction.fetch(
+                f"SELECT id::text AS id FROM {turns} WHERE session_id = %s AND role = 'user'"
+                " ORDER BY created_at, id LIMIT 1",
+                (self.session_id,),
+            )
+        return [row["id"] for row in rows]
+
+    def _seeds(self, question: str, embedding: Sequence[float] | None) -> dict[str, float] | None:
+        vector = embedded(self._embed, question, embedding)
+        rows = self.database.fetch(
+            """SELECT turn_id::text AS turn_id, least(similarity, 1) AS strength
+                 FROM {gk}graph_search_global(%s::real[], 128, query_text => %s::text, options => %s::jsonb)
+                WHERE similarity > 0.000001""",
+            (vector, question, Jsonb({} if self._owner is None else {"owner": self._owner})),
+        )
+        return {row["turn_id"]: row["strength"] for row in rows} or None
+
+    def show(self, step: Step | str) -> list[ShownMessage]:
+        """The messages of a recorded prompt in their order, with what the tables hold of them now."""
+        rows = self.database.fetch(
+            "SELECT n, turn_id::text AS turn_id, part, role, state, content, payload"
+            " FROM {gk}graph_messages_show(%s::json) ORDER BY n",
+            (_record(step),),
+        )
+        return [ShownMessage(**row) for row in rows]
+
+    def prove(self, step: Step | str) -> str:
+        """A signed statement about a recorded prompt, which anyone can check with the public key."""
+        row = self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (_record(step),))
+        proof: str = row["proof"]
+        return proof
+
+    def _tables(self, transaction: Transaction) -> tuple[str, str]:
+        """The bound tables, which must have the columns of create_tables."""
+        rows = transaction.fetch(
+            "SELECT turns::text AS turns, edges::text AS edges, columns FROM graph_kernel.bindings WHERE is_current"
+        )
+        if not rows:
+            return "public.memory_turns", "public.memory_turn_edges"
+        (bound,) = rows
+        if bound["columns"] or bound["edges"] is None:
+            raise GraphKernelError(
+                f"{bound['turns']} is bound with columns of its own: a conversation is not written there",
+                sqlstate="0A000",
+                word="INVALID_BINDING",
+                hint="Write with what the table belongs to, or make tables with graph_kernel.create_tables.",
+            )
+        return _escaped(bound["turns"]), _escaped(bound["edges"])
+
+    def _current(self, transaction: Transaction, turns: str, edges: str) -> list[uuid.UUID]:
+        """Where the conversation stands: a turn, or all results of a call."""
+        if self._heads is not None:
+            return self._heads
+        latest = transaction.fetch(
+            f"SELECT id FROM {turns} WHERE session_id = %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
+            (self.session_id,),
+        )
+        return self._end_of_call(transaction, turns, edges, latest[0]["id"]) if latest else []
+
+    def _end_of_call(self, transaction: Transaction, turns: str, edges: str, turn: uuid.UUID) -> list[uuid.UUID]:
+        """The turn; of a call, or one of its results, all results."""
+        rows = transaction.fetch(
+            f"""SELECT t.id
+                  FROM {turns} AS t
+                  JOIN {edges} AS e ON e.child_turn_id = t.id
+                 WHERE lower(t.role) = 'tool'
+                   AND (e.parent_turn_id = %(turn)s
+                        OR e.parent_turn_id IN (SELECT parent_turn_id FROM {edges} WHERE child_turn_id = %(turn)s)
+                           AND (SELECT lower(role) FROM {turns} WHERE id = %(turn)s) = 'tool')
+                 GROUP BY t.id
+                 ORDER BY t.id = %(turn)s, min(t.created_at), t.id""",
+            {"turn": turn},
+        )
+        return [row["id"] for row in rows] or [turn]
+
+    def _call(self, transaction: Transaction, turns: str, call: str) -> uuid.UUID:
+        rows = transaction.fetch(
+            f"""SELECT id
+                  FROM {turns}
+                 WHERE session_id = %(session)s
+                   AND (payload @> %(openai)s::jsonb OR payload @> %(anthropic)s::jsonb)
+                 ORDER BY created_at DESC, id LIMIT 1""",
+            {
+                "session": self.session_id,
+                "openai": Jsonb({"tool_calls": [{"id": call}]}),
+                "anthropic": Jsonb({"content": [{"type": "tool_use", "id": call}]}),
+            },
+        )
+        if not rows:
+            raise GraphKernelError(
+                f"no turn of session {self.session_id} makes the call {call!r}, which the message answers",
+                sqlstate="02000",
+                word="CALL_NOT_FOUND",
+                hint="Append the message with the call first.",
+            )
+        found: uuid.UUID = rows[0]["id"]
+        return found
+
+    def _insert(self, transaction: Transaction, turns: str, payload: Mapping[str, Any]) -> uuid.UUID:
+        turn = uuid.uuid4()
+        tokens = None if self._count_tokens is None else self._count_tokens(payload)
+        alone = is_text_alone(payload)
+        message = json.dumps(payload, ensure_ascii=False)
+        (said,) = transaction.fetch(
+            """SELECT CASE WHEN %(alone)s THEN %(text)s::text ELSE {gk}graph_message_text(%(message)s::text) END AS text,
+                      {gk}graph_message_role(%(message)s::text) AS role""",
+            {"alone": alone, "text": payload["content"] if alone else None, "message": message},
+        )
+        columns = "id, session_id, role, content_text, payload, token_count, owner"
+        values = [
+            turn,
+            self.session_id,
+            said["role"],
+            said["text"],
+            None if alone else Jsonb(payload),
+            tokens,
+            self._owner,
+        ]
+        places = "%s, %s, %s, %s, %s, %s, %s"
+        if self._embed is not None and said["text"]:
+            columns, places = f"{columns}, embedding", f"{places}, %s::real[]"
+            values.append(embedded(self._embed, said["text"]))
+        transaction.execute(f"INSERT INTO {turns} ({columns}) VALUES ({places})", values)
+        return turn
+
+
+def _record(step: Step | str) -> str:
+    return step if isinstance(step, str) else step.record
+
+
+def _escaped(name: str) -> str:
+    """A name as a statement has it, where braces and per cent signs stand for others."""
+    return name.replace("{", "{{").replace("}", "}}").replace("%", "%%")
