@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ class Part:
 
     payload: dict[str, Any]
     answers: list[str]
+    # Where the server does not read the form of the payload.
+    role: str | None = None
+    text: str | None = None
 
 
 def _plain(value: Any) -> Any:
@@ -74,12 +77,13 @@ def is_text_alone(payload: Mapping[str, Any]) -> bool:
     )
 
 
-def calls(payload: Mapping[str, Any]) -> list[str]:
-    """The ids of the calls that a message makes."""
-    found = [call.get("id") for call in _objects(payload.get("tool_calls"))]
-    found += [block.get("id") for block in _objects(payload.get("content")) if block.get("type") == "tool_use"]
-    return [call for call in found if isinstance(call, str)]
-
-
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def call_forms(call: str) -> list[dict[str, Any]]:
+    """What a payload contains that makes this call: of OpenAI's two forms, Anthropic's, and of other packages."""
+    return [
+        {"tool_calls": [{"id": call}]},
+        {"output": [{"call_id": call}]},
+        {"content": [{"type": "tool_use", "id": call}]},
+        {"data": {"tool_calls": [{"id": call}]}},
+        {"parts": [{"part_kind": "tool-call", "tool_call_id": call}]},
+        {"additional_kwargs": {"tool_calls": [{"id": call}]}},
+    ]

@@ -17,6 +17,7 @@ __all__ = [
     "GlobalResults",
     "Policy",
     "PolicyRef",
+    "PromptTurn",
     "RetrievalProvenance",
     "SearchQuery",
     "SearchResult",
@@ -412,6 +413,23 @@ class Step:
     def turn_ids(self) -> list[str]:
         """The turns in the order in which they were shown."""
         return [message["turn_id"] for message in json.loads(self.record)["messages"]]
+
+
+@dataclass(frozen=True)
+class PromptTurn:
+    """A turn as a model is shown it: its part of the slice, its text, and the message as it was stored."""
+
+    turn_id: str
+    part: str
+    role: str
+    content: str | None
+    payload: dict[str, Any] | None
+    tokens: int
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The message as it was appended."""
+        return self.payload or {"role": self.role, "content": self.content or ""}
 
 
 @dataclass(frozen=True)

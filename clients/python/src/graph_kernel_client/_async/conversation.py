@@ -9,9 +9,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from .._messages import is_text_alone, parts
+from .._messages import Part, call_forms, is_text_alone, parts
 from ..errors import GraphKernelError
-from ..types import ShownMessage, Step, TurnId, turn_uuid
+from ..types import PromptTurn, ShownMessage, Step, TurnId, turn_uuid
 from .database import Database, Source, Transaction, as_database
 from .embedding import Embed, embedded
 
@@ -62,15 +62,17 @@ class Conversation:
         A message is an object in the form of OpenAI's chat completions or of Anthropic's messages, or what their
         packages return. It follows the turn before it; a result follows its call, and what comes next all results.
         """
+        return await self.append_parts(parts(message))
+
+    async def append_parts(self, parts: Sequence[Part]) -> list[str]:
+        """Stores turns in the form of another package: for adapters. All of them, or none."""
         written = []
         async with self.database.transaction() as transaction:
             turns, edges = await self._tables(transaction)
             heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
-            for part in parts(message):
-                parents = heads
-                if part.answers:
-                    parents = [await self._call(transaction, turns, part.answers[0])]
-                turn = await self._insert(transaction, turns, part.payload)
+            for part in parts:
+                parents = await self._call(transaction, turns, part) if part.answers else heads
+                turn = await self._insert(transaction, turns, part)
                 for parent in parents:
                     await transaction.execute(
                         f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
@@ -196,6 +198,39 @@ class Conversation:
         )
         return {row["turn_id"]: row["strength"] for row in rows} or None
 
+    async def turns(
+        self, *, max_tokens: int | None = None, policy: Mapping[str, Any] | None = None
+    ) -> list[PromptTurn]:
+        """The turns up to the latest one, in the order in which a model is shown them: all, or within a budget."""
+        anchor = await self.head()
+        if anchor is None:
+            return []
+        whole: dict[str, Any] = {"preset": "lineage"}
+        if max_tokens is not None:
+            whole = {"preset": "chat", "max_tokens": max_tokens}
+        rows = await self.database.fetch(
+            """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens
+                 FROM {gk}graph_messages(%s::uuid, %s::{gk}slice_policy) ORDER BY n""",
+            (anchor, json.dumps({**whole, **(policy or {})}, default=str)),
+        )
+        return [PromptTurn(**row) for row in rows]
+
+    async def remove(self, turn_ids: Sequence[TurnId] | None = None) -> None:
+        """Deletes turns of this session with their edges, for good: these, or all. Recorded prompts say they are gone.
+
+        What others refer to is not deleted: that is an error, and nothing is.
+        """
+        async with self.database.transaction() as transaction:
+            turns, edges = await self._tables(transaction)
+            chosen = None if turn_ids is None else [turn_uuid(turn) for turn in turn_ids]
+            which = "session_id = %(session)s AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[]))"
+            parameters = {"session": self.session_id, "turns": chosen}
+            await transaction.execute(
+                f"DELETE FROM {edges} WHERE child_turn_id IN (SELECT id FROM {turns} WHERE {which})", parameters
+            )
+            await transaction.execute(f"DELETE FROM {turns} WHERE {which}", parameters)
+        self._heads = None
+
     async def show(self, step: Step | str) -> list[ShownMessage]:
         """The messages of a recorded prompt in their order, with what the tables hold of them now."""
         rows = await self.database.fetch(
@@ -254,53 +289,51 @@ class Conversation:
         )
         return [row["id"] for row in rows] or [turn]
 
-    async def _call(self, transaction: Transaction, turns: str, call: str) -> uuid.UUID:
+    async def _call(self, transaction: Transaction, turns: str, part: Part) -> list[uuid.UUID]:
+        """The turns with the calls that a result answers."""
         rows = await transaction.fetch(
-            f"""SELECT id
-                  FROM {turns}
-                 WHERE session_id = %(session)s
-                   AND (payload @> %(openai)s::jsonb OR payload @> %(anthropic)s::jsonb)
-                 ORDER BY created_at DESC, id LIMIT 1""",
-            {
-                "session": self.session_id,
-                "openai": Jsonb({"tool_calls": [{"id": call}]}),
-                "anthropic": Jsonb({"content": [{"type": "tool_use", "id": call}]}),
-            },
+            f"""SELECT a.place, (SELECT id FROM {turns} AS t
+                                  WHERE t.session_id = %(session)s AND t.payload @> ANY (a.forms)
+                                  ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
+                  FROM (SELECT place, array_agg(form) AS forms
+                          FROM jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),
+                               jsonb_array_elements(c.call) AS f (form)
+                         GROUP BY place) AS a
+                 ORDER BY a.place""",
+            {"session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},
         )
-        if not rows:
-            raise GraphKernelError(
-                f"no turn of session {self.session_id} makes the call {call!r}, which the message answers",
-                sqlstate="02000",
-                word="CALL_NOT_FOUND",
-                hint="Append the message with the call first.",
-            )
-        found: uuid.UUID = rows[0]["id"]
-        return found
+        for row in rows:
+            if row["id"] is None:
+                raise GraphKernelError(
+                    f"no turn of session {self.session_id} makes the call {part.answers[row['place'] - 1]!r},"
+                    " which the message answers",
+                    sqlstate="02000",
+                    word="CALL_NOT_FOUND",
+                    hint="Append the message with the call first.",
+                )
+        return list(dict.fromkeys(row["id"] for row in rows))
 
-    async def _insert(self, transaction: Transaction, turns: str, payload: Mapping[str, Any]) -> uuid.UUID:
+    async def _insert(self, transaction: Transaction, turns: str, part: Part) -> uuid.UUID:
         turn = uuid.uuid4()
-        tokens = None if self._count_tokens is None else self._count_tokens(payload)
-        alone = is_text_alone(payload)
-        message = json.dumps(payload, ensure_ascii=False)
-        (said,) = await transaction.fetch(
-            """SELECT CASE WHEN %(alone)s THEN %(text)s::text ELSE {gk}graph_message_text(%(message)s::text) END AS text,
-                      {gk}graph_message_role(%(message)s::text) AS role""",
-            {"alone": alone, "text": payload["content"] if alone else None, "message": message},
-        )
+        tokens = None if self._count_tokens is None else self._count_tokens(part.payload)
+        text, role, payload = part.text, part.role, None if is_text_alone(part.payload) else Jsonb(part.payload)
+        if payload is None:
+            # The text as it is: one that looks like JSON stays what was said.
+            text = part.payload["content"]
+        if role is None or (text is None and payload is not None):
+            message = json.dumps(part.payload, ensure_ascii=False)
+            (said,) = await transaction.fetch(
+                "SELECT {gk}graph_message_text(%(message)s::text) AS text,"
+                " {gk}graph_message_role(%(message)s::text) AS role",
+                {"message": message},
+            )
+            text, role = said["text"] if text is None else text, role or said["role"]
         columns = "id, session_id, role, content_text, payload, token_count, owner"
-        values = [
-            turn,
-            self.session_id,
-            said["role"],
-            said["text"],
-            None if alone else Jsonb(payload),
-            tokens,
-            self._owner,
-        ]
+        values = [turn, self.session_id, role, text, payload, tokens, self._owner]
         places = "%s, %s, %s, %s, %s, %s, %s"
-        if self._embed is not None and said["text"]:
+        if self._embed is not None and text:
             columns, places = f"{columns}, embedding", f"{places}, %s::real[]"
-            values.append(await embedded(self._embed, said["text"]))
+            values.append(await embedded(self._embed, text))
         await transaction.execute(f"INSERT INTO {turns} ({columns}) VALUES ({places})", values)
         return turn
 
