@@ -4,6 +4,7 @@ pub mod data;
 pub mod key_ring;
 pub mod memory_store;
 pub mod messages;
+pub mod providers;
 pub mod recorder;
 pub mod shared;
 pub mod vectors;

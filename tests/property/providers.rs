@@ -1,0 +1,299 @@
+//! Prompts in the forms of providers: each is one that its provider takes, and says all that it should.
+
+use graph_kernel_tests::providers::check_prompt;
+use kernel::graph::turn::Role;
+use kernel::json::JsonValue;
+use kernel::prompt::provider::{OpenCalls, PromptMessage, ProviderFormat, RenderOptions, render};
+use kernel::slicing::slice::Part;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use crate::cases;
+
+/// What an application stores of a message.
+#[derive(Clone, Debug)]
+struct Stored {
+    role: Role,
+    content: Option<String>,
+    payload: Option<Value>,
+    created_at: Option<i64>,
+}
+
+/// A message: its text, its calls, and the results that it has.
+#[derive(Clone, Debug)]
+struct Said {
+    role: Role,
+    text: &'static str,
+    calls: Vec<&'static str>,
+    result: &'static str,
+    form: &'static str,
+    created_at: Option<i64>,
+}
+
+const IDS: [&str; 7] = [
+    "a",
+    "b",
+    "toolu_01",
+    "",
+    "a",
+    "é b",
+    "an id that is longer than forty bytes, which is too long",
+];
+
+impl Said {
+    fn stored(&self) -> Stored {
+        let result = self.role == Role::Tool;
+        let text = self.text;
+        let payload = match (self.form, self.role) {
+            ("", _) => None,
+            ("odd", _) => Some(json!({"model": text})),
+            ("openai", Role::Tool) => {
+                Some(json!({"role": "tool", "tool_call_id": self.result, "content": text}))
+            }
+            ("openai", role) => {
+                let function = json!({"name": "get weather", "arguments": "{\"a\": 1.0}"});
+                let call = |id| json!({"id": id, "type": "function", "function": function});
+                let calls: Vec<Value> = self.calls.iter().map(call).collect();
+                let mut message = json!({"role": role.name(), "content": text, "refusal": null});
+                if !calls.is_empty() {
+                    message["tool_calls"] = json!(calls);
+                }
+                Some(message)
+            }
+            ("anthropic", Role::Tool) => Some(json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": self.result, "is_error": true,
+                 "content": [{"type": "text", "text": text}, {"type": "image", "source": {}}]}
+            ]})),
+            ("anthropic", role) => {
+                let mut blocks = vec![json!({"type": "text", "text": text})];
+                if role == Role::Assistant {
+                    blocks
+                        .insert(0, json!({"type": "thinking", "thinking": "x", "signature": "y"}));
+                } else {
+                    blocks.push(json!({"type": "image", "source": {}}));
+                }
+                blocks.extend(self.calls.iter().map(
+                    |id| json!({"type": "tool_use", "id": id, "name": "", "input": {"a": [1.50]}}),
+                ));
+                Some(json!({"role": role.name(), "content": blocks}))
+            }
+            ("responses", Role::Tool) => Some(json!({"role": "tool", "output": [
+                {"type": "function_call_output", "call_id": self.result, "output": text}
+            ]})),
+            ("responses", role) => {
+                let content = json!([{"type": "output_text", "text": text}]);
+                let mut items = vec![
+                    json!({"type": "reasoning", "summary": []}),
+                    json!({"type": "message", "role": role.name(), "content": content}),
+                ];
+                items.extend(self.calls.iter().map(|id| {
+                    json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "no"})
+                }));
+                Some(json!({"role": role.name(), "output": items}))
+            }
+            ("langchain", Role::Tool) => Some(json!({"type": "tool", "data": {
+                "content": text, "tool_call_id": self.result, "status": "success"
+            }})),
+            ("langchain", _) => {
+                let call = |id| json!({"name": "f", "args": {}, "id": id, "type": "tool_call"});
+                let calls: Vec<Value> = self.calls.iter().map(call).collect();
+                Some(json!({"type": "ai", "data": {"content": text, "tool_calls": calls}}))
+            }
+            (form, _) => unreachable!("{form}"),
+        };
+        Stored {
+            role: if result { Role::Tool } else { self.role },
+            content: Some(text.to_owned()).filter(|text| text != "-"),
+            payload,
+            created_at: self.created_at,
+        }
+    }
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let roles =
+        vec![Role::User, Role::User, Role::Assistant, Role::Assistant, Role::Tool, Role::System];
+    let texts = vec!["hello", "two\nlines", "", " ", "-", "ends in space ", "\"quoted\" \u{1f600}"];
+    let forms = vec!["", "", "odd", "openai", "anthropic", "responses", "langchain"];
+    let ids = || select(&IDS[..]);
+    let times =
+        select(vec![None, Some(0), Some(1_700_000_000_000_000), Some(i64::MAX), Some(i64::MIN)]);
+    (select(roles), select(texts), prop::collection::vec(ids(), 0..=3), ids(), select(forms), times)
+        .prop_map(|(role, text, mut calls, result, form, created_at)| {
+            if role != Role::Assistant {
+                calls.clear();
+            }
+            Said { role, text, calls, result, form, created_at }
+        })
+}
+
+#[derive(Clone, Debug)]
+struct Prompt {
+    before: Vec<Said>,
+    recalled: Vec<Said>,
+    group: Vec<Said>,
+}
+
+fn prompts() -> impl Strategy<Value = Prompt> {
+    let said = |range| prop::collection::vec(said(), range);
+    (said(0..12), prop_oneof![Just(Vec::new()), said(0..4)], said(1..4))
+        .prop_map(|(before, recalled, group)| Prompt { before, recalled, group })
+}
+
+impl Prompt {
+    fn rendered(&self, format: ProviderFormat, open_calls: OpenCalls) -> Value {
+        let parts = [
+            (Part::Line, &self.before),
+            (Part::Recalled, &self.recalled),
+            (Part::Anchor, &self.group),
+        ];
+        let stored: Vec<(Part, Stored, Option<String>)> = parts
+            .into_iter()
+            .flat_map(|(part, said)| said.iter().map(move |said| (part, said.stored())))
+            .map(|(part, stored)| {
+                let payload = stored.payload.as_ref().map(Value::to_string);
+                (part, stored, payload)
+            })
+            .collect();
+        let messages = stored.iter().map(|(part, stored, payload)| PromptMessage {
+            part: *part,
+            role: stored.role,
+            created_at: stored.created_at,
+            content: stored.content.as_deref(),
+            payload: payload.as_deref(),
+        });
+        let messages: Vec<PromptMessage<'_>> = messages.collect();
+        let text = render(&messages, format, RenderOptions { open_calls }, &|| {});
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1000))]
+
+    #[test]
+    fn every_prompt_is_one_that_its_provider_takes(prompt in prompts()) {
+        for format in ProviderFormat::ALL {
+            for open_calls in OpenCalls::ALL {
+                let rendered = prompt.rendered(*format, *open_calls);
+                let checked = check_prompt(format.name(), &rendered);
+                prop_assert_eq!(checked, Ok(()), "{} {}", format.name(), rendered);
+                // Nothing that was said is lost, but for what a call without a result says.
+                let text = rendered.to_string();
+                for said in prompt.before.iter().chain(&prompt.recalled).chain(&prompt.group) {
+                    let said = json!(said.text.trim()).to_string();
+                    let said = said.trim_matches('"');
+                    prop_assert!(said == "-" || text.contains(said), "{} in {}", said, text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_without_calls_keeps_its_order(texts in prop::collection::vec("[a-z]{8}", 1..10)) {
+        let said = texts.iter().enumerate().map(|(place, text)| PromptMessage {
+            part: if place + 1 == texts.len() { Part::Anchor } else { Part::Line },
+            role: if place % 2 == 0 { Role::User } else { Role::Assistant },
+            created_at: None,
+            content: Some(text),
+            payload: None,
+        });
+        let said: Vec<PromptMessage<'_>> = said.collect();
+        for format in ProviderFormat::ALL {
+            let options = RenderOptions { open_calls: OpenCalls::Note };
+            let rendered: Value =
+                serde_json::from_str(&render(&said, *format, options, &|| {})).unwrap();
+            let key = if *format == ProviderFormat::Responses { "input" } else { "messages" };
+            let contents = rendered[key].as_array().unwrap().iter().map(|m| m["content"].as_str());
+            prop_assert_eq!(contents.collect::<Option<Vec<_>>>().unwrap(), texts.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The checker refuses what providers refuse.
+#[test]
+fn broken_prompts_are_seen() {
+    let user = json!({"role": "user", "content": "u"});
+    let said = json!({"role": "assistant", "content": "s"});
+    let call = json!({"role": "assistant", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});
+    let chat = |messages: &[&Value]| json!({ "messages": messages });
+    let good = [
+        ("openai", chat(&[&user, &call, &result, &said])),
+        ("plain", chat(&[&user, &said])),
+        ("anthropic", chat(&[&user, &said])),
+    ];
+    for (format, prompt) in &good {
+        assert_eq!(check_prompt(format, prompt), Ok(()), "{prompt}");
+    }
+    let empty = json!({"role": "user", "content": " "});
+    for messages in [
+        &[][..],
+        &[&said, &user],
+        &[&call, &result],
+        &[&user, &call],
+        &[&user, &call, &user, &result],
+        &[&user, &result],
+        &[&user, &call, &result, &result],
+        &[&user, &call, &result, &call, &result],
+        &[&user, &empty],
+    ] {
+        assert!(check_prompt("openai", &chat(messages)).is_err(), "{messages:?}");
+    }
+    for messages in [&[&said][..], &[&user, &user], &[&user, &call], &[&user, &said, &empty]] {
+        assert!(check_prompt("plain", &chat(messages)).is_err(), "{messages:?}");
+        assert!(check_prompt("anthropic", &chat(messages)).is_err(), "{messages:?}");
+    }
+    let tool_use = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
+    let tool_result = json!({"type": "tool_result", "tool_use_id": "a", "content": "r"});
+    let text = json!({"type": "text", "text": "t"});
+    let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
+    let of = |role: &str, blocks: &[&Value]| json!({"role": role, "content": blocks});
+    let (asks, answers) = (of("assistant", &[&tool_use]), of("user", &[&tool_result, &text]));
+    assert_eq!(check_prompt("anthropic", &chat(&[&user, &asks, &answers])), Ok(()));
+    for messages in [
+        &[&user, &asks][..],
+        &[&user, &asks, &user],
+        &[&answers, &said],
+        &[&user, &asks, &of("user", &[&text, &tool_result])],
+        &[&user, &of("assistant", &[&text, &thought])],
+        &[&user, &asks, &answers, &asks, &answers],
+        &[&user, &json!({"role": "assistant", "content": "ends in space "})],
+        &[&user, &of("assistant", &[])],
+        &[
+            &user,
+            &of("assistant", &[&json!({"type": "tool_use", "id": "é", "name": "f", "input": {}})]),
+            &answers,
+        ],
+    ] {
+        assert!(check_prompt("anthropic", &chat(messages)).is_err(), "{messages:?}");
+    }
+    let asks = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
+    let answers = json!({"type": "function_call_output", "call_id": "a", "output": "r"});
+    let items = |items: &[&Value]| json!({ "input": items });
+    assert_eq!(check_prompt("responses", &items(&[&user, &asks, &answers])), Ok(()));
+    for list in [
+        &[&asks, &answers][..],
+        &[&user, &asks],
+        &[&user, &answers, &asks],
+        &[&user, &asks, &user, &answers],
+        &[&user, &asks, &answers, &answers],
+    ] {
+        assert!(check_prompt("responses", &items(list)).is_err(), "{list:?}");
+    }
+}
+
+#[test]
+fn options_are_read() {
+    let read = |text: &'static str| {
+        let limits = kernel::json::JsonLimits { bytes: 1000, values: 100, token_bytes: 1000 };
+        RenderOptions::read(JsonValue::read(text, limits, &|| {}).unwrap())
+    };
+    assert_eq!(read("{}").unwrap().open_calls, OpenCalls::Note);
+    assert_eq!(read(r#"{"open_calls": "omit"}"#).unwrap().open_calls, OpenCalls::Omit);
+    for bad in ["[]", r#"{"open_calls": "x"}"#, r#"{"open_calls": null}"#, r#"{"opencalls": 1}"#] {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
