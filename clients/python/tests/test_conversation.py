@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
+from conftest import QUESTION
 
-from graph_kernel_client import Conversation, GraphKernelError
-
-Turn = tuple[str, "str | None", Any]
+from graph_kernel_client import Conversation, GraphKernelError, Step, aio, sync
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ OPENAI: list[dict[str, Any]] = [
         "role": "assistant",
         "content": None,
         "tool_calls": [
-            {"id": f"c{n}", "type": "function", "function": {"name": "weather", "arguments": f'{{"city": "{city}"}}'}}
+            {"id": f"c{n}", "type": "function", "function": {"name": "weather", "arguments": f'{{"city":"{city}"}}'}}
             for n, city in enumerate(("Oslo", "Bergen"))
         ],
     },
@@ -113,9 +114,7 @@ def test_messages_of_anthropic(connection: psycopg.Connection[Any], conversation
     assert payloads[5] is None
 
 
-def test_a_conversation_goes_on_in_another_process(
-    connection: psycopg.Connection[Any], conversation: Conversation
-) -> None:
+def test_a_conversation_goes_on_elsewhere(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
     for message in OPENAI[:-1]:
         Conversation(connection, conversation.session_id).append(message)
     Conversation(connection, conversation.session_id).append(OPENAI[-1])
@@ -204,3 +203,126 @@ def test_tables_of_others_are_not_written(connection: psycopg.Connection[Any]) -
     finally:
         connection.execute("SELECT graph_kernel.unbind_tables('notes')")
         connection.execute("DROP TABLE notes")
+
+
+def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    for message in OPENAI:
+        conversation.append(message)
+    assert conversation.messages() == {"messages": OPENAI}
+    assert conversation.messages("anthropic") == {
+        "system": "You are brief.",
+        "messages": [
+            {"role": "user", "content": "Weather in Oslo and Bergen?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "c0", "name": "weather", "input": {"city": "Oslo"}},
+                    {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Bergen"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c0", "content": "sun"},
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "rain"},
+                ],
+            },
+            {"role": "assistant", "content": "Sun in Oslo, rain in Bergen."},
+        ],
+    }
+    assert [turn.message for turn in conversation.turns()] == OPENAI
+
+
+def test_a_step_is_recorded_shown_and_proved(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    with pytest.raises(GraphKernelError, match="no message yet"):
+        conversation.messages()
+    goal = conversation.append({"role": "user", "content": "Find the fault. " * 20})[0]
+    for n in range(30):
+        conversation.append({"role": "assistant", "content": f"Step {n}. " * 20})
+        conversation.append({"role": "user", "content": "Go on."})
+    with pytest.raises(GraphKernelError, match="no prompt"):
+        conversation.record_step()
+    sent = conversation.messages(max_tokens=400, goal=True, context="ab" * 32)
+    assert "Find the fault." in json.dumps(sent) and "Step 0." not in json.dumps(sent)
+    step = conversation.record_step()
+    assert step.messages == sent and step.turn_ids[0] == goal and step.turn_ids[-1] == conversation.head()
+    assert json.loads(step.record)["context"] == "ab" * 32
+    client = sync.SliceClient(connection)
+    assert client.verify(step.record).valid
+    proof = conversation.prove(step)
+    row = connection.execute(
+        "SELECT valid FROM graph_verify_proof(%s::json, %s::json, %s)", (step.record, proof, client.public_key())
+    ).fetchone()
+    assert row == (True,)
+
+    assert {message.state for message in conversation.show(step)} == {"unchanged"}
+    connection.execute("UPDATE memory_turns SET content_text = 'Something else.' WHERE id = %s", (goal,))
+    shown = conversation.show(step.record)
+    assert [message.state for message in shown] == ["changed"] + ["unchanged"] * (len(shown) - 1)
+    assert (shown[0].turn_id, shown[0].content) == (goal, "Something else.")
+    # A step that was read again from a file.
+    assert Step(step.record).digest == step.digest
+
+
+def test_recall(connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]) -> None:
+    def model(text: str) -> list[float]:
+        return embed(QUESTION) if text.startswith(QUESTION) else [1.0] + [0.0] * 383
+
+    with Conversation(connection, embed=model, owner="alice") as conversation:
+        conversation.append({"role": "user", "content": f"{QUESTION} made here?"})
+        conversation.append({"role": "assistant", "content": "By a sequence."})
+        other = Conversation(connection, embed=model, owner="alice")
+        question = other.append({"role": "user", "content": "What did I ask?"})[0]
+        # Of alice alone: the sample has better hits, of nobody.
+        found = other.recall(QUESTION, max_tokens=200)
+        assert {turn.content for turn in found} == {f"{QUESTION} made here?", "By a sequence."}
+        assert found.slice is not None and sync.SliceClient(connection).verify(found.slice).valid
+        # The best hit is the anchor, which is shown last.
+        assert found[-1].seed == found[-1].turn_id and found[-1].content == f"{QUESTION} made here?"
+        assert found[-1].session_id == conversation.session_id
+        sent = other.messages("plain", max_tokens=400, recall=QUESTION)
+        text = json.dumps(sent)
+        assert f"{QUESTION} made here?" in text and "By a sequence." in text and "What did I ask?" in text
+        assert question in other.record_step().turn_ids
+        assert len(Conversation(connection, embed=model).recall(QUESTION, max_tokens=4000)) > 10
+        connection.execute("DELETE FROM memory_turn_edges WHERE child_turn_id NOT IN (SELECT id FROM sample)")
+        connection.execute("DELETE FROM memory_turns WHERE id NOT IN (SELECT id FROM sample)")
+
+
+def test_a_transaction_of_the_application(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    """What is not committed is not signed, nor sent as a prompt."""
+    with connection.transaction():
+        conversation.append(OPENAI[1])
+        assert [turn.message for turn in conversation.turns()] == [OPENAI[1]]
+        with pytest.raises(GraphKernelError) as caught:
+            conversation.messages()
+        assert (caught.value.word, caught.value.reason) == ("NOT_ADMISSIBLE", "unattested")
+    assert conversation.messages() == {"messages": [OPENAI[1]]}
+    conversation.prove(conversation.record_step())
+
+
+def test_removing(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    first, second = (conversation.append({"role": "user", "content": text})[0] for text in ("one", "two"))
+    conversation.messages()
+    step = conversation.record_step()
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.remove([first])
+    assert caught.value.sqlstate == "23503" and len(stored(connection, conversation)) == 2
+    conversation.remove([second])
+    assert conversation.head() == first
+    assert [message.state for message in conversation.show(step)] == ["unchanged", "gone"]
+    conversation.remove()
+    assert conversation.head() is None and conversation.turns() == []
+
+
+def test_coroutines(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        async with aio.Conversation() as conversation:
+            await conversation.append(OPENAI[0])
+            await conversation.append(OPENAI[1])
+            assert await conversation.messages() == {"messages": OPENAI[:2]}
+            step = await conversation.record_step()
+            assert len(await conversation.show(step)) == 2 and await conversation.prove(step)
+            await conversation.remove()
+
+    asyncio.run(example())

@@ -18,6 +18,8 @@ __all__ = [
     "Policy",
     "PolicyRef",
     "PromptTurn",
+    "Recall",
+    "RecalledTurn",
     "RetrievalProvenance",
     "SearchQuery",
     "SearchResult",
@@ -430,6 +432,24 @@ class PromptTurn:
     def message(self) -> dict[str, Any]:
         """The message as it was appended."""
         return self.payload or {"role": self.role, "content": self.content or ""}
+
+
+@dataclass(frozen=True)
+class RecalledTurn(PromptTurn):
+    """A turn that was recalled, with the hit that it came from."""
+
+    session_id: str
+    created_at: datetime | None
+    distance: int
+    score: float
+    seed: str | None
+
+
+@dataclass
+class Recall(_Results[RecalledTurn]):
+    """What was recalled, in the order in which a model is shown it, and the slice that it is, to verify and keep."""
+
+    slice: SliceExport | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from psycopg import sql
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Database, Source, as_database
-from .embedding import Embed, embedded
+from .embedding import Embed, embedded_if_any
 
 _NOTHING = ("ANCHOR_NOT_FOUND", "SESSION_NOT_FOUND", "EMBEDDING_NOT_FOUND")
 
@@ -51,8 +51,16 @@ class AnchorResolver:
         return await self._anchor("session_id => %s::text", session_id)
 
     async def resolve_from_query(self, query: str, embedding: Sequence[float] | None = None) -> str | None:
-        """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given."""
-        vector = await embedded(self._embed, query, embedding)
+        """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given.
+
+        Without either, the turn that fits the words of the query best.
+        """
+        vector = await embedded_if_any(self._embed, query, embedding)
+        if vector is None:
+            rows = await self.database.fetch(
+                "SELECT turn_id::text AS anchor FROM {gk}graph_search(NULL, %s::text, 1)", (query,)
+            )
+            return rows[0]["anchor"] if rows else None
         return await self._anchor("query_embedding => %s::real[]", vector)
 
     async def resolve_temporal(self, limit: int = 5, project_id: str | None = None) -> list[str]:

@@ -11,9 +11,9 @@ from psycopg.types.json import Jsonb
 
 from .._messages import Part, call_forms, is_text_alone, parts
 from ..errors import GraphKernelError
-from ..types import PromptTurn, ShownMessage, Step, TurnId, turn_uuid
+from ..types import PromptTurn, Recall, RecalledTurn, ShownMessage, SliceExport, Step, TurnId, turn_uuid
 from .database import Database, Source, Transaction, as_database
-from .embedding import Embed, embedded
+from .embedding import Embed, embedded, embedded_if_any
 
 CountTokens = Callable[[Mapping[str, Any]], int]
 
@@ -126,6 +126,8 @@ class Conversation:
     ) -> Any:
         """The prompt at the latest turn, as a provider takes it: `openai`, `responses`, `anthropic` or `plain`.
 
+        It is what is given to the provider's call beside its model: `create(model=…, **conversation.messages())`.
+
         `max_tokens` bounds it. `goal` is pinned: a turn, several, or True for the first message of the user. `recall`
         is a question, whose hits are recalled in `recall_tokens` of the budget, a quarter unless told. `policy` has
         other keys of SlicePolicy v2. `context` is a SHA-256 of what else is sent, such as model and tools, which the
@@ -189,14 +191,43 @@ class Conversation:
         return [row["id"] for row in rows]
 
     async def _seeds(self, question: str, embedding: Sequence[float] | None) -> dict[str, float] | None:
-        vector = await embedded(self._embed, question, embedding)
+        vector = await embedded_if_any(self._embed, question, embedding)
         rows = await self.database.fetch(
-            """SELECT turn_id::text AS turn_id, least(similarity, 1) AS strength
-                 FROM {gk}graph_search_global(%s::real[], 128, query_text => %s::text, options => %s::jsonb)
-                WHERE similarity > 0.000001""",
-            (vector, question, Jsonb({} if self._owner is None else {"owner": self._owner})),
+            "SELECT turn_id::text AS turn_id, strength FROM {gk}graph_search(%s::real[], %s::text, 128, %s::jsonb)",
+            (vector, question, Jsonb(self._filter(None))),
         )
         return {row["turn_id"]: row["strength"] for row in rows} or None
+
+    def _filter(self, filter: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What a search is narrowed by: to the turns of the owner, if there is one."""
+        return {**({} if self._owner is None else {"owner": self._owner}), **(filter or {})}
+
+    async def recall(
+        self,
+        query: str,
+        max_tokens: int | None = None,
+        *,
+        embedding: Sequence[float] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> Recall:
+        """What was said anywhere that fits a question, with what was said around it, within a budget.
+
+        `policy` has other keys of SlicePolicy v2, `filter` those of `graph_search`. Where the conversation has an
+        owner, only turns of the owner are found.
+        """
+        vector = await embedded_if_any(self._embed, query, embedding)
+        given = {"preset": "recall", **({} if max_tokens is None else {"max_tokens": max_tokens}), **(policy or {})}
+        rows = await self.database.fetch(
+            """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens, session_id,
+                      created_at, distance, score, seed::text AS seed, slice::text AS slice
+                 FROM {gk}graph_recall(%s::real[], %s::text, %s::{gk}slice_policy, filter => %s::jsonb) ORDER BY n""",
+            (vector, query, json.dumps(given, default=str), Jsonb(self._filter(filter))),
+        )
+        export = SliceExport.from_json(rows[0]["slice"]) if rows else None
+        for row in rows:
+            del row["slice"]
+        return Recall([RecalledTurn(**row) for row in rows], export)
 
     async def turns(
         self, *, max_tokens: int | None = None, policy: Mapping[str, Any] | None = None

@@ -73,7 +73,8 @@ class Database:
     async def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
         async with self._connection() as connection:
-            if connection.autocommit and not self._settings:
+            # In a transaction of the application a savepoint, so that an error leaves it usable.
+            if connection.autocommit and _is_idle(connection) and not self._settings:
                 return await self._execute(connection, query, parameters)
             async with self._transaction(connection):
                 return await self._execute(connection, query, parameters)
@@ -108,7 +109,7 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(self, connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
-        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        idle = _is_idle(connection)
         async with connection.transaction():
             before = {}
             if self._settings and not idle:
@@ -139,6 +140,10 @@ class Database:
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(self._statement(query), parameters, prepare=False)
             return await cursor.fetchall()
+
+
+def _is_idle(connection: psycopg.AsyncConnection[Any]) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
 
 
 class Transaction:

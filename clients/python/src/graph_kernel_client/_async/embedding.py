@@ -24,3 +24,8 @@ async def embedded(embed: Embed | None, text: str, embedding: Vector | None = No
         made = embed(text)
         embedding = await made if isawaitable(made) else made
     return [float(number) for number in embedding]
+
+
+async def embedded_if_any(embed: Embed | None, text: str, embedding: Vector | None = None) -> list[float] | None:
+    """The same, or None where there is neither: then the words of the text alone are searched for."""
+    return None if embed is None and embedding is None else await embedded(embed, text, embedding)

@@ -27,11 +27,14 @@ from ..types import (
     turn_uuid,
 )
 from .database import Database, Source, as_database
-from .embedding import Embed, embedded
+from .embedding import Embed, embedded, embedded_if_any
 
 _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
               trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
               provenance"""
+
+
+_METADATA = ("rank", "strength", "session_id", "phase", "salience", "created_at")
 
 
 def _result(row: DictRow) -> SearchResult:
@@ -52,7 +55,7 @@ def _result(row: DictRow) -> SearchResult:
             temporal=row["trajectory_temporal"],
             complexity=row["trajectory_complexity"],
         ),
-        metadata={key: row[key] for key in ("rank", "session_id", "phase", "salience", "created_at")},
+        metadata={key: row[key] for key in _METADATA if key in row},
     )
 
 
@@ -152,11 +155,14 @@ class MemoryRetriever:
         embedding: Sequence[float] | None = None,
         owner: str | None = None,
     ) -> GlobalResults:
-        """The turns of the whole graph that are nearest to the query. Never admissible."""
-        vector = await embedded(self._embed, query, embedding)
+        """The turns of the whole graph that fit the query best. Never admissible.
+
+        Without an embedding, and a function that makes one, by the words alone.
+        """
+        vector = await embedded_if_any(self._embed, query, embedding)
         given = {"owner": owner, "min_similarity": min_similarity}
         rows = await self.database.fetch(
-            f"""SELECT {_COLUMNS}
+            f"""SELECT strength, {_COLUMNS}
                   FROM {{gk}}graph_search(%s::real[], %s::text, %s::integer, %s::jsonb)
                  ORDER BY rank""",
             (vector, query, limit, Jsonb({key: value for key, value in given.items() if value is not None})),

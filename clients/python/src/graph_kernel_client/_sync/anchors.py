@@ -9,7 +9,7 @@ from psycopg import sql
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Database, Source, as_database
-from .embedding import Embed, embedded
+from .embedding import Embed, embedded_if_any
 
 _NOTHING = ("ANCHOR_NOT_FOUND", "SESSION_NOT_FOUND", "EMBEDDING_NOT_FOUND")
 
@@ -51,8 +51,16 @@ class AnchorResolver:
         return self._anchor("session_id => %s::text", session_id)
 
     def resolve_from_query(self, query: str, embedding: Sequence[float] | None = None) -> str | None:
-        """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given."""
-        vector = embedded(self._embed, query, embedding)
+        """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given.
+
+        Without either, the turn that fits the words of the query best.
+        """
+        vector = embedded_if_any(self._embed, query, embedding)
+        if vector is None:
+            rows = self.database.fetch(
+                "SELECT turn_id::text AS anchor FROM {gk}graph_search(NULL, %s::text, 1)", (query,)
+            )
+            return rows[0]["anchor"] if rows else None
         return self._anchor("query_embedding => %s::real[]", vector)
 
     def resolve_temporal(self, limit: int = 5, project_id: str | None = None) -> list[str]:

@@ -73,7 +73,8 @@ class Database:
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
         with self._connection() as connection:
-            if connection.autocommit and not self._settings:
+            # In a transaction of the application a savepoint, so that an error leaves it usable.
+            if connection.autocommit and _is_idle(connection) and not self._settings:
                 return self._execute(connection, query, parameters)
             with self._transaction(connection):
                 return self._execute(connection, query, parameters)
@@ -106,7 +107,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
-        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        idle = _is_idle(connection)
         with connection.transaction():
             before = {}
             if self._settings and not idle:
@@ -135,6 +136,10 @@ class Database:
         with connection.cursor(row_factory=dict_row) as cursor:
             cursor.execute(self._statement(query), parameters, prepare=False)
             return cursor.fetchall()
+
+
+def _is_idle(connection: psycopg.Connection[Any]) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
 
 
 class Transaction:

@@ -22,3 +22,8 @@ def embedded(embed: Embed | None, text: str, embedding: Vector | None = None) ->
             )
         embedding = embed(text)
     return [float(number) for number in embedding]
+
+
+def embedded_if_any(embed: Embed | None, text: str, embedding: Vector | None = None) -> list[float] | None:
+    """The same, or None where there is neither: then the words of the text alone are searched for."""
+    return None if embed is None and embedding is None else embedded(embed, text, embedding)
