@@ -426,3 +426,126 @@ fn no_order_of_partitions_decides_what_is_the_row_before() {
 fn edge_count(export: &str) -> usize {
     export.matches("\"edge_type\"").count()
 }
+
+/// The owner of a table makes an index over rows whose older versions have other keys. The server uses it for snapshots
+/// alone that do not see these, and looks at the snapshot when it plans.
+#[test]
+fn no_index_that_is_too_new_for_an_imported_snapshot_is_used() {
+    let setup = Setup::new("indexes_snapshot");
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE TABLE b2.late_turns (LIKE b2.turns INCLUDING ALL);
+             INSERT INTO b2.late_turns (id, session_id) SELECT turn(n), 's' FROM generate_series(1, 20) AS n;
+             CREATE TABLE b2.late_edges (parent_turn_id uuid, child_turn_id uuid, edge_type text);
+             INSERT INTO b2.late_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 9) AS n;
+             GRANT SELECT ON b2.late_turns, b2.late_edges TO PUBLIC",
+        )
+        .unwrap();
+    let bind = "SELECT graph_kernel.bind_tables('b2.late_turns', 'b2.late_edges')";
+    setup.admin().batch_execute(bind).unwrap();
+    let slice = "SELECT graph_slice(turn(1))::text";
+    let mut before = setup.reader();
+    before.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let snapshot = crate::setup::text(&mut before, "SELECT pg_export_snapshot()");
+    let whole = crate::setup::text(&mut before, slice);
+    assert_eq!(turn_count(&whole), 10);
+    owner
+        .batch_execute(
+            "BEGIN; UPDATE b2.late_edges SET parent_turn_id = turn(20) WHERE child_turn_id = turn(3);
+             DELETE FROM b2.late_edges WHERE child_turn_id = turn(2); COMMIT",
+        )
+        .unwrap();
+    owner
+        .batch_execute(
+            "CREATE INDEX ON b2.late_edges (parent_turn_id, child_turn_id, edge_type);
+             CREATE INDEX ON b2.late_edges (child_turn_id, parent_turn_id, edge_type)",
+        )
+        .unwrap();
+    let mut later = setup.reader();
+    // Over so few rows the server would read the whole table.
+    later.batch_execute("SET enable_seqscan = off").unwrap();
+    for _ in 0..2 {
+        assert_eq!(turn_count(&crate::setup::text(&mut later, slice)), 1);
+        later
+            .batch_execute(&format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'"
+            ))
+            .unwrap();
+        assert_eq!(turn_count(&crate::setup::text(&mut later, slice)), 10);
+        later.batch_execute("COMMIT").unwrap();
+    }
+}
+
+/// The comparison of an extension's type may be no order. From 18 on the server skips from one value of a leading key to
+/// the next.
+#[test]
+fn no_leading_key_of_an_extensions_type_hides_rows() {
+    let setup = Setup::new("indexes_cube");
+    if let Err(error) = setup.admin().batch_execute("CREATE EXTENSION cube") {
+        crate::common::tell(&format!("SKIPPED: attacks: no cube: {error}"));
+        return;
+    }
+    setup
+        .owner()
+        .batch_execute(
+            "CREATE TABLE b2.cube_turns (LIKE b2.turns INCLUDING ALL);
+             INSERT INTO b2.cube_turns (id, session_id) SELECT turn(n), 's' FROM generate_series(1, 6) AS n;
+             CREATE TABLE b2.cube_edges (parent_turn_id uuid, child_turn_id uuid, edge_type text, c cube);
+             CREATE INDEX ON b2.cube_edges (c, parent_turn_id, child_turn_id, edge_type);
+             CREATE INDEX ON b2.cube_edges (c, child_turn_id, parent_turn_id, edge_type);
+             INSERT INTO b2.cube_edges SELECT turn(0), turn(0), 'reply', cube('NaN'::float8);
+             INSERT INTO b2.cube_edges
+             SELECT turn(n), turn(n + 1), 'reply', cube(CASE WHEN n IN (3, 4) THEN 2 ELSE 1 END)
+               FROM unnest(ARRAY[1, 2, 5, 3, 4]) AS n;
+             GRANT SELECT ON b2.cube_turns, b2.cube_edges TO PUBLIC",
+        )
+        .unwrap();
+    let bind = "SELECT graph_kernel.bind_tables('b2.cube_turns', 'b2.cube_edges')";
+    setup.admin().batch_execute(bind).unwrap();
+    let export = crate::setup::text(&mut setup.reader(), "SELECT graph_slice(turn(1))::text");
+    assert_eq!((turn_count(&export), edge_count(&export)), (6, 5));
+}
+
+/// What is computed of constants may be another value with the next version of the server, or of a library.
+#[test]
+fn no_index_with_a_computed_constant_is_used() {
+    let setup = Setup::new("indexes_computed");
+    let mut owner = setup.owner();
+    owner.batch_execute(&format!("SET search_path = pg_catalog, public; {PLAIN}")).unwrap();
+    let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')";
+    setup.admin().batch_execute(bind).unwrap();
+    for (predicate, is_used) in [
+        ("edge_type IN ('reply', 'branch') OR parent_turn_id IS NOT NULL", true),
+        ("edge_type = 'x'::varchar OR parent_turn_id IS NOT NULL", true),
+        ("parent_turn_id IS NOT NULL AND '1-1' < '11'", false),
+        ("parent_turn_id IS NOT NULL AND lower('X') = 'x'", false),
+        ("CASE 'x' WHEN 'x' THEN parent_turn_id IS NOT NULL END", false),
+    ] {
+        owner
+            .batch_execute(&format!(
+                "DROP INDEX IF EXISTS b2.computed;
+                 ALTER TABLE b2.plain_edges DROP CONSTRAINT IF EXISTS plain_edges_pkey;
+                 CREATE INDEX computed ON b2.plain_edges (parent_turn_id, child_turn_id, edge_type)
+                     WHERE {predicate};
+                 ANALYZE b2.plain_edges"
+            ))
+            .unwrap();
+        let mut reader = setup.reader();
+        check(&mut reader, predicate);
+        drop(reader);
+        let scans = "SELECT pg_stat_clear_snapshot(), idx_scan > 0 FROM pg_stat_user_indexes \
+                     WHERE indexrelname = 'computed'";
+        let mut admin = setup.admin();
+        // Counts are reported at a session's end.
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let row = admin.query_one(scans, &[]).unwrap();
+            if row.get::<_, bool>(1) {
+                break;
+            }
+        }
+        let row = admin.query_one(scans, &[]).unwrap();
+        assert_eq!(row.get::<_, bool>(1), is_used, "{predicate}");
+    }
+}

@@ -26,9 +26,12 @@ const TYPES: &str = "
     SELECT NULL::planted.checked[] $$;
     CREATE FUNCTION public.graph_turn_id(planted.checked[]) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ \
     SELECT NULL::uuid $$;
+    CREATE FUNCTION public.graph_turn_id(int, int) RETURNS planted.pair LANGUAGE sql IMMUTABLE AS $$ \
+    SELECT NULL::planted.pair $$;
+    CREATE DOMAIN public.graph_content_hash AS planted.pair;
     CREATE FUNCTION public.lower(planted.checked[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'user' $$;";
 
-const EXPRESSIONS: [&str; 24] = [
+const EXPRESSIONS: [&str; 28] = [
     "'{1}'::planted.checked[]",
     "'{1}'::planted.checked[]::text",
     "CAST('{1}' AS planted.checked[])::text",
@@ -53,6 +56,11 @@ const EXPRESSIONS: [&str; 24] = [
     "CASE WHEN messages = '(,,,,1,,,)' THEN words END",
     "(messages.of_row || '{1}')::text",
     "ROW('1', NULL)::planted.pair::text",
+    // What is beside a call takes the type of its result.
+    "CASE WHEN COALESCE(graph_turn_id(1, 1), '(1,2)') IS NULL THEN words END",
+    "CASE WHEN graph_turn_id(1, 1) = '(1,2)' THEN words END",
+    "CASE WHEN COALESCE(graph_content_hash('y'::varchar), '(1,2)') IS NULL THEN words END",
+    "CASE WHEN COALESCE(public.graph_content_hash('y'::varchar), '(1,2)') IS NULL THEN words END",
 ];
 
 fn setup(name: &str) -> Setup {

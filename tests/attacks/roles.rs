@@ -210,3 +210,37 @@ fn a_role_set_in_the_middle_reads_nothing_more() {
     }
     setup.assert_sound();
 }
+
+/// Plans are kept for the roles that come later in a session, and the server asks whether a table may be named when it
+/// analyses a statement.
+#[test]
+fn a_role_that_may_not_name_the_tables_reads_nothing_after_one_that_may() {
+    let setup = Setup::new("roles_usage");
+    setup
+        .admin()
+        .batch_execute(
+            "REVOKE USAGE ON SCHEMA b2 FROM PUBLIC; GRANT USAGE ON SCHEMA b2 TO attack_reader",
+        )
+        .unwrap();
+    let calls = [
+        SLICE,
+        "SELECT count(*) FROM graph_messages(turn(5))",
+        "SELECT graph_messages_record(turn(5))",
+        "SELECT * FROM graph_slices(ARRAY[turn(5)])",
+        "SELECT turn_id FROM graph_search('{1,2}')",
+        "SELECT count(*) FROM recorder_chunks()",
+        "SELECT count(*) FROM recorder_chunk_span(0, 3, 0, 0, 31, 10)",
+    ];
+    let mut client = setup.reader();
+    for call in calls {
+        assert!(attempt(&mut client, call).answer(call).is_some(), "{call}");
+    }
+    client.batch_execute("SET ROLE attack_other").unwrap();
+    for call in calls {
+        assert_eq!(attempt(&mut client, call), Outcome::Refused("42501".to_owned()), "{call}");
+    }
+    client.batch_execute("RESET ROLE").unwrap();
+    for call in calls {
+        assert!(attempt(&mut client, call).answer(call).is_some(), "{call}");
+    }
+}

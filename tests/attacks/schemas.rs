@@ -291,3 +291,56 @@ fn nothing_is_planned_that_a_name_has_gone_to() {
     assert!(!setup.has_caught());
     setup.assert_sound();
 }
+
+/// An aggregate is a function in the server's own language, and any role makes one. Under its name a statement over
+/// the tables is still one.
+#[test]
+fn no_aggregate_in_the_place_of_a_function_is_called() {
+    let mut setup = Setup::empty("schemas_aggregate");
+    let mut admin = setup.admin();
+    admin
+        .batch_execute(
+            "CREATE FUNCTION turn(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
+                 $$ SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
+             CREATE SCHEMA exts AUTHORIZATION attack_owner;
+             CREATE EXTENSION graph_kernel SCHEMA exts;
+             GRANT USAGE ON SCHEMA exts TO PUBLIC;
+             CREATE SCHEMA b2 AUTHORIZATION attack_owner;
+             CREATE SCHEMA planted AUTHORIZATION attack_owner",
+        )
+        .unwrap();
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE SEQUENCE planted.caught;
+             CREATE FUNCTION planted.f() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                 IF current_user <> 'attack_owner' THEN PERFORM pg_catalog.nextval('planted.caught'); END IF;
+                 RETURN true;
+             END $$;
+             CREATE TABLE b2.turns (id uuid PRIMARY KEY) PARTITION BY HASH (id);
+             CREATE TABLE b2.turns_1 PARTITION OF b2.turns FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+             INSERT INTO b2.turns SELECT exts.graph_turn_id(n::text) FROM generate_series(1, 5) AS n;
+             CREATE TABLE b2.edges (a text, b text);
+             INSERT INTO b2.edges SELECT n::text, (n + 1)::text FROM generate_series(1, 4) AS n;
+             CREATE SCHEMA fake; GRANT USAGE ON SCHEMA fake TO PUBLIC;
+             CREATE FUNCTION fake.s(uuid, text) RETURNS uuid LANGUAGE plpgsql AS
+                 $$ BEGIN PERFORM planted.f(); RETURN NULL; END $$;
+             CREATE AGGREGATE fake.graph_turn_id(text) (SFUNC = fake.s, STYPE = uuid)",
+        )
+        .unwrap();
+    admin
+        .batch_execute(
+            r#"SELECT graph_kernel.bind_tables('b2.turns', 'b2.edges', '{"edges": {
+                   "parent": {"expression": "graph_turn_id(a)"},
+                   "child": {"expression": "graph_turn_id(b)"}, "edge_type": null}}')"#,
+        )
+        .unwrap();
+    let rename = "ALTER SCHEMA exts RENAME TO exts_before; ALTER SCHEMA fake RENAME TO exts";
+    // The tables are known to the session, so that it stops at the first statement, before it prepares the second.
+    let mut caller = setup.admin();
+    caller.batch_execute("SELECT exts.graph_slice(exts.graph_turn_id('1'::text))").unwrap();
+    let outcome = stopped_at("turns_1", caller, "SELECT exts.graph_snapshot()", &mut owner, rename);
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    assert!(!setup.has_caught());
+    setup.assert_sound();
+}

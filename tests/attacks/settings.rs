@@ -80,7 +80,7 @@ fn no_mapping_calls_what_follows_settings() {
 }
 
 /// What is refused, with what its hint has, and what may be written in its place.
-const REFUSED: [(&str, &str, &str); 12] = [
+const REFUSED: [(&str, &str, &str); 13] = [
     ("f::text", "numeric", "f::numeric::text"),
     ("r::varchar", "numeric", "r::numeric::varchar"),
     ("ARRAY[f]::text[] || s", "numeric", "(ARRAY[f::numeric]::text[])[1]"),
@@ -111,6 +111,11 @@ const REFUSED: [(&str, &str, &str); 12] = [
         "jsonb_path_query_first(j, '$.a.datetime(\"YYYY TZ\")') #>> '{}'",
         "datetime",
         "jsonb_path_query_first(j, '$.datetime') #>> '{}'",
+    ),
+    (
+        "jsonb_path_query_first(j, '$.at.datetime()') #>> '{}'",
+        "datetime",
+        "jsonb_path_query_first(j, '$.at') #>> '{}'",
     ),
     (
         "CASE WHEN j @@ ANY (ARRAY['$.a == 1'::jsonpath]) THEN s END",

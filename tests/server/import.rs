@@ -797,6 +797,25 @@ fn an_import_that_waits_says_for_whom() {
     holder.batch_execute("SELECT pg_advisory_unlock_all()").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);
+
+    // A prepared transaction holds it without a process.
+    holder
+        .batch_execute(
+            "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('default', 0)); PREPARE TRANSACTION 'waits'",
+        )
+        .unwrap();
+    let mut child = graph_kernel(&database)
+        .args(["import", "jsonl", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut err, &mut line).unwrap();
+    holder.batch_execute("ROLLBACK PREPARED 'waits'").unwrap();
+    assert!(line.starts_with("waiting for the prepared transaction waits of role "), "{line}");
+    assert!(child.wait().unwrap().success());
 }
 
 /// A node of ChatGPT; one without a text is skipped.

@@ -110,9 +110,10 @@ fn chat_completions(messages: &[Value]) -> Result<(), String> {
                 if message.get("content").is_some() || message.get("tool_calls").is_none() {
                     check_content(message.get("content"), "text")?;
                 }
-                let made = message.get("tool_calls").map(|calls| calls.as_array());
-                let made =
-                    made.map_or(Ok(&[][..]), |calls| calls.map_or(Err("calls"), |c| Ok(c)))?;
+                let made = match message.get("tool_calls") {
+                    Some(calls) => calls.as_array().ok_or("the calls are not a list")?,
+                    None => &Vec::new(),
+                };
                 if message.get("tool_calls").is_some() && made.is_empty() {
                     return Err("an empty list of calls".to_owned());
                 }

@@ -98,13 +98,15 @@ pub(super) const LOCK: &str = "\
 
 /// A process that holds such a lock, and its role. Any role may take it.
 pub(super) const LOCK_HOLDER: &str = "\
-    SELECT a.pid, coalesce(a.usename::text, '') \
+    SELECT a.pid, coalesce(a.usename::text, p.owner::text, ''), p.gid \
       FROM unnest($1::text[]) AS name \
      CROSS JOIN LATERAL (SELECT hashtextextended(name, 0) AS key) AS k \
       JOIN pg_locks AS l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
        AND l.classid::bigint = (k.key >> 32) & 4294967295 AND l.objid::bigint = k.key & 4294967295 \
       JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() \
-      JOIN pg_stat_activity AS a ON a.pid = l.pid AND a.pid <> pg_backend_pid() \
+      LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid \
+      LEFT JOIN pg_prepared_xacts AS p ON l.virtualtransaction = '-1/' || p.transaction::text \
+     WHERE l.pid IS DISTINCT FROM pg_backend_pid() \
      LIMIT 1";
 
 /// Whether there are messages with one id.

@@ -259,12 +259,18 @@ impl Writer {
         };
         let locks: Parameters = &[(&locks, Type::TEXT_ARRAY)];
         if let Some(holder) = database.query(LOCK_HOLDER, locks)?.first() {
-            let (process, role): (i32, String) = (value(holder, 0)?, value(holder, 1)?);
+            let (process, role): (Option<i32>, String) = (value(holder, 0)?, value(holder, 1)?);
+            let prepared: Option<String> = value(holder, 2)?;
+            let what = match (process, prepared) {
+                (Some(process), _) => format!("process {process}"),
+                (None, Some(name)) => format!("the prepared transaction {}", escaped(&name)),
+                (None, None) => "a transaction".to_owned(),
+            };
             let role = escaped(&role);
             // A stream that cannot be written to is not a reason to stop.
             _ = writeln!(
                 stderr(),
-                "waiting for process {process} of role {role}, which imports the same, or has the lock of it"
+                "waiting for {what} of role {role}, which imports the same, or has the lock of it"
             );
         }
         database.execute(LOCK, locks)?;

@@ -20,8 +20,7 @@ pub struct ExpressionFacts {
     /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of
     /// the server takes exactly these types, so nothing in a later schema matches better.
     pub is_exact: bool,
-    /// Whether a part of it without columns computes with other types than the plainest: the server does so when it
-    /// plans.
+    /// Whether the server computes a part of it, without columns, when it plans.
     pub folds: bool,
 }
 
@@ -94,46 +93,51 @@ unsafe fn is_json(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// The types that what is computed of constants may be of: no function over them follows a setting.
-const PLAIN_TYPES: [pg_sys::Oid; 9] = [
-    pg_sys::BOOLOID,
-    pg_sys::INT2OID,
-    pg_sys::INT4OID,
-    pg_sys::INT8OID,
-    pg_sys::NUMERICOID,
-    pg_sys::FLOAT8OID,
-    pg_sys::TEXTOID,
-    pg_sys::VARCHAROID,
-    pg_sys::UUIDOID,
-];
-
-/// Whether the server computes this node when it plans, with other types than [`PLAIN_TYPES`].
+/// Whether the server computes this node when it plans: it calls something, and no column is below it. What it gives may
+/// be another value with the next version of the server or of a library, and then an index says nothing of its rows.
 ///
 /// # Safety
 /// `node` is part of an analysed expression.
 unsafe fn folds(node: *mut pg_sys::Node) -> bool {
     use pg_sys::NodeTag as Tag;
-    // SAFETY: guaranteed by the caller; these nodes are not parts of a list but expressions.
+    // SAFETY: each cast follows the check of the node's tag.
     unsafe {
-        !matches!((*node).type_, Tag::T_List | Tag::T_CaseWhen | Tag::T_Var | Tag::T_Const)
-            && !pg_sys::contain_var_clause(node)
-            && has_other_type(node)
+        match (*node).type_ {
+            Tag::T_FuncExpr
+            | Tag::T_OpExpr
+            | Tag::T_DistinctExpr
+            | Tag::T_NullIfExpr
+            | Tag::T_ScalarArrayOpExpr
+            | Tag::T_CoerceViaIO
+            | Tag::T_MinMaxExpr
+            | Tag::T_SubscriptingRef => !follows_column(node),
+            // What is computed for each element, or for what is compared, follows that.
+            Tag::T_ArrayCoerceExpr => {
+                let cast = &*node.cast::<pg_sys::ArrayCoerceExpr>();
+                (*cast.elemexpr.cast::<pg_sys::Node>()).type_ != Tag::T_RelabelType
+                    && !follows_column(cast.arg.cast())
+            }
+            Tag::T_CaseExpr => {
+                let compared = (*node.cast::<pg_sys::CaseExpr>()).arg;
+                !compared.is_null() && !follows_column(compared.cast())
+            }
+            _ => false,
+        }
     }
 }
 
-/// Whether an expression, or a part of it, is not of a plain type.
+/// Whether a column is below a node, or what stands for one.
 ///
 /// # Safety
 /// `node` is an analysed expression.
-unsafe fn has_other_type(node: *mut pg_sys::Node) -> bool {
+unsafe fn follows_column(node: *mut pg_sys::Node) -> bool {
     #[pg_guard]
     unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
         use pg_sys::NodeTag as Tag;
-        // SAFETY: a node of an analysed expression; one of these tags has no type.
+        // SAFETY: a node of an analysed expression.
         unsafe {
             !node.is_null()
-                && (!matches!((*node).type_, Tag::T_List | Tag::T_CaseWhen)
-                    && !PLAIN_TYPES.contains(&pg_sys::exprType(node))
+                && (matches!((*node).type_, Tag::T_Var | Tag::T_CaseTestExpr)
                     || expression_tree_walker(node, walk, context))
         }
     }
@@ -141,13 +145,21 @@ unsafe fn has_other_type(node: *mut pg_sys::Node) -> bool {
     unsafe { walk(node, std::ptr::null_mut()) }
 }
 
+/// A function of this extension whose values never change.
+pub struct OwnFunction {
+    /// Its name.
+    pub name: &'static CStr,
+    /// The type of its result.
+    pub result: pg_sys::Oid,
+}
+
 /// Functions of this extension whose values never change. Those of the others may, with the version of the extension.
-const OWN_FUNCTIONS: [&CStr; 5] = [
-    c"graph_turn_id",
-    c"graph_content_hash",
-    c"graph_normalize_text",
-    c"graph_message_text",
-    c"graph_message_role",
+pub const OWN_FUNCTIONS: [OwnFunction; 5] = [
+    OwnFunction { name: c"graph_turn_id", result: pg_sys::UUIDOID },
+    OwnFunction { name: c"graph_content_hash", result: pg_sys::TEXTOID },
+    OwnFunction { name: c"graph_normalize_text", result: pg_sys::TEXTOID },
+    OwnFunction { name: c"graph_message_text", result: pg_sys::TEXTOID },
+    OwnFunction { name: c"graph_message_role", result: pg_sys::TEXTOID },
 ];
 
 /// Whether no function or operator of another schema matches what this node calls better than the server's own does. A
@@ -329,12 +341,9 @@ unsafe extern "C-unwind" fn check_function(function: pg_sys::Oid, context: *mut 
             let name = pg_sys::get_func_name(function);
             let name = (!name.is_null()).then(|| CStr::from_ptr(name));
             found.makes_id |= name == Some(c"graph_turn_id");
-            if !name.is_some_and(|name| OWN_FUNCTIONS.contains(&name)) {
-                let name = names::function_name(function);
-                let what = format!(
-                    "it calls function {name}, whose values may change with the version of the extension"
-                );
-                *refusal = Some(ExpressionRefusal::invalid(what));
+            let is_constant = |name| OWN_FUNCTIONS.iter().any(|own| own.name == name);
+            if !name.is_some_and(is_constant) {
+                *refusal = Some(ExpressionRefusal::changing(&names::function_name(function)));
             }
         }
         refusal.is_some()

@@ -22,7 +22,8 @@ pub struct QueryReferences {
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
 pub const FIRST_NORMAL_OID: u32 = 16384;
 
-/// INTERNALlanguageId and ClanguageId: only superusers make functions in them.
+/// INTERNALlanguageId and ClanguageId: only superusers make functions in them. Any role makes an aggregate, whose row says
+/// the first.
 const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
 
 /// Whether a plain role may have written the function.
@@ -38,9 +39,10 @@ pub fn is_foreign(function: pg_sys::Oid) -> bool {
             return true;
         }
         let row = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
-        let language = (*row).prolang;
+        let is_function = (*row).prokind as u8 == pg_sys::PROKIND_FUNCTION;
+        let is_trusted = TRUSTED_LANGUAGES.contains(&(*row).prolang.to_u32());
         pg_sys::ReleaseSysCache(tuple);
-        !TRUSTED_LANGUAGES.contains(&language.to_u32())
+        !(is_function && is_trusted)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::catalog::names;
+use crate::pg::catalog::{names, relation};
 use crate::pg::error::{SqlError, Word};
 
 /// What is done with a bound table.
@@ -83,13 +83,7 @@ fn may(
     let is_granted = |result| result == pg_sys::AclResult::ACLCHECK_OK;
     // SAFETY: look-ups in the catalog; the table is locked, and none of them raises for a role that is not there.
     unsafe {
-        let schema = pg_sys::get_rel_namespace(table);
-        let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
-        #[cfg(feature = "pg15")]
-        let may_name = pg_sys::pg_namespace_aclcheck(schema, binder, usage);
-        #[cfg(not(feature = "pg15"))]
-        let may_name = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, binder, usage);
-        if !is_granted(may_name) {
+        if !relation::may_name(table, binder) {
             return false;
         }
         if owner(table).is_some_and(|owner| pg_sys::has_privs_of_role(binder, owner)) {

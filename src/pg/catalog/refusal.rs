@@ -26,6 +26,13 @@ impl ExpressionRefusal {
         Self::new(PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION, what)
     }
 
+    /// 42P17: it calls a function of this extension that a mapping must not call.
+    pub fn changing(function: &str) -> Self {
+        Self::invalid(format!(
+            "it calls function {function}, whose values may change with the version of the extension"
+        ))
+    }
+
     /// An error of this SQLSTATE.
     pub fn new(code: PgSqlErrorCode, what: String) -> Self {
         ExpressionRefusal { code, what, hint: None }

@@ -371,16 +371,35 @@ const RIGHTS: pg_sys::AclMode = (pg_sys::ACL_SELECT
     | pg_sys::ACL_DELETE
     | pg_sys::ACL_TRUNCATE) as pg_sys::AclMode;
 
-/// Whether the current role has a right to a relation or to a column of it; also where that was dropped.
+/// Whether the current role may name a relation and has a right to it or to a column of it; also where that was dropped.
+/// The server asks whether it may be named when it analyses a statement: plans are kept for the roles that come later.
 pub fn has_rights(oid: pg_sys::Oid) -> bool {
     // SAFETY: look-ups in the catalog by an OID that may be of no relation.
     unsafe {
         let (role, mut is_missing) = (pg_sys::GetUserId(), false);
         let ok = pg_sys::AclResult::ACLCHECK_OK;
         let any = pg_sys::AclMaskHow::ACLMASK_ANY;
-        pg_sys::pg_class_aclcheck_ext(oid, role, RIGHTS, &raw mut is_missing) == ok
-            || is_missing
-            || pg_sys::pg_attribute_aclcheck_all(oid, role, RIGHTS, any) == ok
+        let has_right = pg_sys::pg_class_aclcheck_ext(oid, role, RIGHTS, &raw mut is_missing) == ok;
+        is_missing
+            || (has_right || pg_sys::pg_attribute_aclcheck_all(oid, role, RIGHTS, any) == ok)
+                && may_name(oid, role)
+    }
+}
+
+/// Whether a role may name what is in the schema of a relation; not where that was dropped.
+pub fn may_name(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
+    // SAFETY: look-ups in the catalog; a schema that is not there raises.
+    unsafe {
+        let schema = pg_sys::get_rel_namespace(relation);
+        if schema == pg_sys::InvalidOid {
+            return false;
+        }
+        #[cfg(feature = "pg15")]
+        let may_name = pg_sys::pg_namespace_aclcheck(schema, role, usage);
+        #[cfg(not(feature = "pg15"))]
+        let may_name = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, usage);
+        may_name == pg_sys::AclResult::ACLCHECK_OK
     }
 }
 
@@ -395,8 +414,13 @@ pub fn check_rights(oid: pg_sys::Oid) {
     unsafe {
         let name = pg_sys::get_rel_name(oid);
         if !name.is_null() {
+            let denied = pg_sys::AclResult::ACLCHECK_NO_PRIV;
+            if !may_name(oid, pg_sys::GetUserId()) {
+                let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
+                pg_sys::aclcheck_error(denied, pg_sys::ObjectType::OBJECT_SCHEMA, schema);
+            }
             let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(oid));
-            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NO_PRIV, kind, name);
+            pg_sys::aclcheck_error(denied, kind, name);
         }
     }
 }

@@ -114,8 +114,8 @@ unsafe fn is_fixed_zone(zone: &pg_sys::Const) -> bool {
     }
 }
 
-/// Whether a constant is a jsonpath that reads no time by a template: from 17 on such a one may hold an abbreviation of
-/// a time zone.
+/// Whether a constant is a jsonpath that reads no time as the session is set to. From 17 on a text may hold an
+/// abbreviation of a time zone, by a template or without.
 ///
 /// # Safety
 /// `path` is not NULL.
@@ -129,12 +129,14 @@ unsafe fn is_fixed_path(path: &pg_sys::Const) -> bool {
         pg_sys::getTypeOutputInfo(path.consttype, &raw mut output, &raw mut is_varlena);
         let text = pg_sys::OidOutputFunctionCall(output, path.constvalue);
         let text = CStr::from_ptr(text).to_bytes();
-        !text.windows(TEMPLATE.len()).any(|part| part == TEMPLATE)
+        !READING_TIME.iter().any(|method| text.windows(method.len()).any(|part| part == *method))
     }
 }
 
-/// How a template begins in a jsonpath that is written out; in a string the quote would be escaped.
-const TEMPLATE: &[u8] = b".datetime(\"";
+/// How methods that make a time of a text begin in a jsonpath that is written out, where a key stands in quotes: the
+/// first is there in all majors. A text in quotes may look like one, and is refused as well.
+const READING_TIME: [&[u8]; 6] =
+    [b".datetime(", b".date(", b".time(", b".time_tz(", b".timestamp(", b".timestamp_tz("];
 
 /// What to write in place of a call of this function, for a hint.
 pub fn instead_of(function: pg_sys::Oid) -> &'static str {
@@ -149,7 +151,7 @@ pub fn instead_of(function: pg_sys::Oid) -> &'static str {
              generated one."
         }
         number if OF_JSONPATH.contains(&number) => {
-            "Write the path as a constant without .datetime(…) of a template, \
+            "Write the path as a constant that makes no time of a text, as .datetime() does, \
             or bind a column that is written with the value."
         }
         _ => "Bind a column that is written with the value.",

@@ -60,6 +60,8 @@ pub(super) struct PreparedPlan {
     pub(super) text: CString,
     /// What it was last analysed or planned for.
     made_for: Cell<PlannedFor>,
+    /// The oldest transaction that the session's snapshots might see when it was planned.
+    planned_at: Cell<pg_sys::TransactionId>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
@@ -107,6 +109,7 @@ impl PreparedPlan {
             plan,
             text,
             made_for: Cell::new(made_for),
+            planned_at: Cell::new(pg_sys::InvalidTransactionId),
             is_planning: Cell::new(false),
             checked: RefCell::new(None),
         }
@@ -129,9 +132,9 @@ impl PreparedPlan {
         };
         let is_valid = self.is_valid();
         let made_for = planned_for();
-        if self.made_for.get().rights != made_for.rights {
+        if self.made_for.get().rights != made_for.rights || self.is_of_later_snapshot() {
             // SAFETY: the source lives as long as the plan. The server keeps policies that it has added for rights of
-            // before.
+            // before, and indexes that only later snapshots may use.
             unsafe { (*self.source()).is_valid = false };
         }
         self.is_planning.set(true);
@@ -147,6 +150,8 @@ impl PreparedPlan {
                         pg_sys::ReleaseCachedPlan(current, pg_sys::CurrentResourceOwner);
                     }
                 }
+                // SAFETY: reads the session's state.
+                self.planned_at.set(unsafe { pg_sys::TransactionXmin });
                 self.planned(statement, parameters, switched_off(statement.planning))
             }
         };
@@ -235,6 +240,7 @@ impl PreparedPlan {
             let source = self.source();
             let plan = (*source).gplan;
             self.made_for.get() == planned_for()
+                && !self.is_of_later_snapshot()
                 && fixed_settings::is_path_fixed()
                 && (*source).is_valid
                 && !plan.is_null()
@@ -242,6 +248,13 @@ impl PreparedPlan {
                 && ((*plan).saved_xmin == pg_sys::InvalidTransactionId
                     || (*plan).saved_xmin == pg_sys::TransactionXmin)
         }
+    }
+
+    /// Whether the present snapshot may see older transactions than when the statement was planned, as an imported one
+    /// does: an index that was made over rows of another kind is not for such a snapshot.
+    fn is_of_later_snapshot(&self) -> bool {
+        // SAFETY: reads the session's state, and compares two numbers.
+        unsafe { pg_sys::TransactionIdPrecedes(pg_sys::TransactionXmin, self.planned_at.get()) }
     }
 
     /// How the statement writes, where it does.

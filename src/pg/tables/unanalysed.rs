@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 use pgrx::prelude::*;
 use pgrx::{PgList, PgTupleDesc, pg_sys};
 
+use crate::pg::catalog::expression_check::{OWN_FUNCTIONS, OwnFunction};
 use crate::pg::catalog::functions::is_own_function;
 use crate::pg::catalog::names;
 use crate::pg::catalog::refusal::{ExpressionRefusal, foreign_type, pseudo_type};
@@ -63,7 +64,7 @@ pub unsafe fn restrict(
                     restrict(window.startOffset, schema)?;
                     restrict(window.endOffset, schema)?;
                 }
-                restrict_function(call, schema)
+                restrict_function(node.cast(), schema)
             }
             Tag::T_SortBy => restrict((*node.cast::<pg_sys::SortBy>()).node, schema),
             Tag::T_A_Expr => {
@@ -135,16 +136,20 @@ unsafe fn restrict_type(name: *mut pg_sys::TypeName) -> Result<(), ExpressionRef
     }
 }
 
-/// Lets a call name functions of the server or of the extension alone.
+/// Lets a call name functions of the server or of the extension alone. One of the extension is cast to the type of its
+/// result. The analysis looks for the function again, and may find a user's of that name or a type: a constant beside it
+/// would take that one's type.
 ///
 /// # Safety
-/// `call` is part of what the parser has returned.
+/// `node` is part of what the parser has returned.
 unsafe fn restrict_function(
-    call: &mut pg_sys::FuncCall,
+    node: *mut pg_sys::FuncCall,
     schema: Option<&str>,
 ) -> Result<(), ExpressionRefusal> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: guaranteed by the caller. A TypeCast is smaller than the call in whose place it is written; the call is
+    // copied.
     unsafe {
+        let call = &mut *node;
         let name = names(call.funcname);
         let in_extension = |name: &[&str]| has_own_function(list_of(name));
         let qualified = match (&name[..], schema) {
@@ -162,14 +167,28 @@ unsafe fn restrict_function(
                 return Err(ExpressionRefusal::invalid(what));
             }
         };
-        if qualified[0] != "pg_catalog" {
-            // A user may have made a function of that name with parameters of a type of their own.
-            let arguments = PgList::<pg_sys::Node>::from_pg(call.args);
-            let mut typed = PgList::<pg_sys::Node>::new();
-            arguments.iter_ptr().for_each(|argument| typed.push(text_constant(argument)));
-            call.args = typed.into_pg();
-        }
         call.funcname = list_of(&qualified);
+        if qualified[0] == "pg_catalog" {
+            return Ok(());
+        }
+        let own = OWN_FUNCTIONS.iter().find(|own| own.name.to_bytes() == qualified[1].as_bytes());
+        let Some(OwnFunction { result, .. }) = own else {
+            return Err(ExpressionRefusal::changing(&qualified.join(".")));
+        };
+        // A user may have made a function of that name with parameters of a type of their own.
+        let arguments = PgList::<pg_sys::Node>::from_pg(call.args);
+        let mut typed = PgList::<pg_sys::Node>::new();
+        arguments.iter_ptr().for_each(|argument| typed.push(text_constant(argument)));
+        call.args = typed.into_pg();
+        const { assert!(size_of::<pg_sys::TypeCast>() <= size_of::<pg_sys::FuncCall>()) };
+        let copy: *mut pg_sys::FuncCall = pg_sys::palloc(size_of::<pg_sys::FuncCall>()).cast();
+        copy.write(*call);
+        node.cast::<pg_sys::TypeCast>().write(pg_sys::TypeCast {
+            type_: pg_sys::NodeTag::T_TypeCast,
+            arg: copy.cast(),
+            typeName: pg_sys::makeTypeNameFromOid(*result, -1),
+            location: call.location,
+        });
         Ok(())
     }
 }
