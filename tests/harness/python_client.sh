@@ -21,6 +21,18 @@ get_python_client() {
     'psycopg[binary]>=3,<4' 'psycopg-pool>=3,<4' 'cryptography>=42' 'pytest<10' 'ruff<1' 'mypy<3'
 }
 
+# One of each for packages that are adapted, whose dependencies do not agree with each other.
+get_adapter() {
+  python3 -m venv "$work/python_$1"
+  "$work/python_$1/bin/python" -m pip install --quiet --retries 1 --no-compile --upgrade 'psycopg[binary]>=3,<4' \
+    'pytest<10' "${@:2}"
+}
+get_python_langchain() { get_adapter langchain 'langchain-core<2' 'langgraph<2'; }
+get_python_openai_agents() { get_adapter openai_agents 'openai-agents<1'; }
+get_python_pydantic_ai() { get_adapter pydantic_ai 'pydantic-ai-slim<3'; }
+get_python_llama_index() { get_adapter llama_index 'llama-index-core<1'; }
+get_python_google_adk() { get_adapter google_adk 'google-adk<3'; }
+
 # get NAME WHAT: as above, unless an earlier run has done the same.
 get() {
   local log="$work/$1.log"
@@ -79,6 +91,11 @@ trap drop_database EXIT
 export PGDATABASE=$database
 make_database
 tests 'real[]' python_client tests
+for adapter in langchain openai_agents pydantic_ai llama_index google_adk; do
+  if get "python_$adapter" "client for Python: $adapter"; then
+    tests 'its package' "python_$adapter" "tests/adapters/test_$adapter.py"
+  fi
+done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then
   psql -c 'CREATE EXTENSION vector' \
     -c 'ALTER TABLE memory_turns ALTER COLUMN embedding TYPE vector(384) USING embedding::vector'

@@ -86,4 +86,6 @@ def call_forms(call: str) -> list[dict[str, Any]]:
         {"data": {"tool_calls": [{"id": call}]}},
         {"parts": [{"part_kind": "tool-call", "tool_call_id": call}]},
         {"additional_kwargs": {"tool_calls": [{"id": call}]}},
+        {"blocks": [{"block_type": "tool_call", "tool_call_id": call}]},
+        {"content": {"parts": [{"functionCall": {"id": call}}]}},
     ]

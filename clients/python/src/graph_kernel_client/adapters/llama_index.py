@@ -1,0 +1,100 @@
+"""LlamaIndex: a memory of chat messages, and a retriever. Needs llama-index-core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.memory import BaseMemory
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from .._messages import Part
+from .._sync.conversation import Conversation
+from .._sync.retrieval import MemoryRetriever
+from ..types import SliceExport
+
+__all__ = ["GraphKernelMemory", "GraphKernelRetriever"]
+
+_ROLES = {"developer": "system", "function": "tool", "chatbot": "assistant", "model": "assistant"}
+
+
+class GraphKernelMemory(BaseMemory):
+    """The messages of a conversation: `get` gives those that fit into `max_tokens`, `get_all` all."""
+
+    conversation: Any = Field(exclude=True)
+    max_tokens: int | None = None
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "GraphKernelMemory"
+
+    @classmethod
+    def from_defaults(cls, conversation: Conversation | None = None, **kwargs: Any) -> GraphKernelMemory:
+        return cls(conversation=conversation or Conversation(), **kwargs)
+
+    def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+        return self._messages(self.max_tokens)
+
+    def get_all(self) -> list[ChatMessage]:
+        return self._messages(None)
+
+    def put(self, message: ChatMessage) -> None:
+        self.put_messages([message])
+
+    def put_messages(self, messages: list[ChatMessage]) -> None:
+        self.conversation.append_parts([_part(message) for message in messages])
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        """Deletes the turns of the session, and stores these."""
+        self.reset()
+        self.put_messages(messages)
+
+    def reset(self) -> None:
+        """Deletes the turns of the session."""
+        self.conversation.remove()
+
+    def _messages(self, max_tokens: int | None) -> list[ChatMessage]:
+        turns = self.conversation.turns(max_tokens=max_tokens)
+        return [ChatMessage.model_validate(turn.payload) for turn in turns if turn.payload is not None]
+
+
+def _part(message: ChatMessage) -> Part:
+    role = str(message.role.value)
+    answered = message.additional_kwargs.get("tool_call_id")
+    text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    return Part(
+        message.model_dump(mode="json"),
+        [answered] if role == "tool" and isinstance(answered, str) else [],
+        role=_ROLES.get(role, role),
+        text=text,
+    )
+
+
+class GraphKernelRetriever(BaseRetriever):
+    """Nodes of a slice, each with the provenance of the search; of the whole graph where there is no slice."""
+
+    def __init__(
+        self, retriever: MemoryRetriever, slice_export: SliceExport | None = None, limit: int = 10, **kwargs: Any
+    ) -> None:
+        self._retriever, self._slice_export, self._limit = retriever, slice_export, limit
+        super().__init__(**kwargs)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query, embedding = query_bundle.query_str, query_bundle.embedding
+        if self._slice_export is not None:
+            results: Any = self._retriever.search_slice(query, self._slice_export, self._limit, embedding=embedding)
+        else:
+            results = self._retriever.search_global(query, self._limit, embedding=embedding)
+        return [
+            NodeWithScore(
+                node=TextNode(
+                    id_=str(result.turn_id),
+                    text=result.content,
+                    metadata={"role": result.role, **result.metadata, "provenance": results.provenance.document},
+                ),
+                score=result.similarity,
+            )
+            for result in results
+        ]

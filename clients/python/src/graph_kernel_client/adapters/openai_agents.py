@@ -1,0 +1,65 @@
+"""OpenAI Agents SDK: a session. Needs openai-agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._async.conversation import Conversation
+from .._messages import Part, is_text_alone
+from ..types import PromptTurn
+
+if TYPE_CHECKING:
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+
+__all__ = ["GraphKernelSession"]
+
+
+class GraphKernelSession:
+    """The items of a conversation: all, or those that fit into `max_tokens`, by the preset `chat`.
+
+    Results stand behind their call, also where calls were made side by side.
+    """
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(self, conversation: Conversation, *, max_tokens: int | None = None) -> None:
+        self.conversation = conversation
+        self.session_id = conversation.session_id
+        self.max_tokens = max_tokens
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        turns = await self.conversation.turns(max_tokens=self.max_tokens)
+        return [_item(turn) for turn in (turns if limit is None else turns[-limit:] if limit > 0 else [])]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        await self.conversation.append_parts([_part(dict(item)) for item in items])
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Deletes the latest turn, and returns its item."""
+        turns = await self.conversation.turns()
+        if not turns:
+            return None
+        head = await self.conversation.head()
+        latest = next(turn for turn in turns if turn.turn_id == head)
+        await self.conversation.remove([latest.turn_id])
+        return _item(latest)
+
+    async def clear_session(self) -> None:
+        """Deletes the turns of the session."""
+        await self.conversation.remove()
+
+
+def _part(item: dict[str, Any]) -> Part:
+    if is_text_alone(item):
+        return Part(item, [])
+    kind = str(item.get("type", "message"))
+    result = kind.endswith("_output")
+    role = item.get("role") or ("tool" if result else "assistant")
+    role = "system" if role == "developer" else role
+    call = item.get("call_id")
+    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [])
+
+
+def _item(turn: PromptTurn) -> Any:
+    return turn.message if turn.payload is None else turn.payload["output"][0]

@@ -1,0 +1,128 @@
+"""LangChain and LangGraph, with their packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+pytest.importorskip("langchain_core")
+pytest.importorskip("langgraph")
+
+from conftest import ANCHOR, QUESTION
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables.history import RunnableWithMessageHistory
+from langchain_core.tools import tool
+
+from graph_kernel_client import Conversation, MemoryRetriever, sync
+from graph_kernel_client.adapters.langchain import GraphKernelChatMessageHistory, GraphKernelRetriever, trim_hook
+
+MESSAGES: list[BaseMessage] = [
+    SystemMessage("You are brief.", id="m0"),
+    HumanMessage("Weather?", id="m1"),
+    AIMessage(
+        "",
+        id="m2",
+        tool_calls=[{"name": "weather", "args": {"city": city}, "id": city} for city in ("Oslo", "Bergen")],
+    ),
+    ToolMessage("sun", tool_call_id="Oslo", id="m3"),
+    ToolMessage("rain", tool_call_id="Bergen", id="m4"),
+    AIMessage([{"type": "text", "text": "Sun and rain."}], id="m5"),
+]
+
+
+def test_history(connection: psycopg.Connection[Any]) -> None:
+    conversation = Conversation(connection)
+    history = GraphKernelChatMessageHistory(conversation)
+    assert history.messages == []
+    history.add_messages(MESSAGES[:3])
+    # Another process.
+    history = GraphKernelChatMessageHistory(Conversation(connection, conversation.session_id))
+    history.add_messages(MESSAGES[3:])
+    assert history.messages == MESSAGES
+    rows = connection.execute(
+        "SELECT role, content_text FROM memory_turns WHERE session_id = %s ORDER BY created_at",
+        (conversation.session_id,),
+    ).fetchall()
+    assert rows == [
+        ("system", "You are brief."),
+        ("user", "Weather?"),
+        ("assistant", None),
+        ("tool", "sun"),
+        ("tool", "rain"),
+        ("assistant", "Sun and rain."),
+    ]
+    history.clear()
+    assert history.messages == []
+
+
+def test_history_within_a_budget(connection: psycopg.Connection[Any]) -> None:
+    history = GraphKernelChatMessageHistory(Conversation(connection), max_tokens=200)
+    for n in range(20):
+        history.add_messages([HumanMessage(f"question {n} " * 10), AIMessage(f"answer {n} " * 10)])
+    kept = history.messages
+    assert 2 <= len(kept) < 40 and kept[-1].content == "answer 19 " * 10
+    assert isinstance(kept[0], HumanMessage)
+
+
+def test_a_chain_with_history(connection: psycopg.Connection[Any]) -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("Hello."), AIMessage("Again.")]))
+    chain = RunnableWithMessageHistory(
+        model, lambda session_id: GraphKernelChatMessageHistory(Conversation(connection, session_id))
+    )
+    config: Any = {"configurable": {"session_id": "langchain-1"}}
+    assert chain.invoke("Hi", config).content == "Hello."
+    assert chain.invoke("Hi again", config).content == "Again."
+    said = [
+        message.content for message in GraphKernelChatMessageHistory(Conversation(connection, "langchain-1")).messages
+    ]
+    assert said == ["Hi", "Hello.", "Hi again", "Again."]
+
+
+def test_retriever(connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]) -> None:
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    search = MemoryRetriever(connection, embed=embed)
+    documents = GraphKernelRetriever(retriever=search, slice_export=export, limit=3).invoke(QUESTION)
+    assert [document.metadata["turn_id"][:8] for document in documents] == ["42cf2e38", "10eae790", "95484ab0"]
+    assert documents[0].page_content and documents[0].metadata["provenance"]["slice_id"] == export.slice_id
+    everywhere = GraphKernelRetriever(retriever=search, limit=2).invoke(QUESTION)
+    assert len(everywhere) == 2 and everywhere[0].metadata["provenance"]["retrieval_mode"] == "global"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_hook_of_langgraph_trims(connection: psycopg.Connection[Any]) -> None:
+    from langgraph.prebuilt import create_react_agent
+
+    seen: list[list[BaseMessage]] = []
+
+    class Model(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
+        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
+            seen.append(messages)
+            return super()._generate(messages, *args, **kwargs)
+
+    @tool
+    def weather(city: str) -> str:
+        """The weather of a city."""
+        return f"sun in {city} " * 20
+
+    answers = []
+    for n in range(6):
+        answers.append(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": f"call {n}"}]))
+    answers.append(AIMessage("Sun."))
+    hook = trim_hook(lambda config: Conversation(connection, config["configurable"]["thread_id"]), max_tokens=250)
+    agent = create_react_agent(Model(messages=iter(answers)), [weather], pre_model_hook=hook)
+    state = agent.invoke({"messages": [HumanMessage("Weather in Oslo?")]}, {"configurable": {"thread_id": "graph-1"}})
+    assert len(state["messages"]) == 14 and state["messages"][-1].content == "Sun."
+    assert [len(messages) for messages in seen][:2] == [1, 3]
+    for messages in seen:
+        # The goal comes first, and no result is without its call.
+        assert messages[0].content == "Weather in Oslo?"
+        calls = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
+        assert calls == {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    assert len(seen[-1]) < 13

@@ -1,0 +1,56 @@
+"""LlamaIndex, with its package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+from conftest import ANCHOR, QUESTION
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms import MockLLM
+
+from graph_kernel_client import Conversation, MemoryRetriever, sync
+from graph_kernel_client.adapters.llama_index import GraphKernelMemory, GraphKernelRetriever
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+MESSAGES = [
+    ChatMessage(role="user", content="Weather?"),
+    ChatMessage(role="assistant", content="I look.", additional_kwargs={"tool_calls": [CALL]}),
+    ChatMessage(role="tool", content="sun", additional_kwargs={"tool_call_id": "c1"}),
+    ChatMessage(role="assistant", content="Sun."),
+]
+
+
+def test_memory(connection: psycopg.Connection[Any]) -> None:
+    conversation = Conversation(connection)
+    memory = GraphKernelMemory.from_defaults(conversation, max_tokens=5)
+    assert memory.get_all() == []
+    memory.put_messages(MESSAGES)
+    again = GraphKernelMemory.from_defaults(Conversation(connection, conversation.session_id), max_tokens=5)
+    assert again.get_all() == MESSAGES and len(again.get()) < 4
+    again.set(MESSAGES[:1])
+    assert again.get_all() == MESSAGES[:1]
+    again.reset()
+    assert again.get_all() == []
+
+
+def test_a_chat_engine_with_memory(connection: psycopg.Connection[Any]) -> None:
+    memory = GraphKernelMemory.from_defaults(Conversation(connection))
+    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
+    engine.chat("Hello.")
+    engine.chat("Again.")
+    assert [str(message.role.value) for message in memory.get_all()] == ["user", "assistant", "user", "assistant"]
+
+
+def test_retriever(connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]) -> None:
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    nodes = GraphKernelRetriever(MemoryRetriever(connection, embed=embed), export, limit=3).retrieve(QUESTION)
+    assert [node.node.node_id[:8] for node in nodes] == ["42cf2e38", "10eae790", "95484ab0"]
+    assert nodes[0].score and nodes[0].node.metadata["provenance"]["slice_id"] == export.slice_id
+    assert len(GraphKernelRetriever(MemoryRetriever(connection, embed=embed), limit=2).retrieve(QUESTION)) == 2

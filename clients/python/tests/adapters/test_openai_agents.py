@@ -1,0 +1,102 @@
+"""OpenAI Agents SDK, with its package."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+pytest.importorskip("agents")
+
+from agents import Agent, Runner, function_tool, set_tracing_disabled
+from agents.items import ModelResponse
+from agents.memory import Session
+from agents.models.interface import Model
+from agents.usage import Usage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from graph_kernel_client import aio
+from graph_kernel_client.adapters.openai_agents import GraphKernelSession
+
+ITEMS: list[Any] = [
+    {"role": "user", "content": "Weather?"},
+    {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Oslo"}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "sun"},
+    {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Sun.", "annotations": []}],
+    },
+]
+
+
+def test_session(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        async with aio.Database() as database:
+            session = GraphKernelSession(aio.Conversation(database))
+            assert isinstance(session, Session)
+            assert await session.get_items() == [] and await session.pop_item() is None
+            await session.add_items(ITEMS[:2])
+            session = GraphKernelSession(aio.Conversation(database, session.session_id))
+            await session.add_items(ITEMS[2:])
+            assert await session.get_items() == ITEMS
+            assert await session.get_items(2) == ITEMS[2:] and await session.get_items(0) == []
+            assert await session.pop_item() == ITEMS[3]
+            assert await session.get_items() == ITEMS[:3]
+            # What a provider takes is rendered of the same items.
+            sent = await session.conversation.messages("openai")
+            assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "tool"]
+            await session.clear_session()
+            assert await session.get_items() == []
+
+    asyncio.run(example())
+
+
+def test_an_agent_with_a_session(connection: psycopg.Connection[Any]) -> None:
+    set_tracing_disabled(True)
+    seen: list[Any] = []
+
+    class Scripted(Model):
+        """A model that calls a tool, and then says what it saw."""
+
+        async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
+            seen.append(input)
+            output: Any
+            if len(seen) == 1:
+                output = ResponseFunctionToolCall(type="function_call", call_id="c1", name="weather", arguments="{}")
+            else:
+                text = ResponseOutputText(type="output_text", text=f"Answer {len(seen)}.", annotations=[])
+                output = ResponseOutputMessage(
+                    id=f"m{len(seen)}", type="message", role="assistant", status="completed", content=[text]
+                )
+            return ModelResponse(output=[output], usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    @function_tool
+    def weather() -> str:
+        """The weather."""
+        return "sun"
+
+    async def example() -> None:
+        async with aio.Database() as database:
+            session = GraphKernelSession(aio.Conversation(database))
+            agent = Agent(name="a", model=Scripted(), tools=[weather])
+            first = await Runner.run(agent, "Weather?", session=session)
+            assert first.final_output == "Answer 2."
+            await Runner.run(agent, "And now?", session=session)
+            assert [item.get("type", item.get("role")) for item in seen[-1]] == [
+                "user",
+                "function_call",
+                "function_call_output",
+                "message",
+                "user",
+            ]
+            assert len(await session.get_items()) == 6
+
+    asyncio.run(example())

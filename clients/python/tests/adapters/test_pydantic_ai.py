@@ -1,0 +1,49 @@
+"""Pydantic AI, with its package."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+pytest.importorskip("pydantic_ai")
+
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.test import TestModel
+
+from graph_kernel_client import aio
+from graph_kernel_client.adapters.pydantic_ai import append_messages, message_history
+
+
+def test_message_history(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        agent = Agent(TestModel(), instructions="You are brief.")
+
+        @agent.tool_plain
+        def weather(city: str) -> str:
+            return f"sun in {city}"
+
+        @agent.tool_plain
+        def time(city: str) -> str:
+            return "noon"
+
+        async with aio.Database() as database:
+            conversation = aio.Conversation(database)
+            assert await message_history(conversation) == []
+            first = await agent.run("Weather?")
+            await append_messages(conversation, first.new_messages())
+            again = aio.Conversation(database, conversation.session_id)
+            history: list[ModelMessage] = await message_history(again)
+            assert history == first.all_messages()
+            second = await agent.run("And now?", message_history=history)
+            await append_messages(again, second.new_messages())
+            assert await message_history(again) == second.all_messages()
+            turns = await again.turns()
+            assert [turn.role for turn in turns][:4] == ["user", "assistant", "tool", "assistant"]
+            assert turns[0].content == "Weather?" and "sun in" in (turns[2].content or "")
+            assert len(await message_history(again, max_tokens=1)) < len(turns)
+
+    asyncio.run(example())
