@@ -15,7 +15,8 @@ from conftest import ANCHOR
 
 from graph_kernel_client import sync
 from graph_kernel_client._export import canonical, digest, parse
-from graph_kernel_client._json import Number, binary32_text
+from graph_kernel_client._json import Number, binary32_text, compact
+from graph_kernel_client._record import parse as parse_document
 from graph_kernel_client._xxh64 import xxh64_hex
 from graph_kernel_client.offline import check_export, statement, verify_proof
 
@@ -59,6 +60,20 @@ def test_worked_attestations() -> None:
         assert export.attestation is not None
         assert digest(export, export.attestation["policy"]).hex() == case["export"]["attestation"]["digest"]
         assert check_export(text).reason == "ok"
+
+
+def test_worked_records() -> None:
+    for case in vectors("prompt.json"):
+        text = case["record_text"] if "record_text" in case else json.dumps(case["record"])
+        assert check_export(text).reason == "ok"
+        record = json.loads(text)
+        assert parse_document(text).canonical() == compact(record)
+        messages = record["messages"]
+        if len(messages) > 1:
+            moved = dict(record, messages=[*messages[1:], messages[0]])
+            assert check_export(json.dumps(moved)).reason == "other_order"
+        assert check_export(json.dumps(dict(record, messages=messages[:-1]))).reason == "other_turns"
+        assert check_export(json.dumps(dict(record, context="0" * 64))).reason == "prompt_digest_mismatch"
 
 
 def test_keys_and_signatures_of_small_order() -> None:
@@ -177,18 +192,22 @@ V2 = {
 }
 
 
+@pytest.mark.parametrize("kind", ["graph_slice", "graph_messages_record"])
 @pytest.mark.parametrize("policy", [{"max_nodes": 4}, V2], ids=["v1", "v2"])
-def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], policy: dict[str, Any]) -> None:
+def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], policy: dict[str, Any], kind: str) -> None:
     client = sync.SliceClient(connection)
-    export = client.get_slice(ANCHOR, policy)
-    document, key = export.document or "", client.public_key()
-    proof = client.proof(export)
-    assert verify_proof(export, proof, key).reason == "ok" and check_export(export).reason == "ok"
-    assert canonical(parse(document)) == document
+    row = connection.execute(
+        f"SELECT {kind}(%s::uuid, %s::slice_policy)::text", (ANCHOR, json.dumps(policy))
+    ).fetchone()
+    assert row is not None
+    document, key = row[0], client.public_key()
+    proof = client.proof(document)
+    assert verify_proof(document, proof, key).reason == "ok" and check_export(document).reason == "ok"
+    assert parse_document(document).canonical() == document
 
     chosen = random.Random(2026)
     documents, proofs = edits(chosen, document), edits(chosen, proof)
-    cases = [(next(documents), proof, key) for _ in range(500)] + [(document, next(proofs), key) for _ in range(300)]
+    cases = [(next(documents), proof, key) for _ in range(400)] + [(document, next(proofs), key) for _ in range(200)]
     for _ in range(100):
         at = chosen.randrange(len(key))
         edited = key[:at] + chosen.choice(["", "\n", " ", "A", "=", "-", key[at] * 2]) + key[at + 1 :]
@@ -211,8 +230,11 @@ def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], polic
         assert row is not None
         assert verify_proof(*case).reason == row[0], case
         mine = check_export(case[0]).reason
-        needs_a_key = ("unknown_key", "revoked_key", "other_graph", "bad_mac")
+        needs_a_key = ("unknown_key", "revoked_key", "other_graph", "bad_mac", "prompt_token_mismatch")
         assert mine == ("ok" if row[1] in needs_a_key else row[1]), case[0]
         reasons |= {row[0], mine}
     assert {"ok", "other_export", "malformed_export", "malformed_proof", "bad_signature", "malformed_key"} <= reasons
-    assert {"digest_mismatch", "unordered", "boundary", "malformed", "params_hash_mismatch"} <= reasons
+    assert {"digest_mismatch", "malformed", "params_hash_mismatch"} <= reasons
+    assert reasons >= (
+        {"unordered", "boundary"} if kind == "graph_slice" else {"other_turns", "prompt_digest_mismatch"}
+    )

@@ -5,6 +5,7 @@ are not. `graph_kernel_client.aio` has all with coroutines, `graph_kernel_client
 """
 
 from ._sync.conversation import Conversation
+from ._sync.database import Database
 from ._version import __version__
 from .errors import ConfigurationError, GraphKernelError, ServiceUnavailable
 from .retrieval import DualPlaneRetriever, MemoryRetriever, Plane
@@ -42,6 +43,7 @@ __all__ = [
     "AutoAnchorResolver",
     "ConfigurationError",
     "Conversation",
+    "Database",
     "DualPlaneHit",
     "DualPlaneResults",
     "DualPlaneRetriever",

@@ -13,7 +13,7 @@ from ._xxh64 import xxh64_hex
 
 MAX_EXPORT_BYTES = 64 * 1024 * 1024
 SCHEMA_VERSION = "1.0.0"
-_ROLES = ("user", "assistant", "system", "tool")
+ROLES = ("user", "assistant", "system", "tool")
 _PHASES = ("exploration", "debugging", "planning", "consolidation", "synthesis")
 EDGE_TYPES = ("reply", "branch", "reference", "default")
 _BINARY32 = ("salience", "trajectory_homogeneity", "trajectory_temporal", "trajectory_complexity")
@@ -64,7 +64,7 @@ def _turn(value: Any) -> dict[str, Any]:
     turn = {
         "id": keys.uuid("id"),
         "session_id": keys.string("session_id"),
-        "role": keys.named("role", _ROLES),
+        "role": keys.named("role", ROLES),
         "phase": keys.named("phase", _PHASES),
         "salience": keys.binary32("salience"),
         "trajectory_depth": keys.count("trajectory_depth"),

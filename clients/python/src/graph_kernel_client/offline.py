@@ -1,4 +1,4 @@
-"""Checks without a database: exports by their fingerprints, and proofs by a public key.
+"""Checks without a database: exports and records of prompts by their fingerprints, proofs by a public key.
 
 `verify_proof` needs the extra `verify`. Choose the public key yourself, from where its holder publishes it.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import re
 from typing import Any
 
-from ._export import Export, canonical, inconsistency, parse, policy_of
+from ._export import policy_of
 from ._json import Malformed, Object, read
-from .types import SliceExport, Verdict
+from ._record import Document, parse
+from .types import SliceExport, Step, Verdict
 
 __all__ = ["check_export", "statement", "verify_proof"]
 
@@ -21,10 +21,9 @@ _MAX_PROOF_BYTES = 64 * 1024
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _SLICE_TYPE = "urn:x-graph-kernel:slice:v1"
+_PROMPT_TYPE = "urn:x-graph-kernel:prompt:v1"
 # A SubjectPublicKeyInfo of Ed25519 before its 32 bytes.
 _SPKI = bytes.fromhex("302a300506032b6570032100")
-_PEM = re.compile(r"-----BEGIN PUBLIC KEY-----\r?\n([A-Za-z0-9+/=]+)\r?\n-----END PUBLIC KEY-----\Z")
-_P = 2**255 - 19
 # The y of the points of small order, whose signatures hold for many messages.
 _SMALL_ORDER = frozenset(
     (
@@ -38,20 +37,21 @@ _SMALL_ORDER = frozenset(
 _L = 2**252 + 27742317777372353535851937790883648493
 
 
-def check_export(document: SliceExport | str) -> Verdict:
-    """Whether the export agrees with itself: its order, bounds, fingerprints and digest, with the reasons of
-    `graph_verify`. Whoever edits one can compute all of these again: only a token or a proof says whose it is."""
+def check_export(document: SliceExport | Step | str) -> Verdict:
+    """Whether an export, or the record of a prompt, agrees with itself: its order, bounds, fingerprints and digests,
+    with the reasons of `graph_verify`. Whoever edits one can compute all of these again: only a token or a proof says
+    whose it is."""
     try:
-        export = parse(_text(document))
+        read = parse(_text(document))
     except Malformed:
         return Verdict(False, "malformed")
-    claim = export.attestation or {}
-    reason = inconsistency(export)
+    claim = read.export.attestation or {}
+    reason = read.inconsistency()
     return Verdict(reason is None, reason or "ok", claim.get("kid"), claim.get("role"), claim.get("rls"))
 
 
-def verify_proof(document: SliceExport | str, proof: str, public_key: str) -> Verdict:
-    """Whether the proof is that of this export, under this public key in PEM; the reasons are those of
+def verify_proof(document: SliceExport | Step | str, proof: str, public_key: str) -> Verdict:
+    """Whether the proof is that of this export or record, under this public key in PEM; the reasons are those of
     `graph_verify_proof`."""
     reason = _refusal(_text(document), proof, public_key)
     return Verdict(reason is None, reason or "ok")
@@ -66,7 +66,9 @@ def statement(proof: str) -> dict[str, Any]:
     return value
 
 
-def _text(document: SliceExport | str) -> str:
+def _text(document: SliceExport | Step | str) -> str:
+    if isinstance(document, Step):
+        return document.record
     return document if isinstance(document, str) else document.document or ""
 
 
@@ -86,26 +88,32 @@ def _refusal(document: str, proof: str, public_key: str) -> str | None:
     except Malformed:
         return "malformed_proof"
     try:
-        export = parse(document)
+        checked = parse(document)
     except Malformed:
         return "malformed_export"
-    computed = hashlib.sha256(canonical(export).encode()).hexdigest()
+    computed = hashlib.sha256(checked.canonical().encode()).hexdigest()
     if stated["subject"]["sha256"] != computed:
         return "other_export"
+    claim = checked.export.attestation
     says_the_same = (
-        export.attestation is not None
-        and stated == _statement_of(export, computed, stated["predicate"]["key_source"])
-        and export.attestation["kid"] == kid
+        claim is not None
+        and stated == _statement_of(checked, computed, stated["predicate"]["key_source"])
+        and claim["kid"] == kid
     )
-    return None if says_the_same and inconsistency(export) is None else "inconsistent"
+    return None if says_the_same and checked.inconsistency() is None else "inconsistent"
 
 
 def _public_key(pem: str) -> bytes | None:
-    match = _PEM.match(pem.strip(" \t\r\n\f"))
-    if match is None:
+    # What RFC 7468 allows: text before it, each end of a line in any form, and one empty line after the base64.
+    lines = pem.strip(" \t\r\n\f").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    while lines and "-----BEGIN" not in lines[0]:
+        lines.pop(0)
+    if len(lines) == 4 and lines[2] == "":
+        lines.pop(2)
+    if len(lines) != 3 or (lines[0], lines[2]) != ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"):
         return None
     try:
-        der = _base64(match[1])
+        der = _base64(lines[1])
     except Malformed:
         return None
     if len(der) != 44 or not der.startswith(_SPKI):
@@ -183,13 +191,12 @@ def _statement(payload: bytes) -> dict[str, Any]:
     if keys.string("_type") != _STATEMENT_TYPE:
         raise Malformed("_type")
     subjects = keys.list("subject", _subject)
-    if keys.string("predicateType") != _SLICE_TYPE:
-        raise Malformed("predicateType")
-    predicate = _predicate(keys.take("predicate"))
+    kind = keys.named("predicateType", (_SLICE_TYPE, _PROMPT_TYPE))
+    predicate = _predicate(keys.take("predicate"), kind == _PROMPT_TYPE)
     keys.finish()
     if len(subjects) != 1:
         raise Malformed("a statement has one subject")
-    return {"subject": subjects[0], "predicate": predicate}
+    return {"subject": subjects[0], "kind": kind, "predicate": predicate}
 
 
 def _subject(value: Any) -> dict[str, str]:
@@ -202,7 +209,7 @@ def _subject(value: Any) -> dict[str, str]:
     return {"name": name, "sha256": sha256}
 
 
-def _predicate(value: Any) -> dict[str, Any]:
+def _predicate(value: Any, of_prompt: bool) -> dict[str, Any]:
     keys = Object(value)
     predicate = {
         "anchor_turn_id": keys.uuid("anchor_turn_id"),
@@ -220,29 +227,38 @@ def _predicate(value: Any) -> dict[str, Any]:
         "kid": keys.string("kid"),
         "key_source": keys.named("key_source", ("database", "file")),
     }
+    if of_prompt:
+        predicate["prompt_digest"] = keys.hex("prompt_digest", 64)
+        predicate["messages"] = keys.count("messages")
+        predicate["tokens"] = keys.integer("tokens", 0)
     keys.finish()
     return predicate
 
 
-def _statement_of(export: Export, sha256: str, key_source: str) -> dict[str, Any]:
-    """The statement about an attested export."""
+def _statement_of(document: Document, sha256: str, key_source: str) -> dict[str, Any]:
+    """The statement about an attested document."""
+    export, record = document.export, document.record
     claim = export.attestation or {}
-    return {
-        "subject": {"name": f"slice/{export.slice_id}", "sha256": sha256},
-        "predicate": {
-            "anchor_turn_id": export.anchor,
-            "policy_id": export.policy_id,
-            "policy_params_hash": export.params_hash,
-            "policy": claim["policy"],
-            "turns": len(export.turns),
-            "edges": len(export.edges),
-            "slice_id": export.slice_id,
-            "graph_snapshot_hash": export.snapshot_hash,
-            "schema_version": export.schema_version,
-            "graph": claim["graph"],
-            "role": claim["role"],
-            "rls": claim["rls"],
-            "kid": claim["kid"],
-            "key_source": key_source,
-        },
+    predicate = {
+        "anchor_turn_id": export.anchor,
+        "policy_id": export.policy_id,
+        "policy_params_hash": export.params_hash,
+        "policy": claim["policy"],
+        "turns": len(export.turns),
+        "edges": len(export.edges),
+        "slice_id": export.slice_id,
+        "graph_snapshot_hash": export.snapshot_hash,
+        "schema_version": export.schema_version,
+        "graph": claim["graph"],
+        "role": claim["role"],
+        "rls": claim["rls"],
+        "kid": claim["kid"],
+        "key_source": key_source,
     }
+    name, kind = f"slice/{export.slice_id}", _SLICE_TYPE
+    if record is not None:
+        name, kind = f"prompt/{record.digest}", _PROMPT_TYPE
+        predicate["prompt_digest"] = record.digest
+        predicate["messages"] = len(record.messages)
+        predicate["tokens"] = sum(message["tokens"] for message in record.messages)
+    return {"subject": {"name": name, "sha256": sha256}, "kind": kind, "predicate": predicate}

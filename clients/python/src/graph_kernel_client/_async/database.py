@@ -70,6 +70,19 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def create_tables(self, *, embeddings: bool = False) -> None:
+        """Makes the extension, and the tables `memory_turns` and `memory_turn_edges` in the schema `public`.
+
+        What is there stays as it is. `embeddings` adds a column for them to the turns.
+        """
+        async with self.transaction() as transaction:
+            await transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
+            (found,) = await transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            if not found["is_there"]:
+                await transaction.execute("SELECT graph_kernel.create_tables()")
+            if embeddings:
+                await transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
+
     async def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
         async with self._connection() as connection:

@@ -70,6 +70,19 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def create_tables(self, *, embeddings: bool = False) -> None:
+        """Makes the extension, and the tables `memory_turns` and `memory_turn_edges` in the schema `public`.
+
+        What is there stays as it is. `embeddings` adds a column for them to the turns.
+        """
+        with self.transaction() as transaction:
+            transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
+            (found,) = transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            if not found["is_there"]:
+                transaction.execute("SELECT graph_kernel.create_tables()")
+            if embeddings:
+                transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
+
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
         with self._connection() as connection:
