@@ -24,6 +24,7 @@ _SLICE_TYPE = "urn:x-graph-kernel:slice:v1"
 _PROMPT_TYPE = "urn:x-graph-kernel:prompt:v1"
 # A SubjectPublicKeyInfo of Ed25519 before its 32 bytes.
 _SPKI = bytes.fromhex("302a300506032b6570032100")
+_P = 2**255 - 19
 # The y of the points of small order, whose signatures hold for many messages.
 _SMALL_ORDER = frozenset(
     (
