@@ -88,11 +88,15 @@ LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT w.name, w.found, format('index on %s (%s)', w.rel::regclass, array_to_string(w.searched, ', ')),
-           graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include, w.is_exact)
+           CASE w.method
+           WHEN 'gin' THEN format('CREATE INDEX %sON %s USING gin (%s);',
+               (SELECT CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END FROM pg_class AS c WHERE c.oid = w.rel),
+               w.rel::regclass, w.keys[1])
+           ELSE graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include, w.is_exact) END
     FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)
     CROSS JOIN LATERAL jsonb_to_record(listed.wanted)
         AS w (name text, rel oid, is_unique boolean, found boolean, searched text[], keys text[], include text[],
-            is_exact boolean)
+            is_exact boolean, method text)
     ORDER BY listed.position;
 END;
 COMMENT ON FUNCTION graph_kernel.wanted_indexes(jsonb) IS

@@ -28,17 +28,24 @@ BEGIN
             USING ERRCODE = 'character_not_in_repertoire', DETAIL = 'INVALID_TEXT', HINT = 'Give UTF-8.';
     END IF;
     IF fault IS NULL THEN
-        SELECT CASE WHEN o.key <> 'content_hash' THEN format('there is no option "%s"', o.key)
-                    ELSE 'option "content_hash" must be true or false' END
+        SELECT CASE o.key WHEN 'content_hash' THEN 'option "content_hash" must be true or false'
+               WHEN 'words' THEN 'option "words" must be one of the server''s own text search configurations'
+               ELSE format('there is no option "%s"', o.key) END
         INTO fault
         FROM jsonb_each(options) AS o
-        WHERE o.key <> 'content_hash' OR jsonb_typeof(o.value) <> 'boolean'
+        WHERE CASE o.key WHEN 'content_hash' THEN jsonb_typeof(o.value) <> 'boolean'
+              WHEN 'words' THEN NOT EXISTS (
+                  SELECT FROM pg_ts_config AS t
+                  WHERE to_jsonb(t.cfgname) = o.value AND t.cfgnamespace = 'pg_catalog'::regnamespace
+                    AND t.oid < '16384'::oid)
+              ELSE true END
         ORDER BY o.key LIMIT 1;
     END IF;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_OPTIONS',
-                  HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true}'');', schema);
+                  HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true, "words": "english"}'');',
+                                schema);
     END IF;
     -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
     SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other
@@ -93,6 +100,14 @@ BEGIN
             (child_turn_id, parent_turn_id, edge_type)', schema);
     EXECUTE pg_catalog.format(
         'CREATE INDEX ON %1$I.memory_turns (session_id, created_at)', schema);
+    -- Of a longer text the lexemes could be more than a tsvector holds, and its row could not be stored.
+    IF options ? 'words' THEN
+        EXECUTE pg_catalog.format(
+            'ALTER TABLE %1$I.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS
+                (pg_catalog.to_tsvector(%2$L::pg_catalog.regconfig, pg_catalog."left"(content_text, 100000))) STORED',
+            schema, format('pg_catalog.%I', options ->> 'words'));
+        EXECUTE pg_catalog.format('CREATE INDEX memory_turns_words_idx ON %1$I.memory_turns USING gin (words)', schema);
+    END IF;
     IF coalesce((options -> 'content_hash')::boolean, true) THEN
         EXECUTE pg_catalog.format(
             'CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON %1$I.memory_turns

@@ -67,6 +67,7 @@ DECLARE
         'FUNCTION graph_kernel.set_binder()',
         'FUNCTION graph_kernel.content_hash_trigger_internal()',
         'FUNCTION graph_kernel.announce_change()',
+        'FUNCTION graph_kernel.store_word_counts(oid, integer, bigint, bigint, jsonb)',
         'SCHEMA graph_kernel',
         'TYPE graph_kernel.bound_relation',
         'TYPE graph_kernel.secret',
@@ -81,7 +82,9 @@ DECLARE
         'TABLE graph_kernel.trace_binding',
         'TABLE graph_kernel.keys',
         'TABLE graph_kernel.proof_keys',
-        'TABLE graph_kernel.statistics'];
+        'TABLE graph_kernel.statistics',
+        'TABLE graph_kernel.word_totals',
+        'TABLE graph_kernel.word_counts'];
     object text;
     holder name;
 BEGIN

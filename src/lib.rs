@@ -28,6 +28,7 @@ extension_sql_file!(
 );
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
+extension_sql_file!("../sql/words.sql", name = "words", requires = ["binding"]);
 extension_sql_file!("../sql/statistics.sql", name = "statistics", requires = ["bootstrap"]);
 extension_sql_file!("../sql/api_search.sql", name = "api_search", requires = ["retrieval"]);
 extension_sql_file!(
@@ -45,7 +46,8 @@ extension_sql_file!(
         "recorder",
         "retrieval",
         "statistics",
-        "api_search"
+        "api_search",
+        "words"
     ],
     finalize
 );

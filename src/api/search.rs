@@ -11,6 +11,7 @@ use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
 use crate::pg::text::TextArg;
 use crate::service::search::{Question, search_filter, search_options};
+use crate::service::words::refresh;
 
 /// A turn that was found in a slice: the columns, which `pg_extern` needs in the signature.
 type SliceRow = (
@@ -162,6 +163,14 @@ fn search_body(
 ) -> Option<JsonText> {
     let question = graph_question(query_embedding, query_text, limit_count?, &filter?.0);
     Some(JsonText(json_text(&question.and_then(Question::in_graph).or_raise())))
+}
+
+// Declared in sql/words.sql, in the private schema.
+#[pg_extern(sql = false)]
+fn refresh_words(name: Option<TextArg>) {
+    if let Some(name) = name {
+        refresh(&name).or_raise();
+    }
 }
 
 /// A question about a slice as it came from SQL.

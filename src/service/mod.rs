@@ -24,3 +24,4 @@ pub mod statistics;
 pub mod summaries;
 pub mod tables;
 pub mod verify;
+pub mod words;

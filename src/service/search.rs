@@ -1,6 +1,6 @@
 //! Searches: a question asked of a slice or of the whole graph, and the signed record of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
@@ -123,28 +123,68 @@ impl Question {
         Ok(Answer { results, provenance: signed(provenance, keys) })
     }
 
-    /// The turns of the whole graph that fit best.
+    /// The turns of the whole graph that fit best. A graph without embeddings is searched by words alone, and the other
+    /// way round, where both are given.
     ///
     /// # Errors
     /// 22023, 42703 where the graph cannot be searched; else as any reading.
     pub fn hits(&self, reader: &GraphReader) -> Result<Hits, SqlError> {
-        let Some(embedding) = &self.embedding else {
-            let code = PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN;
-            return Err(SqlError::new(code, "the turns table has no column of words")
-                .word(Word::GraphTables)
-                .hint("Give query_embedding."));
+        let (graph, searcher, sought) = (reader.graph(), reader.searcher(), &self.sought);
+        let by_words = match &self.text {
+            Some(text) => graph.words()?.map(|column| (column, text)),
+            None => None,
         };
-        let column = reader.graph().embedding()?;
-        let query = column.query(embedding)?;
-        let searcher = reader.searcher();
+        let by_embedding = match &self.embedding {
+            Some(embedding) => match graph.embedding() {
+                Ok(column) => Some((column.query(embedding)?, column)),
+                Err(_) if by_words.is_some() && !graph.names_embedding() => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
+        if by_embedding.is_none() && by_words.is_none() {
+            return Err(graph.no_words());
+        }
+        let least = sought.filter.least.min_similarity;
+        if by_embedding.is_none() && least.is_some() {
+            let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+            return Err(SqlError::new(code, "min_similarity needs query_embedding and embeddings")
+                .word(Word::InvalidQuery)
+                .hint("Leave min_similarity out of the filter."));
+        }
+        let asked = Asked { embedding: by_embedding.is_some(), words: by_words.is_some() };
         let list = self.limit.max(MIN_LIST);
-        let nearest = searcher.nearest(&column, &query, list, &self.sought)?;
-        let candidates: Vec<Candidate> = nearest
-            .iter()
-            .map(|hit| Candidate { id: hit.id, similarity: Some(hit.similarity), words: 0.0 })
-            .collect();
-        let asked = Asked { embedding: true, words: false };
-        Ok(Hits { found: strongest(&candidates, asked, self.limit), query: Some(query) })
+        let mut candidates: BTreeMap<TurnId, Candidate> = BTreeMap::new();
+        let none = |id| Candidate { id, similarity: None, words: 0.0 };
+        if let Some((query, column)) = &by_embedding {
+            for hit in searcher.nearest(column, query, list, sought)? {
+                let similarity = Some(hit.similarity);
+                candidates.insert(hit.id, Candidate { similarity, ..none(hit.id) });
+            }
+        }
+        if let Some((column, text)) = &by_words {
+            let nearest: Vec<TurnId> = candidates.keys().copied().collect();
+            let matches = searcher.words(column, text, list, sought)?;
+            for (id, words) in searcher.word_scores(column, &matches, &nearest)? {
+                candidates.entry(id).and_modify(|turn| turn.words = words);
+            }
+            let others = matches.best.iter().filter(|hit| !candidates.contains_key(&hit.id));
+            let others: Vec<Candidate> =
+                others.map(|hit| Candidate { words: hit.score, ..none(hit.id) }).collect();
+            candidates.extend(others.iter().map(|turn| (turn.id, *turn)));
+            if let Some((query, column)) = &by_embedding {
+                let ids: Vec<TurnId> = others.iter().map(|turn| turn.id).collect();
+                for (id, similarity) in searcher.similarities(column, &ids, query)? {
+                    candidates.entry(id).and_modify(|turn| turn.similarity = similarity);
+                }
+            }
+        }
+        let mut candidates: Vec<Candidate> = candidates.into_values().collect();
+        if let Some(least) = least {
+            candidates.retain(|turn| turn.similarity.is_some_and(|similarity| similarity >= least));
+        }
+        let found = strongest(&candidates, asked, self.limit);
+        Ok(Hits { found, query: by_embedding.map(|(query, _)| query) })
     }
 
     /// The answer over the whole graph: never admissible.

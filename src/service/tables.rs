@@ -75,6 +75,7 @@ pub fn graph_of(
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_binder()?;
     graph.check_embedding()?;
+    graph.words()?;
     Ok(graph.description())
 }
 

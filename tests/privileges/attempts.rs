@@ -287,6 +287,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
             "SELECT * FROM graph_kernel.recorder_chunks('default', NULL, NULL, NULL, NULL, NULL, false)",
         ),
     ),
+    // It needs a column of words.
+    ("graph_kernel.refresh_words(text)", None),
     (
         "graph_kernel.register_policy(slice_policy,text)",
         Some("SELECT * FROM graph_kernel.register_policy('{\"max_nodes\": 1}', 'one')"),
@@ -357,6 +359,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         ),
     ),
     ("graph_kernel.slice_support(internal)", None),
+    (
+        "graph_kernel.store_word_counts(oid,integer,bigint,bigint,jsonb)",
+        Some("SELECT graph_kernel.store_word_counts(1, 1, 1, 1, '{}')"),
+    ),
     ("graph_kernel.text_prefix(text,integer)", Some("SELECT graph_kernel.text_prefix('x', 1)")),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),

@@ -63,6 +63,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "a trigger of the writer's rights on private tables, for whose lock DROP EXTENSION waits; names pg_catalog \
          and the private schema",
     ),
+    (
+        "graph_kernel.store_word_counts(oid,integer,bigint,bigint,jsonb)",
+        "parsed at creation; holds the extension before it writes private tables",
+    ),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),
     ("graph_kernel.unbind_tables(text)", "parsed at creation; holds the extension before it calls"),
     (

@@ -5,3 +5,4 @@ pub mod provenance;
 pub mod ranking;
 pub mod search;
 pub mod similarity;
+pub mod words;

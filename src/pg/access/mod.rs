@@ -6,3 +6,4 @@ pub mod events;
 pub mod search;
 pub mod store;
 pub mod trace;
+pub mod words;

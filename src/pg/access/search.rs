@@ -87,8 +87,8 @@ pub type DatedTurn = (TurnId, i64);
 
 /// The bound graph, searched on the caller's snapshot with the caller's rights.
 pub struct Searcher<'a> {
-    graph: &'a Graph,
-    caller: &'a Caller,
+    pub(super) graph: &'a Graph,
+    pub(super) caller: &'a Caller,
 }
 
 /// The error for contents of more than [`MAX_CONTENTS_BYTES`].
@@ -133,6 +133,19 @@ impl<'a> Searcher<'a> {
             }
         }
         Ok(ranking)
+    }
+
+    /// How similar these turns are, of those that exist; `None` of one without an embedding.
+    ///
+    /// # Errors
+    /// As [`Searcher::rank`].
+    pub fn similarities(
+        &self,
+        column: &EmbeddingColumn,
+        ids: &[TurnId],
+        query: &QueryEmbedding,
+    ) -> Result<HashMap<TurnId, Option<f32>>, SqlError> {
+        self.similarities_of(column, ids, query, &Narrowing::default())
     }
 
     fn similarities_of(
@@ -217,6 +230,19 @@ impl<'a> Searcher<'a> {
         narrowing.require(format!("({})", conditions.join(" OR ")));
     }
 
+    /// As [`Searcher::narrowing`], for turns whose salience is not known.
+    pub(super) fn narrowing_with_salience(
+        &self,
+        sought: &Sought,
+        parameters: usize,
+    ) -> Result<Narrowing, SqlError> {
+        let mut narrowing = self.narrowing(sought, parameters)?;
+        if let Some(least) = sought.filter.least.min_salience {
+            self.narrow_to_salience(&mut narrowing, least);
+        }
+        Ok(narrowing)
+    }
+
     /// Narrows to turns that have at least this salience, as it is read.
     fn narrow_to_salience(&self, narrowing: &mut Narrowing, least: f32) {
         if least <= 0.0 || least > 1.0 {
@@ -244,20 +270,13 @@ impl<'a> Searcher<'a> {
         sought: &Sought,
     ) -> Result<Vec<Hit>, SqlError> {
         let Sought { filter, .. } = sought;
-        let narrowing = |parameters| {
-            let mut narrowing = self.narrowing(sought, parameters)?;
-            if let Some(least) = filter.least.min_salience {
-                self.narrow_to_salience(&mut narrowing, least);
-            }
-            Ok::<_, SqlError>(narrowing)
-        };
         let filters = Filters { min_salience: None, ..filter.least };
         let embedding = ("embedding", column.expression.as_str());
         let indexed = column.indexed.as_ref();
         if let Some(Indexed { type_name, operator }) =
             indexed.filter(|_| filter.owner.is_none() && filter.sessions.is_none())
         {
-            let narrowing = narrowing(2)?;
+            let narrowing = self.narrowing_with_salience(sought, 2)?;
             let condition = narrowing.condition();
             let names = [
                 embedding,
@@ -280,7 +299,7 @@ impl<'a> Searcher<'a> {
                 return Ok(ranking.into_hits());
             }
         }
-        let narrowing = narrowing(0)?;
+        let narrowing = self.narrowing_with_salience(sought, 0)?;
         let condition = narrowing.condition();
         let statement =
             self.graph.statement(&ALL_EMBEDDINGS, &[embedding, ("is_sought", &condition)]);
@@ -403,7 +422,7 @@ impl<'a> Searcher<'a> {
             .collect()
     }
 
-    fn ask(
+    pub(super) fn ask(
         &self,
         statement: &Statement,
         arguments: &[Argument<'_>],
@@ -418,7 +437,7 @@ impl<'a> Searcher<'a> {
 
 /// Conditions that narrow a search, after so many parameters of a statement, and the values of theirs.
 #[derive(Default)]
-struct Narrowing {
+pub(super) struct Narrowing {
     parameters: usize,
     conditions: Vec<String>,
     values: Vec<Value>,
@@ -439,7 +458,7 @@ impl Narrowing {
     }
 
     /// All of it as one condition.
-    fn condition(&self) -> String {
+    pub(super) fn condition(&self) -> String {
         if self.is_any() { self.conditions.join(" AND ") } else { "true".to_owned() }
     }
 
@@ -481,7 +500,7 @@ impl Narrowing {
         });
     }
 
-    fn arguments(&self) -> impl Iterator<Item = Argument<'_>> {
+    pub(super) fn arguments(&self) -> impl Iterator<Item = Argument<'_>> {
         self.values.iter().map(|value| match value {
             Value::Text(text) => Argument::Text(Some(text)),
             Value::Texts(texts) => Argument::Texts(texts),

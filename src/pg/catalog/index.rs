@@ -77,6 +77,17 @@ pub fn btree_indexes(table: pg_sys::Oid) -> Vec<BtreeIndex> {
     indexes(table).into_iter().filter_map(btree_index).collect()
 }
 
+/// Whether a table that is locked has a GIN index of this column which is valid and holds all its rows.
+pub fn has_gin_index(table: pg_sys::Oid, column: i16) -> bool {
+    let holds = |row: &IndexRow| {
+        let is_whole = row.form().indisvalid && row.value(pg_sys::Anum_pg_index_indpred).is_none();
+        is_whole && row.columns().contains(&column)
+    };
+    let is_gin = |index: &pg_sys::Oid| relation_method(*index) == pg_sys::GIN_AM_OID;
+    let indexes = indexes(table).into_iter().filter(is_gin);
+    indexes.filter_map(|index| IndexRow::read(index, holds)).any(|holds| holds)
+}
+
 fn btree_index(index: pg_sys::Oid) -> Option<BtreeIndex> {
     let is_btree = relation_method(index) == pg_sys::BTREE_AM_OID;
     let whole = |row: &IndexRow| {

@@ -101,6 +101,13 @@ fn may(
     }
 }
 
+/// Whether the current role has the rights of the owner of this table.
+pub fn is_owned(table: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up of roles.
+    owner(table)
+        .is_some_and(|owner| unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), owner) })
+}
+
 fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
     // SAFETY: a syscache look-up; the tuple is released after it was read.

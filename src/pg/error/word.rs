@@ -53,6 +53,7 @@ named_enum! {
         KeysUnavailable = "KEYS_UNAVAILABLE",
         NotAdmissible = "NOT_ADMISSIBLE",
         NoEmbeddings = "NO_EMBEDDINGS",
+        NoWords = "NO_WORDS",
         OutOfMemory = "OUT_OF_MEMORY",
         PinLeftOut = "PIN_LEFT_OUT",
         PolicyHashCollision = "POLICY_HASH_COLLISION",

@@ -1,13 +1,16 @@
 //! Functions of the private schema that functions of the library call, whatever the caller may execute. Most have to
 //! know who calls, which a function with definer's rights does not; one finishes a trigger's work.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
 
+use kernel::json::canonical::json_text;
 use pgrx::pg_sys;
 
 use crate::pg::catalog::relation;
 use crate::pg::private::private_table::BINDING;
 use crate::pg::sql::call::FunctionCall;
+use crate::pg::sql::types::{JsonbText, TextType};
 use crate::pg::trigger::TriggerCall;
 
 /// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role
@@ -50,6 +53,41 @@ pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal 
         (*call).flinfo = flinfo;
         (*call).context = (*fired.0).context;
         result_of(call)
+    }
+}
+
+/// Calls `graph_kernel.store_word_counts`.
+///
+/// Raises as [`call_for_caller`], and what the function raises.
+pub fn call_with_word_counts(
+    table: pg_sys::Oid,
+    column: i16,
+    turns: u64,
+    lexemes: u64,
+    with: &HashMap<String, u64>,
+) {
+    let types =
+        [pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::INT8OID, pg_sys::INT8OID, pg_sys::JSONBOID];
+    let flinfo = member(c"store_word_counts", &types);
+    let values: [pg_sys::Datum; 5] = [
+        table.into(),
+        i32::from(column).into(),
+        (turns as i64).into(),
+        (lexemes as i64).into(),
+        JsonbText(json_text(with)).write(),
+    ];
+    // SAFETY: as in `call_for_caller`; the values are of the types that the function was looked up by.
+    unsafe {
+        let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
+            + values.len() * size_of::<pg_sys::NullableDatum>();
+        let call: pg_sys::FunctionCallInfo = pg_sys::palloc0(size).cast();
+        (*call).flinfo = flinfo;
+        (*call).nargs = values.len() as i16;
+        let to = (*call).args.as_mut_ptr();
+        for (number, value) in values.into_iter().enumerate() {
+            to.add(number).write(pg_sys::NullableDatum { value, isnull: false });
+        }
+        result_of(call);
     }
 }
 

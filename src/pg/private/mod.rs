@@ -9,3 +9,4 @@ mod secret;
 pub mod session_cache;
 mod stored_text;
 pub mod version;
+pub mod word_counts;

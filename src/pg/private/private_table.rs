@@ -9,10 +9,10 @@ use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::catalog::{relation, writers};
-use crate::pg::error::{SqlError, Word};
+use crate::pg::error::{OrRaise, SqlError, Word};
 use crate::pg::private::version;
 use crate::pg::sql::types::JsonbText;
-use crate::pg::text::{TextArg, replaced};
+use crate::pg::text::{TextArg, replaced, text_datum};
 
 /// A table in the private schema, as the extension's script makes it.
 pub struct PrivateTable {
@@ -148,6 +148,49 @@ impl PrivateTable {
         .hint("Run CREATE EXTENSION graph_kernel.")
     }
 
+    /// The results of `read` for the row of each of these values of the columns of an index, all of them; `None` where
+    /// there is no such row.
+    pub fn look_up<T>(
+        &self,
+        index: &'static CStr,
+        keys: &[Vec<Key<'_>>],
+        read: impl Fn(&PrivateRow) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        // SAFETY: as in `scan`; the scan keys are as many as the index has columns, compare each by equality of its
+        // type, and live as long as the scan.
+        unsafe {
+            let relation = self.open(pg_sys::AccessShareLock);
+            let schema = (*(*relation).rd_rel).relnamespace;
+            let index = pg_sys::get_relname_relid(index.as_ptr(), schema);
+            let look_up = |values: &Vec<Key<'_>>| {
+                let mut scan_keys = vec![pg_sys::ScanKeyData::default(); values.len()];
+                for (number, (value, scan_key)) in values.iter().zip(&mut scan_keys).enumerate() {
+                    let (equals, datum) = value.equality();
+                    let column = (number + 1) as pg_sys::AttrNumber;
+                    let strategy = pg_sys::BTEqualStrategyNumber as u16;
+                    pg_sys::ScanKeyInit(scan_key, column, strategy, equals, datum);
+                }
+                let scan = pg_sys::systable_beginscan(
+                    relation,
+                    index,
+                    true,
+                    std::ptr::null_mut(),
+                    scan_keys.len() as c_int,
+                    scan_keys.as_mut_ptr(),
+                );
+                let tuple = pg_sys::systable_getnext(scan);
+                let descriptor = (*relation).rd_att;
+                let row = PrivateRow { tuple, descriptor, columns: self.columns };
+                let result = if tuple.is_null() { None } else { read(&row) };
+                pg_sys::systable_endscan(scan);
+                result
+            };
+            let found = keys.iter().map(look_up).collect();
+            pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
+            found
+        }
+    }
+
     /// The results of `read` for each row, in no order.
     pub fn scan<T>(&self, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
         // SAFETY: the relation is open and the scan's tuple valid while `read` looks at it. A NULL
@@ -179,10 +222,33 @@ impl PrivateTable {
     }
 }
 
+/// The value of a column of an index that rows are looked up by.
+pub enum Key<'a> {
+    /// An `oid`.
+    Oid(pg_sys::Oid),
+    /// An `integer`.
+    Integer(i32),
+    /// A `text`, of collation "C".
+    Text(&'a str),
+}
+
+impl Key<'_> {
+    /// The function that compares with it, and the value.
+    fn equality(&self) -> (pg_sys::RegProcedure, pg_sys::Datum) {
+        let (function, value) = match self {
+            Key::Oid(oid) => (pg_sys::F_OIDEQ, (*oid).into()),
+            Key::Integer(number) => (pg_sys::F_INT4EQ, (*number).into()),
+            Key::Text(text) => (pg_sys::F_TEXTEQ, text_datum(text).or_raise()),
+        };
+        (function.into(), value)
+    }
+}
+
 /// What a column is read as. A text is checked.
 trait Stored: FromDatum {}
 
 impl Stored for i32 {}
+impl Stored for i64 {}
 impl Stored for bool {}
 impl Stored for pg_sys::Oid {}
 impl Stored for pgrx::Uuid {}
@@ -219,6 +285,11 @@ impl PrivateRow {
     /// An `integer`.
     pub fn integer(&self, column: usize) -> Option<i32> {
         self.get(column, pg_sys::INT4OID)
+    }
+
+    /// A `bigint`.
+    pub fn bigint(&self, column: usize) -> Option<i64> {
+        self.get(column, pg_sys::INT8OID)
     }
 
     /// A `graph_kernel.secret`.

@@ -8,6 +8,7 @@
 
 mod check;
 mod execution;
+mod lexemes;
 mod plan;
 mod planner;
 mod row;
@@ -15,6 +16,7 @@ mod statement;
 
 pub use check::partitions_changed;
 pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
+pub use lexemes::Lexemes;
 pub use planner::watch_planner;
 pub use row::{ColumnType, Row};
 pub use statement::{Argument, NamedTable, POSTGRES_EPOCH, Planning, Statement, Template};

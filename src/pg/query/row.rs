@@ -7,6 +7,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::prelude::*;
 use pgrx::{PgTupleDesc, pg_sys};
 
+use super::lexemes::Lexemes;
 use crate::pg::catalog::names::type_name;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
@@ -33,6 +34,8 @@ pub enum ColumnType {
     Time,
     /// `real[]`
     Floats,
+    /// `tsvector`
+    Words,
 }
 
 impl ColumnType {
@@ -45,6 +48,7 @@ impl ColumnType {
             ColumnType::Boolean => type_oid == pg_sys::BOOLOID,
             ColumnType::Time => matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
             ColumnType::Floats => type_oid == pg_sys::FLOAT4ARRAYOID,
+            ColumnType::Words => type_oid == pg_sys::TSVECTOROID,
         }
     }
 }
@@ -191,6 +195,15 @@ impl Row {
         let datum = self.datum(column, ColumnType::Text);
         // SAFETY: the column is a text.
         datum.is_none_or(|datum| unsafe { with_bytes(datum, |bytes| checked(bytes).is_ok()) })
+    }
+
+    /// A [`ColumnType::Words`], passed to `read`.
+    pub fn words<T>(&self, column: usize, read: impl FnOnce(Option<Lexemes<'_>>) -> T) -> T {
+        let Some(datum) = self.datum(column, ColumnType::Words) else {
+            return read(None);
+        };
+        // SAFETY: a tsvector is a varlena, as a text is.
+        unsafe { with_bytes(datum, |bytes| read(Some(Lexemes::of(bytes)))) }
     }
 
     /// A [`ColumnType::Floats`], passed to `read`: `None` when it is NULL, has a NULL in it or not one dimension.

@@ -7,3 +7,4 @@ pub mod graph;
 pub mod place;
 pub mod recorder;
 mod unanalysed;
+pub mod words;

@@ -2,7 +2,7 @@
 \set VERBOSITY default
 -- create_tables takes options, and no others.
 SELECT code, message, detail, hint
-FROM unnest(ARRAY['NULL', '''[]''', '''1''', '''{"content_hash": 1}''', '''{"content_hash": null}''', '''{"words": "english"}''',
+FROM unnest(ARRAY['NULL', '''[]''', '''1''', '''{"content_hash": 1}''', '''{"content_hash": null}''', '''{"words": "klingon"}''', '''{"word": "english"}''',
                   '''{"Content_Hash": true}''']) AS given,
      test_error(format('SELECT graph_kernel.create_tables(%L, %s)', 'Of "them"', given));
 -- An empty name is not a schema, and tables that are there are left as they are.

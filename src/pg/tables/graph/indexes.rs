@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use super::{Graph, ParentColumn};
-use crate::pg::catalog::index::{IndexKey, Indexed, btree_indexes};
+use crate::pg::catalog::index::{IndexKey, Indexed, btree_indexes, has_gin_index};
 use crate::pg::catalog::names;
 use crate::pg::catalog::relation;
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable};
@@ -25,7 +25,7 @@ struct Wanted<'a> {
 
 impl Graph {
     /// The indexes that the graph is read by: by the id, by each end of an edge, by session and order, by session and
-    /// time.
+    /// time, by words.
     pub(super) fn indexes(&self) -> Vec<Value> {
         let turns = &self.turns;
         let id = &turns.columns["id"];
@@ -62,7 +62,14 @@ impl Graph {
         if session.stored.is_some() && time.stored.is_some() {
             wanted.push(Wanted::new("index_session", turns, vec![session, time]));
         }
-        wanted.iter().map(Wanted::description).collect()
+        let words = self.words().ok().flatten().map(|words| {
+            let name = names::quote_as_needed(&words.name);
+            json!({
+                "name": "index_words", "rel": turns.table.oid.to_u32(), "method": "gin", "searched": [name],
+                "keys": [names::with_escapes(&name)], "found": has_gin_index(turns.table.oid, words.number),
+            })
+        });
+        wanted.iter().map(Wanted::description).chain(words).collect()
     }
 
     /// The columns that the index by ids should hold too, so that finding a turn's parents and scoring it read the

@@ -17,8 +17,8 @@ use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, by_type,
     literal, optional, required, rule,
 };
-use crate::pg::tables::embedding;
 use crate::pg::tables::place::Place;
+use crate::pg::tables::{embedding, words};
 
 pub(super) const TURN_COLUMNS: &[ColumnRule] = &[
     rule("id", &["id"], ValueKind::Id),
@@ -178,7 +178,8 @@ impl Graph {
     /// As [`Graph::named`]; 22023, 42P17, 0A000 for a bad mapping.
     pub fn resolve(name: String, tables: &GraphTables<'_>) -> Result<Self, SqlError> {
         let mut given = tables_mapping(tables.columns)?;
-        let embedding = turns_part(&mut given).remove(embedding::KEY);
+        let mut of_turns = turns_part(&mut given);
+        let [embedding, words] = [embedding::KEY, words::KEY].map(|key| of_turns.remove(key));
         let columns = match tables.reading {
             MappingReading::Resolved(resolved) => resolved,
             _ => tables.columns,
@@ -227,6 +228,8 @@ impl Graph {
         let sources = sources.into_iter().chain(following).collect();
         let mapped = embedding::mapped_to("my_column", embedding.as_ref());
         let embedding_command = tables.command("turns", Some((Place::Key(embedding::KEY), mapped)));
+        let mapped = json!({ "column": "my_column", "configuration": "english" });
+        let words_command = tables.command("turns", Some((Place::Key(words::KEY), mapped)));
         Ok(Graph {
             name,
             binding: tables.binding.to_owned(),
@@ -238,9 +241,11 @@ impl Graph {
             turns_text,
             sources,
             embedding,
+            words,
             binder: tables.binder,
             command: tables.command("turns", None),
             embedding_command,
+            words_command,
             writers: Vec::new(),
             catalog_writers: CatalogWriters::default(),
         })
@@ -383,9 +388,10 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .word(Word::InvalidBinding)
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
-                 {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}.",
+                 {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
+                words::KEY,
                 keys(EDGE_COLUMNS)
             ))
     };
@@ -405,7 +411,8 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .ok_or_else(|| wrong(format!("column mapping of \"{part}\" must be a JSON object")))?;
         let known = |key: &str| {
             rules.iter().any(|rule| rule.key == key)
-                || (part == "turns" && [embedding::KEY, PARENTS, FOLLOWS, ROLES].contains(&key))
+                || (part == "turns"
+                    && [embedding::KEY, words::KEY, PARENTS, FOLLOWS, ROLES].contains(&key))
         };
         if let Some(key) = columns.keys().find(|key| !known(key)) {
             return Err(wrong(format!("column mapping of \"{part}\" has no key \"{key}\"")));

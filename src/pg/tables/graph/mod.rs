@@ -34,6 +34,7 @@ use crate::pg::query::{Statement, partitions_changed};
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable, ColumnSource, TableText};
 use crate::pg::tables::embedding::EmbeddingColumn;
 use crate::pg::tables::place::{GraphPlace, Place};
+use crate::pg::tables::words::WordsColumn;
 
 /// The graph as its tables are named now.
 pub struct Graph {
@@ -55,12 +56,16 @@ pub struct Graph {
     sources: Vec<TableText>,
     /// The mapping of `embedding`, as given to `bind_tables`.
     embedding: Option<Value>,
+    /// The mapping of `words`, as given to `bind_tables`.
+    words: Option<Value>,
     /// The role that bound the tables; `None` of the default ones.
     binder: Option<pg_sys::Oid>,
     /// The call of `bind_tables` that binds them again.
     command: String,
     /// The same with a column of embeddings to be named.
     embedding_command: String,
+    /// The same with a column of words to be named.
+    words_command: String,
     /// The transactions that decided that these tables have the name, where they are not frozen.
     writers: Vec<pg_sys::TransactionId>,
     catalog_writers: CatalogWriters,
@@ -81,6 +86,11 @@ impl Graph {
     /// The turns table.
     pub fn turns_table(&self) -> pg_sys::Oid {
         self.turns.table.oid
+    }
+
+    /// The turns table as it stands in a statement.
+    pub fn turns_name(&self) -> String {
+        self.turns.table.qualified_name()
     }
 
     fn bound_tables(&self) -> impl Iterator<Item = &BoundTable> {
@@ -128,15 +138,46 @@ impl Graph {
         Ok(embedding)
     }
 
+    /// The column of words as it is now; `None` where there is none.
+    ///
+    /// # Errors
+    /// 42703, 42804, 42704 when the one that is named cannot be searched; 22023 for a bad mapping.
+    pub fn words(&self) -> Result<Option<WordsColumn>, SqlError> {
+        let (mapping, command) = (self.words.as_ref(), &self.words_command);
+        let words = WordsColumn::resolve(&self.turns.table, mapping, command)?;
+        if let (Some(words), Some(binder)) = (&words, self.binder) {
+            let read = || vec![words.number];
+            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
+        }
+        Ok(words)
+    }
+
+    /// Whether a column of embeddings was named.
+    pub fn names_embedding(&self) -> bool {
+        !matches!(self.embedding, None | Some(Value::Null))
+    }
+
+    /// The error where the graph has no column of words.
+    pub fn no_words(&self) -> SqlError {
+        let table = self.turns.table.qualified_name();
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!("table {table} is bound without words"),
+        )
+        .word(Word::NoWords)
+        .hint(format!(
+            "Add a generated column \"words\", ALTER TABLE {table} ADD COLUMN words tsvector GENERATED ALWAYS AS \
+             (to_tsvector('english', left(content_text, 100000))) STORED; or name yours: {};",
+            self.words_command
+        ))
+    }
+
     /// Checks an embedding column that was named; a recognised one may be anything.
     ///
     /// # Errors
     /// As [`Graph::embedding`].
     pub fn check_embedding(&self) -> Result<(), SqlError> {
-        match self.embedding {
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => self.embedding().map(|_| ()),
-        }
+        if self.names_embedding() { self.embedding().map(|_| ()) } else { Ok(()) }
     }
 
     /// A key of the turns table as an expression over the alias t.

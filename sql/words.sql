@@ -1,0 +1,67 @@
+-- How many turns have each lexeme, for the scores of words. Kept by table and column, whatever it is bound as. In no
+-- dump: the counts are of a table's rows, and are made again. No row security policy shows a row: the lexemes are those
+-- of texts that a reader of this table may not read. Only the library reads it.
+CREATE TABLE graph_kernel.word_totals (
+    turns oid NOT NULL,
+    attribute integer NOT NULL,
+    turn_count bigint NOT NULL,
+    lexeme_count bigint NOT NULL,
+    counted_at timestamptz NOT NULL,
+    PRIMARY KEY (turns, attribute)
+);
+ALTER TABLE graph_kernel.word_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE graph_kernel.word_totals IS 'columns of words that were counted';
+COMMENT ON COLUMN graph_kernel.word_totals.turns IS 'table of the turns';
+COMMENT ON COLUMN graph_kernel.word_totals.attribute IS 'number of the column of words';
+COMMENT ON COLUMN graph_kernel.word_totals.turn_count IS 'how many turns have words';
+COMMENT ON COLUMN graph_kernel.word_totals.lexeme_count IS 'how many different lexemes each has, together';
+COMMENT ON COLUMN graph_kernel.word_totals.counted_at IS 'when they were counted';
+
+CREATE TABLE graph_kernel.word_counts (
+    turns oid NOT NULL,
+    attribute integer NOT NULL,
+    lexeme text COLLATE pg_catalog."C" NOT NULL,
+    turn_count bigint NOT NULL,
+    PRIMARY KEY (turns, attribute, lexeme)
+);
+-- ANALYZE would copy lexemes into pg_statistic.
+ALTER TABLE graph_kernel.word_counts ALTER COLUMN lexeme SET STATISTICS 0;
+ALTER TABLE graph_kernel.word_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE graph_kernel.word_counts IS 'lexemes that more than one turn has';
+COMMENT ON COLUMN graph_kernel.word_counts.turns IS 'table of the turns';
+COMMENT ON COLUMN graph_kernel.word_counts.attribute IS 'number of the column of words';
+COMMENT ON COLUMN graph_kernel.word_counts.lexeme IS 'the lexeme';
+COMMENT ON COLUMN graph_kernel.word_counts.turn_count IS 'how many turns have it';
+
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- No role may execute it: the library calls it, after it has counted with the rights of the tables' owner. A second call
+-- at once waits at the row of the totals.
+CREATE FUNCTION graph_kernel.store_word_counts(
+    turns oid, attribute integer, turn_count bigint, lexeme_count bigint, counts jsonb
+) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    INSERT INTO graph_kernel.word_totals AS t (turns, attribute, turn_count, lexeme_count, counted_at)
+    VALUES ($1, $2, $3, $4, now())
+    ON CONFLICT ON CONSTRAINT word_totals_pkey DO UPDATE
+    SET turn_count = excluded.turn_count, lexeme_count = excluded.lexeme_count, counted_at = excluded.counted_at;
+    DELETE FROM graph_kernel.word_counts AS c WHERE c.turns = $1 AND c.attribute = $2;
+    INSERT INTO graph_kernel.word_counts (turns, attribute, lexeme, turn_count)
+    SELECT $1, $2, c.lexeme, c.turn_count::bigint FROM jsonb_each_text($5) AS c (lexeme, turn_count);
+    -- Of tables that were dropped.
+    DELETE FROM graph_kernel.word_counts AS c WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = c.turns);
+    DELETE FROM graph_kernel.word_totals AS t WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = t.turns);
+END;
+COMMENT ON FUNCTION graph_kernel.store_word_counts(oid, integer, bigint, bigint, jsonb) IS
+    'refresh_words, for its caller';
+
+CREATE PROCEDURE graph_kernel.refresh_words(name text DEFAULT 'default')
+    AS 'MODULE_PATHNAME', 'refresh_words_wrapper'
+    LANGUAGE c SET search_path = pg_catalog, pg_temp;
+COMMENT ON PROCEDURE graph_kernel.refresh_words(text) IS
+    'counts the words of a bound graph''s turns, by which searches weigh them';
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -1,0 +1,231 @@
+//! Searching the bound graph by words.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use kernel::graph::turn::TurnId;
+use kernel::retrieval::words::{
+    MAX_MATCHES, TooManyMatches, WordHit, WordPass, WordRanking, WordScorer,
+};
+use pgrx::PgSqlErrorCode;
+
+use crate::pg::access::search::{Searcher, Sought};
+use crate::pg::error::{SqlError, Word};
+use crate::pg::private::word_counts;
+use crate::pg::query::{Argument, ColumnType, Lexemes, Planning, Row, Statement, Template};
+use crate::pg::shortage::memory;
+use crate::pg::tables::words::WordsColumn;
+use crate::pg::text::replaced;
+
+const WORDS: Template = Template::new(
+    include_str!("../../../sql/queries/words.sql"),
+    &[ColumnType::Id, ColumnType::Words],
+    Planning::EachTime,
+);
+
+const ALL_WORDS: Template = Template::new(
+    include_str!("../../../sql/queries/all_words.sql"),
+    &[ColumnType::Id, ColumnType::Words],
+    Planning::EachTime,
+);
+
+const WORDS_OF: Template = Template::new(
+    include_str!("../../../sql/queries/words_of.sql"),
+    &[ColumnType::Id, ColumnType::Words],
+    Planning::Probing,
+);
+
+const LEXEMES: Template = Template::new(
+    include_str!("../../../sql/queries/lexemes.sql"),
+    &[ColumnType::Text],
+    Planning::EachTime,
+);
+
+/// The turns whose words fit a question, and how to score others.
+pub struct WordMatches {
+    /// The best of them, the best first.
+    pub best: Vec<WordHit>,
+    scores: Scores,
+}
+
+enum Scores {
+    /// By counts of all turns.
+    Scorer(WordScorer),
+    /// Of every turn that has any of the question's lexemes.
+    Known(HashMap<TurnId, f64>),
+}
+
+/// How often each lexeme occurs in turns that have words.
+#[derive(Default)]
+pub struct WordCounts {
+    /// How many turns have words.
+    pub turns: u64,
+    /// The numbers of their different lexemes, together.
+    pub lengths: u64,
+    /// How many turns have each lexeme.
+    pub with: HashMap<String, u64>,
+}
+
+impl Searcher<'_> {
+    /// The turns that are sought and whose words fit this text best, so many.
+    ///
+    /// Where row security applies, the index does not serve: whether a turn has a word is asked of turns that may be
+    /// seen alone. They are counted as well, so that what is hidden does not show in a score.
+    ///
+    /// # Errors
+    /// 54000 where more than [`MAX_MATCHES`] turns are held.
+    pub fn words(
+        &self,
+        column: &WordsColumn,
+        text: &str,
+        limit: u32,
+        sought: &Sought,
+    ) -> Result<WordMatches, SqlError> {
+        let lexemes = self.lexemes(column, text)?;
+        let mut ranking = WordRanking::new(limit);
+        if self.caller.rls {
+            let scores = self.scores_of_seen(column, lexemes, sought)?;
+            scores.iter().for_each(|(id, score)| ranking.offer(*id, *score));
+            let scores = Scores::Known(scores.into_iter().collect());
+            return Ok(WordMatches { best: ranking.into_hits(), scores });
+        }
+        let (table, number) = (self.graph.turns_table(), column.number);
+        let corpus = word_counts::corpus(table, number).unwrap_or_default();
+        let scorer = WordScorer::new(corpus, word_counts::counted(table, number, lexemes));
+        let any = any_of(scorer.lexemes());
+        if !any.is_empty() {
+            let narrowing = self.narrowing_with_salience(sought, 1)?;
+            let condition = narrowing.condition();
+            let names = [("words", column.expression.as_str()), ("is_sought", &condition)];
+            let statement = self.graph.statement(&WORDS, &names);
+            let arguments = [Argument::Text(Some(&any))].into_iter().chain(narrowing.arguments());
+            self.each(&statement, &arguments.collect::<Vec<_>>(), |id, words| {
+                ranking.offer(id, score(&scorer, words));
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(WordMatches { best: ranking.into_hits(), scores: Scores::Scorer(scorer) })
+    }
+
+    /// The scores of these turns; none for one that has none of the question's lexemes.
+    ///
+    /// # Errors
+    /// As any reading.
+    pub fn word_scores(
+        &self,
+        column: &WordsColumn,
+        matches: &WordMatches,
+        ids: &[TurnId],
+    ) -> Result<HashMap<TurnId, f64>, SqlError> {
+        let mut scores = HashMap::with_capacity(ids.len());
+        match &matches.scores {
+            Scores::Known(known) => {
+                scores.extend(ids.iter().filter_map(|id| Some((*id, *known.get(id)?))));
+            }
+            Scores::Scorer(scorer) => {
+                let names = [("words", column.expression.as_str())];
+                let statement = self.graph.statement(&WORDS_OF, &names);
+                self.each(&statement, &[Argument::Ids(ids)], |id, words| {
+                    scores.insert(id, score(scorer, words));
+                    ControlFlow::Continue(())
+                })?;
+            }
+        }
+        Ok(scores)
+    }
+
+    /// Counts the words of all turns.
+    ///
+    /// # Errors
+    /// As any reading.
+    pub fn count_words(&self, column: &WordsColumn) -> Result<WordCounts, SqlError> {
+        let mut counts = WordCounts::default();
+        let names = [("words", column.expression.as_str()), ("is_sought", "true")];
+        let statement = self.graph.statement(&ALL_WORDS, &names);
+        self.each(&statement, &[], |_, words| {
+            counts.turns += 1;
+            counts.lengths += u64::from(words.len());
+            for lexeme in words.iter() {
+                let lexeme = replaced(lexeme);
+                if let Some(with) = counts.with.get_mut(&*lexeme) {
+                    *with += 1;
+                } else {
+                    memory::assure(2 * lexeme.len());
+                    counts.with.insert(lexeme.into_owned(), 1);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(counts)
+    }
+
+    fn scores_of_seen(
+        &self,
+        column: &WordsColumn,
+        lexemes: Vec<String>,
+        sought: &Sought,
+    ) -> Result<Vec<(TurnId, f64)>, SqlError> {
+        if lexemes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let narrowing = self.narrowing_with_salience(sought, 0)?;
+        let condition = narrowing.condition();
+        let names = [("words", column.expression.as_str()), ("is_sought", &condition)];
+        let statement = self.graph.statement(&ALL_WORDS, &names);
+        let mut pass = WordPass::new(lexemes);
+        let mut too_many = false;
+        self.each(&statement, &narrowing.arguments().collect::<Vec<_>>(), |id, words| match pass
+            .offer(id, words.len(), |lexeme| words.count(lexeme))
+        {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(TooManyMatches) => {
+                too_many = true;
+                ControlFlow::Break(())
+            }
+        })?;
+        if too_many {
+            let message = format!("more than {MAX_MATCHES} turns have words of the question");
+            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+                .word(Word::SearchTooLarge)
+                .hint("Narrow the search by the owner or the sessions of turns."));
+        }
+        Ok(pass.into_scores())
+    }
+
+    /// The lexemes of a text by the column's configuration.
+    fn lexemes(&self, column: &WordsColumn, text: &str) -> Result<Vec<String>, SqlError> {
+        let literal = column.configuration_literal();
+        let statement = LEXEMES.text.replace("{configuration}", &literal);
+        let statement = Statement::new(&LEXEMES, statement, Vec::new());
+        let mut lexemes = Vec::new();
+        self.ask(&statement, &[Argument::Text(Some(text))], |row| {
+            lexemes.extend(row.text(0, |text| text.map(str::to_owned)));
+            ControlFlow::Continue(())
+        })?;
+        Ok(lexemes)
+    }
+
+    /// Runs a statement whose columns are a turn's id and its words.
+    fn each(
+        &self,
+        statement: &Statement,
+        arguments: &[Argument<'_>],
+        mut sink: impl FnMut(TurnId, &Lexemes<'_>) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        let each = |row: Row| {
+            let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
+            row.words(1, |words| words.map_or(ControlFlow::Continue(()), |words| sink(id, &words)))
+        };
+        self.ask(statement, arguments, each)
+    }
+}
+
+fn score(scorer: &WordScorer, words: &Lexemes<'_>) -> f64 {
+    scorer.score(words.len(), |lexeme| words.count(lexeme))
+}
+
+/// A query for any of these lexemes, as a `tsquery` is written.
+fn any_of<'l>(lexemes: impl Iterator<Item = &'l str>) -> String {
+    let quote = |lexeme: &str| format!("'{}'", lexeme.replace('\\', "\\\\").replace('\'', "''"));
+    lexemes.map(quote).collect::<Vec<_>>().join(" | ")
+}

@@ -1,0 +1,58 @@
+//! How many turns have each lexeme, as it was counted last.
+
+use std::collections::HashMap;
+
+use kernel::retrieval::words::Corpus;
+use pgrx::pg_sys;
+
+use crate::pg::private::members::call_with_word_counts;
+use crate::pg::private::private_table::{Key, PrivateTable};
+
+const TOTALS: PrivateTable = PrivateTable {
+    name: c"word_totals",
+    columns: &[
+        pg_sys::OIDOID,
+        pg_sys::INT4OID,
+        pg_sys::INT8OID,
+        pg_sys::INT8OID,
+        pg_sys::TIMESTAMPTZOID,
+    ],
+};
+
+const COUNTS: PrivateTable = PrivateTable {
+    name: c"word_counts",
+    columns: &[pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::INT8OID],
+};
+
+/// What is known of the turns of this table that have words in this column; `None` before they were counted.
+pub fn corpus(table: pg_sys::Oid, column: i16) -> Option<Corpus> {
+    let key = vec![Key::Oid(table), Key::Integer(column.into())];
+    let found = TOTALS.look_up(c"word_totals_pkey", &[key], |row| {
+        Some(Corpus::new(row.bigint(2)?.try_into().ok()?, row.bigint(3)?.try_into().ok()?))
+    });
+    found.into_iter().flatten().next()
+}
+
+/// These lexemes, each with the number of turns that had it: 1 of one that is not known.
+pub fn counted(table: pg_sys::Oid, column: i16, lexemes: Vec<String>) -> Vec<(String, u64)> {
+    let key = |lexeme| vec![Key::Oid(table), Key::Integer(column.into()), Key::Text(lexeme)];
+    let keys: Vec<_> = lexemes.iter().map(|lexeme| key(lexeme.as_str())).collect();
+    let found = COUNTS.look_up(c"word_counts_pkey", &keys, |row| row.bigint(3)?.try_into().ok());
+    drop(keys);
+    lexemes.into_iter().zip(found.into_iter().map(|with| with.unwrap_or(1))).collect()
+}
+
+/// Keeps in place of what is there: how many turns have words, how many different lexemes they have together, and, where
+/// it is more than one, how many have each.
+///
+/// Raises 42P01, 42883 or 55000 where the extension has another version.
+pub fn store(
+    table: pg_sys::Oid,
+    column: i16,
+    turns: u64,
+    lexemes: u64,
+    with: HashMap<String, u64>,
+) {
+    let with: HashMap<String, u64> = with.into_iter().filter(|(_, turns)| *turns > 1).collect();
+    call_with_word_counts(table, column, turns, lexemes, &with);
+}
