@@ -90,7 +90,8 @@ BEGIN ATOMIC
     SELECT w.name, w.found, format('index on %s (%s)', w.rel::regclass, array_to_string(w.searched, ', ')),
            CASE w.method
            WHEN 'gin' THEN format('CREATE INDEX %sON %s USING gin (%s);',
-               (SELECT CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END FROM pg_class AS c WHERE c.oid = w.rel),
+               (SELECT CASE WHEN c.relkind = 'p' THEN '' ELSE 'CONCURRENTLY ' END
+                FROM pg_class AS c WHERE c.oid = w.rel),
                w.rel::regclass, w.keys[1])
            ELSE graph_kernel.index_command(w.rel::regclass, w.is_unique, w.keys, w.include, w.is_exact) END
     FROM jsonb_array_elements(graph -> 'indexes') WITH ORDINALITY AS listed (wanted, position)

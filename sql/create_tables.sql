@@ -106,7 +106,8 @@ BEGIN
             'ALTER TABLE %1$I.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS
                 (pg_catalog.to_tsvector(%2$L::pg_catalog.regconfig, pg_catalog."left"(content_text, 100000))) STORED',
             schema, format('pg_catalog.%I', options ->> 'words'));
-        EXECUTE pg_catalog.format('CREATE INDEX memory_turns_words_idx ON %1$I.memory_turns USING gin (words)', schema);
+        EXECUTE pg_catalog.format(
+            'CREATE INDEX memory_turns_words_idx ON %1$I.memory_turns USING gin (words)', schema);
     END IF;
     IF coalesce((options -> 'content_hash')::boolean, true) THEN
         EXECUTE pg_catalog.format(

@@ -35,8 +35,8 @@ COMMENT ON COLUMN graph_kernel.word_counts.turn_count IS 'how many turns have it
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
--- No role may execute it: the library calls it, after it has counted with the rights of the tables' owner. A second call
--- at once waits at the row of the totals.
+-- No role may execute it: the library calls it, after it has counted with the rights of the table's owner. A second
+-- call at once waits at the row of the totals.
 CREATE FUNCTION graph_kernel.store_word_counts(
     turns oid, attribute integer, turn_count bigint, lexeme_count bigint, counts jsonb
 ) RETURNS void

@@ -1,5 +1,6 @@
--- $1 text: the name of one of the server's own text search configurations. Whether its dictionaries are the server's own
--- as well: those of users give other lexemes after a change that nobody sees. No row where there is none of that name.
+-- $1 text: the name of one of the server's own text search configurations. Whether its dictionaries are the server's
+-- own as well: those of users give other lexemes after a change that nobody sees. No row where there is none of that
+-- name.
 SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_ts_config_map AS m
     WHERE m.mapcfg OPERATOR(pg_catalog.=) c.oid

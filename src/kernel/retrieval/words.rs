@@ -226,17 +226,17 @@ impl WordPass {
 /// The natural logarithm of a normal number above 0, to less than one unit in the last place. Additions,
 /// multiplications and divisions alone, in a fixed order: the mathematical libraries of systems differ.
 fn natural_logarithm(x: f64) -> f64 {
-    const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-01;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+    const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
+    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     // Of the polynomial for ln((1 + s) / (1 − s)) by FreeBSD's msun.
     const L: [f64; 7] = [
-        6.666_666_666_666_735_130e-01,
-        3.999_999_999_940_941_908e-01,
-        2.857_142_874_366_239_149e-01,
-        2.222_219_843_214_978_396e-01,
-        1.818_357_216_161_805_012e-01,
-        1.531_383_769_920_937_332e-01,
-        1.479_819_860_511_658_591e-01,
+        0.666_666_666_666_673_5,
+        0.399_999_999_994_094_2,
+        0.285_714_287_436_623_9,
+        0.222_221_984_321_497_84,
+        0.181_835_721_616_180_5,
+        0.153_138_376_992_093_73,
+        0.147_981_986_051_165_86,
     ];
     // x is 2^exponent times a number from √½ to √2.
     const ROOT_OF_HALF: u64 = 0x3fe6_a09e_0000_0000;
