@@ -10,6 +10,7 @@ ANCHOR ?=
 SCALE ?= 1m
 MINUTES ?=
 SHARD ?=
+SPLIT ?=
 export PG_CONFIG DATA ANCHOR ASSERT
 
 SHELL := /bin/bash
@@ -18,7 +19,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-clients test-long soak hostile mutants bench upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
+.PHONY: help setup tools demo psql figures stop test test-clients test-long soak hostile mutants bench recall upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -64,6 +65,9 @@ mutants: tools ## change the kernel in each place, and see that its tests notice
 
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)
+
+recall: tools ## measure what of the evidence is recalled, over the questions in DATA=folder; SPLIT=tune takes some
+	@$(harness)/recall.sh $(SPLIT)
 
 upgrade-test: setup ## upgrade databases: from released versions of the extension, and from PostgreSQL to PostgreSQL
 	@$(harness)/upgrade.sh $(MAJORS)

@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod key_ring;
+pub mod machine;
 pub mod memory_store;
 pub mod messages;
 pub mod providers;

@@ -6,7 +6,6 @@
 
 mod connections;
 mod graphs;
-mod machine;
 mod peer;
 mod report;
 mod sample;
@@ -15,6 +14,7 @@ mod work;
 
 use std::path::Path;
 
+use graph_kernel_tests::machine;
 use report::Report;
 use tables::Result;
 
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
         "10m" => work::Size::full(10_000_000),
         _ => return Err("the scale is short, 1m or 10m".into()),
     };
-    let mut report = Report::new(machine::describe()?);
+    let mut report = Report::new(machine::describe(&tables::server()?)?);
     let works = [
         work::graphs,
         connections::first_call,

@@ -24,6 +24,16 @@ pub fn connect(database: &str) -> Result<Client> {
     Ok(Client::connect(&text, NoTls)?)
 }
 
+/// The server that PG* name, in one line.
+pub fn server() -> Result<String> {
+    let mut client = connect("postgres")?;
+    let version: String = client.query_one("SHOW server_version", &[])?.get(0);
+    let buffers: String = client.query_one("SHOW shared_buffers", &[])?.get(0);
+    Ok(format!(
+        "PostgreSQL {version}, shared_buffers {buffers}, clients on its unix socket, data warm"
+    ))
+}
+
 fn create_database(name: &str) -> Result<Client> {
     let mut server = connect("postgres")?;
     server.batch_execute(&format!("DROP DATABASE IF EXISTS \"{name}\""))?;
