@@ -1,8 +1,9 @@
 //! Conversations with questions whose evidence is known, read from where they lie.
 //!
 //! A folder has `turns.jsonl.gz` (conversation, id, session, role, created_at, content, in the order of the
-//! conversation), `questions.jsonl.gz` (conversation, split, question, category, evidence), and the embeddings
-//! of both in their order, as NumPy's arrays of binary16 or binary32: `turns.f16.npy`, `questions.f16.npy`, or `.f32.npy`.
+//! conversation), `questions.jsonl.gz` (conversation, split, question, category, evidence), and the
+//! embeddings of both in their order, as NumPy's arrays of binary16 or binary32: `turns.f16.npy` and
+//! `questions.f16.npy`, or `.f32.npy`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -168,4 +169,27 @@ fn half_to_single(bits: u16) -> f32 {
         exponent => (1024.0 + fraction) * 2f32.powi(exponent - 25),
     };
     sign * magnitude
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half_to_single;
+
+    #[test]
+    fn binary16_is_read_exactly() {
+        let cases = [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0400, 2f32.powi(-14)),
+            (0x0001, 2f32.powi(-24)),
+            (0x8000, 0.0),
+            (0xfc00, f32::NEG_INFINITY),
+        ];
+        for (bits, value) in cases {
+            assert_eq!(half_to_single(bits), value, "{bits:#x}");
+        }
+        assert!(half_to_single(0x7e00).is_nan());
+    }
 }

@@ -15,7 +15,7 @@ pub struct Method {
     name: &'static str,
     /// For each question the places selected at each budget.
     selections: Vec<[Vec<usize>; BUDGETS.len()]>,
-    /// For each statement sent, how long each question took: none, one for all budgets, or one a budget.
+    /// How long each question took: of no statement, of one for all budgets, or of one a budget.
     times: Vec<Vec<Duration>>,
 }
 
@@ -147,8 +147,8 @@ impl Report {
         (0..self.questions.len()).filter(|place| category(self.questions[*place].0)).collect()
     }
 
-    /// The mean difference over the questions of the categories 1 to 4, and between which values 95 % of the means lie
-    /// when as many conversations as there are, are drawn at random.
+    /// The mean difference over the questions of the categories 1 to 4, and between which values 95 %
+    /// of the means lie when as many conversations as there are, are drawn at random.
     fn difference(&self, ours: &[f64], theirs: &[f64]) -> (f64, f64, f64) {
         let mut sums = vec![(0.0, 0usize); self.conversations];
         for place in self.places(|category| category < 5) {

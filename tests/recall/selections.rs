@@ -82,8 +82,8 @@ impl Index {
         self.embeddings.iter().map(dot).collect()
     }
 
-    /// BM25 over the turns of the conversation: idf = ln(1 + (N − n + ½) / (n + ½)), k1 1.2, b 0.75, length in distinct
-    /// lexemes.
+    /// BM25 over the turns of the conversation: idf = ln(1 + (N − n + ½) / (n + ½)), k1 1.2, b 0.75,
+    /// length in distinct lexemes.
     pub fn bm25(&self, asked: &Lexemes) -> Vec<f64> {
         let total = self.lexemes.len() as f64;
         let score = |turn: &Lexemes| {
@@ -99,7 +99,8 @@ impl Index {
         self.lexemes.iter().map(score).collect()
     }
 
-    /// Each score with half of those of the turns before and after, and a quarter of the ones beyond; across sessions.
+    /// Each score with half of those of the turns before and after, and a quarter of the ones beyond;
+    /// across sessions.
     pub fn with_neighbours(&self, scores: &[f64]) -> Vec<f64> {
         let at = |place: Option<usize>| {
             place.and_then(|place| scores.get(place)).copied().unwrap_or(0.0)
@@ -154,7 +155,8 @@ pub fn lexemes(client: &mut Client, texts: &[&str]) -> Result<Vec<Lexemes>> {
     let mut found = vec![Lexemes::new(); texts.len()];
     let rows = client.query(
         "SELECT t.n::int, w.lexeme, cardinality(w.positions)
-           FROM unnest($1::text[]) WITH ORDINALITY AS t (content, n), unnest(to_tsvector('english', t.content)) AS w",
+           FROM unnest($1::text[]) WITH ORDINALITY AS t (content, n),
+                unnest(to_tsvector('english', t.content)) AS w",
         &[&texts],
     )?;
     for row in rows {

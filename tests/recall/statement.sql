@@ -1,9 +1,10 @@
--- What one would write without graph_recall: the 128 nearest turns and the 128 best by ts_rank, both scores divided by the
--- best and added half and half, and around each hit a slice, in which a turn has what it was found by itself and what
--- the best hit near it leaves. $1 is the question's embedding, $2 the question, $3 the conversation. The best come first.
+-- What one would write without graph_recall: the 128 nearest turns and the 128 best by ts_rank, both scores divided by
+-- the best and added half and half, and around each hit a slice, in which a turn has what it was found by itself and
+-- what the best hit near it leaves. $1 is the question's embedding, $2 the question, $3 the conversation. The best
+-- come first.
 WITH near AS MATERIALIZED (
     SELECT turn_id, rank, greatest(similarity, 0) AS similarity
-      FROM graph_search_global($1, 1000, options => jsonb_build_object('owner', $3::text))
+      FROM graph_search($1, NULL, 1000, jsonb_build_object('owner', $3::text))
 ), words AS MATERIALIZED (
     SELECT t.id AS turn_id, ts_rank(t.words, q.query) AS score,
            row_number() OVER (ORDER BY ts_rank(t.words, q.query) DESC, t.id) AS rank

@@ -32,8 +32,9 @@ pub fn server() -> Result<String> {
     ))
 }
 
-/// All conversations in one table of a new database, each with its name as owner: a turn replies to the one before it in
-/// its session, and the first of a session refers to the last of the session before.
+/// All conversations in one table of a new database, each with its name as owner: a turn replies to
+/// the one before it in its session, and the first of a session refers to the last of the session
+/// before.
 pub fn load(corpus: &Corpus) -> Result<Client> {
     let mut server = connect("postgres")?;
     server.batch_execute(&format!("DROP DATABASE IF EXISTS {DATABASE}"))?;

@@ -1,8 +1,9 @@
-//! Evidence recall: of the turns that answer a question, the share that a selection within a token budget holds. What
-//! the extension selects in one call stands beside baselines that are computed in the same run.
+//! Evidence recall: of the turns that answer a question, the share that a selection within a token
+//! budget holds. What the extension selects in one call stands beside baselines that are computed in
+//! the same run.
 //!
-//! `make recall DATA=folder` runs it; `corpus` says what the folder has. Arguments: the folder, and the splits.
-//! PG* name the server.
+//! `make recall DATA=folder` runs it; `corpus` says what the folder has. Arguments: the folder, and
+//! the splits. PG* name the server.
 
 mod corpus;
 mod report;
@@ -32,14 +33,16 @@ const RECALL: &str =
     "SELECT turn_id FROM graph_recall($1, $2, '{\"preset\": \"recall\", \"max_tokens\": {}}',
     filter => jsonb_build_object('owner', $3::text))";
 const STATEMENT: &str = include_str!("statement.sql");
-/// Today's functions, each as its page has it: the nearest turn and what `chat` makes of it; the nearest turn's slice in
-/// `broad`, ranked.
+/// What other functions make of the nearest turn: the conversation up to it by `chat`, and what is
+/// around it by `broad`, ranked.
 const CHAT: &str = "SELECT m.turn_id
-    FROM graph_search_global($1, 1, options => jsonb_build_object('owner', $3::text)) AS a,
-         graph_messages(a.turn_id, '{\"preset\": \"chat\", \"max_tokens\": {}}') AS m WHERE $2::text IS NOT NULL";
+    FROM graph_search($1, NULL, 1, jsonb_build_object('owner', $3::text)) AS a,
+         graph_messages(a.turn_id, '{\"preset\": \"chat\", \"max_tokens\": {}}') AS m
+    WHERE $2::text IS NOT NULL";
 const SLICE: &str = "SELECT s.turn_id
-    FROM graph_search_global($1, 1, options => jsonb_build_object('owner', $3::text)) AS a,
-         graph_search_slice($1, a.turn_id, 'broad', 1000) AS s WHERE $2::text IS NOT NULL ORDER BY s.rank";
+    FROM graph_search($1, NULL, 1, jsonb_build_object('owner', $3::text)) AS a,
+         graph_search_slice($1, a.turn_id, 'broad', 1000) AS s
+    WHERE $2::text IS NOT NULL ORDER BY s.rank";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
