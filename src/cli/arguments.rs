@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 /// Brings conversations into a database with graph_kernel, and checks, compares and draws slices without one.
 ///
-/// A slice is the JSON document that the SQL function graph_slice returns; a proof is what graph_proof returns. `-` in
-/// place of a file is the standard input.
+/// A slice is the JSON document that the SQL function graph_slice returns, a record of a prompt what
+/// graph_messages_record returns; a proof is what graph_proof returns. `-` in place of a file is the standard input.
 #[derive(Parser)]
 #[command(
     name = "graph-kernel",
@@ -23,30 +23,38 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Check that a proof is that of a slice, under a public key.
+    /// Check that a proof is that of a slice or of a record of a prompt, under a public key.
     ///
-    /// Take the key from where its holder publishes it, not from whoever gave you the slice. The database that signed
-    /// is not needed.
+    /// Take the key from where its holder publishes it, not from whoever gave you the document. The database that
+    /// signed is not needed.
     #[command(
-        after_help = "Example:\n  graph-kernel verify slice.json --proof proof.json --key key.pem"
+        after_help = "Examples:\n  graph-kernel verify slice.json --proof proof.json --key key.pem\n  graph-kernel \
+            verify record.json --proof proof.json --key key.pem --contents messages.json"
     )]
     Verify {
-        /// The slice.
-        slice: PathBuf,
+        /// The slice, or the record of a prompt.
+        document: PathBuf,
         /// Its proof.
         #[arg(long)]
         proof: PathBuf,
         /// The public key, in PEM.
         #[arg(long)]
         key: PathBuf,
+        /// Texts that were kept of the messages of a record, to see whether they are what was shown: a JSON array in
+        /// the order of the messages, of strings, null for a message without a text, or objects with the keys content,
+        /// payload or both.
+        #[arg(long, value_name = "FILE")]
+        contents: Option<PathBuf>,
     },
-    /// Show the fields of a slice, and compute its fingerprints again.
+    /// Show the fields of a slice or of a record of a prompt, and compute its fingerprints again.
     ///
-    /// This shows whether the slice is consistent. Whether a kernel made it, only a proof or its database can tell.
+    /// Of a message: its part, role, tokens, turn, and the SHA-256 of its text.
+    ///
+    /// This shows whether the document is consistent. Whether a kernel made it, only a proof or its database can tell.
     #[command(after_help = "Example:\n  graph-kernel inspect slice.json")]
     Inspect {
-        /// The slice.
-        slice: PathBuf,
+        /// The slice, or the record of a prompt.
+        document: PathBuf,
     },
     /// List what differs between two slices.
     #[command(after_help = "Example:\n  graph-kernel diff before.json after.json")]

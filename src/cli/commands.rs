@@ -7,11 +7,14 @@ use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 use kernel::drawing::export::{dot, mermaid};
 use kernel::explain::diff::{Difference, export_differences, head_differences};
+use kernel::hex::hex;
+use kernel::prompt::kept::KeptMessage;
+use kernel::prompt::record::{Document, RecordedMessage};
 use kernel::verification::proof::{ProofRefusal, verify_proof};
 use kernel::verification::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
-use crate::input::{at_most_one_input, read_slice, read_text};
+use crate::input::{at_most_one_input, read_document, read_slice, read_text};
 use crate::output::{line, write_verdict};
 use crate::{Failure, Outcome, svg};
 
@@ -20,17 +23,23 @@ const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Re
 
 pub(crate) fn verify(
     out: &mut impl Write,
-    slice: &Path,
+    document: &Path,
     proof: &Path,
     key: &Path,
+    contents: Option<&Path>,
 ) -> Result<Outcome, Failure> {
-    at_most_one_input(&[slice, proof, key])?;
-    let (slice, proof, key) = (read_text(slice)?, read_text(proof)?, read_text(key)?);
-    match verify_proof(&slice, &proof, &key, &|| {}) {
-        Ok(()) => {
-            write_verdict(out, "", (GOOD, "valid"), "")?;
-            Ok(Outcome::Success)
-        }
+    let files = [Some(document), Some(proof), Some(key), contents];
+    at_most_one_input(&files.into_iter().flatten().collect::<Vec<_>>())?;
+    let (document, proof, key) = (read_text(document)?, read_text(proof)?, read_text(key)?);
+    let kept = contents.map(read_kept).transpose()?;
+    match verify_proof(&document, &proof, &key, &|| {}) {
+        Ok(()) => match kept {
+            None => {
+                write_verdict(out, "", (GOOD, "valid"), "")?;
+                Ok(Outcome::Success)
+            }
+            Some(kept) => compare(out, &document, &kept),
+        },
         Err(ProofRefusal::MalformedKey) => Err(explained(ProofRefusal::MalformedKey).to_owned()),
         Err(refusal) => {
             let why = format!(": {}: {}", refusal.name(), explained(refusal));
@@ -40,19 +49,58 @@ pub(crate) fn verify(
     }
 }
 
+/// What was kept of messages, in a file.
+fn read_kept(path: &Path) -> Result<Vec<KeptMessage>, Failure> {
+    KeptMessage::read_all(&read_text(path)?, &|| {})
+        .map_err(|why| format!("{}: not an array of contents: {why}", path.display()))
+}
+
+/// Says which of the messages of a record are not those that were kept.
+fn compare(out: &mut impl Write, record: &str, kept: &[KeptMessage]) -> Result<Outcome, Failure> {
+    let shown = Document::parse(record, &|| {})?.record;
+    let shown = shown.ok_or("a slice has no messages: --contents needs the record of a prompt")?;
+    let (given, messages) = (kept.len(), shown.messages.len());
+    if given != messages {
+        let why = format!(": {given} contents are given for {messages} messages");
+        write_verdict(out, "", (BAD, "not valid"), &why)?;
+        return Ok(Outcome::Negative);
+    }
+    let pairs = (1..).zip(kept.iter().zip(&shown.messages));
+    let mut others = pairs.filter(|(_, (kept, message))| !kept.matches(message)).peekable();
+    if others.peek().is_none() {
+        write_verdict(
+            out,
+            "",
+            (GOOD, "valid"),
+            &format!(": {messages} messages as they were shown"),
+        )?;
+        return Ok(Outcome::Success);
+    }
+    for (place, (_, message)) in others {
+        let why = format!(": message {place}, turn {}, is not what was shown", message.turn_id);
+        write_verdict(out, "", (BAD, "not valid"), &why)?;
+    }
+    Ok(Outcome::Negative)
+}
+
 fn explained(refusal: ProofRefusal) -> &'static str {
     match refusal {
         ProofRefusal::MalformedKey => "the key is not an Ed25519 public key in PEM",
-        ProofRefusal::MalformedProof => "the proof is not a signed statement about a slice",
+        ProofRefusal::MalformedProof => {
+            "the proof is not a signed statement about a slice or a prompt"
+        }
         ProofRefusal::BadSignature => "the signature is not that of this statement under this key",
-        ProofRefusal::MalformedExport => "the slice is not an export",
-        ProofRefusal::OtherExport => "the proof is about another slice",
-        ProofRefusal::Inconsistent => "slice and proof do not agree",
+        ProofRefusal::MalformedExport => {
+            "the document is neither a slice export nor a record of a prompt"
+        }
+        ProofRefusal::OtherExport => "the proof is about another document",
+        ProofRefusal::Inconsistent => "document and proof do not agree",
     }
 }
 
-pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Failure> {
-    let export = read_slice(slice)?;
+pub(crate) fn inspect(out: &mut impl Write, file: &Path) -> Result<Outcome, Failure> {
+    let document = read_document(file)?;
+    let export = &document.export;
     line!(out, "anchor       {}", export.anchor);
     line!(out, "turns        {}", export.turns.len());
     line!(out, "edges        {}", export.edges.len());
@@ -67,7 +115,19 @@ pub(crate) fn inspect(out: &mut impl Write, slice: &Path) -> Result<Outcome, Fai
         line!(out, "key          {}", attestation.kid);
         line!(out, "status       {}", attestation.status.name());
     }
-    let checks = consistency(&export, &|| {});
+    if let Some(record) = &document.record {
+        let context = record.context.map_or("none".to_owned(), |hash| hex(&hash));
+        line!(out, "prompt       {}", hex(&record.digest));
+        line!(out, "context      {context}");
+        line!(out, "messages     {}, {} tokens", record.messages.len(), record.tokens());
+        for (place, message) in (1..).zip(&record.messages) {
+            let RecordedMessage { turn_id, part, role, tokens, content, .. } = message;
+            let content = content.map_or("none".to_owned(), |hash| hex(&hash));
+            let (part, role) = (part.name(), role.name());
+            line!(out, "{place:>5} {part:<8} {role:<9} {tokens:>7} {turn_id} {content}");
+        }
+    }
+    let checks = consistency(&document, &|| {});
     for check in &checks {
         let word = if check.ok { (GOOD, "ok") } else { (BAD, "wrong") };
         let name = format!("{:<20} ", check.check.name());

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use kernel::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
+use kernel::prompt::record::Document;
 
 use crate::Failure;
 
@@ -38,4 +39,11 @@ pub(crate) fn at_most_one_input(paths: &[&Path]) -> Result<(), Failure> {
 pub(crate) fn read_slice(path: &Path) -> Result<ParsedExport, Failure> {
     ParsedExport::parse_whole(&read_text(path)?, &|| {})
         .map_err(|why| format!("{}: not a slice export: {why}", path.display()))
+}
+
+/// The slice or the record of a prompt in a file.
+pub(crate) fn read_document(path: &Path) -> Result<Document, Failure> {
+    Document::parse_whole(&read_text(path)?, &|| {}).map_err(|why| {
+        format!("{}: neither a slice export nor a record of a prompt: {why}", path.display())
+    })
 }

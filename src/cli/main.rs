@@ -48,8 +48,10 @@ fn run(command: Command) -> Result<Outcome, Failure> {
     let mut text = Vec::new();
     let is_kept = matches!(command, Command::Slice(_));
     let outcome = match command {
-        Command::Verify { slice, proof, key } => commands::verify(&mut text, &slice, &proof, &key)?,
-        Command::Inspect { slice } => commands::inspect(&mut text, &slice)?,
+        Command::Verify { document, proof, key, contents } => {
+            commands::verify(&mut text, &document, &proof, &key, contents.as_deref())?
+        }
+        Command::Inspect { document } => commands::inspect(&mut text, &document)?,
         Command::Diff { before, after } => commands::diff(&mut text, &before, &after)?,
         Command::Draw { slice, format } => commands::draw(&mut text, &slice, format)?,
         Command::Import(arguments) => import::import(&mut text, &arguments)?,

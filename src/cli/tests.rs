@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use serde_json::Value;
+use kernel::trust::keys::{ProofKey, Secret, SigningKeys, VerifyingKey, VerifyingKeys};
+use kernel::verification::proof::{KeySource, proof};
+use kernel::verification::verify::{KeyRing, verify_document};
+use serde_json::{Value, json};
 
 /// A directory with a slice, its proof and the key, removed when it goes out of scope.
 struct Files(PathBuf);
@@ -87,6 +90,130 @@ fn a_proof_is_valid_or_not_and_why() {
     assert!(status == 2 && text.contains("not an Ed25519 public key"), "{text}");
 }
 
+/// Files of a worked record, whose texts are in the case.
+fn prompt_files(name: &str) -> (Files, Vec<(String, Option<String>)>) {
+    let files = Files::new(name);
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/data/prompt.json.gz");
+    let unpacked = Command::new("gzip").args(["-dc", cases]).output().unwrap().stdout;
+    let cases: Value = serde_json::from_slice(&unpacked).unwrap();
+    let case = &cases[0];
+    files.write("record.json", &case["record"].to_string());
+    let root: Vec<u8> = (0..32)
+        .map(|n| u8::from_str_radix(&case["root_hex"].as_str().unwrap()[2 * n..][..2], 16).unwrap())
+        .collect();
+    let epoch = case["epoch"].as_u64().unwrap() as u32;
+    let key = ProofKey::derive(&Secret::new(root.clone()), epoch);
+    let ring = Ring(SigningKeys::derive(&Secret::new(root), epoch));
+    let verdict = verify_document(&files.read("record.json"), &ring);
+    files.write("proof.json", &proof(&verdict, &key, KeySource::File, &|| {}).unwrap());
+    files.write("key.pem", &key.public_key().to_pem());
+    let text = |id: &Value| {
+        let row = case["all_turns"].as_array().unwrap().iter().find(|row| row["id"] == *id);
+        row.unwrap()["content_text"].as_str().map(str::to_owned)
+    };
+    let messages = case["record"]["messages"].as_array().unwrap().iter();
+    let texts = messages.map(|m| (m["turn_id"].as_str().unwrap().to_owned(), text(&m["turn_id"])));
+    let texts = texts.collect();
+    (files, texts)
+}
+
+/// The keys of the worked records.
+struct Ring(SigningKeys);
+
+impl KeyRing for Ring {
+    fn graph(&self) -> &str {
+        "default"
+    }
+    fn verifying_keys(&self, _kid: &str) -> Option<VerifyingKeys> {
+        Some(self.0.verifying_keys())
+    }
+    fn is_revoked(&self, _kid: &str) -> bool {
+        false
+    }
+    fn shared_v2_key(&self) -> Option<VerifyingKey> {
+        None
+    }
+}
+
+#[test]
+fn a_record_of_a_prompt_is_verified_with_the_texts_that_were_kept() {
+    const OF_RECORD: &str = "verify record.json --proof proof.json --key key.pem";
+    let (files, texts) = prompt_files("prompt");
+    assert_eq!(files.run(OF_RECORD), (0, "valid\n".to_owned()));
+    let with = |contents: &Value| {
+        files.write("messages.json", &contents.to_string());
+        files.run(&format!("{OF_RECORD} --contents messages.json"))
+    };
+    let kept: Vec<Value> = texts.iter().map(|(_, text)| Value::from(text.clone())).collect();
+    let count = kept.len();
+    let valid = (0, format!("valid: {count} messages as they were shown\n"));
+    assert_eq!(with(&Value::from(kept.clone())), valid);
+    let objects: Vec<Value> = kept.iter().map(|text| json!({ "content": text })).collect();
+    assert_eq!(with(&Value::from(objects)), valid);
+    // Each message is said that is another one.
+    for place in [0, count - 1] {
+        let mut other = kept.clone();
+        other[place] = json!("what nobody was shown");
+        let (turn, said) = (&texts[place].0, with(&Value::from(other)));
+        let line =
+            format!("not valid: message {}, turn {turn}, is not what was shown\n", place + 1);
+        assert_eq!(said, (1, line));
+    }
+    let mut payloads = kept.clone();
+    payloads[0] = json!({ "content": kept[0], "payload": { "nobody": "stored it" } });
+    assert!(with(&Value::from(payloads)).1.starts_with("not valid: message 1, "));
+    let (status, text) = with(&Value::from(kept[1..].to_vec()));
+    let line = format!("not valid: {} contents are given for {count} messages\n", count - 1);
+    assert_eq!((status, text), (1, line));
+    for contents in [json!({}), json!([1]), json!([{}]), json!([{ "text": "" }])] {
+        let (status, text) = with(&contents);
+        assert_eq!(
+            (status, text.contains("messages.json: not an array of contents: ")),
+            (2, true),
+            "{text}"
+        );
+    }
+    // What was kept is only told of a record that is valid.
+    let record = files.read("record.json");
+    files.write("record.json", &record.replacen("\"tokens\":", "\"tokens\":1", 1));
+    assert!(with(&Value::from(kept.clone())).1.starts_with("not valid: other_export: "));
+    files.write("record.json", &record);
+    // The slice in a record is not what is proven, and has no messages.
+    let slice: Value = serde_json::from_str::<Value>(&record).unwrap()["slice"].clone();
+    files.write("record.json", &slice.to_string());
+    assert!(files.run(OF_RECORD).1.starts_with("not valid: other_export: "));
+    let slices = Files::new("prompt_slice");
+    slices.write("messages.json", "[]");
+    let (status, text) = slices.run(&format!("{VERIFY} --contents messages.json"));
+    assert_eq!((status, text.contains("needs the record of a prompt")), (2, true), "{text}");
+}
+
+#[test]
+fn a_record_of_a_prompt_is_shown() {
+    let (files, texts) = prompt_files("inspect_prompt");
+    let (status, text) = files.run("inspect record.json");
+    assert_eq!(status, 0, "{text}");
+    let record: Value = serde_json::from_str(&files.read("record.json")).unwrap();
+    let line = format!("prompt       {}\n", record["digest"].as_str().unwrap());
+    assert!(text.contains(&line), "{text}");
+    for (message, (id, _)) in record["messages"].as_array().unwrap().iter().zip(&texts) {
+        let hash = message["content"].as_str().unwrap_or("none");
+        assert!(text.contains(&format!("{id} {hash}\n")), "{text}");
+    }
+    for check in ["messages", "message_order", "prompt_digest"] {
+        assert!(text.contains(&format!("{check:<20} ok")), "{text}");
+    }
+    let messages = record["messages"].as_array().unwrap();
+    let mut turned = record.clone();
+    turned["messages"] = messages.iter().rev().cloned().collect();
+    files.write("record.json", &turned.to_string());
+    let (status, text) = files.run("inspect record.json");
+    assert_eq!((status, text.contains("message_order        wrong")), (1, true), "{text}");
+    files.write("record.json", &files.read("record.json").replacen("\"v\":1", "\"v\":2", 1));
+    let (status, text) = files.run("inspect record.json");
+    assert_eq!((status, text.contains("record.v must be 1")), (2, true), "{text}");
+}
+
 #[test]
 fn one_file_can_be_the_standard_input() {
     let files = Files::new("stdin");
@@ -107,7 +234,7 @@ fn wrong_use_is_told_from_a_wrong_answer() {
         ("", "Usage"),
         ("verify slice.json", "--proof"),
         ("verify nowhere.json --proof proof.json --key key.pem", "nowhere.json"),
-        ("inspect proof.json", "not a slice export"),
+        ("inspect proof.json", "neither a slice export nor a record"),
         ("inspect latin1.json", "not UTF-8"),
         ("inspect .", "directory"),
         ("draw slice.json --format png", "png"),
@@ -357,7 +484,7 @@ fn help_completions_and_manual_come_from_one_source() {
     assert_eq!((status, text.contains("no command nothing")), (2, true), "{text}");
     for command in ["verify", "inspect", "diff", "draw"] {
         let (status, text) = files.run(&format!("{command} --help"));
-        assert_eq!((status, text.contains("Example:")), (0, true), "{text}");
+        assert_eq!((status, text.contains("Example")), (0, true), "{text}");
         for (arguments, spelt) in
             [("--help", command.to_owned()), ("man", format!("graph\\-kernel\\-{command}"))]
         {

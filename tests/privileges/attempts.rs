@@ -399,6 +399,16 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_messages(uuid,slice_policy)",
         Some("SELECT * FROM graph_messages('00000000-0000-4000-8000-000000000001')"),
     ),
+    (
+        "graph_messages_record(uuid,slice_policy,text)",
+        Some("SELECT graph_messages_record('00000000-0000-4000-8000-000000000001')"),
+    ),
+    (
+        "graph_messages_show(json,text[],jsonb[])",
+        Some(
+            "SELECT * FROM graph_messages_show(graph_messages_record('00000000-0000-4000-8000-000000000001'))",
+        ),
+    ),
     ("graph_normalize_text(text)", Some("SELECT graph_normalize_text('x')")),
     (
         "graph_overlap(uuid[],slice_policy,real)",

@@ -57,7 +57,7 @@ fn parts() -> impl Strategy<Value = Parts> {
     ((optional(tokens), select(vec![0u32, 1, 2, 8, 16])), (share(), share()), (cut, any::<bool>()))
 }
 
-fn policies_v2() -> impl Strategy<Value = PolicyV2> {
+pub fn policies_v2() -> impl Strategy<Value = PolicyV2> {
     let weight = || select(vec![1.0, 1.0, 1.0, 0.5, 0.3, 0.0, 1e-7]);
     let tokens = select(vec![1u32, 4, 10, 30, 100, 1000]);
     (
@@ -113,7 +113,7 @@ fn tokens(graph: &Graph, seed: u64) -> HashMap<TurnId, u32> {
     graph.turns.iter().map(|turn| (turn.id, counts[random.usize(..counts.len())])).collect()
 }
 
-fn store(graph: &Graph, seed: u64) -> MemoryStore {
+pub fn store(graph: &Graph, seed: u64) -> MemoryStore {
     MemoryStore::new(graph.clone()).with_tokens(tokens(graph, seed)).shuffled(seed)
 }
 

@@ -12,6 +12,7 @@ mod naive;
 mod naive_v2;
 mod policy_text;
 mod policy_v2;
+mod prompts;
 mod providers;
 mod question_count;
 mod ranking;

@@ -26,15 +26,18 @@ const SET_UP: &str = "
       FROM generate_series(2, 200) AS n;
     INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms, event_type, text)
     SELECT 0, i, i, 'e' || i, 1, i * 1000, 'egress_output', repeat('x', 20 + i % 100) FROM generate_series(0, 20) AS i;
-    CREATE TABLE kept AS SELECT graph_slice(turn(50), 'focused') AS slice";
+    CREATE TABLE kept AS SELECT graph_slice(turn(50), 'focused') AS slice,
+        graph_messages_record(turn(50), 'focused') AS record";
 
-const CALLS: [&str; 9] = [
+const CALLS: [&str; 11] = [
     "SELECT graph_slice(turn(50), 'focused')::text",
     "SELECT graph_slice(turn(50), '{\"version\": \"slice_policy_v2\", \"max_nodes\": 40, \"max_tokens\": 2000,
          \"keep_tool_results\": true, \"same_session\": true}')::text",
     "SELECT string_agg(slice::text, ' ') FROM graph_slices(ARRAY[turn(50), turn(51), turn(-1)], 'focused')",
     "SELECT reason FROM kept, graph_verify(slice)",
     "SELECT string_agg(check_name || ok, ' ') FROM kept, graph_verify_explain(slice)",
+    "SELECT graph_messages_record(turn(50), 'focused')::text",
+    "SELECT string_agg(state || content, ' ') FROM kept, graph_messages_show(record)",
     "SELECT string_agg(chunk_id, ' ') FROM recorder_chunks('{\"max_chunk_chars\": 40}')",
     "SELECT graph_atlas(ARRAY[turn(50), turn(60)], 'focused')::text",
     "SELECT string_agg(turn_id || reason, ' ') FROM graph_slice_explain(turn(50), 'focused')",

@@ -36,11 +36,16 @@ const CHILD_OF_HUB: &str = "SELECT graph_slice(md5('hub 1')::uuid, 'broad')";
 const CHAIN: &str = r#"SELECT graph_slice(md5('chain 0')::uuid,
     '{"max_nodes": 5000, "max_radius": 20000, "distance_decay": 1}')"#;
 /// A large export, its proof and the public key.
-const KEEP: &str = r#"CREATE TABLE kept AS SELECT slice, graph_proof(slice) AS proof, public_key
+const KEEP: &str = r#"CREATE TABLE kept AS SELECT slice, graph_proof(slice) AS proof, public_key,
+        graph_messages_record(md5('hub 0')::uuid, '{"max_nodes": 10000}') AS record
     FROM graph_slice(md5('hub 0')::uuid, '{"max_nodes": 10000}') AS slice, graph_kernel.proof_keys"#;
 const PROOF: &str = "SELECT graph_proof(slice) FROM kept";
 const VERIFICATION: &str =
     "SELECT v.* FROM kept, graph_verify_proof(slice, proof, public_key) AS v";
+const RECORD: &str = r#"SELECT graph_messages_record(md5('hub 0')::uuid, '{"max_nodes": 10000}')"#;
+const SHOW: &str = "SELECT count(*) FROM kept, graph_messages_show(record)";
+const RECORD_VERIFICATION: &str = "SELECT v.* FROM kept, graph_verify(record) AS v";
+const RECORD_PROOF: &str = "SELECT graph_proof(record) FROM kept";
 const BATCH: &str = "SELECT count(s.slice) FROM graph_slices(
     ARRAY(SELECT md5('chain ' || i)::uuid FROM generate_series(0, 20000) AS i)) AS s";
 const NULLS: &str = "SELECT count(*) FROM graph_slices(array_fill(NULL::uuid, ARRAY[1000000]))";
@@ -137,6 +142,15 @@ fn a_cancel_ends_explanations_at_once() {
 fn a_cancel_ends_proofs_at_once() {
     assert_ends_at_once("cancel", "the proof of a large slice", PROOF, cancelled_after);
     assert_ends_at_once("cancel", "the check of a large proof", VERIFICATION, cancelled_after);
+}
+
+#[test]
+fn a_cancel_ends_records_at_once() {
+    let cancel = cancelled_after;
+    assert_ends_at_once("cancel", "the record of a large prompt", RECORD, cancel);
+    assert_ends_at_once("cancel", "showing a large record", SHOW, cancel);
+    assert_ends_at_once("cancel", "the check of a large record", RECORD_VERIFICATION, cancel);
+    assert_ends_at_once("cancel", "the proof of a large record", RECORD_PROOF, cancel);
 }
 
 #[test]

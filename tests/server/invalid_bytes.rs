@@ -109,6 +109,10 @@ fn odd_values(kind: &str) -> Vec<String> {
             written(kind, "(SELECT replace(kept.slice::text, 'user', v.bytes) FROM kept)"),
             of_slice(kind),
         ],
+        "jsonb[]" => vec![
+            "ARRAY[to_jsonb(v.bytes)]".to_owned(),
+            "ARRAY[jsonb_build_object(v.bytes, v.bytes), NULL]".to_owned(),
+        ],
         "slice_policy" | "chunking_policy" => vec![
             written(kind, "v.bytes"),
             written(kind, "'{\"version\": \"' || v.bytes || '\"}'"),
@@ -459,6 +463,12 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_messages({one}, '{policy}') AS t)"
             ),
+            format!("graph_messages_record({one}, '{policy}')::text"),
+            format!(
+                "(SELECT string_agg(t::text, ',')
+                    FROM graph_messages_show(graph_messages_record({one}, '{policy}')) AS t)"
+            ),
+            format!("graph_proof(graph_messages_record({one}, '{policy}'))::text"),
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_slice_stats({one}, '{policy}') AS t)"
             ),
@@ -508,6 +518,12 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
             &format!("SELECT reason FROM graph_verify(graph_slice({one}, '{policy}'))"),
         );
         assert_eq!(verdict, "ok");
+        let record = format!("graph_messages_record({one}, '{policy}')");
+        let reason = text_of(&mut client, &format!("SELECT reason FROM graph_verify({record})"));
+        assert_eq!(reason, "ok");
+        let states =
+            format!("SELECT string_agg(DISTINCT state, ',') FROM graph_messages_show({record})");
+        assert_eq!(text_of(&mut client, &states), "unchanged");
         let replay = text_of(
             &mut client,
             &format!("SELECT status FROM graph_replay(graph_slice({one}, '{policy}'))"),

@@ -123,6 +123,10 @@ fn lengths_are_asked_for_before_values_are_read() {
             Err("54000 SEARCH_TOO_LARGE"),
         ),
         (
+            format!("SELECT length(graph_messages_record({anchor})::text)::text"),
+            Err("54000 SEARCH_TOO_LARGE"),
+        ),
+        (
             format!("SELECT count(*)::text FROM graph_search_slice('{{1}}', {anchor})"),
             Err("54000 SEARCH_TOO_LARGE"),
         ),

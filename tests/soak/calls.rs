@@ -28,6 +28,7 @@ const SET_UP: &str = "
 const KEEP: &str = "
     CREATE TABLE public.kept AS
     SELECT slice, graph_proof(slice) AS proof, public_key, graph_slice(turn(60), 'focused') AS other,
+           graph_messages_record(turn(50), {policy}) AS record,
            (SELECT provenance FROM graph_search_slice('{1,2,3}', turn(50)) LIMIT 1) AS provenance,
            (SELECT jsonb_agg(e) FROM (SELECT * FROM public.recorder_events ORDER BY ordinal LIMIT 200) AS e) AS events
       FROM graph_slice(turn(50), {policy}) AS slice, graph_kernel.proof_keys
@@ -79,12 +80,16 @@ impl Size {
 pub const ORDINARY: &str = "SELECT graph_slice(turn(77))::text";
 
 /// A call of each function that reads.
-pub const READING: [&str; 60] = [
+pub const READING: [&str; 64] = [
     "SELECT graph_slice(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_turns(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_edges(turn(50), {policy})",
     "SELECT count(slice) FROM graph_slices({anchors}, {policy})",
     "SELECT count(*) FROM graph_messages(turn(50), {policy})",
+    "SELECT graph_messages_record(turn(50), {policy})",
+    "SELECT count(*) FROM kept, graph_messages_show(record)",
+    "SELECT reason FROM kept, graph_verify(record)",
+    "SELECT graph_proof(record) FROM kept",
     "SELECT count(*) FROM graph_slice_explain(turn(50), {policy})",
     "SELECT explanation FROM graph_why(turn(50), turn(90), {policy})",
     "SELECT count(*) FROM graph_slice_stats(turn(50), {policy})",

@@ -9,6 +9,6 @@ mod value;
 
 pub use number::Number;
 pub use reader::{JsonError, JsonLimits, JsonReader, MAX_DEPTH};
-pub(crate) use text::compact_text;
 pub use text::jsonb_text;
+pub(crate) use text::{compact_text, jsonb_text_of};
 pub use value::{JsonValue, quoted};

@@ -17,21 +17,23 @@ const JSONB_LIMITS: JsonLimits =
 const MAX_INTEGER_DIGITS: i64 = 131_072;
 const MAX_FRACTION_DIGITS: i64 = 16_383;
 
-/// A JSON text as the server writes it of a jsonb: keys by their length and then by their bytes, of a key that is given
-/// twice the last value, numbers as numeric has them. A NUL character and half of a surrogate pair, which a jsonb cannot
-/// hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, and beyond the limits of the reader.
+/// A JSON text as the server writes it of a jsonb: keys by their length and then by their bytes, of a key that is
+/// given twice the last value, numbers as numeric has them. A NUL character and half of a surrogate pair, which a jsonb
+/// cannot hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, and beyond the limits of the reader.
 #[must_use]
 pub fn jsonb_text(json: &str, check_interrupts: &dyn Fn()) -> Option<String> {
     let reader = JsonReader::new(json, JSONB_LIMITS, check_interrupts).ok()?;
     let mut reader = reader.replacing_surrogates();
     let value = reader.value().ok()?;
     reader.finish().ok()?;
-    let mut writer = Writer {
-        text: String::with_capacity(json.len()),
-        is_jsonb: true,
-        interrupts: Interrupts::new(check_interrupts),
-    };
-    writer.value(&value)?;
+    jsonb_text_of(&value, check_interrupts)
+}
+
+/// As [`jsonb_text`], of a value that was read.
+pub(crate) fn jsonb_text_of(value: &JsonValue<'_>, check_interrupts: &dyn Fn()) -> Option<String> {
+    let interrupts = Interrupts::new(check_interrupts);
+    let mut writer = Writer { text: String::new(), is_jsonb: true, interrupts };
+    writer.value(value)?;
     Some(writer.text)
 }
 

@@ -265,6 +265,18 @@ impl Document {
         }
     }
 
+    /// Reads either to show it, an export as [`ParsedExport::parse_whole`] does.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse_whole(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+        if is_record(text, check_interrupts) {
+            return Self::parse(text, check_interrupts);
+        }
+        let export = ParsedExport::parse_whole(text, check_interrupts)?;
+        Ok(Document { export, record: None })
+    }
+
     /// The canonical JSON text.
     #[must_use]
     pub fn canonical_text(&self, check_interrupts: &dyn Fn()) -> String {

@@ -23,7 +23,7 @@ const MAX_SEED_BYTES: usize = 16 * 1024;
 const MAX_SEEDS: usize = 100;
 
 /// Pieces that are likely to break a reader of JSON.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 25] = [
     "\\u0000",
     "\\ud800",
     "\\udc00",
@@ -48,6 +48,7 @@ const PIECES: [&str; 24] = [
     "[{},{},{},{}]",
     "gk3.",
     "gk3r.",
+    "gkp1.",
 ];
 
 type Seeds = BTreeMap<&'static str, Vec<Vec<u8>>>;
@@ -114,11 +115,18 @@ fn documents(seeds: &mut Seeds) {
             add(seeds, "proof", [&case.proof_text]);
             add(seeds, "statement", [&case.statement_text]);
         }
+        add(seeds, "record", genuine.records.iter());
+        add(seeds, "record", [&genuine.cases[0].export_text]);
         add(seeds, "public_key", [genuine.pem()]);
         add(seeds, "provenance", [genuine.provenance.to_json()]);
         add(seeds, "json", [genuine.provenance.to_json(), genuine.cases[0].statement_text.clone()]);
     });
     add(seeds, "export", exports);
+    add(
+        seeds,
+        "contents",
+        [r#"["a", null, {"content": "b\u00e9"}, {"payload": {"b": [1.50, 1e2], "aa": null}, "content": null}]"#],
+    );
     add(seeds, "export", [read_text(&tests().join("server/recorded/service_export.json"))]);
     add(
         seeds,

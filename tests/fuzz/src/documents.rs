@@ -6,13 +6,16 @@ use kernel::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
 use kernel::drawing::export::{dot, mermaid};
 use kernel::explain::diff;
+use kernel::graph::turn::{Role, TurnId};
 use kernel::policy::SlicePolicy;
+use kernel::prompt::kept::KeptMessage;
+use kernel::prompt::record::{Document, Record, RecordedMessage};
 use kernel::retrieval::provenance::Provenance;
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::PublicKey;
 use kernel::verification::proof::{KeySource, proof as proof_of, verify_proof};
-use kernel::verification::verify::verify;
+use kernel::verification::verify::{Check, verify, verify_document};
 use serde_json::Value;
 
 use crate::genuine::{Genuine, same_json, with};
@@ -105,6 +108,54 @@ pub fn export(text: &str) {
         }
         signed_anew(genuine, text, export);
     });
+}
+
+/// A record of a prompt, or an export where one is read.
+pub fn record(text: &str) {
+    let read = bounded(text.len(), || Document::parse(text, &|| ()));
+    let Ok(document) = read.map_err(is_message) else { return };
+    with(|genuine| {
+        let ring = &genuine.ring_of_records;
+        let canonical = document.canonical_text(&|| ());
+        let reason = verify_document(text, ring).reason();
+        if reason == "ok" && document.record.is_some() {
+            assert!(genuine.records.contains(&canonical));
+        }
+        for text in [rewritten(&canonical), canonical.clone()] {
+            let again = Document::parse(&text, &|| ()).unwrap();
+            assert_eq!(again.canonical_text(&|| ()), canonical);
+            assert_eq!(verify_document(&text, ring).reason(), reason);
+        }
+        let export = &document.export;
+        let (Some(record), Some(claim)) = (document.record, &export.attestation) else { return };
+        // What the kernel signs of messages is right in all that it computes.
+        let signed = Record::new(record.context, record.messages, claim, &ring.active(), &|| ());
+        let verdict = verify_document(&signed.to_json(&canonical_text(export, &|| ()), &|| ()), ring);
+        let digest = verdict.checks.iter().find(|outcome| outcome.check == Check::PromptDigest);
+        assert!(digest.is_none_or(|outcome| outcome.ok));
+    });
+}
+
+/// A message without a text.
+fn blank() -> RecordedMessage {
+    RecordedMessage {
+        turn_id: TurnId::from_u128(0),
+        part: Part::Line,
+        role: Role::User,
+        created_at: None,
+        tokens: 0,
+        content: None,
+        payload: None,
+    }
+}
+
+/// Texts that were kept of messages.
+pub fn contents(text: &str) {
+    let read = bounded(text.len(), || KeptMessage::read_all(text, &|| ()));
+    let Ok(kept) = read.map_err(is_message) else { return };
+    let stored = |kept: &[KeptMessage]| kept.iter().map(|kept| kept.matches(&blank())).collect::<Vec<_>>();
+    let again = KeptMessage::read_all(&format!("\n{text}\t"), &|| ()).unwrap();
+    assert_eq!((stored(&again), &again), (stored(&kept), &kept));
 }
 
 /// What the kernel signs of a slice verifies, if it is a slice.

@@ -1,9 +1,11 @@
 //! Documents that were signed by a key of the golden vectors: nothing else may verify under it.
 
 use base64ct::{Base64, Encoding};
+use graph_kernel_tests::data::read_text;
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::Role;
+use kernel::prompt::record::Document;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
 use kernel::retrieval::search::SearchFilter;
@@ -23,8 +25,19 @@ pub struct WorkedProof {
     pub proof_text: String,
 }
 
+/// A worked case of tests/golden/data/prompt.json.gz.
+#[derive(Deserialize)]
+struct WorkedPrompt {
+    root_hex: String,
+    epoch: u32,
+    record: Value,
+}
+
 /// All that the key of the worked cases has signed, and the key.
 pub struct Genuine {
+    /// Records of prompts, canonical, and the keys that signed them.
+    pub records: Vec<String>,
+    pub ring_of_records: TestRing,
     pub cases: Vec<WorkedProof>,
     pub ring: TestRing,
     pub key: ProofKey,
@@ -35,16 +48,19 @@ impl Genuine {
     fn new() -> Self {
         let cases: Vec<WorkedProof> =
             serde_json::from_str(include_str!("../../golden/data/proof.json")).unwrap();
-        let digits = cases[0].root_hex.as_bytes().chunks(2);
-        let root: Vec<u8> = digits
-            .map(|hex| u8::from_str_radix(str::from_utf8(hex).unwrap(), 16).unwrap())
-            .collect();
-        let mut ring = TestRing::new(&root);
-        ring.epochs[0].0 = cases[0].epoch;
+        let root = bytes(&cases[0].root_hex);
+        let ring = ring(&root, cases[0].epoch);
         let key = ProofKey::derive(&Secret::new(root), cases[0].epoch);
+        let prompts = concat!(env!("CARGO_MANIFEST_DIR"), "/../golden/data/prompt.json.gz");
+        let prompts: Vec<WorkedPrompt> = serde_json::from_str(&read_text(prompts.as_ref())).unwrap();
+        let ring_of_records = self::ring(&bytes(&prompts[0].root_hex), prompts[0].epoch);
+        let canonical = |prompt: &WorkedPrompt| {
+            Document::parse(&prompt.record.to_string(), &|| ()).unwrap().canonical_text(&|| ())
+        };
+        let records = prompts.iter().map(canonical).collect();
         let mut provenance = searched(&cases[0].export_text);
         provenance.sign(&ring.active());
-        Genuine { cases, ring, key, provenance }
+        Genuine { records, ring_of_records, cases, ring, key, provenance }
     }
 
     /// The public key that all cases verify under.
@@ -66,6 +82,17 @@ impl Genuine {
         })
         .to_string()
     }
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    digits.map(|hex| u8::from_str_radix(str::from_utf8(hex).unwrap(), 16).unwrap()).collect()
+}
+
+fn ring(root: &[u8], epoch: u32) -> TestRing {
+    let mut ring = TestRing::new(root);
+    ring.epochs[0].0 = epoch;
+    ring
 }
 
 /// The provenance of a search in the slice of an export.

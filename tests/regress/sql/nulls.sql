@@ -17,6 +17,7 @@ INSERT INTO sample VALUES
     ('boolean', 'true', 'false'),
     ('json', $$'{}'$$, $$'{}'$$),
     ('jsonb', $$'{}'$$, $$'{}'$$),
+    ('jsonb[]', $$'{}'$$, $$'{NULL}'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
     ('regclass', $$'memory_turns'$$, '0'),
     ('regproc', $$'graph_content_hash_trigger'$$, '0');

@@ -56,6 +56,9 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
                 format!("(SELECT replace(slice::text, '00000000', 'ffffffff')::{kind} FROM kept)"),
                 format!("(SELECT replace(slice::text, '1.0.0', 'é')::{kind} FROM kept)"),
                 format!("(SELECT (slice -> 'turns')::{kind} FROM kept)"),
+                format!("graph_messages_record('{ANCHOR}')::{kind}"),
+                format!("graph_messages_record('{ANCHOR}', 'default', repeat('00', 32))::{kind}"),
+                format!("(json_build_object('messages', 1, 'slice', 2)::{kind})"),
             ])
             .collect(),
         ),
@@ -131,6 +134,10 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
         "text[]" => (
             "'{default}'::text[]".to_owned(),
             quoted(&["{}", "{NULL}", "{{a},{b}}", "{\"\"}", "{default,default,default}"]),
+        ),
+        "jsonb[]" => (
+            "ARRAY['null']::jsonb[]".to_owned(),
+            quoted(&["{}", "{NULL}", "{{1},{2}}", r#"{"{\\"a\\": 1}", NULL}"#, "[7:7]={0}"]),
         ),
         "real[]" => (
             "'{1,0,0}'::real[]".to_owned(),

@@ -1,4 +1,4 @@
-//! Forged exports and provenance: each test fails when the check it is for is removed.
+//! Forged exports, records of prompts and provenance: each test fails when the check it is for is removed.
 
 mod claim;
 mod document;
@@ -10,6 +10,7 @@ mod edited_turns;
 mod keys;
 mod mutated_text;
 mod numbers;
+mod prompts;
 mod proofs;
 mod provenance;
 mod reasons;

@@ -20,7 +20,7 @@ const ORDER: [u8; 32] = [
 ];
 
 /// The proof key of an epoch of [`ring`], in which the second one signs.
-fn key_of(epoch: u32) -> ProofKey {
+pub fn key_of(epoch: u32) -> ProofKey {
     let ring = ring();
     let (_, root) = ring.epochs.iter().find(|(number, _)| *number == epoch).expect("it is known");
     ProofKey::derive(&Secret::new(root.clone()), epoch)
@@ -61,16 +61,6 @@ impl Proven {
         String::from_utf8(Base64::decode_vec(&payload).unwrap()).unwrap()
     }
 
-    /// The envelope of a statement that the kernel did not make, signed with the kernel's key.
-    fn signed(&self, statement: &str) -> String {
-        let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), statement.len());
-        let signature = key_of(2).sign(format!("{head}{statement}").as_bytes());
-        let mut envelope = self.envelope();
-        envelope["payload"] = json!(Base64::encode_string(statement.as_bytes()));
-        envelope["signatures"][0]["sig"] = json!(Base64::encode_string(&signature));
-        envelope.to_string()
-    }
-
     /// The proof with another signature.
     fn with_signature(&self, signature: &str) -> String {
         let mut envelope = self.envelope();
@@ -83,8 +73,21 @@ impl Proven {
     }
 }
 
+/// The envelope of a statement that the kernel did not make, signed with the kernel's key.
+pub fn envelope_of(statement: &str) -> String {
+    let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), statement.len());
+    let key = key_of(2);
+    let signature = key.sign(format!("{head}{statement}").as_bytes());
+    json!({
+        "payload": Base64::encode_string(statement.as_bytes()),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{ "keyid": key.kid, "sig": Base64::encode_string(&signature) }],
+    })
+    .to_string()
+}
+
 /// The texts with one byte changed, where they are texts.
-fn changed(text: &str) -> impl Iterator<Item = String> {
+pub fn changed(text: &str) -> impl Iterator<Item = String> {
     (0..text.len()).flat_map(move |place| {
         [1u8, 2, 4, 0x20, 0x40].into_iter().filter_map(move |bit| {
             let mut bytes = text.as_bytes().to_vec();
@@ -145,7 +148,7 @@ fn no_byte_of_a_statement_can_be_changed() {
             "{statement}"
         );
         // Under the kernel's own key, but for what its holder says of the key.
-        let signed = proven.check(&proven.signed(&statement));
+        let signed = proven.check(&envelope_of(&statement));
         assert!(signed.is_err(), "{statement}");
     }
 }
@@ -172,7 +175,7 @@ fn a_statement_has_exactly_its_fields_once() {
     let statement = proven.statement();
     let forged = |from: &str, to: &str| {
         assert!(statement.contains(from), "{from}");
-        proven.check(&proven.signed(&statement.replacen(from, to, 1)))
+        proven.check(&envelope_of(&statement.replacen(from, to, 1)))
     };
     for (from, to) in [
         ("\"_type\":", "\"extra\":1,\"_type\":"),
@@ -201,7 +204,7 @@ fn a_statement_has_exactly_its_fields_once() {
     // The order of keys is free, and what the holder says of the key is never believed.
     assert_eq!(forged("\"key_source\":\"database\"", "\"key_source\":\"file\""), Ok(()));
     let value: Value = serde_json::from_str(&statement).unwrap();
-    assert_eq!(proven.check(&proven.signed(&value.to_string())), Ok(()));
+    assert_eq!(proven.check(&envelope_of(&value.to_string())), Ok(()));
 }
 
 #[test]

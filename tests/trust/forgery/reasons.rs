@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::verification::verify::{Check, verify};
+use kernel::verification::verify::{Check, verify, verify_document};
 
 use crate::claim::{Claim, ring};
 use crate::document::{Document, Json};
+use crate::prompts::{self, Prompt};
 
 /// As documented.
-const REASONS: [&str; 14] = [
+const REASONS: [&str; 18] = [
     "ok",
     "malformed",
     "unordered",
@@ -24,9 +25,16 @@ const REASONS: [&str; 14] = [
     "params_hash_mismatch",
     "over_budget",
     "boundary",
+    "other_turns",
+    "other_order",
+    "prompt_digest_mismatch",
+    "prompt_token_mismatch",
 ];
 
-const CHECKS: [Check; 15] = [
+/// Of an export; those of a record come after.
+const OF_EXPORTS: usize = 15;
+
+const CHECKS: [Check; 19] = [
     Check::WellFormed,
     Check::Ordered,
     Check::Versions,
@@ -42,9 +50,13 @@ const CHECKS: [Check; 15] = [
     Check::Graph,
     Check::Token,
     Check::PublishedToken,
+    Check::Messages,
+    Check::MessageOrder,
+    Check::PromptDigest,
+    Check::PromptToken,
 ];
 
-/// An export with only the fault that this check finds, and the verifier of it.
+/// A document with only the fault that this check finds, and the verifier of it.
 fn failing(check: Check) -> (Document, TestRing) {
     let (mut claim, mut ring) = (Claim::genuine(), ring());
     let mut export = claim.signed();
@@ -71,6 +83,30 @@ fn failing(check: Check) -> (Document, TestRing) {
         Check::Graph => ring.graph = "another".to_owned(),
         Check::Token => export.set("attestation.role", "bob"),
         Check::PublishedToken => export.set("admissibility_token", "0".repeat(32)),
+        Check::Messages | Check::MessageOrder | Check::PromptDigest | Check::PromptToken => {
+            let mut prompt = Prompt::genuine();
+            export = prompt.signed();
+            match check {
+                Check::Messages => {
+                    prompt.messages.pop();
+                    export = prompt.signed();
+                }
+                Check::MessageOrder => {
+                    prompt.messages.swap(0, 1);
+                    export = prompt.signed();
+                }
+                Check::PromptDigest => {
+                    prompt.context = None;
+                    let digest = export.get("digest");
+                    export = prompt.signed();
+                    export.set("digest", digest);
+                }
+                _ => {
+                    prompt.context = None;
+                    export = prompt.with_token_of(&export);
+                }
+            }
+        }
     }
     (export, ring)
 }
@@ -80,7 +116,7 @@ fn each_check_gives_its_reason_and_the_list_is_closed() {
     let mut seen = BTreeSet::from(["ok"]);
     for check in CHECKS {
         let (export, ring) = failing(check);
-        let verdict = verify(&export.text(), &ring);
+        let verdict = verify_document(&export.text(), &ring);
         let failed: Vec<Check> = verdict.checks.iter().filter(|o| !o.ok).map(|o| o.check).collect();
         assert_eq!(failed.first(), Some(&check), "{:#?}", verdict.checks);
         assert_eq!(verdict.reason(), check.reason());
@@ -91,11 +127,16 @@ fn each_check_gives_its_reason_and_the_list_is_closed() {
 }
 
 #[test]
-fn a_valid_export_passes_every_check() {
-    let verdict = verify(&Claim::genuine().signed().text(), &ring());
-    let passed: Vec<Check> = verdict.checks.iter().map(|outcome| outcome.check).collect();
-    assert_eq!(passed, CHECKS);
-    assert!(verdict.checks.iter().all(|outcome| outcome.ok));
+fn a_valid_document_passes_every_check() {
+    for (document, checks) in [
+        (Claim::genuine().signed(), &CHECKS[..OF_EXPORTS]),
+        (Prompt::genuine().signed(), &CHECKS[..]),
+    ] {
+        let verdict = verify_document(&document.text(), &ring());
+        let passed: Vec<Check> = verdict.checks.iter().map(|outcome| outcome.check).collect();
+        assert_eq!(passed, checks);
+        assert!(verdict.checks.iter().all(|outcome| outcome.ok));
+    }
 }
 
 #[test]
@@ -117,4 +158,24 @@ fn the_first_check_that_fails_is_the_reason() {
     assert_eq!(reason(&export), "unordered");
     export.remove("edges");
     assert_eq!(reason(&export), "malformed");
+}
+
+#[test]
+fn the_first_check_of_a_record_that_fails_is_the_reason() {
+    let mut prompt = Prompt::genuine();
+    prompt.context = None;
+    let mut record = prompt.with_token_of(&Prompt::genuine().signed());
+    assert_eq!(prompts::reason(&record), "prompt_token_mismatch");
+    record.set("digest", "0".repeat(64));
+    assert_eq!(prompts::reason(&record), "prompt_digest_mismatch");
+    record.array("messages").swap(0, 1);
+    assert_eq!(prompts::reason(&record), "other_order");
+    record.array("messages").pop();
+    assert_eq!(prompts::reason(&record), "other_turns");
+    record.set("slice.admissibility_token", "0".repeat(32));
+    assert_eq!(prompts::reason(&record), "bad_mac");
+    record.set("slice.slice_id", "0123456789abcdef");
+    assert_eq!(prompts::reason(&record), "slice_id_mismatch");
+    record.remove("context");
+    assert_eq!(prompts::reason(&record), "malformed");
 }

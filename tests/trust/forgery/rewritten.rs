@@ -86,7 +86,7 @@ fn random_text(random: &mut Rng) -> String {
 }
 
 /// How a program writes JSON.
-trait Writer {
+pub trait Writer {
     fn number(&mut self, number: f64) -> String;
 
     fn text(&mut self, text: &str) -> String {
@@ -128,7 +128,7 @@ trait Writer {
 }
 
 /// `JSON.stringify(JSON.parse(text))`: 1.0 is 1, exponents from 1e21 and below 1e-6.
-struct JavaScript;
+pub struct JavaScript;
 
 impl Writer for JavaScript {
     fn number(&mut self, number: f64) -> String {
@@ -141,7 +141,7 @@ impl Writer for JavaScript {
 }
 
 /// `text::jsonb::text`: no exponents, keys by length, a space after `:` and `,`.
-struct Jsonb;
+pub struct Jsonb;
 
 impl Writer for Jsonb {
     fn number(&mut self, number: f64) -> String {
@@ -172,7 +172,7 @@ impl Writer for Widening {
 }
 
 /// A random choice of everything that is free.
-struct Wild<'a>(&'a mut Rng);
+pub struct Wild<'a>(pub &'a mut Rng);
 
 impl Writer for Wild<'_> {
     fn number(&mut self, number: f64) -> String {

@@ -10,6 +10,7 @@ mod exports;
 mod other_sessions;
 mod partitions;
 mod private_schema;
+mod prompts;
 mod rebinding;
 mod replay;
 mod row_security;

@@ -1,0 +1,5 @@
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_kernel_fuzz::of_text(
+    data,
+    graph_kernel_fuzz::documents::contents
+));
