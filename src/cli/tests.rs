@@ -146,7 +146,7 @@ fn a_record_of_a_prompt_is_verified_with_the_texts_that_were_kept() {
     };
     let kept: Vec<Value> = texts.iter().map(|(_, text)| Value::from(text.clone())).collect();
     let count = kept.len();
-    let valid = (0, format!("valid: {count} messages as they were shown\n"));
+    let valid = (0, "valid: the contents are those of the messages\n".to_owned());
     assert_eq!(with(&Value::from(kept.clone())), valid);
     let objects: Vec<Value> = kept.iter().map(|text| json!({ "content": text })).collect();
     assert_eq!(with(&Value::from(objects)), valid);

@@ -16,6 +16,7 @@ mod kept;
 mod key_files;
 mod moves;
 mod parallel;
+mod prompts;
 mod proofs;
 mod published_secret;
 mod rotation;

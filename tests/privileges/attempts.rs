@@ -400,6 +400,12 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT * FROM graph_messages('00000000-0000-4000-8000-000000000001')"),
     ),
     (
+        "graph_messages_json(json,text,jsonb)",
+        Some(
+            "SELECT graph_messages_json(graph_messages_record('00000000-0000-4000-8000-000000000001'))",
+        ),
+    ),
+    (
         "graph_messages_record(uuid,slice_policy,text)",
         Some("SELECT graph_messages_record('00000000-0000-4000-8000-000000000001')"),
     ),

@@ -9,14 +9,16 @@ use crate::common::variable;
 use graph_kernel_tests::data::read_text;
 
 const ANCHOR: &str = "a9ad8365-bc0a-5da2-93e6-e37e99d95d9c";
+const EARLIER: &str = "00000000-0000-4000-8000-0000000000e1";
 
-/// The blocks of commands on the page: those that make the files, and those that check them.
-fn commands() -> [String; 2] {
+/// The blocks of commands on the page: those that make the files, those that check them, and those that make the files
+/// of a prompt.
+fn commands() -> [String; 3] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/proofs.md");
     let page = read_text(&page);
     let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let blocks: Vec<String> = blocks.map(str::to_owned).collect();
-    blocks.try_into().expect("the page has two blocks of commands")
+    blocks.try_into().expect("the page has three blocks of commands")
 }
 
 fn is_installed(program: &str) -> bool {
@@ -67,11 +69,13 @@ fn standard_tools_accept_a_proof_and_nothing_else() {
             200) AS n;
              INSERT INTO memory_turns (id, content_text) VALUES ('{ANCHOR}', 'anchor');
              INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) SELECT '{ANCHOR}', id FROM memory_turns
-             WHERE id <> '{ANCHOR}'"
+             WHERE id <> '{ANCHOR}';
+             INSERT INTO memory_turns (id, content_text) VALUES ('{EARLIER}', E'earlier: \\u00e9 \\\\ \"quoted\"\n');
+             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) VALUES ('{EARLIER}', '{ANCHOR}')"
         ))
         .unwrap();
     let directory = Directory::new();
-    let [make, check] = commands();
+    let [make, check, make_prompt] = commands();
     let made = directory.run(&make, &database);
     assert!(made.status.success(), "{made:?}");
 
@@ -89,6 +93,22 @@ fn standard_tools_accept_a_proof_and_nothing_else() {
     );
     let verified = directory.run(&program, &database);
     assert_eq!(verified.stdout, b"valid\n", "{verified:?}");
+
+    // And those of a prompt, with the texts that were kept.
+    let made = directory.run(&make_prompt, &database);
+    assert!(made.status.success(), "{made:?}");
+    let program = format!(
+        "{} verify record.json --proof record-proof.json --key key.pem --contents messages.json",
+        variable("GRAPH_KERNEL_PROGRAM")
+    );
+    let verified = directory.run(&program, &database);
+    assert_eq!(verified.stdout, b"valid: the contents are those of the messages\n", "{verified:?}");
+    let messages = directory.0.join("messages.json");
+    let kept = fs::read_to_string(&messages).unwrap();
+    fs::write(&messages, kept.replacen("anchor", "Anchor", 1)).unwrap();
+    let refused = directory.run(&program, &database);
+    let line = format!("not valid: message 2, turn {ANCHOR}, is not what was shown\n");
+    assert_eq!((refused.status.code(), refused.stdout), (Some(1), line.into_bytes()));
 
     // Of a slice with one digit changed the digest is another.
     let slice = fs::read_to_string(directory.0.join("slice.json")).unwrap();

@@ -216,8 +216,10 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     }
     // Parts of statements.
     faults.extend(statement_faults(path, &code.replace("\\\"", "\"")));
+    // It is read as any jsonb is, by its text, which is checked.
+    let others = code.replace("impl UnboxDatum for JsonbText", "");
     for (word, instead) in FORBIDDEN {
-        if code.contains(word) {
+        if others.contains(word) {
             faults.push(format!("{path}: {word}: {instead}"));
         }
     }

@@ -19,7 +19,8 @@ const MAX_FRACTION_DIGITS: i64 = 16_383;
 
 /// A JSON text as the server writes it of a jsonb: keys by their length and then by their bytes, of a key that is
 /// given twice the last value, numbers as numeric has them. A NUL character and half of a surrogate pair, which a jsonb
-/// cannot hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, and beyond the limits of the reader.
+/// cannot hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, and beyond the limits of the
+/// reader.
 #[must_use]
 pub fn jsonb_text(json: &str, check_interrupts: &dyn Fn()) -> Option<String> {
     let reader = JsonReader::new(json, JSONB_LIMITS, check_interrupts).ok()?;
