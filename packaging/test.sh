@@ -156,6 +156,20 @@ check_one_script() {
     die 'scripts differ between majors'
 }
 
+# The wheel holds what the repository has of the package, and the version of the others.
+check_python_client() {
+  local wheel="$packages/graph_kernel_client-$version-py3-none-any.whl" package=graph_kernel_client
+  rm -rf "$unpacked/python"
+  python3 -m zipfile -e "$wheel" "$unpacked/python"
+  mkdir -p "$unpacked/python-sources"
+  git archive "HEAD:clients/python/src" | tar -x -C "$unpacked/python-sources"
+  diff -r "$unpacked/python-sources/$package" "$unpacked/python/$package"
+  grep -qx "Version: $version" "$unpacked/python/$package-$version.dist-info/METADATA"
+  grep -qx 'Requires-Dist: psycopg>=3.1' "$unpacked/python/$package-$version.dist-info/METADATA"
+  test -s "$unpacked/python/$package-$version.dist-info/licenses/LICENSE"
+  tar -tzf "$packages/$package-$version.tar.gz" | grep -qx "$package-$version/tests/test_spec_003.py"
+}
+
 # No file names a folder of this machine. Debug symbols are compressed: they are looked at uncompressed.
 check_paths() {
   local file odd folders
@@ -414,6 +428,11 @@ done
 check 'one script for all majors' check_one_script
 check 'archives for other systems' check_archives
 check 'sources for PGXN' check_sources
+if compgen -G "$packages/graph_kernel_client-*.whl" >/dev/null; then
+  check 'client for Python' check_python_client
+else
+  skip 'client for Python' 'it was not built'
+fi
 if cargo_tool pgxn_meta 0.7.0 >"$logs/pgxn_meta.log" 2>&1; then
   check "META.json by PGXN's checker" check_pgxn
 else
