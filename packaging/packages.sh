@@ -113,7 +113,7 @@ export SOURCE_DATE_EPOCH
 mv "$build"/*.deb "$packages/"
 for major in "$@"; do archive_extension "$major"; done
 archive_program
-packaging/python.sh
+packaging/clients.sh
 git archive --format=zip --prefix="graph_kernel-$version/" --output "$packages/graph_kernel-$version.zip" "$commit"
 rm -rf "$build"
 (cd "$packages" && sha256sum -- * >SHA256SUMS)

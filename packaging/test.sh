@@ -167,7 +167,13 @@ check_python_client() {
   grep -qx "Version: $version" "$unpacked/python/$package-$version.dist-info/METADATA"
   grep -qx 'Requires-Dist: psycopg>=3.1' "$unpacked/python/$package-$version.dist-info/METADATA"
   test -s "$unpacked/python/$package-$version.dist-info/licenses/LICENSE"
-  tar -tzf "$packages/$package-$version.tar.gz" | grep -qx "$package-$version/tests/test_spec_003.py"
+  tar -tzf "$packages/$package-$version.tar.gz" | grep -x "$package-$version/tests/test_spec_003.py" >/dev/null
+}
+
+# The archive for npm holds what was compiled, with its types and its source, and nothing else.
+check_typescript_client() {
+  same files "$(printf 'package/%s\n' LICENSE dist/index.d.ts dist/index.js package.json src/index.ts)" \
+    "$(tar -tzf "$packages/graph-kernel-client-$version.tgz" | sort)"
 }
 
 # No file names a folder of this machine. Debug symbols are compressed: they are looked at uncompressed.
@@ -432,6 +438,11 @@ if compgen -G "$packages/graph_kernel_client-*.whl" >/dev/null; then
   check 'client for Python' check_python_client
 else
   skip 'client for Python' 'it was not built'
+fi
+if [[ -f $packages/graph-kernel-client-$version.tgz ]]; then
+  check 'client for TypeScript' check_typescript_client
+else
+  skip 'client for TypeScript' 'it was not built'
 fi
 if cargo_tool pgxn_meta 0.7.0 >"$logs/pgxn_meta.log" 2>&1; then
   check "META.json by PGXN's checker" check_pgxn

@@ -242,6 +242,9 @@ check_versions() {
   local heading
   [[ $(grep -c "\"version\": \"$(version_of_tree)\"" META.json) == 2 ]] ||
     die "META.json does not say version $(version_of_tree) twice"
+  grep -qx "__version__ = \"$(version_of_tree)\"" clients/python/src/graph_kernel_client/_version.py &&
+    grep -qx "  \"version\": \"$(version_of_tree)\"," clients/typescript/package.json ||
+    die "clients do not say version $(version_of_tree)"
   check_frozen sql
   grep -qx "default_version = '@CARGO_VERSION@'" graph_kernel.control ||
     die "graph_kernel.control does not follow Cargo.toml's version"

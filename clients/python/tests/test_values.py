@@ -78,6 +78,9 @@ def test_promotion_and_replay() -> None:
 
 
 def test_quantized_floats() -> None:
+    # As the kernel's own test has them.
+    kernel = {0.0078125: 7813, 0.0234375: 23_438, 100.3: 100_300_003, 0.9: 900_000, -0.5: -500_000, -0.0078125: -7813}
+    assert {value: quantize_float(value) for value in kernel} == kernel
     assert [quantize_float(value) for value in (0.9, 1, 0.3, -2.5, 1e-7)] == [
         900_000,
         1_000_000,

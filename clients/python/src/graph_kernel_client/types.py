@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,8 +54,11 @@ def turn_uuid(value: TurnId) -> uuid.UUID:
 
 
 def quantize_float(value: float) -> int:
-    """A parameter of a policy in millionths, as it is hashed."""
-    return round(value * 1_000_000)
+    """A parameter of a policy in millionths, as it is hashed: of the nearest binary32, halves away from zero."""
+    (narrow,) = struct.unpack("<f", struct.pack("<f", value))
+    exact = float(narrow) * 1_000_000
+    whole = math.floor(abs(exact) + 0.5)
+    return whole if exact >= 0 else -whole
 
 
 # What an attestation has in millionths, single or by name.
