@@ -18,7 +18,8 @@ get_python_tools() {
   python3 -m venv "$python_tools" && "$python_tools/bin/python" -m pip install --quiet --retries 1 "${pypi[@]}"
 }
 get_npm_tools() {
-  node --version && npm install --silent --no-audit --no-fund --no-save --fetch-retries 1 --prefix "$npm_tools" "${npm[@]}"
+  node --version &&
+    npm install --silent --no-audit --no-fund --no-save --fetch-retries 1 --prefix "$npm_tools" "${npm[@]}"
 }
 # get NAME TOOLS…: unless an earlier run has got the same.
 get() {
