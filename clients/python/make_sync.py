@@ -27,8 +27,10 @@ replacements = [
 def made(text: str) -> str:
     for pattern, replacement in replacements:
         text = re.sub(pattern, replacement, text)
-    formatter = [sys.executable, "-m", "ruff", "format", "-", "--stdin-filename", str(package / "_sync/made.py")]
-    return subprocess.run(formatter, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "-", "--stdin-filename", str(package / "_sync/made.py")]
+        text = subprocess.run(ruff, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return text
 
 
 def main() -> None:

@@ -47,6 +47,30 @@ def test_slice_client(connection: psycopg.Connection[Any]) -> None:  # §5.2
     asyncio.run(example())
 
 
+def test_words(connection: psycopg.Connection[Any]) -> None:
+    """Without a model, by the words of the question."""
+    resolver, retriever = sync.AnchorResolver(connection), MemoryRetriever(connection)
+    with pytest.raises(GraphKernelError) as caught:
+        resolver.resolve_from_query("gapless invoice numbers")
+    assert caught.value.word == "NO_WORDS"
+    latest = resolver.resolve_temporal(limit=1)[0]
+    assert sync.AutoAnchorResolver(resolver).resolve(query="gapless invoice numbers") == latest
+    connection.execute(
+        """ALTER TABLE memory_turns ADD COLUMN words tsvector
+               GENERATED ALWAYS AS (to_tsvector('pg_catalog.english', left(content_text, 100000))) STORED"""
+    )
+    try:
+        found = retriever.search_global("gapless invoice numbers", limit=3)
+        assert len(found) == 3 and "gapless" in found[0].content.lower() and not found.provenance.is_admissible
+        assert found[0].metadata["strength"] == 1.0
+        anchor = resolver.resolve_from_query("gapless invoice numbers")
+        assert anchor == str(found[0].turn_id)
+        assert sync.AutoAnchorResolver(resolver).resolve(query="gapless invoice numbers") == anchor
+        assert resolver.resolve_from_query("xylophone") is None
+    finally:
+        connection.execute("ALTER TABLE memory_turns DROP COLUMN words")
+
+
 def test_tokens(connection: psycopg.Connection[Any]) -> None:
     client = sync.SliceClient(connection)
     export = client.get_slice(ANCHOR, "focused")

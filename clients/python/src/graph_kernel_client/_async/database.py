@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, Union
@@ -70,16 +71,21 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def create_tables(self, *, embeddings: bool = False) -> None:
+    async def create_tables(self, *, words: str | None = None, embeddings: bool = False) -> None:
         """Makes the extension, and the tables `memory_turns` and `memory_turn_edges` in the schema `public`.
 
-        What is there stays as it is. `embeddings` adds a column for them to the turns.
+        Tables that are there stay as they are. `words` is a configuration of PostgreSQL's text search, such as
+        `english`: with it, texts are found by their words. `embeddings` adds a column for them, also to turns that are
+        there.
         """
         async with self.transaction() as transaction:
             await transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
             (found,) = await transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
             if not found["is_there"]:
-                await transaction.execute("SELECT graph_kernel.create_tables()")
+                options = {} if words is None else {"words": words}
+                await transaction.execute(
+                    "SELECT graph_kernel.create_tables(options => %s::jsonb)", (json.dumps(options),)
+                )
             if embeddings:
                 await transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
 

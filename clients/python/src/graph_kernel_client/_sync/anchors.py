@@ -112,8 +112,13 @@ class AutoAnchorResolver:
             anchor = self._resolver.resolve_explicit(turn_id)
         if anchor is None and session_id is not None:
             anchor = self._resolver.resolve_from_session(session_id)
-        if anchor is None and (embedding is not None or (query is not None and self._resolver._embed is not None)):
-            anchor = self._resolver.resolve_from_query(query or "", embedding)
+        if anchor is None and (query is not None or embedding is not None):
+            try:
+                anchor = self._resolver.resolve_from_query(query or "", embedding)
+            except GraphKernelError as error:
+                # A table without words is one in which words find nothing.
+                if error.word != "NO_WORDS":
+                    raise
         if anchor is None:
             latest = self._resolver.resolve_temporal(limit=1)
             anchor = latest[0] if latest else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -70,16 +71,19 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create_tables(self, *, embeddings: bool = False) -> None:
+    def create_tables(self, *, words: str | None = None, embeddings: bool = False) -> None:
         """Makes the extension, and the tables `memory_turns` and `memory_turn_edges` in the schema `public`.
 
-        What is there stays as it is. `embeddings` adds a column for them to the turns.
+        Tables that are there stay as they are. `words` is a configuration of PostgreSQL's text search, such as
+        `english`: with it, texts are found by their words. `embeddings` adds a column for them, also to turns that are
+        there.
         """
         with self.transaction() as transaction:
             transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
             (found,) = transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
             if not found["is_there"]:
-                transaction.execute("SELECT graph_kernel.create_tables()")
+                options = {} if words is None else {"words": words}
+                transaction.execute("SELECT graph_kernel.create_tables(options => %s::jsonb)", (json.dumps(options),))
             if embeddings:
                 transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
 
