@@ -67,8 +67,8 @@ pub struct KeptTexts {
 /// The messages of a record that verifies, in their order, with what is stored now.
 ///
 /// # Errors
-/// 22023 where the record does not verify, or other numbers of texts are given than it has messages; 54000 where what is
-/// stored is too long; else as [`keys`] and any reading.
+/// 22023 where the record does not verify, or other numbers of texts are given than it has messages; 54000 where what
+/// is stored is too long; else as [`keys`] and any reading.
 pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlError> {
     let messages = verified_record(record)?.messages;
     for (what, texts) in [("contents", &kept.contents), ("payloads", &kept.payloads)] {

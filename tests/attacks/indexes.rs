@@ -477,8 +477,8 @@ fn no_index_that_is_too_new_for_an_imported_snapshot_is_used() {
     }
 }
 
-/// The comparison of an extension's type may be no order. From 18 on the server skips from one value of a leading key to
-/// the next.
+/// The comparison of an extension's type may be no order. From 18 on the server skips from one value of a leading key
+/// to the next.
 #[test]
 fn no_leading_key_of_an_extensions_type_hides_rows() {
     let setup = Setup::new("indexes_cube");

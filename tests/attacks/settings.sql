@@ -22,7 +22,8 @@ INSERT INTO sweep.samples VALUES
         ('txid_snapshot', '''10:20:10,14'''),
     ('json', '''{"ä":[1.5,"x"]}'''), ('xml', '''<a>1</a>'''),
     ('jsonb', '''{"ä":[1.5,"2020-01-02 03:04:05 IST"]}'''), ('jsonb', '''"2020-01-02 10:04:05 IST"'''),
-    ('jsonpath', '''$.ä'''), ('jsonpath', '''$[*].datetime()'''), ('jsonpath', '''$.datetime("YYYY-MM-DD HH24:MI:SS TZ")'''),
+    ('jsonpath', '''$.ä'''), ('jsonpath', '''$[*].datetime()'''),
+    ('jsonpath', '''$.datetime("YYYY-MM-DD HH24:MI:SS TZ")'''),
     ('jsonpath',
         '''$.ä[1].datetime("YYYY-MM-DD HH24:MI:SS TZ")
             < "2020-01-02 00:04:05+00".datetime("YYYY-MM-DD HH24:MI:SSTZH")'''),

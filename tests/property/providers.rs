@@ -206,7 +206,8 @@ proptest! {
                 serde_json::from_str(&render(&said, *format, options, &|| {})).unwrap();
             let key = if *format == ProviderFormat::Responses { "input" } else { "messages" };
             let contents = rendered[key].as_array().unwrap().iter().map(|m| m["content"].as_str());
-            prop_assert_eq!(contents.collect::<Option<Vec<_>>>().unwrap(), texts.iter().map(String::as_str).collect::<Vec<_>>());
+            let contents: Vec<&str> = contents.collect::<Option<_>>().unwrap();
+            prop_assert_eq!(contents, texts.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
 }

@@ -93,8 +93,9 @@ unsafe fn is_json(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Whether the server computes this node when it plans: it calls something, and no column is below it. What it gives may
-/// be another value with the next version of the server or of a library, and then an index says nothing of its rows.
+/// Whether the server computes this node when it plans: it calls something, and no column is below it. What it gives
+/// may be another value with the next version of the server or of a library, and then an index says nothing of its
+/// rows.
 ///
 /// # Safety
 /// `node` is part of an analysed expression.

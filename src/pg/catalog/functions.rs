@@ -22,8 +22,8 @@ pub struct QueryReferences {
 /// The server's own functions have OIDs below this one (FirstNormalObjectId).
 pub const FIRST_NORMAL_OID: u32 = 16384;
 
-/// INTERNALlanguageId and ClanguageId: only superusers make functions in them. Any role makes an aggregate, whose row says
-/// the first.
+/// INTERNALlanguageId and ClanguageId: only superusers make functions in them. Any role makes an aggregate, whose row
+/// says the first.
 const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
 
 /// Whether a plain role may have written the function.

@@ -371,8 +371,9 @@ const RIGHTS: pg_sys::AclMode = (pg_sys::ACL_SELECT
     | pg_sys::ACL_DELETE
     | pg_sys::ACL_TRUNCATE) as pg_sys::AclMode;
 
-/// Whether the current role may name a relation and has a right to it or to a column of it; also where that was dropped.
-/// The server asks whether it may be named when it analyses a statement: plans are kept for the roles that come later.
+/// Whether the current role may name a relation and has a right to it or to a column of it; also where that was
+/// dropped. The server asks whether it may be named when it analyses a statement: plans are kept for the roles that
+/// come later.
 pub fn has_rights(oid: pg_sys::Oid) -> bool {
     // SAFETY: look-ups in the catalog by an OID that may be of no relation.
     unsafe {

@@ -35,9 +35,9 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
     is_unfit.unwrap_or(true)
 }
 
-/// Whether values of a type may be compared otherwise now than when they were stored, or in no order at all: any but the
-/// server's own and enums. A composite type's attributes can be changed; an extension's comparison may hold a value to be
-/// equal to each other one. From 18 on the server skips from one value of a key to the next.
+/// Whether values of a type may be compared otherwise now than when they were stored, or in no order at all: any but
+/// the server's own and enums. A composite type's attributes can be changed; an extension's comparison may hold a value
+/// to be equal to each other one. From 18 on the server skips from one value of a key to the next.
 fn can_be_altered(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: look-ups of a type.
     unsafe {

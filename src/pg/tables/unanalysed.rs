@@ -137,8 +137,8 @@ unsafe fn restrict_type(name: *mut pg_sys::TypeName) -> Result<(), ExpressionRef
 }
 
 /// Lets a call name functions of the server or of the extension alone. One of the extension is cast to the type of its
-/// result. The analysis looks for the function again, and may find a user's of that name or a type: a constant beside it
-/// would take that one's type.
+/// result. The analysis looks for the function again, and may find a user's of that name or a type: a constant beside
+/// it would take that one's type.
 ///
 /// # Safety
 /// `node` is part of what the parser has returned.

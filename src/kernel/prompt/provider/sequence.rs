@@ -1,5 +1,5 @@
-//! The messages of a prompt as providers accept them: each call with its result behind it, the first message the user's,
-//! none empty.
+//! The messages of a prompt as providers accept them: each call with its result behind it, the first message the
+//! user's, none empty.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -97,8 +97,8 @@ pub(super) fn sequence<'a>(
 /// The place of a block: that of its message, and its own in it.
 type Place = (usize, usize);
 
-/// The results by the places of their calls, and the places of these results. A result answers the latest call of its id
-/// that stands before it and has none yet.
+/// The results by the places of their calls, and the places of these results. A result answers the latest call of its
+/// id that stands before it and has none yet.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
