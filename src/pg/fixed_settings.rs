@@ -2,7 +2,7 @@
 //! set them, and the result is signed. What is computed of rows follows none: [`super::catalog::settings`]. And those
 //! that decide which rows are read.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
@@ -72,15 +72,44 @@ pub fn fix(settings: &[Fixed]) {
     }
 }
 
+/// Settings of pgvector by which the scan of an index goes on until enough rows were found.
+const ITERATIVE: [Fixed; 2] =
+    [(c"hnsw.iterative_scan", c"strict_order"), (c"ivfflat.iterative_scan", c"relaxed_order")];
+
+/// The most that `hnsw.ef_search` can be.
+const MAX_EF_SEARCH: u32 = 1000;
+
+/// Lets the scan of an index of pgvector find so many rows, until the current level ends. By its defaults it finds 40,
+/// of which a filter leaves fewer. pgvector's library has been loaded: before, its settings are not known.
+pub fn let_indexes_find(rows: u32) {
+    let wanted = rows.min(MAX_EF_SEARCH);
+    let found = current(c"hnsw.ef_search").and_then(|found| found.to_str().ok()?.parse().ok());
+    if found.is_some_and(|found: u32| found < wanted) {
+        let wanted = CString::new(wanted.to_string()).expect("digits hold no NUL");
+        set(c"hnsw.ef_search", &wanted);
+    }
+    // From 0.8 on; who has set another way of going on keeps it.
+    for (name, value) in ITERATIVE {
+        if current(name).is_some_and(|current| current.as_c_str() == c"off") {
+            set(name, value);
+        }
+    }
+}
+
+/// The value of a setting; `None` where there is none of that name.
+fn current(name: &CStr) -> Option<CString> {
+    // SAFETY: looks a setting up by name; the text is valid until the next call.
+    unsafe {
+        let current = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!current.is_null()).then(|| CStr::from_ptr(current).to_owned())
+    }
+}
+
 /// Whether names are looked up as statements were planned for.
 pub fn is_path_fixed() -> bool {
     is_set(&PATH)
 }
 
 fn is_set((name, value): &Fixed) -> bool {
-    // SAFETY: looks a setting up by name; the text is valid until the next call.
-    unsafe {
-        let current = pg_sys::GetConfigOption(name.as_ptr(), false, false);
-        !current.is_null() && CStr::from_ptr(current) == *value
-    }
+    current(name).is_some_and(|current| current.as_c_str() == *value)
 }

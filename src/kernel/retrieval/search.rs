@@ -83,7 +83,7 @@ impl FromStr for SearchFilter {
                 &mut object,
                 "roles",
                 Role::ALL.len(),
-                "user, assistant, system and tool",
+                "of user, assistant, system and tool",
                 Role::from_name,
             )?,
             from: given(&mut object, "from", Object::integer)?,

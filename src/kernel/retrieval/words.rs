@@ -47,18 +47,19 @@ pub struct WordScorer {
 }
 
 impl WordScorer {
-    /// For a question of these lexemes, each with the number of turns that have it. Of more than [`MAX_LEXEMES`] the
-    /// rarest count, of those as rare the first by bytes.
+    /// For a question of these lexemes, each with the number of turns that have it, 1 where that is not known. Of more
+    /// than [`MAX_LEXEMES`] the rarest count, of those as rare the first by bytes, and last those not known: most are in
+    /// no turn.
     #[must_use]
-    pub fn new(corpus: Corpus, lexemes: impl IntoIterator<Item = (String, u64)>) -> Self {
-        let lexemes: BTreeMap<String, u64> = lexemes.into_iter().collect();
-        let mut lexemes: Vec<(String, u64)> = lexemes.into_iter().collect();
-        lexemes.sort_by_key(|(_, with)| *with);
+    pub fn new(corpus: Corpus, lexemes: impl IntoIterator<Item = (String, Option<u64>)>) -> Self {
+        let lexemes: BTreeMap<String, Option<u64>> = lexemes.into_iter().collect();
+        let mut lexemes: Vec<(String, Option<u64>)> = lexemes.into_iter().collect();
+        lexemes.sort_by_key(|(_, with)| with.unwrap_or(u64::MAX));
         lexemes.truncate(MAX_LEXEMES);
         lexemes.sort_unstable();
-        let weight = |(lexeme, with): (String, u64)| {
+        let weight = |(lexeme, with): (String, Option<u64>)| {
             // Counts may be of different moments.
-            let (turns, with) = (corpus.turns as f64, with.min(corpus.turns) as f64);
+            let (turns, with) = (corpus.turns as f64, with.unwrap_or(1).min(corpus.turns) as f64);
             (lexeme, natural_logarithm(1.0 + (turns - with + 0.5) / (with + 0.5)))
         };
         let lexemes = lexemes.into_iter().map(weight).collect();
@@ -206,8 +207,8 @@ impl WordPass {
     #[must_use]
     pub fn into_scores(self) -> Vec<(TurnId, f64)> {
         let corpus = Corpus::new(self.turns, self.lengths);
-        let with = self.lexemes.iter().cloned().zip(self.with);
-        let scorer = WordScorer::new(corpus, with);
+        let with = self.lexemes.iter().cloned().zip(self.with.into_iter().map(Some));
+        let scorer = WordScorer::new(corpus, with.filter(|(_, with)| *with > Some(0)));
         let mut begin = 0;
         let score = |turn: Matched| {
             let counts = &self.counts[begin..turn.end];
@@ -258,7 +259,8 @@ mod tests {
     use super::*;
 
     fn scorer(corpus: Corpus, lexemes: &[(&str, u64)]) -> WordScorer {
-        WordScorer::new(corpus, lexemes.iter().map(|(lexeme, with)| ((*lexeme).to_owned(), *with)))
+        let lexemes = lexemes.iter().map(|(lexeme, with)| ((*lexeme).to_owned(), Some(*with)));
+        WordScorer::new(corpus, lexemes)
     }
 
     #[test]
@@ -291,10 +293,13 @@ mod tests {
 
     #[test]
     fn of_many_lexemes_the_rarest_count() {
-        let many = (0..200_u64).map(|n| (format!("w{n:03}"), 200 - n));
-        let scorer = WordScorer::new(Corpus::default(), many);
+        let many = (0..200_u64).map(|n| (format!("w{n:03}"), Some(200 - n)));
+        let unknown = (0..200).map(|n| (format!("v{n:03}"), None));
+        let scorer = WordScorer::new(Corpus::default(), unknown.clone().chain(many));
         let kept: Vec<&str> = scorer.lexemes().collect();
         assert_eq!((kept.len(), kept[0], kept[127]), (MAX_LEXEMES, "w072", "w199"));
+        let scorer = WordScorer::new(Corpus::default(), unknown);
+        assert_eq!(scorer.lexemes().last(), Some("v127"));
     }
 
     #[test]

@@ -273,9 +273,10 @@ impl<'a> Searcher<'a> {
         let filters = Filters { min_salience: None, ..filter.least };
         let embedding = ("embedding", column.expression.as_str());
         let indexed = column.indexed.as_ref();
-        if let Some(Indexed { type_name, operator }) =
-            indexed.filter(|_| filter.owner.is_none() && filter.sessions.is_none())
+        if let Some(index) = indexed.filter(|_| filter.owner.is_none() && filter.sessions.is_none())
         {
+            let Indexed { type_name, operator, .. } = index;
+            index.let_find(limit);
             let narrowing = self.narrowing_with_salience(sought, 2)?;
             let condition = narrowing.condition();
             let names = [

@@ -33,17 +33,21 @@ pub fn corpus(table: pg_sys::Oid, column: i16) -> Option<Corpus> {
     found.into_iter().flatten().next()
 }
 
-/// These lexemes, each with the number of turns that had it: 1 of one that is not known.
-pub fn counted(table: pg_sys::Oid, column: i16, lexemes: Vec<String>) -> Vec<(String, u64)> {
+/// These lexemes, each with the number of turns that had it; `None` of one that no two had.
+pub fn counted(
+    table: pg_sys::Oid,
+    column: i16,
+    lexemes: Vec<String>,
+) -> Vec<(String, Option<u64>)> {
     let key = |lexeme| vec![Key::Oid(table), Key::Integer(column.into()), Key::Text(lexeme)];
     let keys: Vec<_> = lexemes.iter().map(|lexeme| key(lexeme.as_str())).collect();
     let found = COUNTS.look_up(c"word_counts_pkey", &keys, |row| row.bigint(3)?.try_into().ok());
     drop(keys);
-    lexemes.into_iter().zip(found.into_iter().map(|with| with.unwrap_or(1))).collect()
+    lexemes.into_iter().zip(found).collect()
 }
 
-/// Keeps in place of what is there: how many turns have words, how many different lexemes they have together, and, where
-/// it is more than one, how many have each.
+/// Keeps in place of what is there: how many turns have words, how many different lexemes they have together, and how
+/// many have each lexeme, where it is more than one.
 ///
 /// Raises 42P01, 42883 or 55000 where the extension has another version.
 pub fn store(

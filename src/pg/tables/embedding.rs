@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::pg::catalog::names::{self, quote};
 use crate::pg::catalog::relation::Table;
 use crate::pg::error::{SqlError, Word};
+use crate::pg::fixed_settings;
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
@@ -32,10 +33,26 @@ pub struct EmbeddingColumn {
 
 /// pgvector's names as they stand in a statement.
 pub struct Indexed {
+    /// The type's OID.
+    base_type: pg_sys::Oid,
     /// The type.
     pub type_name: String,
     /// The operator, as `OPERATOR(schema.name)`.
     pub operator: String,
+}
+
+impl Indexed {
+    /// Lets the scan of an index find so many rows, until the function that is running returns.
+    pub fn let_find(&self, rows: u32) {
+        // SAFETY: look-ups in the catalog; looking a function of the library up loads it.
+        unsafe {
+            let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            pg_sys::getTypeInputInfo(self.base_type, &raw mut input, &raw mut parameter);
+            let mut function = pg_sys::FmgrInfo::default();
+            pg_sys::fmgr_info(input, &raw mut function);
+        }
+        fixed_settings::let_indexes_find(rows);
+    }
 }
 
 impl EmbeddingColumn {
@@ -86,7 +103,9 @@ impl EmbeddingColumn {
                 let message = format!("pgvector has no operator {operator} for type {type_name}");
                 return Err(unusable(PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION, message));
             };
-            (format!("{column}::pg_catalog.float4[]"), Some(Indexed { type_name, operator }))
+            let base_type = stored.base_type;
+            let indexed = Indexed { base_type, type_name, operator };
+            (format!("{column}::pg_catalog.float4[]"), Some(indexed))
         };
         Ok(EmbeddingColumn {
             number: stored.number,

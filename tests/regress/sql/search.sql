@@ -1,0 +1,41 @@
+-- Promise: graph_search finds the turns of the whole graph that fit a question best, by its embedding, its words or both.
+BEGIN;
+CREATE SCHEMA found;
+SELECT graph_kernel.create_tables('found', '{"words": "english"}');
+ALTER TABLE found.memory_turns ADD embedding real[];
+SELECT graph_kernel.bind_tables('found.memory_turns', 'found.memory_turn_edges') IS NOT NULL AS bound;
+INSERT INTO found.memory_turns (id, session_id, role, salience_score, owner, created_at, content_text, embedding)
+SELECT turn(n), CASE WHEN n > 8 THEN NULL WHEN n > 4 THEN 'late' ELSE 'early' END, (ARRAY['user', 'ASSISTANT', 'tool', 'robot', NULL])[1 + n % 5],
+       CASE n WHEN 3 THEN NULL WHEN 4 THEN 'NaN' ELSE n / 10.0 END, CASE WHEN n % 2 = 0 THEN 'alice' END,
+       CASE WHEN n <> 7 THEN to_timestamp(n * 100 + 0.5) END, content, embedding
+  FROM (VALUES (1, 'The invoice was paid.', '{1,0}'::real[]), (2, 'Which invoice?', '{1,1}'), (3, 'Number nine, invoices of May', '{0,1}'),
+    (4, 'A refund', '{-1,0}'), (5, 'Refunds, refunded: the invoice of the refund', '{1,2}'), (6, 'Nothing here', '{2,1}'),
+    (7, 'paid paid paid', NULL), (8, 'It is its', '{NaN,1}'), (9, NULL, '{3,1}'), (10, 'unpaid', '{0,0}')) AS v (n, content, embedding);
+CREATE FUNCTION found.numbers(query_embedding real[] DEFAULT NULL, query_text text DEFAULT NULL, filter jsonb DEFAULT '{}') RETURNS text LANGUAGE sql
+    RETURN (SELECT string_agg(turn_number(turn_id)::text, ' ' ORDER BY rank) FROM graph_search(query_embedding, query_text, 100, filter));
+
+-- Each list is divided by its best; a similarity below 0, and what has no embedding or no such word, counts 0.
+SELECT turn_number(turn_id) AS turn, strength, similarity, words FROM graph_search('{1,0}');
+SELECT turn_number(turn_id) AS turn, strength, similarity, words, role, content, provenance IS NOT NULL AS record FROM graph_search(NULL, 'a refund that was paid');
+SELECT turn_number(turn_id) AS turn, strength, similarity, words FROM graph_search('{1,0}', 'a refund that was paid');
+-- A list whose best is 0 counts nothing.
+SELECT found.numbers('{1,0}', 'the') AS no_word, (SELECT max(strength) FROM graph_search('{1,0}', 'the')) AS half, found.numbers(NULL, 'the') AS nothing;
+-- Filters.
+SELECT filter, found.numbers('{1,1}', NULL, filter) AS embedding, found.numbers(NULL, 'invoice paid refund', filter) AS words
+  FROM unnest('{"{\"owner\": \"alice\"}","{\"sessions\": [\"late\"]}","{\"sessions\": [\"\", \"none\"]}","{\"roles\": [\"assistant\"]}","{\"roles\": [\"user\"]}","{\"roles\": [\"tool\", \"system\"]}",
+      "{\"from\": 300}","{\"to\": 300}","{\"from\": 0, \"to\": 99}","{\"from\": 9007199254740991}","{\"to\": -9007199254740991}","{\"min_salience\": 0.5}","{\"min_salience\": 0.51}","{\"min_salience\": 1.5}",
+      "{\"owner\": \"alice\", \"roles\": [\"user\"], \"to\": 500}"}'::jsonb[]) WITH ORDINALITY AS f (filter) ORDER BY ordinality;
+SELECT found.numbers('{1,0}', 'refund paid', '{"min_similarity": 0.7}') AS similar;
+SELECT call, e.code, e.message, e.detail FROM unnest(ARRAY['graph_search()', 'graph_search(NULL, ''paid'', filter => ''{"min_similarity": 0.5}'')', 'graph_search(''{1}'')',
+    'graph_search(NULL, ''paid'', 0)', 'graph_search(NULL, ''paid'', 1001)', 'graph_search(NULL, repeat(''x'', 65537))']) WITH ORDINALITY AS c (call), test_error('SELECT ' || call) AS e ORDER BY ordinality;
+SELECT filter, e.code, e.message, e.detail FROM unnest('{[],"{\"who\": 1}","{\"sessions\": []}","{\"sessions\": \"late\"}","{\"sessions\": null}","{\"sessions\": [1]}","{\"roles\": [\"USER\"]}","{\"from\": 1.5}","{\"to\": \"now\"}",
+    "{\"min_salience\": 1e99}","{\"min_similarity\": true}"}'::text[]) WITH ORDINALITY AS f (filter), test_error(format('SELECT graph_search(NULL, ''paid'', filter => %L)', filter)) AS e ORDER BY ordinality;
+SELECT count(*) AS no_limit FROM graph_search('{1,0}', limit_count => NULL);
+-- The record, and the search made again.
+CREATE TABLE found.kept AS SELECT provenance FROM graph_search('{1,0}', 'refund', 2, '{"sessions": ["late"], "roles": ["user", "tool"], "from": 1}') WHERE rank = 1;
+SELECT provenance -> 'retrieval_mode' AS mode, provenance -> 'is_admissible' AS admissible, provenance -> 'query_text' AS text, provenance -> 'limit_returned' AS found, provenance -> 'filters_applied' AS filters FROM found.kept;
+SELECT matches, field FROM found.kept, graph_replay_retrieval(provenance, '{1,0}');
+SELECT string_agg(field, ' ') AS differs FROM found.kept, graph_replay_retrieval(provenance, '{0,1}') WHERE NOT matches;
+SELECT bool_and(matches) FILTER (WHERE field <> 'mac') AS words_alone FROM graph_search(NULL, 'refund', 2) AS s, graph_replay_retrieval(s.provenance, '{9}') WHERE s.rank = 1;
+SELECT body ->> 'query' AS query, body #>> '{results,0,strength}' AS strength, json_array_length(body -> 'results') AS results FROM graph_api_search_global('{"query": "refund", "filter": {"sessions": ["late"]}}') AS body;
+ROLLBACK;
