@@ -132,6 +132,8 @@ pub struct NaiveSlice {
     /// How every turn was found: selected turns as they were selected, others first.
     pub found: BTreeMap<TurnId, (Via, TurnId)>,
     pub pins_left_out: Vec<TurnId>,
+    /// The seed of each turn that was recalled.
+    pub recalled_from: BTreeMap<TurnId, TurnId>,
     /// In the order of the line.
     pub cut: Vec<TurnId>,
     pub limited: bool,
@@ -354,11 +356,15 @@ pub fn slice(
     };
     // Each with its strength and from where it was reached.
     let mut reached: Vec<(Candidate, f32, TurnId)> = Vec::new();
+    // The seed at the beginning of the way to each.
+    let mut seed_of: BTreeMap<TurnId, TurnId> = BTreeMap::new();
+    let mut recalled_from: BTreeMap<TurnId, TurnId> = BTreeMap::new();
     if selected.len() < nodes {
         for (seed, strength) in &policy.seeds {
             if row(graph, *seed).is_some() {
                 let strength = quantised(*strength);
                 reached.push((rank(*seed, 0, strength), strength, *seed));
+                seed_of.insert(*seed, *seed);
             }
         }
     }
@@ -391,7 +397,9 @@ pub fn slice(
                 others.map(|id| rank(id, current.distance, strength)).collect();
             others.sort_by(|a, b| is_better(b, a).cmp(&is_better(a, b)));
             selected.push((current, Part::Recalled));
+            recalled_from.insert(current.id, seed_of[&current.id]);
             for other in others {
+                recalled_from.insert(other.id, seed_of[&current.id]);
                 found.insert(other.id, (Via::Call, current.id));
                 selected.push((other, Part::Recalled));
             }
@@ -429,6 +437,7 @@ pub fn slice(
                     }
                 }
                 reached.push((rank(end, hops, strength), strength, current.id));
+                seed_of.insert(end, seed_of[&current.id]);
             }
         }
     }
@@ -465,6 +474,7 @@ pub fn slice(
         left,
         found,
         pins_left_out,
+        recalled_from,
         cut,
         limited,
         line,

@@ -1,6 +1,6 @@
 //! SlicePolicy v2: the slicer selects what the text's own loop selects, and what the text says must hold does.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use graph_kernel_tests::data::Graph;
 use graph_kernel_tests::memory_store::MemoryStore;
@@ -174,6 +174,8 @@ fn check(case: &Case, policy: &PolicyV2, limits: Limits, seed: u64) -> Result<()
     parts.sort_by_key(|(order, _)| *order);
     prop_assert!(parts.iter().map(|(_, part)| part).eq(&expected.parts), "{parts:?}");
     prop_assert_eq!(&found.pins_left_out, &expected.pins_left_out);
+    let from = found.turns.iter().filter_map(|turn| Some((turn.turn.id, turn.seed?)));
+    prop_assert_eq!(from.collect::<BTreeMap<_, _>>(), expected.recalled_from);
     let shown = messages(&found, &slice_policy, &|| {});
     prop_assert!(shown.iter().map(|turn| turn.turn.id).eq(expected.messages), "{shown:?}");
     let (mut noted, wide) = (Noted::default(), Limits { wide: usize::MAX, ..limits });

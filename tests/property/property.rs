@@ -17,6 +17,7 @@ mod providers;
 mod question_count;
 mod ranking;
 mod slice_sets;
+mod words;
 
 use proptest::test_runner::{Config, RngAlgorithm};
 
