@@ -85,6 +85,19 @@ tests() {
     s/^SKIPPED \[[0-9]+\] ([^:]*):[0-9]+: (.*)/SKIPPED: client for Python, \1: \2/p" "$log"
 }
 
+# types ADAPTER: with the types of the package that it adapts, which the lint does not have.
+types() {
+  local log="$work/types.log"
+  if (cd "$client" && "$environment/bin/python" -m mypy --cache-dir "$work/mypy-$1" --follow-imports silent \
+    --python-executable "$work/python_$1/bin/python" "src/graph_kernel_client/adapters/$1.py") >"$log" 2>&1; then
+    note "ok types of $1"
+  else
+    status=1
+    cat "$log"
+    note "not ok types of $1"
+  fi
+}
+
 trap drop_database EXIT
 export PGDATABASE=$database
 make_database
@@ -92,6 +105,7 @@ tests 'real[]' python_client tests
 for adapter in langchain openai_agents pydantic_ai llama_index google_adk; do
   if get "python_$adapter" "client for Python: $adapter"; then
     tests 'its package' "python_$adapter" "tests/adapters/test_$adapter.py"
+    types "$adapter"
   fi
 done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then

@@ -48,6 +48,8 @@ def test_memory(connection: psycopg.Connection[Any], embed: Callable[[str], list
             ).fetchone()
             assert row == (5, ["user", "assistant", "tool", "assistant", "user"])
 
+            sent = await memory._conversation("app", "alice", session.id).messages("openai")
+            assert "Thanks." in str(sent)
             found = await memory.search_memory(app_name="app", user_id="alice", query=QUESTION)
             texts = [(entry.content.parts or [])[0].text for entry in found.memories]
             assert f"{QUESTION} made?" in texts and "By a sequence." in texts

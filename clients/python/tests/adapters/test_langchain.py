@@ -55,6 +55,9 @@ def test_history(connection: psycopg.Connection[Any]) -> None:
         ("tool", "rain"),
         ("assistant", "Sun and rain."),
     ]
+    # The server reads this form, with its calls.
+    sent = history.conversation.messages("openai")["messages"]
+    assert [call["id"] for call in sent[2]["tool_calls"]] == [message["tool_call_id"] for message in sent[3:5]]
     history.clear()
     assert history.messages == []
 

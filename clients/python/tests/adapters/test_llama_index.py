@@ -34,6 +34,8 @@ def test_memory(connection: psycopg.Connection[Any]) -> None:
     memory.put_messages(MESSAGES)
     again = GraphKernelMemory.from_defaults(Conversation(connection, conversation.session_id), max_tokens=5)
     assert again.get_all() == MESSAGES and len(again.get()) < 4
+    sent = conversation.messages("plain")
+    assert "Weather?" in str(sent) and "Sun." in str(sent)
     again.set(MESSAGES[:1])
     assert again.get_all() == MESSAGES[:1]
     again.reset()

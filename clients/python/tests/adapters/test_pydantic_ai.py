@@ -45,5 +45,7 @@ def test_message_history(connection: psycopg.Connection[Any]) -> None:
             assert [turn.role for turn in turns][:4] == ["user", "assistant", "tool", "assistant"]
             assert turns[0].content == "Weather?" and "sun in" in (turns[2].content or "")
             assert len(await message_history(again, max_tokens=1)) < len(turns)
+            sent = await again.messages("plain")
+            assert "Weather?" in str(sent) and "And now?" in str(sent)
 
     asyncio.run(example())

@@ -43,7 +43,8 @@ class GraphKernelSession:
         head = await self.conversation.head()
         latest = next(turn for turn in turns if turn.turn_id == head)
         await self.conversation.remove([latest.turn_id])
-        return _item(latest)
+        item: TResponseInputItem = _item(latest)
+        return item
 
     async def clear_session(self) -> None:
         """Deletes the turns of the session."""

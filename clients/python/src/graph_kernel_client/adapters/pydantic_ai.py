@@ -61,6 +61,8 @@ def _texts(message: ModelRequest) -> list[str]:
         elif isinstance(part, UserPromptPart) and not isinstance(part.content, str):
             texts += [item for item in part.content if isinstance(item, str)]
         else:
-            content: Any = part.content
-            texts.append(content if isinstance(content, str) else str(content))
+            # Some kinds of parts have no content.
+            content: Any = getattr(part, "content", None)
+            if content is not None:
+                texts.append(content if isinstance(content, str) else str(content))
     return texts
