@@ -44,8 +44,8 @@ BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_OPTIONS',
-                  HINT = format('SELECT graph_kernel.create_tables(%L, ''{"content_hash": true, "words": "english"}'');',
-                                schema);
+                  HINT = format(
+                      'SELECT graph_kernel.create_tables(%L, ''{"content_hash": true, "words": "english"}'');', schema);
     END IF;
     -- A table of others runs their code with the rights of whoever uses it: no hint leads there.
     SELECT r.relname, CASE WHEN o.rolname <> current_user AND NOT o.rolsuper THEN o.oid::regrole END INTO taken, other

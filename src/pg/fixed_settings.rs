@@ -6,6 +6,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
+use crate::pg::text::checked;
+
 /// A setting and the value that it is fixed to.
 type Fixed = (&'static CStr, &'static CStr);
 
@@ -83,7 +85,8 @@ const MAX_EF_SEARCH: u32 = 1000;
 /// of which a filter leaves fewer. pgvector's library has been loaded: before, its settings are not known.
 pub fn let_indexes_find(rows: u32) {
     let wanted = rows.min(MAX_EF_SEARCH);
-    let found = current(c"hnsw.ef_search").and_then(|found| found.to_str().ok()?.parse().ok());
+    let found = current(c"hnsw.ef_search");
+    let found = found.and_then(|found| checked(found.to_bytes()).ok()?.parse().ok());
     if found.is_some_and(|found: u32| found < wanted) {
         let wanted = CString::new(wanted.to_string()).expect("digits hold no NUL");
         set(c"hnsw.ef_search", &wanted);

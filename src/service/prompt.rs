@@ -1,6 +1,7 @@
 //! Prompts that were recorded: taking records, showing what became of their messages, and what providers take.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use kernel::graph::turn::{Role, TurnId, unix_micros};
 use kernel::json::{JsonLimits, JsonValue};
@@ -194,10 +195,13 @@ fn stored_messages(
         let mut messages = store.messages(&ids)?;
         let (mut stored, mut twice) = (HashMap::with_capacity(ids.len()), None);
         store.turns(&ids, &mut |(turn, _)| {
-            if stored.contains_key(&turn.id) {
-                twice = Some(turn.id);
-            } else if let Some(message) = messages.remove(&turn.id) {
-                stored.insert(turn.id, (turn.role, message));
+            match stored.entry(turn.id) {
+                Entry::Occupied(_) => twice = Some(turn.id),
+                Entry::Vacant(place) => {
+                    if let Some(message) = messages.remove(&turn.id) {
+                        place.insert((turn.role, message));
+                    }
+                }
             }
             std::ops::ControlFlow::Continue(())
         })?;
