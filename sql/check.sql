@@ -277,6 +277,16 @@ BEGIN
            CASE WHEN NOT i.found THEN i.command END
     FROM graph_kernel.wanted_indexes(graph) AS i;
 
+    -- An operator that is not leakproof is applied to rows that a policy has let through, and no index finds them by it.
+    RETURN QUERY
+    SELECT 'words_row_security', n.found, NULL::bigint,
+           format('row security on %s: words are sought among the turns of an owner or a session, by its index', turns),
+           CASE WHEN NOT n.found AND n.key IS NOT NULL
+                THEN graph_kernel.index_command(turns, false, ARRAY[n.key], '{}', true) END
+    FROM jsonb_to_record(graph -> 'words_narrowing') AS n (key text, found boolean)
+    JOIN pg_class AS t ON t.oid = turns AND t.relrowsecurity
+    WHERE jsonb_typeof(graph -> 'words_narrowing') = 'object';
+
     -- Slices run with a fixed search_path: a policy's function that depends on the caller's fails.
     RETURN QUERY
     SELECT 'policy_search_path', count(*) = 0, count(*),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
+use super::mapping::OWNER;
 use super::{Graph, ParentColumn};
 use crate::pg::catalog::index::{IndexKey, Indexed, btree_indexes, has_gin_index};
 use crate::pg::catalog::names;
@@ -70,6 +71,18 @@ impl Graph {
             })
         });
         wanted.iter().map(Wanted::description).chain(words).collect()
+    }
+
+    /// How a search by words is narrowed where row security applies, in which the index of the words does not serve:
+    /// the key of an index by the owner or the session of turns, and whether there is one. `None` without words.
+    pub(super) fn words_narrowing(&self) -> Option<Value> {
+        self.words().ok().flatten()?;
+        let turns = &self.turns;
+        let stored = [OWNER, "session_id"].map(|key| &turns.columns[key]);
+        let mut stored = stored.into_iter().filter(|column| column.stored.is_some());
+        let found = |column| Wanted::new("", turns, vec![column]).is_found();
+        let key = stored.clone().next().and_then(BoundColumn::index_key);
+        Some(json!({ "key": key.map(|key| names::with_escapes(&key)), "found": stored.any(found) }))
     }
 
     /// The columns that the index by ids should hold too, so that finding a turn's parents and scoring it read the
