@@ -171,6 +171,46 @@ def test_objects_of_a_package(connection: psycopg.Connection[Any], conversation:
     ]
 
 
+def test_what_the_package_of_openai_returns(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    chat = pytest.importorskip("openai.types.chat")
+    conversation.append(OPENAI[1])
+    completion = chat.ChatCompletion.model_validate(
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": OPENAI[2]}],
+        }
+    )
+    conversation.append(completion.choices[0].message)
+    conversation.append(OPENAI[3])
+    conversation.append(OPENAI[4])
+    sent = conversation.messages("openai")["messages"]
+    assert [call["id"] for call in sent[1]["tool_calls"]] == ["c0", "c1"] and sent[3]["content"] == "rain"
+
+
+def test_what_the_package_of_anthropic_returns(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    types = pytest.importorskip("anthropic.types")
+    conversation.append(ANTHROPIC[0])
+    message = types.Message.model_validate(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "model": "m",
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+            **ANTHROPIC[1],
+        }
+    )
+    conversation.append(message)
+    conversation.append(ANTHROPIC[2])
+    sent = conversation.messages("anthropic")["messages"]
+    assert sent[1] == ANTHROPIC[1]
+    assert [block["type"] for block in sent[2]["content"]] == ["tool_result", "tool_result", "text"]
+
+
 @pytest.mark.parametrize("message", ["hello", {}, {"content": "x"}, {"role": 1, "content": "x"}, None, 3])
 def test_what_is_not_a_message(connection: psycopg.Connection[Any], conversation: Conversation, message: Any) -> None:
     with pytest.raises(GraphKernelError) as caught:

@@ -171,7 +171,13 @@ def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # Â
 def test_the_attested_policy_takes_the_same_slice(connection: psycopg.Connection[Any]) -> None:
     client = sync.SliceClient(connection)
     inputs = {"pins": [MISSING], "seeds": {"944708e3-3cb7-565f-a2fc-971543aaaa99": 0.9}, "recall_decay": 0.123456}
-    for policy in ("default", "broad", {"preset": "chat", **inputs}, {"phase_weights": {"planning": -0.000001}}):
+    for policy in (
+        "default",
+        "broad",
+        "lineage",
+        {"preset": "chat", **inputs},
+        {"phase_weights": {"planning": -0.000001}},
+    ):
         export = client.get_slice(ANCHOR, policy)
         assert client.get_slice(ANCHOR, export.policy).document == export.document
 

@@ -42,7 +42,7 @@ def parts(message: Any) -> list[Part]:
             sqlstate="22023",
             word="INVALID_MESSAGE",
         )
-    if payload.get("type") == "message" and "stop_reason" in payload:
+    if payload.get("type") == "message" and "model" in payload and isinstance(payload.get("content"), list):
         # Anthropic's answer: what is sent again is its role and its blocks.
         payload = {"role": payload["role"], "content": payload["content"]}
     role, content = payload["role"], payload.get("content")

@@ -67,9 +67,10 @@ def _translate(error: psycopg.Error) -> GraphKernelError:
     message = diag.message_primary or str(error).strip() or type(error).__name__
     match = _WORD.match(diag.message_detail or "")
     word, reason = match.groups() if match else (None, None)
+    state = sqlstate or ""
     lost = sqlstate is None and isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-    kind = ServiceUnavailable if lost or (sqlstate or "")[:3] in ("08", "57P") or (sqlstate or "")[:2] == "08" else None
-    return (kind or GraphKernelError)(message, sqlstate=sqlstate, word=word, reason=reason, hint=diag.message_hint)
+    kind = ServiceUnavailable if lost or state.startswith(("08", "57P")) else GraphKernelError
+    return kind(message, sqlstate=sqlstate, word=word, reason=reason, hint=diag.message_hint)
 
 
 @contextmanager
