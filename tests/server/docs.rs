@@ -66,6 +66,7 @@ const INTERNAL: &[&str] = &[
     "list_statistics",
     "provenance_reason",
     "registry_fingerprint",
+    "store_word_counts",
     "rehash_",
     "requested_anchors",
     "requested_policy",
