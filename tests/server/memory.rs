@@ -143,6 +143,43 @@ fn lengths_are_asked_for_before_values_are_read() {
     }
 }
 
+/// A payload is hashed as text: nothing is built of the values in it.
+#[test]
+fn payloads_of_many_values_are_hashed_in_little_memory() {
+    let database = Database::with_tables("memory_payloads");
+    let anchor = "'00000000-0000-4000-8000-000000000001'";
+    let record = format!("SELECT (length(graph_messages_record({anchor})::text) > 0)::text");
+    let shown = "SELECT string_agg(state, ' ') FROM kept, graph_messages_show(record)";
+    for (kind, payload) in [
+        ("jsonb", "(SELECT '[' || string_agg('0', ',') || ']' FROM generate_series(1, 8000000))"),
+        ("json", "(SELECT '[' || string_agg('0', ',') || ']' FROM generate_series(1, 8000000))"),
+        // Keys that are not in their order.
+        (
+            "json",
+            "(SELECT '{' || string_agg('\"' || -n || '\":0', ',') || '}' FROM generate_series(-2000000, -1) AS n)",
+        ),
+    ] {
+        let mut client = database.connect();
+        client
+            .batch_execute(&format!(
+                "TRUNCATE memory_turns CASCADE; DROP TABLE IF EXISTS kept; SELECT graph_kernel.unbind_tables();
+                 ALTER TABLE memory_turns DROP payload, ADD payload {kind};
+                 INSERT INTO memory_turns (id, payload) SELECT {anchor}, {payload}::{kind};
+                 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
+                                                 columns => '{{\"turns\": {{\"payload\": \"payload\"}}}}');
+                 CREATE TABLE kept AS SELECT graph_messages_record({anchor}) AS record"
+            ))
+            .unwrap();
+        for (statement, expected) in [(record.as_str(), "true"), (shown, "unchanged")] {
+            let mut client = database.connect();
+            let (answer, held) = measured(&mut client, statement);
+            assert_eq!(answer.as_deref(), Ok(expected), "{statement} of {payload}");
+            tell(&format!("{} MiB: {statement} of {kind}", held / 1024));
+            assert!(held <= MOST, "{statement} of {payload} holds {held} KiB");
+        }
+    }
+}
+
 /// Whoever may not read the graph is told so before anything is made of what he gives.
 #[test]
 fn rights_are_asked_for_before_arguments_are_copied() {

@@ -10,5 +10,5 @@ mod value;
 pub use number::Number;
 pub use reader::{JsonError, JsonLimits, JsonReader, MAX_DEPTH};
 pub use text::jsonb_text;
-pub(crate) use text::{compact_text, jsonb_text_of};
+pub(crate) use text::{compact_text, read_jsonb};
 pub use value::{JsonValue, quoted};

@@ -1,8 +1,10 @@
 //! Values as text: as they were written, and as PostgreSQL writes them of a jsonb.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::ops::Range;
 
 use super::number::Number;
+use super::object::ParseError;
 use super::reader::{JsonLimits, JsonReader};
 use super::value::JsonValue;
 use crate::interrupts::Interrupts;
@@ -10,8 +12,9 @@ use crate::interrupts::Interrupts;
 /// The longest text of a jsonb that is read or made, in bytes: numbers with exponents are written out.
 const MAX_JSONB_BYTES: usize = 256 << 20;
 
+/// Values are not held, so that their number has no limit.
 const JSONB_LIMITS: JsonLimits =
-    JsonLimits { bytes: MAX_JSONB_BYTES, values: 10_000_000, token_bytes: MAX_JSONB_BYTES };
+    JsonLimits { bytes: MAX_JSONB_BYTES, values: usize::MAX, token_bytes: MAX_JSONB_BYTES };
 
 /// The most digits of a numeric before and behind its point.
 const MAX_INTEGER_DIGITS: i64 = 131_072;
@@ -25,86 +28,168 @@ const MAX_FRACTION_DIGITS: i64 = 16_383;
 pub fn jsonb_text(json: &str, check_interrupts: &dyn Fn()) -> Option<String> {
     let reader = JsonReader::new(json, JSONB_LIMITS, check_interrupts).ok()?;
     let mut reader = reader.replacing_surrogates();
-    let value = reader.value().ok()?;
+    let text = read_jsonb(&mut reader, check_interrupts).ok()?;
     reader.finish().ok()?;
-    jsonb_text_of(&value, check_interrupts)
+    Some(text)
 }
 
-/// As [`jsonb_text`], of a value that was read.
-pub(crate) fn jsonb_text_of(value: &JsonValue<'_>, check_interrupts: &dyn Fn()) -> Option<String> {
-    let interrupts = Interrupts::new(check_interrupts);
-    let mut writer = Writer { text: String::new(), is_jsonb: true, interrupts };
-    writer.value(value)?;
-    Some(writer.text)
+/// As [`jsonb_text`], of the next value of a reader that replaces surrogates. It is written while it is read: nothing
+/// is held but the text, and of an object on the way the places of its entries.
+///
+/// # Errors
+/// For what is not JSON, and what is no value of type jsonb.
+pub(crate) fn read_jsonb(
+    reader: &mut JsonReader<'_, '_>,
+    check_interrupts: &dyn Fn(),
+) -> Result<String, ParseError> {
+    let mut writer =
+        JsonbWriter { text: String::new(), interrupts: Interrupts::new(check_interrupts) };
+    writer.value(reader)?;
+    Ok(writer.text)
 }
 
 /// A value without white space, with its keys and numbers as they were written, without NUL characters.
 pub(crate) fn compact_text(value: &JsonValue<'_>, check_interrupts: &dyn Fn()) -> String {
     let interrupts = Interrupts::new(check_interrupts);
-    let mut writer = Writer { text: String::new(), is_jsonb: false, interrupts };
-    writer.value(value).expect("numbers are copied");
-    writer.text
+    let mut text = String::new();
+    write_compact(value, &mut text, &interrupts);
+    text
 }
 
-struct Writer<'c> {
+fn write_compact(value: &JsonValue<'_>, text: &mut String, interrupts: &Interrupts<'_>) {
+    interrupts.item();
+    let string = |string: &str, text: &mut String| {
+        interrupts.bytes(string.len());
+        write_string(&string.replace('\0', ""), text);
+    };
+    match value {
+        JsonValue::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                write_compact(item, text, interrupts);
+            }
+            text.push(']');
+        }
+        JsonValue::Object(entries) => {
+            text.push('{');
+            for (place, (key, value)) in entries.iter().enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                string(key, text);
+                text.push(':');
+                write_compact(value, text, interrupts);
+            }
+            text.push('}');
+        }
+        JsonValue::String(value) => string(value, text),
+        JsonValue::Number(number) => text.push_str(number.text()),
+        JsonValue::Null => text.push_str("null"),
+        JsonValue::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+    }
+}
+
+/// A string in quotes.
+fn write_string(string: &str, text: &mut String) {
+    text.push_str(&serde_json::to_string(string).expect("a string can be written"));
+}
+
+struct JsonbWriter<'c> {
     text: String,
-    is_jsonb: bool,
     interrupts: Interrupts<'c>,
 }
 
-impl Writer<'_> {
-    fn value(&mut self, value: &JsonValue<'_>) -> Option<()> {
+/// An entry of an object: its key among those of the object, and where its text is.
+struct Entry {
+    key: Range<u32>,
+    text: Range<u32>,
+}
+
+impl JsonbWriter<'_> {
+    fn value(&mut self, reader: &mut JsonReader<'_, '_>) -> Result<(), ParseError> {
         self.interrupts.item();
-        match value {
-            JsonValue::Null => self.text.push_str("null"),
-            JsonValue::Bool(value) => self.text.push_str(if *value { "true" } else { "false" }),
-            JsonValue::Number(number) if self.is_jsonb => self.numeric(*number)?,
-            JsonValue::Number(number) => self.text.push_str(number.text()),
-            JsonValue::String(string) => self.string(string),
-            JsonValue::Array(items) => {
-                self.text.push('[');
-                for (place, item) in items.iter().enumerate() {
-                    self.separate(place);
-                    self.value(item)?;
-                }
-                self.text.push(']');
-            }
-            JsonValue::Object(entries) => {
-                let mut entries: Vec<(&str, &JsonValue<'_>)> =
-                    entries.iter().map(|(key, value)| (key.as_ref(), value)).collect();
-                if self.is_jsonb {
-                    let last: HashMap<&str, &JsonValue<'_>> = entries.into_iter().collect();
-                    entries = last.into_iter().collect();
-                    entries.sort_unstable_by_key(|(key, _)| (key.len(), *key));
-                }
-                self.text.push('{');
-                for (place, (key, value)) in entries.into_iter().enumerate() {
-                    self.separate(place);
-                    self.string(key);
-                    self.text.push_str(if self.is_jsonb { ": " } else { ":" });
-                    self.value(value)?;
-                }
-                self.text.push('}');
+        if reader.at_array() {
+            self.array(reader)?;
+        } else if reader.at_object() {
+            self.object(reader)?;
+        } else {
+            match reader.value()? {
+                JsonValue::String(string) => self.string(&without_nul(&string)),
+                JsonValue::Number(number) => self.numeric(number)?,
+                JsonValue::Bool(value) => self.text.push_str(if value { "true" } else { "false" }),
+                _ => self.text.push_str("null"),
             }
         }
-        (!self.is_jsonb || self.text.len() <= MAX_JSONB_BYTES).then_some(())
-    }
-
-    fn separate(&mut self, place: usize) {
-        if place > 0 {
-            self.text.push_str(if self.is_jsonb { ", " } else { "," });
+        match self.text.len() <= MAX_JSONB_BYTES {
+            true => Ok(()),
+            false => Err(format!("jsonb of more than {MAX_JSONB_BYTES} bytes")),
         }
     }
 
-    /// A string in quotes.
+    fn array(&mut self, reader: &mut JsonReader<'_, '_>) -> Result<(), ParseError> {
+        self.text.push('[');
+        let mut is_first = true;
+        reader.array(|reader| {
+            self.text.push_str(if std::mem::take(&mut is_first) { "" } else { ", " });
+            self.value(reader)
+        })?;
+        self.text.push(']');
+        Ok(())
+    }
+
+    fn object(&mut self, reader: &mut JsonReader<'_, '_>) -> Result<(), ParseError> {
+        let start = self.text.len();
+        self.text.push('{');
+        let (mut keys, mut entries) = (String::new(), Vec::<Entry>::new());
+        reader.object(|reader, key| {
+            self.text.push_str(if entries.is_empty() { "" } else { ", " });
+            let (key_start, text_start) = (keys.len(), self.text.len());
+            let key = without_nul(&key);
+            keys.push_str(&key);
+            self.string(&key);
+            self.text.push_str(": ");
+            self.value(reader)?;
+            // Neither is longer than the longest jsonb, or its value is refused.
+            let range = |start: usize, end: usize| start as u32..end as u32;
+            entries.push(Entry {
+                key: range(key_start, keys.len()),
+                text: range(text_start, self.text.len()),
+            });
+            Ok::<_, ParseError>(())
+        })?;
+        let key = |entry: &Entry| {
+            self.interrupts.item();
+            let key = &keys[entry.key.start as usize..entry.key.end as usize];
+            (key.len(), key)
+        };
+        if !entries.is_sorted_by(|a, b| key(a) < key(b)) {
+            // Of one key the last comes first, and stays.
+            entries
+                .sort_unstable_by(|a, b| key(a).cmp(&key(b)).then(b.text.start.cmp(&a.text.start)));
+            entries.dedup_by(|later, kept| key(later) == key(kept));
+            let written = self.text.split_off(start);
+            self.text.push('{');
+            for (place, Entry { text, .. }) in entries.iter().enumerate() {
+                self.text.push_str(if place > 0 { ", " } else { "" });
+                let text = &written[text.start as usize - start..text.end as usize - start];
+                self.interrupts.bytes(text.len());
+                self.text.push_str(text);
+            }
+        }
+        self.text.push('}');
+        Ok(())
+    }
+
     fn string(&mut self, string: &str) {
         self.interrupts.bytes(string.len());
-        let plain = string.replace('\0', if self.is_jsonb { "\u{fffd}" } else { "" });
-        self.text.push_str(&serde_json::to_string(&plain).expect("a string can be written"));
+        write_string(string, &mut self.text);
     }
 
     /// A number without an exponent, with as many digits behind the point as were written.
-    fn numeric(&mut self, number: Number<'_>) -> Option<()> {
+    fn numeric(&mut self, number: Number<'_>) -> Result<(), ParseError> {
+        self.write_numeric(number).ok_or_else(|| "a number that no numeric is".to_owned())
+    }
+
+    fn write_numeric(&mut self, number: Number<'_>) -> Option<()> {
         let number = number.text();
         let (negative, number) =
             number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
@@ -138,6 +223,11 @@ impl Writer<'_> {
     }
 }
 
+/// A string as a jsonb can hold it.
+fn without_nul(string: &str) -> Cow<'_, str> {
+    if string.contains('\0') { string.replace('\0', "\u{fffd}").into() } else { string.into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +240,14 @@ mod tests {
             ("[15e-1,1e-5,0.1e2,-12.34e-2,100e-2]", "[1.5, 0.00001, 10, -0.1234, 1.00]"),
             (r#""\u0041\u0000\u001f\/\ud83d\ude00\u007f\n""#, "\"A\u{fffd}\\u001f/😀\u{7f}\\n\""),
             ("null", "null"),
+            (
+                r#"{"b":1,"a":2,"b":[{"d":0,"c":1}],"aa":3,"a":4,"":5}"#,
+                r#"{"": 5, "a": 4, "b": [{"c": 1, "d": 0}], "aa": 3}"#,
+            ),
+            (
+                r#"[{"x\u0000":1,"x\ufffd":2},{"é":1,"zz":2,"z":3}]"#,
+                "[{\"x\u{fffd}\": 2}, {\"z\": 3, \"zz\": 2, \"é\": 1}]",
+            ),
         ] {
             assert_eq!(jsonb_text(json, &|| {}).as_deref(), Some(text), "{json}");
             assert_eq!(jsonb_text(text, &|| {}).as_deref(), Some(text), "{json}");

@@ -2,11 +2,14 @@
 
 use super::record::{Hash, RecordedMessage, is_hash_of, text_hash};
 use crate::export::parse::MAX_EXPORT_BYTES;
-use crate::json::object::{Object, ParseError};
-use crate::json::{JsonLimits, JsonReader, JsonValue, jsonb_text_of};
+use crate::json::object::{MAX_ENTRY_VALUES, ParseError};
+use crate::json::{JsonLimits, JsonReader, JsonValue, quoted, read_jsonb};
 
 const LIMITS: JsonLimits =
-    JsonLimits { bytes: MAX_EXPORT_BYTES, values: 10_000_000, token_bytes: MAX_EXPORT_BYTES };
+    JsonLimits { bytes: MAX_EXPORT_BYTES, values: usize::MAX, token_bytes: MAX_EXPORT_BYTES };
+
+/// A payload that is null.
+const NULL: &str = "null";
 
 /// What was kept of a message, by its hashes.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +34,7 @@ impl KeptMessage {
         }
         let mut kept = Vec::new();
         reader.array(|reader| {
-            let json = reader.value()?;
-            let message = Self::of(json, check_interrupts);
+            let message = Self::read(reader, check_interrupts);
             kept.push(message.map_err(|why| format!("item {}: {why}", kept.len() + 1))?);
             Ok::<_, ParseError>(())
         })?;
@@ -40,46 +42,52 @@ impl KeptMessage {
         Ok(kept)
     }
 
-    fn of(json: JsonValue<'_>, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
+    fn read(
+        reader: &mut JsonReader<'_, '_>,
+        check_interrupts: &dyn Fn(),
+    ) -> Result<Self, ParseError> {
         let content = |json: &JsonValue<'_>| match json {
             JsonValue::Null => Some(None),
             JsonValue::String(text) => Some(Some(text_hash(text, check_interrupts))),
             _ => None,
         };
-        if let Some(content) = content(&json) {
-            return Ok(KeptMessage { content: Some(content), payload: None });
-        }
-        let JsonValue::Object(_) = json else {
-            return Err(format!("must be a string, null or an object, not {json}"));
-        };
-        let mut object = Object::new("message", json)?;
         let mut kept = KeptMessage { content: None, payload: None };
-        if object.has("content") {
-            kept.content = Some(object.read("content", "a string or null", content)?);
+        if !reader.at_object() {
+            let json = reader.value_within(MAX_ENTRY_VALUES)?;
+            let content = content(&json)
+                .ok_or_else(|| format!("must be a string, null or an object, not {json}"))?;
+            return Ok(KeptMessage { content: Some(content), ..kept });
         }
-        if object.has("payload") {
-            kept.payload = Some(match object.take("payload")? {
-                JsonValue::Null => None,
-                json => {
-                    let text = jsonb_text_of(&json, check_interrupts);
-                    let text = text.ok_or("message.payload is no value of type jsonb")?;
-                    Some(text_hash(&text, check_interrupts))
-                }
-            });
+        reader.object(|reader, key| match &*key {
+            "content" if kept.content.is_none() => {
+                let json = reader.value_within(MAX_ENTRY_VALUES)?;
+                let read = content(&json);
+                kept.content = Some(
+                    read.ok_or_else(|| format!("content must be a string or null, not {json}"))?,
+                );
+                Ok(())
+            }
+            "payload" if kept.payload.is_none() => {
+                let text = read_jsonb(reader, check_interrupts)?;
+                kept.payload = Some((text != NULL).then(|| text_hash(&text, check_interrupts)));
+                Ok(())
+            }
+            "content" | "payload" => Err(format!("key {} is given twice", quoted(&key))),
+            _ => Err(format!("message has no key {}", quoted(&key))),
+        })?;
+        match kept {
+            KeptMessage { content: None, payload: None } => {
+                Err("message has neither content nor payload".to_owned())
+            }
+            kept => Ok(kept),
         }
-        if kept == (KeptMessage { content: None, payload: None }) {
-            return Err("message has neither content nor payload".to_owned());
-        }
-        object.finish()?;
-        Ok(kept)
     }
 
     /// Whether what was kept is what was shown. In JSON, no payload and the payload `null` are one.
     #[must_use]
     pub fn matches(&self, shown: &RecordedMessage) -> bool {
         let payload = |kept: Option<Hash>| {
-            kept == shown.payload
-                || kept.is_none() && is_hash_of(shown.payload, Some("null"), &|| {})
+            kept == shown.payload || kept.is_none() && is_hash_of(shown.payload, Some(NULL), &|| {})
         };
         self.content.is_none_or(|kept| kept == shown.content) && self.payload.is_none_or(payload)
     }
@@ -152,10 +160,10 @@ mod tests {
             ("[1]", "item 1: must be a string, null or an object, not 1"),
             ("[\"\",[]]", "item 2: must be"),
             ("[{}]", "neither content nor payload"),
-            (r#"[{"content":1}]"#, "message.content must be a string or null"),
+            (r#"[{"content":1}]"#, "content must be a string or null"),
             (r#"[{"content":"","extra":1}]"#, "no key \"extra\""),
             (r#"[{"content":"","content":""}]"#, "given twice"),
-            (r#"[{"payload":1e400000}]"#, "no value of type jsonb"),
+            (r#"[{"payload":1e400000}]"#, "no numeric is"),
             ("[null] x", "trailing characters"),
         ] {
             let error = KeptMessage::read_all(text, &|| {}).unwrap_err();

@@ -35,6 +35,8 @@ fn policy() -> SlicePolicy {
         .unwrap()
 }
 
+type Entries = Vec<(String, Json)>;
+
 fn hash(number: u8) -> Option<Hash> {
     Some([number; 32])
 }
@@ -165,7 +167,7 @@ fn a_key_twice_too_many_or_missing_is_found_at_every_level() {
     for path in record.objects() {
         for position in 0..record.clone().entries(&path).len() {
             let (key, value) = record.clone().entries(&path)[position].clone();
-            let edited = |edit: &dyn Fn(&mut Vec<(String, Json)>)| {
+            let edited = |edit: &dyn Fn(&mut Entries)| {
                 let mut forged = record.clone();
                 edit(forged.entries(&path));
                 if path.last().is_some_and(|key| key == "seeds") {
