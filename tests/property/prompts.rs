@@ -85,7 +85,7 @@ fn signed(slice: &Slice, policy: &SlicePolicy, messages: Vec<RecordedMessage>) -
     };
     export.attest(policy, &keys, &keys.v2, circumstances);
     let attestation = export.attestation.as_ref().unwrap();
-    let context = (messages.len() % 2 == 0).then_some([7; 32]);
+    let context = messages.len().is_multiple_of(2).then_some([7; 32]);
     Record::new(context, messages, attestation, &keys, &|| {}).to_json(&export.to_json(), &|| {})
 }
 
