@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import ANCHOR
+from conftest import ANCHOR, MISSING
 
 from graph_kernel_client import sync
 from graph_kernel_client._export import canonical, digest, parse
@@ -183,6 +183,32 @@ def changed(chosen: random.Random, value: Any) -> None:
         value.reverse()
 
 
+def directed(document: str) -> Iterator[str]:
+    """An edit for each reason that needs no key."""
+
+    def edited(*changes: Any) -> str:
+        value = json.loads(document)
+        export = value.get("slice", value)
+        for change in changes:
+            change(value, export)
+        return json.dumps(value)
+
+    yield edited(lambda value, export: export.pop("edges"))
+    yield edited(lambda value, export: export["turns"].reverse())
+    yield edited(lambda value, export: export.update(schema_version="2.0.0"))
+    yield edited(lambda value, export: export.update(anchor_turn_id=MISSING))
+    yield edited(lambda value, export: export.update(attestation=None, admissibility_token=None))
+    yield edited(lambda value, export: export["attestation"]["policy"].update(max_radius=9))
+    yield edited(lambda value, export: export.update(slice_id="0" * 16))
+    yield edited(lambda value, export: export["turns"][0].update(created_at=1))
+    yield edited(lambda value, export: export["attestation"].update(kid="1-0000000000000000"))
+    if "messages" in json.loads(document):
+        yield edited(lambda value, export: value["messages"].pop())
+        yield edited(lambda value, export: value["messages"].reverse())
+        yield edited(lambda value, export: value.update(context="0" * 64))
+        yield edited(lambda value, export: value.update(token=None))
+
+
 V2 = {
     "preset": "chat",
     "max_tokens": 500,
@@ -207,7 +233,8 @@ def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], polic
 
     chosen = random.Random(2026)
     documents, proofs = edits(chosen, document), edits(chosen, proof)
-    cases = [(next(documents), proof, key) for _ in range(400)] + [(document, next(proofs), key) for _ in range(200)]
+    cases = [(text, proof, key) for text in directed(document)]
+    cases += [(next(documents), proof, key) for _ in range(400)] + [(document, next(proofs), key) for _ in range(200)]
     for _ in range(100):
         at = chosen.randrange(len(key))
         edited = key[:at] + chosen.choice(["", "\n", " ", "A", "=", "-", key[at] * 2]) + key[at + 1 :]
@@ -234,7 +261,15 @@ def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], polic
         assert mine == ("ok" if row[1] in needs_a_key else row[1]), case[0]
         reasons |= {row[0], mine}
     assert {"ok", "other_export", "malformed_export", "malformed_proof", "bad_signature", "malformed_key"} <= reasons
-    assert {"digest_mismatch", "malformed", "params_hash_mismatch"} <= reasons
-    assert reasons >= (
-        {"unordered", "boundary"} if kind == "graph_slice" else {"other_turns", "prompt_digest_mismatch"}
-    )
+    assert {
+        "malformed",
+        "unordered",
+        "unknown_version",
+        "boundary",
+        "unattested",
+        "params_hash_mismatch",
+        "slice_id_mismatch",
+        "digest_mismatch",
+    } <= reasons
+    if kind == "graph_messages_record":
+        assert {"other_turns", "other_order", "prompt_digest_mismatch"} <= reasons
