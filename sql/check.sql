@@ -277,7 +277,7 @@ BEGIN
            CASE WHEN NOT i.found THEN i.command END
     FROM graph_kernel.wanted_indexes(graph) AS i;
 
-    -- An operator that is not leakproof is applied to rows that a policy has let through, and no index finds them by it.
+    -- An operator that is not leakproof is applied to rows that a policy has let through: no index finds them by it.
     RETURN QUERY
     SELECT 'words_row_security', n.found, NULL::bigint,
            format('row security on %s: words are sought among the turns of an owner or a session, by its index', turns),

@@ -45,10 +45,11 @@ fn passed(turns: &[Turn], question: &BTreeSet<String>) -> Vec<f64> {
     let mut pass = WordPass::new(question.iter().cloned().collect());
     for (place, turn) in turns.iter().enumerate() {
         let count = |lexeme: &str| turn.get(lexeme).copied().unwrap_or_default();
-        pass.offer(id(place), turn.len() as u32, count).unwrap();
+        let words = turn.keys().map(String::as_bytes);
+        pass.offer(id(place), turn.len() as u32, count, words).unwrap();
     }
     let mut scores = vec![0.0; turns.len()];
-    for (id, score) in pass.into_scores() {
+    for (id, score) in pass.into_scores(&|| {}) {
         scores[id.as_u128() as usize] = score;
     }
     scores

@@ -8,7 +8,7 @@ use crate::graph::turn::TurnId;
 /// The most lexemes of a question that count: of more, the rarest.
 pub const MAX_LEXEMES: usize = 128;
 
-/// The most turns whose words are held, where they are counted for one question.
+/// The most turns whose words are held, where they are counted for one question, and an eighth of the most words.
 pub const MAX_MATCHES: usize = 1_000_000;
 
 const K1: f64 = 1.2;
@@ -166,7 +166,9 @@ struct Matched {
 impl WordPass {
     /// For a question of these lexemes.
     #[must_use]
-    pub fn new(lexemes: Vec<String>) -> Self {
+    pub fn new(mut lexemes: Vec<String>) -> Self {
+        lexemes.sort_unstable();
+        lexemes.dedup();
         WordPass {
             with: vec![0; lexemes.len()],
             lexemes,
@@ -177,40 +179,54 @@ impl WordPass {
         }
     }
 
-    /// Adds a turn with so many different lexemes, which has each so many times.
+    /// Adds a turn with so many different lexemes, which has each so many times; `words` is all of them. Asks for each
+    /// lexeme of the question, or looks each of the turn's up where these are fewer.
     ///
     /// # Errors
     /// [`TooManyMatches`].
-    pub fn offer(
+    pub fn offer<'w>(
         &mut self,
         id: TurnId,
         length: u32,
         count: impl Fn(&str) -> u32,
+        words: impl Iterator<Item = &'w [u8]>,
     ) -> Result<(), TooManyMatches> {
         self.turns += 1;
         self.lengths += u64::from(length);
         let before = self.counts.len();
-        for (place, lexeme) in (0..).zip(&self.lexemes) {
-            let count = count(lexeme);
+        let (with, counts, lexemes) = (&mut self.with, &mut self.counts, &self.lexemes);
+        let mut add = |place: usize| {
+            let count = count(&lexemes[place]);
             if count > 0 {
-                self.with[place as usize] += 1;
-                self.counts.push((place, count));
+                with[place] += 1;
+                counts.push((place as u32, count));
             }
+        };
+        if lexemes.len() <= length as usize {
+            (0..lexemes.len()).for_each(&mut add);
+        } else {
+            let place = |word: &[u8]| lexemes.binary_search_by(|own| own.as_bytes().cmp(word)).ok();
+            words.filter_map(place).for_each(&mut add);
         }
         if self.counts.len() > before {
             self.matched.push(Matched { id, length, end: self.counts.len() });
         }
-        if self.matched.len() > MAX_MATCHES { Err(TooManyMatches) } else { Ok(()) }
+        let is_too_many = self.matched.len() > MAX_MATCHES || self.counts.len() > 8 * MAX_MATCHES;
+        if is_too_many { Err(TooManyMatches) } else { Ok(()) }
     }
 
-    /// The score of each turn that has any of the lexemes, in the order in which they were offered.
+    /// The score of each turn that has any of the lexemes, in the order in which they were offered. `check_interrupts`
+    /// is called often.
     #[must_use]
-    pub fn into_scores(self) -> Vec<(TurnId, f64)> {
+    pub fn into_scores(self, check_interrupts: &dyn Fn()) -> Vec<(TurnId, f64)> {
         let corpus = Corpus::new(self.turns, self.lengths);
         let with = self.lexemes.iter().cloned().zip(self.with.into_iter().map(Some));
         let scorer = WordScorer::new(corpus, with.filter(|(_, with)| *with > Some(0)));
         let mut begin = 0;
-        let score = |turn: Matched| {
+        let score = |(number, turn): (usize, Matched)| {
+            if number.is_multiple_of(256) {
+                check_interrupts();
+            }
             let counts = &self.counts[begin..turn.end];
             begin = turn.end;
             let count = |lexeme: &str| {
@@ -220,7 +236,7 @@ impl WordPass {
             };
             (turn.id, scorer.score(turn.length, count))
         };
-        self.matched.into_iter().map(score).collect()
+        self.matched.into_iter().enumerate().map(score).collect()
     }
 }
 

@@ -11,6 +11,7 @@ use pgrx::PgSqlErrorCode;
 
 use crate::pg::access::search::{Searcher, Sought};
 use crate::pg::error::{SqlError, Word};
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::word_counts;
 use crate::pg::query::{Argument, ColumnType, Lexemes, Planning, Row, Statement, Template};
 use crate::pg::shortage::memory;
@@ -175,7 +176,7 @@ impl Searcher<'_> {
         let mut pass = WordPass::new(lexemes);
         let mut too_many = false;
         self.each(&statement, &narrowing.arguments().collect::<Vec<_>>(), |id, words| match pass
-            .offer(id, words.len(), |lexeme| words.count(lexeme))
+            .offer(id, words.len(), |lexeme| words.count(lexeme), words.iter())
         {
             Ok(()) => ControlFlow::Continue(()),
             Err(TooManyMatches) => {
@@ -189,7 +190,7 @@ impl Searcher<'_> {
                 .word(Word::SearchTooLarge)
                 .hint("Narrow the search by the owner or the sessions of turns."));
         }
-        Ok(pass.into_scores())
+        Ok(pass.into_scores(&check_interrupts))
     }
 
     /// The lexemes of a text by the column's configuration.

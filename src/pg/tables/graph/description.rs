@@ -10,8 +10,9 @@ use crate::pg::query::{Planning, Template};
 impl Graph {
     /// What SQL code needs to query the graph: each table's OID, its name as it stands in a FROM clause, and the
     /// columns. These stand also as expressions over the alias t (turns) or e (edges). With edges in the turns table,
-    /// `edges` stands for a subquery that has all of them. Also the indexes that the graph is read by, how a search
-    /// by words is narrowed under row security, the mapping as it was resolved, and the places in it that hold expressions.
+    /// `edges` stands for a subquery that has all of them. Also the indexes that the graph is read by, how a search by
+    /// words is narrowed under row security, the mapping as it was resolved, and the places in it that hold
+    /// expressions.
     pub fn description(&self) -> Value {
         let mut turns = self.turns.resolved_mapping();
         if !self.parents.is_empty() {
