@@ -14,3 +14,4 @@ mod mediated;
 mod odd_embeddings;
 mod owners;
 mod traces;
+mod words;
