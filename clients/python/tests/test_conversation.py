@@ -150,6 +150,35 @@ def test_tokens_are_counted_of_what_is_sent(connection: psycopg.Connection[Any])
     assert rows == [(7,)]
 
 
+def test_what_cannot_be_stored(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    conversation.append(OPENAI[1])
+    conversation.append(OPENAI[2])
+    conversation.append({"role": "tool", "tool_call_id": "c0", "content": "a\0b\ud83dc \U0001f600"})
+    conversation.append({"role": "user", "content": "\0"})
+    assert [text for _, text, _ in stored(connection, conversation)][2:] == ["a\ufffdb\ufffdc \U0001f600", "\ufffd"]
+
+
+def test_a_model_that_asks_the_same_database(connection: psycopg.Connection[Any]) -> None:
+    """Embeddings are made before the transaction: the model may use the connection, and take its time."""
+    database = sync.Database()
+    idle = []
+
+    def model(text: str) -> list[float]:
+        idle.append(database.fetch_one("SELECT pg_current_xact_id_if_assigned() IS NULL AS idle")["idle"])
+        return [1.0] + [0.0] * 383
+
+    conversation = Conversation(database, embed=model)
+    for message in ANTHROPIC:
+        conversation.append(message)
+    assert idle == [True] * 6
+    row = connection.execute(
+        "SELECT count(embedding) FROM memory_turns WHERE session_id = %s", (conversation.session_id,)
+    ).fetchone()
+    assert row == (6,)
+    conversation.remove()
+    database.close()
+
+
 def test_objects_of_a_package(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
     class Answer:
         """What the packages of both providers return: an object of pydantic."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,19 @@ class Part:
     # Where the server does not read the form of the payload.
     role: str | None = None
     text: str | None = None
+
+
+# What PostgreSQL cannot store: U+0000, and halves of surrogate pairs.
+_NOT_STORED = re.compile("[\0\ud800-\udfff]")
+
+
+def storable(value: Any) -> Any:
+    """The same JSON value, with U+FFFD for what cannot be stored."""
+    if isinstance(value, str):
+        return _NOT_STORED.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {storable(key): storable(nested) for key, nested in value.items()}
+    return [storable(nested) for nested in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from .._messages import Part, call_forms, is_text_alone, parts
+from .._messages import Part, call_forms, is_text_alone, parts, storable
 from ..errors import GraphKernelError
 from ..types import PromptTurn, Recall, RecalledTurn, ShownMessage, SliceExport, Step, TurnId, turn_uuid
 from .database import Database, Source, Transaction, as_database
@@ -66,13 +67,16 @@ class Conversation:
 
     async def append_parts(self, parts: Sequence[Part]) -> list[str]:
         """Stores turns in the form of another package: for adapters. All of them, or none."""
+        # Before the transaction begins: a model may take its time.
+        rows = [await self._row(said) for said in await self._read(parts)]
         written = []
         async with self.database.transaction() as transaction:
             turns, edges = await self._tables(transaction)
             heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
-            for part in parts:
+            for part, row in zip(parts, rows, strict=True):
                 parents = await self._call(transaction, turns, part) if part.answers else heads
-                turn = await self._insert(transaction, turns, part)
+                turn = row["id"]
+                await self._insert(transaction, turns, row)
                 for parent in parents:
                     await transaction.execute(
                         f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
@@ -344,29 +348,42 @@ class Conversation:
                 )
         return list(dict.fromkeys(row["id"] for row in rows))
 
-    async def _insert(self, transaction: Transaction, turns: str, part: Part) -> uuid.UUID:
-        turn = uuid.uuid4()
-        tokens = None if self._count_tokens is None else self._count_tokens(part.payload)
-        text, role, payload = part.text, part.role, None if is_text_alone(part.payload) else Jsonb(part.payload)
-        if payload is None:
-            # The text as it is: one that looks like JSON stays what was said.
-            text = part.payload["content"]
-        if role is None or (text is None and payload is not None):
-            message = json.dumps(part.payload, ensure_ascii=False)
-            (said,) = await transaction.fetch(
-                "SELECT {gk}graph_message_text(%(message)s::text) AS text,"
-                " {gk}graph_message_role(%(message)s::text) AS role",
-                {"message": message},
-            )
-            text, role = said["text"] if text is None else text, role or said["role"]
-        columns = "id, session_id, role, content_text, payload, token_count, owner"
-        values = [turn, self.session_id, role, text, payload, tokens, self._owner]
-        places = "%s, %s, %s, %s, %s, %s, %s"
-        if self._embed is not None and text:
-            columns, places = f"{columns}, embedding", f"{places}, %s::real[]"
-            values.append(await embedded(self._embed, text))
-        await transaction.execute(f"INSERT INTO {turns} ({columns}) VALUES ({places})", values)
-        return turn
+    async def _read(self, parts: Sequence[Part]) -> list[Part]:
+        """The turns with their role and text, which the server reads from the forms that it knows."""
+        parts = [replace(part, payload=storable(part.payload), text=storable(part.text)) for part in parts]
+        messages = [None if part.role and part.text is not None else json.dumps(part.payload) for part in parts]
+        rows = await self.database.fetch(
+            """SELECT {gk}graph_message_text(message) AS text, {gk}graph_message_role(message) AS role
+                 FROM unnest(%s::text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
+            (messages,),
+        )
+        read = []
+        for part, row in zip(parts, rows, strict=True):
+            text = row["text"] if part.text is None else part.text
+            if is_text_alone(part.payload):
+                # The text as it is: one that looks like JSON stays what was said.
+                text = part.payload["content"]
+            read.append(replace(part, role=part.role or row["role"], text=text))
+        return read
+
+    async def _row(self, part: Part) -> dict[str, Any]:
+        """What is stored of a turn, by column."""
+        row = {
+            "id": uuid.uuid4(),
+            "session_id": self.session_id,
+            "role": part.role,
+            "content_text": part.text,
+            "payload": None if is_text_alone(part.payload) else Jsonb(part.payload),
+            "token_count": None if self._count_tokens is None else self._count_tokens(part.payload),
+            "owner": self._owner,
+        }
+        if self._embed is not None and part.text:
+            row["embedding"] = await embedded(self._embed, part.text)
+        return row
+
+    async def _insert(self, transaction: Transaction, turns: str, row: Mapping[str, Any]) -> None:
+        places = ", ".join("%s::real[]" if column == "embedding" else "%s" for column in row)
+        await transaction.execute(f"INSERT INTO {turns} ({', '.join(row)}) VALUES ({places})", list(row.values()))
 
 
 def _record(step: Step | str) -> str:
