@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kernel::graph::turn::TurnId;
+use kernel::retrieval::search::SearchFilter;
 use kernel::retrieval::words::{
     MAX_MATCHES, TooManyMatches, WordHit, WordPass, WordRanking, WordScorer,
 };
@@ -71,7 +72,8 @@ impl Searcher<'_> {
     /// The turns that are sought and whose words fit this text best, so many.
     ///
     /// Where row security applies, the index does not serve: whether a turn has a word is asked of turns that may be
-    /// seen alone. They are counted as well, so that what is hidden does not show in a score.
+    /// seen alone. They are counted as well, so that what is hidden does not show in a score. Nor is what others say
+    /// counted for one owner or for some sessions: a name that all of these have tells little about them.
     ///
     /// # Errors
     /// 54000 where more than [`MAX_MATCHES`] turns are held.
@@ -84,8 +86,9 @@ impl Searcher<'_> {
     ) -> Result<WordMatches, SqlError> {
         let lexemes = self.lexemes(column, text)?;
         let mut ranking = WordRanking::new(limit);
-        if self.caller.rls {
-            let scores = self.scores_of_seen(column, lexemes, sought)?;
+        let SearchFilter { owner, sessions, .. } = &sought.filter;
+        if self.caller.rls || owner.is_some() || sessions.is_some() {
+            let scores = self.scores_of_sought(column, lexemes, sought)?;
             scores.iter().for_each(|(id, score)| ranking.offer(*id, *score));
             let scores = Scores::Known(scores.into_iter().collect());
             return Ok(WordMatches { best: ranking.into_hits(), scores });
@@ -160,7 +163,8 @@ impl Searcher<'_> {
         Ok(counts)
     }
 
-    fn scores_of_seen(
+    /// The scores of the turns that are sought and have any of these lexemes, by counts of what is sought.
+    fn scores_of_sought(
         &self,
         column: &WordsColumn,
         lexemes: Vec<String>,

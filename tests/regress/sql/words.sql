@@ -28,6 +28,11 @@ SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,fille
 CALL graph_kernel.refresh_words();
 SELECT turn_count, lexeme_count, (SELECT count(*) FROM graph_kernel.word_counts AS c WHERE c.turns = t.turns) AS lexemes FROM graph_kernel.word_totals AS t WHERE turns = 'worded.memory_turns'::regclass;
 SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,filler3 w1 w2 w59,the,"",nowhere}'::text[]) AS q, worded.compared(q, true) AS c;
+-- Of an owner, or of sessions, the counts are those of his turns, whoever asks.
+CREATE FUNCTION worded.of_owner(query text, filter jsonb) RETURNS TABLE (query_text text, found bigint, same boolean) LANGUAGE sql
+AS $$ SELECT query, count(s.turn_id), count(s.turn_id) = count(n.id) AND coalesce(bool_and(abs(s.words - n.score) <= 1e-5 * n.score), true)
+        FROM graph_search(NULL, query, 1000, filter) AS s FULL JOIN worded.naive(query, true, 'owner = ''worded_reader''') AS n ON n.id = s.turn_id $$;
+SELECT c.* FROM unnest('{note apple,cherry pie,filler3 w1 w2 w59,the,nowhere}'::text[]) AS q, worded.of_owner(q, '{"owner": "worded_reader"}') AS c;
 -- Of many lexemes 128 count, and the answer comes.
 SELECT count(*) AS found FROM graph_search(NULL, (SELECT string_agg('w' || i, ' ') FROM generate_series(1, 5000) AS i), 1000);
 -- Without positions each lexeme counts once; a column of the application's own says its configuration in the mapping.
