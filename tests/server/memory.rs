@@ -23,6 +23,15 @@ const EVENTS: &str = "CREATE TABLE given AS SELECT jsonb_agg(jsonb_build_object(
     'segment_id', 0, 'ordinal', i, 'byte_offset', 0, 'event_id', 'e', 'pane_id', 1, 'occurred_at_ms', 0,
     'event_type', 'egress_output', 'text', 'x')) AS j FROM generate_series(1, {}) AS i";
 
+/// A record of so many messages, of no slice.
+const MESSAGES: &str = "CREATE TABLE given AS SELECT json_build_object('v', 1, 'messages', json_agg(json_build_object(
+    'turn_id', md5(i::text)::uuid, 'part', 'line', 'role', 'user', 'created_at', 0, 'tokens', 1,
+    'content', repeat('0', 64), 'payload', repeat('0', 64)))) AS j FROM generate_series(1, {}) AS i";
+
+/// Four texts of so many times 16 bytes.
+const TEXTS: &str =
+    "CREATE TABLE given AS SELECT array_fill(repeat('0123456789abcdef', {}), '{4}') AS j";
+
 const IDS: &str = "CREATE TABLE given AS
     SELECT array_agg(md5(i::text)::uuid) AS j FROM generate_series(1, {}) AS i";
 
@@ -55,8 +64,9 @@ fn no_call_holds_more_than_is_said() {
     let fine = format!(r#"{chunks}, '{{"max_chunk_chars": 1}}')"#);
     let coarse = format!(r#"{chunks}, '{{"max_chunk_chars": 16777216}}')"#);
     let slices = "SELECT count(s.error)::text FROM graph_slices((SELECT j FROM given)) AS s";
+    let kept = "SELECT count(*)::text FROM graph_messages_show('{}', (SELECT j FROM given))";
     let filtered = "SELECT cardinality(graph_filter_admissible('{}', (SELECT j FROM given)))::text";
-    let cases: [(&str, u32, &str, Result<&str, &str>); 13] = [
+    let cases: [(&str, u32, &str, Result<&str, &str>); 17] = [
         (EVENT, 1_000_000, &fine, Ok("1000006")),
         (EVENT, 16_000_000, &coarse, Ok("1")),
         (EVENT, 17_000_000, &coarse, Err("54000 INVALID_EVENT")),
@@ -81,6 +91,20 @@ fn no_call_holds_more_than_is_said() {
             Ok("2366401"),
         ),
         (EXPORT, 16_000, "SELECT reason FROM graph_verify((SELECT j FROM given))", Ok("malformed")),
+        (
+            MESSAGES,
+            180_000,
+            "SELECT reason FROM graph_verify((SELECT j FROM given))",
+            Ok("malformed"),
+        ),
+        (
+            MESSAGES,
+            250_000,
+            "SELECT reason FROM graph_verify((SELECT j FROM given))",
+            Ok("malformed"),
+        ),
+        (TEXTS, 900_000, kept, Err("22023 NOT_ADMISSIBLE: malformed")),
+        (TEXTS, 1_100_000, kept, Err("54000 REQUEST_TOO_LARGE")),
         (IDS, 1_000_000, filtered, Ok("0")),
         (IDS, 1_000_001, filtered, Err("54000 TOO_MANY_IDS")),
         (IDS, 1_000_001, slices, Err("54000 TOO_MANY_IDS")),

@@ -30,6 +30,7 @@ SELECT graph_kernel.bind_tables('messages', columns => '{"turns": {"parents": [{
 SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('unknown_roles', 'turns_without_role') ORDER BY 1;
 SELECT turn_number(turn_id) AS turn, role FROM graph_slice_turns(turn(3)) ORDER BY 1;
 SELECT turn_number(turn_id) AS turn, role FROM graph_messages(turn(3), '{"preset": "chat", "max_tokens": 1000}') ORDER BY 1;
+SELECT turn_number(m.turn_id) AS turn, m.role, m.state FROM graph_messages_record(turn(3)) AS r, graph_messages_show(r) AS m ORDER BY 1;
 SELECT status FROM graph_slice(turn(3)) AS s, graph_replay(s);
 SELECT jsonb_pretty(resolved #> '{turns,roles}') FROM graph_kernel.binding WHERE is_current AND name = 'default';
 
