@@ -48,8 +48,8 @@ fn as_many_as_are_wanted_are_found_whatever_an_approximate_index_finds() {
     assert_eq!(text(&mut client, "SHOW hnsw.ef_search"), "10");
 }
 
-/// The operator of words is not leakproof. Under row security the rows of an owner are found by the owner's index, and no
-/// row of another owner is looked at.
+/// The operator of words is not leakproof. Under row security the rows of an owner are found by the owner's index, and
+/// no row of another owner is looked at.
 #[test]
 fn under_row_security_the_owners_turns_alone_are_read() {
     for owners in [10, 1000] {

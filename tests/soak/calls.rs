@@ -80,7 +80,7 @@ impl Size {
 pub const ORDINARY: &str = "SELECT graph_slice(turn(77))::text";
 
 /// A call of each function that reads.
-pub const READING: [&str; 64] = [
+pub const READING: [&str; 65] = [
     "SELECT graph_slice(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_turns(turn(50), {policy})",
     "SELECT count(*) FROM graph_slice_edges(turn(50), {policy})",
@@ -114,6 +114,7 @@ pub const READING: [&str; 64] = [
     "SELECT count(*) FROM graph_anchors_recent(20)",
     "SELECT count(*) FROM graph_search_slice('{1,2,3}', turn(50), {policy}, limit_count => 20)",
     "SELECT count(*) FROM graph_search('{1,2,3}', limit_count => 20)",
+    "SELECT count(*) FROM graph_recall('{1,2,3}')",
     "SELECT graph_is_admissible_result(provenance) FROM kept",
     "SELECT graph_can_promote(provenance, turn(50)) FROM kept",
     "SELECT count(*) FROM kept, graph_replay_retrieval(provenance, '{1,2,3}')",
