@@ -75,7 +75,7 @@ pub fn graph_of(
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_binder()?;
     graph.check_embedding()?;
-    graph.words()?;
+    graph.check_words()?;
     Ok(graph.description())
 }
 

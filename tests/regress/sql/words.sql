@@ -59,6 +59,15 @@ GRANT SELECT ON ALL TABLES IN SCHEMA worded TO worded_reader;
 SET ROLE worded_reader;
 SELECT call, e.code, e.message FROM unnest(ARRAY['CALL graph_kernel.refresh_words()', 'CALL graph_kernel.refresh_words(''none'')', 'SELECT FROM graph_kernel.word_counts', 'SELECT FROM graph_kernel.word_totals',
     'SELECT graph_kernel.store_word_counts(1, 1, 1, 1, ''{}'')']) WITH ORDINALITY AS c (call), test_error(call) AS e ORDER BY ordinality;
+-- Who may not read the words may not search by them.
+RESET ROLE;
+REVOKE SELECT ON worded.memory_turns FROM worded_reader;
+GRANT SELECT (id, content_text, session_id, role, created_at, valid_until) ON worded.memory_turns TO worded_reader;
+SET ROLE worded_reader;
+SELECT code, message FROM test_error($$SELECT graph_search(NULL, 'apple')$$);
+RESET ROLE;
+GRANT SELECT ON worded.memory_turns TO worded_reader;
+SET ROLE worded_reader;
 -- They weigh what he finds as long as he may see all.
 SELECT c.* FROM worded.compared('apple cherry', true) AS c;
 RESET ROLE;

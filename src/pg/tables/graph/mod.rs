@@ -157,6 +157,17 @@ impl Graph {
         !matches!(self.embedding, None | Some(Value::Null))
     }
 
+    /// Checks a column of words that was named; a recognised one is the matter of whoever searches.
+    ///
+    /// # Errors
+    /// As [`Graph::words`].
+    pub fn check_words(&self) -> Result<(), SqlError> {
+        match self.words {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => self.words().map(|_| ()),
+        }
+    }
+
     /// The error where the graph has no column of words.
     pub fn no_words(&self) -> SqlError {
         let table = self.turns.table.qualified_name();
