@@ -240,7 +240,10 @@ def test_what_the_package_of_anthropic_returns(connection: psycopg.Connection[An
     assert [block["type"] for block in sent[2]["content"]] == ["tool_result", "tool_result", "text"]
 
 
-@pytest.mark.parametrize("message", ["hello", {}, {"content": "x"}, {"role": 1, "content": "x"}, None, 3])
+@pytest.mark.parametrize(
+    "message",
+    ["hello", {}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "assistant", "output": []}, None, 3],
+)
 def test_what_is_not_a_message(connection: psycopg.Connection[Any], conversation: Conversation, message: Any) -> None:
     with pytest.raises(GraphKernelError) as caught:
         conversation.append(message)

@@ -21,6 +21,8 @@ class Part:
     # Where the server does not read the form of the payload.
     role: str | None = None
     text: str | None = None
+    # What the server reads role and text from, where the payload is something around it.
+    form: dict[str, Any] | None = None
 
 
 # What PostgreSQL cannot store: U+0000, and halves of surrogate pairs.

@@ -44,6 +44,13 @@ def test_session(connection: psycopg.Connection[Any]) -> None:
             session = GraphKernelSession(aio.Conversation(database, session.session_id))
             await session.add_items(ITEMS[2:])
             assert await session.get_items() == ITEMS
+            turns = await session.conversation.turns()
+            assert [(turn.role, turn.content) for turn in turns] == [
+                ("user", "Weather?"),
+                ("assistant", None),
+                ("tool", "sun"),
+                ("assistant", "Sun."),
+            ]
             assert await session.get_items(2) == ITEMS[2:] and await session.get_items(0) == []
             assert await session.pop_item() == ITEMS[3]
             assert await session.get_items() == ITEMS[:3]

@@ -349,7 +349,10 @@ class Conversation:
     def _read(self, parts: Sequence[Part]) -> list[Part]:
         """The turns with their role and text, which the server reads from the forms that it knows."""
         parts = [replace(part, payload=storable(part.payload), text=storable(part.text)) for part in parts]
-        messages = [None if part.role and part.text is not None else json.dumps(part.payload) for part in parts]
+        messages = [
+            None if part.role and part.text is not None else json.dumps(storable(part.form or part.payload))
+            for part in parts
+        ]
         rows = self.database.fetch(
             """SELECT {gk}graph_message_text(message) AS text, {gk}graph_message_role(message) AS role
                  FROM unnest(%s::text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
@@ -361,7 +364,13 @@ class Conversation:
             if is_text_alone(part.payload):
                 # The text as it is: one that looks like JSON stays what was said.
                 text = part.payload["content"]
-            read.append(replace(part, role=part.role or row["role"], text=text))
+            role = part.role or row["role"]
+            if not role:
+                # Without one it would be read as the user's.
+                raise GraphKernelError(
+                    "the message has no form whose role is known", sqlstate="22023", word="INVALID_MESSAGE"
+                )
+            read.append(replace(part, role=role, text=text))
         return read
 
     def _row(self, part: Part) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def _part(item: dict[str, Any]) -> Part:
     role = item.get("role") or ("tool" if result else "assistant")
     role = "system" if role == "developer" else role
     call = item.get("call_id")
-    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [])
+    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [], form=item)
 
 
 def _item(turn: PromptTurn) -> Any:
