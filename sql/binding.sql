@@ -234,13 +234,19 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.unbind_tables_internal(text) IS 'unbind_tables';
 
-CREATE FUNCTION graph_kernel.unbind_tables(name text DEFAULT 'default') RETURNS void
+CREATE FUNCTION graph_kernel.unbind_tables_for(name text) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.unbind_tables_internal($1);
 END;
+COMMENT ON FUNCTION graph_kernel.unbind_tables_for(text) IS 'unbind_tables, for its caller';
+
+-- The library calls unbind_tables_for, which no role may execute.
+CREATE FUNCTION graph_kernel.unbind_tables(name text DEFAULT 'default') RETURNS void
+    AS 'MODULE_PATHNAME', 'unbind_tables_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.unbind_tables(text) IS
     'takes the name from a graph; public.memory_turns and public.memory_turn_edges are the default graph again';
 

@@ -1,5 +1,5 @@
 -- Invoker's rights: the tables belong to the caller, not to the extension. Called while DROP EXTENSION has to wait.
-CREATE FUNCTION graph_kernel.create_tables_internal(schema name, options jsonb, guard regproc) RETURNS void
+CREATE FUNCTION graph_kernel.create_tables_internal(schema name, options jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -112,7 +112,8 @@ BEGIN
     IF coalesce((options -> 'content_hash')::boolean, true) THEN
         EXECUTE pg_catalog.format(
             'CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON %1$I.memory_turns
-                FOR EACH ROW EXECUTE FUNCTION %2$s(''content_text'', ''content_hash'')', schema, guard);
+                FOR EACH ROW EXECUTE FUNCTION %2$s(''content_text'', ''content_hash'')', schema,
+            graph_kernel.own_name('graph_content_hash_trigger'));
     END IF;
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);
@@ -120,18 +121,11 @@ BEGIN
         'COMMENT ON TABLE %1$I.memory_turn_edges IS ''edges from earlier to later turns''', schema);
 END
 $$;
-COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb, regproc) IS 'create_tables';
+COMMENT ON FUNCTION graph_kernel.create_tables_internal(name, jsonb) IS 'create_tables';
 
-SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
-
+-- The library calls create_tables_internal.
 CREATE FUNCTION graph_kernel.create_tables(schema name DEFAULT 'public', options jsonb DEFAULT '{}') RETURNS void
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
-    SELECT graph_kernel.create_tables_internal($1, $2, '@extschema@.graph_content_hash_trigger'::regproc);
-END;
+    AS 'MODULE_PATHNAME', 'create_tables_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.create_tables(name, jsonb) IS
     'creates memory_turns and memory_turn_edges, with indexes and the trigger of content hashes, owned by the caller';
-
-SET LOCAL search_path TO @extschema@, pg_temp;

@@ -73,13 +73,19 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.rotate_key_internal(boolean) IS 'rotate_key';
 
-CREATE FUNCTION graph_kernel.rotate_key(revoke_old boolean DEFAULT false) RETURNS text
+CREATE FUNCTION graph_kernel.rotate_key_for(revoke_old boolean) RETURNS text
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.root_keys LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.rotate_key_internal($1);
 END;
+COMMENT ON FUNCTION graph_kernel.rotate_key_for(boolean) IS 'rotate_key, for its caller';
+
+-- The library calls rotate_key_for, which no role may execute.
+CREATE FUNCTION graph_kernel.rotate_key(revoke_old boolean DEFAULT false) RETURNS text
+    AS 'MODULE_PATHNAME', 'rotate_key_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.rotate_key(boolean) IS
     'begins a new key epoch and returns its key id; may revoke the one before';
 
@@ -105,13 +111,19 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.revoke_key_internal(text) IS 'revoke_key';
 
-CREATE FUNCTION graph_kernel.revoke_key(kid text) RETURNS void
+CREATE FUNCTION graph_kernel.revoke_key_for(kid text) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.root_keys LIMIT 0; -- DROP EXTENSION waits
     SELECT graph_kernel.revoke_key_internal($1);
 END;
+COMMENT ON FUNCTION graph_kernel.revoke_key_for(text) IS 'revoke_key, for its caller';
+
+-- The library calls revoke_key_for, which no role may execute.
+CREATE FUNCTION graph_kernel.revoke_key(kid text) RETURNS void
+    AS 'MODULE_PATHNAME', 'revoke_key_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.revoke_key(text) IS
     'makes a key''s tokens fail verification for good';
 

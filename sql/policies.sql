@@ -185,13 +185,20 @@ END;
 COMMENT ON FUNCTION graph_kernel.register_policy(@extschema@.slice_policy, text) IS
     'registers a policy, under a name if one is given; EXECUTE on it is the right to register';
 
-CREATE FUNCTION @extschema@.graph_policy_register(policy @extschema@.slice_policy, name text DEFAULT NULL)
-RETURNS TABLE (policy_id text, params_hash text)
-LANGUAGE sql VOLATILE COST 1000 ROWS 1
+CREATE FUNCTION graph_kernel.graph_policy_register_internal(policy @extschema@.slice_policy, name text) RETURNS void
+LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT r.policy_id, r.params_hash FROM graph_kernel.register_policy($1, $2) AS r;
+    SELECT FROM graph_kernel.register_policy($1, $2);
 END;
+COMMENT ON FUNCTION graph_kernel.graph_policy_register_internal(@extschema@.slice_policy, text) IS
+    'graph_policy_register';
+
+-- The library calls graph_policy_register_internal.
+CREATE FUNCTION @extschema@.graph_policy_register(policy @extschema@.slice_policy, name text DEFAULT NULL)
+RETURNS TABLE (policy_id text, params_hash text)
+    AS 'MODULE_PATHNAME', 'graph_policy_register_wrapper'
+    LANGUAGE c VOLATILE COST 1000 ROWS 1 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION @extschema@.graph_policy_register(@extschema@.slice_policy, text) IS
     'registers a policy for good, and may give it a name; returns its reference';
 
@@ -211,12 +218,18 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 
-CREATE FUNCTION @extschema@.graph_policy(ref text) RETURNS @extschema@.slice_policy
+CREATE FUNCTION graph_kernel.graph_policy_internal(ref text) RETURNS @extschema@.slice_policy
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 RETURN coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
-                 WHERE graph_policy.ref IN (p.name, p.params_hash) LIMIT 1),
-                graph_kernel.policy_not_found(graph_policy.ref));
+                 WHERE graph_policy_internal.ref IN (p.name, p.params_hash) LIMIT 1),
+                graph_kernel.policy_not_found(graph_policy_internal.ref));
+COMMENT ON FUNCTION graph_kernel.graph_policy_internal(text) IS 'graph_policy';
+
+-- The library calls graph_policy_internal.
+CREATE FUNCTION @extschema@.graph_policy(ref text) RETURNS @extschema@.slice_policy
+    AS 'MODULE_PATHNAME', 'graph_policy_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION @extschema@.graph_policy(text) IS 'the policy of this name or params_hash';
 
 CREATE FUNCTION @extschema@.graph_policy_registry_fingerprint() RETURNS text

@@ -156,12 +156,18 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.make_trace_table(name) IS 'creates retrieval_traces, owned by the caller';
 
-CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
+CREATE FUNCTION graph_kernel.create_trace_table_internal(schema name) RETURNS void
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT graph_kernel.bind_traces(graph_kernel.make_trace_table($1));
 END;
+COMMENT ON FUNCTION graph_kernel.create_trace_table_internal(name) IS 'create_trace_table';
+
+-- The library calls create_trace_table_internal.
+CREATE FUNCTION graph_kernel.create_trace_table(schema name DEFAULT 'public') RETURNS void
+    AS 'MODULE_PATHNAME', 'create_trace_table_wrapper'
+    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.create_trace_table(name) IS
     'creates retrieval_traces with its indexes, owned by the caller, and binds it';
 

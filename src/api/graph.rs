@@ -28,6 +28,16 @@ fn bind_tables(call: FunctionCall) -> pgrx::Internal {
 }
 
 #[pg_extern(sql = false)]
+fn create_tables(call: FunctionCall) -> pgrx::Internal {
+    tables::create_tables(&call)
+}
+
+#[pg_extern(sql = false)]
+fn unbind_tables(call: FunctionCall) -> pgrx::Internal {
+    tables::unbind(&call)
+}
+
+#[pg_extern(sql = false)]
 fn chosen_graph() -> Text {
     Text(tables::chosen_graph())
 }

@@ -2,6 +2,7 @@ use kernel::trust::keys::epoch_of_kid;
 use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::Text;
 use crate::pg::text::TextArg;
 use crate::service::keys;
@@ -10,6 +11,16 @@ use crate::service::keys;
 #[pg_extern(sql = false)]
 fn add_epoch() -> Text {
     Text(keys::rotate().or_raise())
+}
+
+#[pg_extern(sql = false)]
+fn rotate_key(call: FunctionCall) -> pgrx::Internal {
+    keys::rotate_key(&call)
+}
+
+#[pg_extern(sql = false)]
+fn revoke_key(call: FunctionCall) -> pgrx::Internal {
+    keys::revoke_key(&call)
 }
 
 #[pg_extern(sql = false)]

@@ -5,8 +5,10 @@ use pgrx::prelude::*;
 
 use crate::pg::error::OrRaise;
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
 use crate::pg::text::{CStringArg, TextArg};
+use crate::service::policies;
 
 // Declared in sql/bootstrap.sql: a type's own functions must be known before the type is whole.
 #[pg_extern(immutable, parallel_safe, sql = false)]
@@ -22,6 +24,23 @@ fn slice_policy_recv(message: Internal) -> Policy {
 #[pg_extern(immutable, parallel_safe)]
 fn graph_policy_hash(policy: Option<Policy>) -> Text {
     Text(Policy::required(policy).or_raise().params_hash())
+}
+
+// Declared in sql/policies.sql.
+#[pg_extern(sql = false)]
+fn graph_policy(call: FunctionCall) -> Internal {
+    policies::named(&call)
+}
+
+#[pg_extern(sql = false)]
+fn graph_policy_register(
+    policy: Option<Policy>,
+    _name: Option<TextArg>,
+    call: FunctionCall,
+) -> TableIterator<'static, (name!(policy_id, &'static str), name!(params_hash, Text))> {
+    policies::register(&call);
+    let policy = Policy::required(policy).or_raise();
+    TableIterator::once((policy.id(), Text(policy.params_hash())))
 }
 
 // Declared in sql/policies.sql, in the private schema.

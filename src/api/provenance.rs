@@ -44,6 +44,11 @@ fn bind_traces(call: FunctionCall) -> pgrx::Internal {
     tables::bind_traces(&call)
 }
 
+#[pg_extern(sql = false)]
+fn create_trace_table(call: FunctionCall) -> pgrx::Internal {
+    tables::create_trace_table(&call)
+}
+
 #[pg_extern(stable, parallel_restricted, cost = 20000)]
 #[search_path(pg_catalog, pg_temp)]
 fn graph_replay_retrieval(

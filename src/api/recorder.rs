@@ -262,6 +262,11 @@ fn bind_recorder_table(call: FunctionCall) -> pgrx::Internal {
     tables::bind_recorder_table(&call)
 }
 
+#[pg_extern(sql = false)]
+fn create_recorder_table(call: FunctionCall) -> pgrx::Internal {
+    tables::create_recorder_table(&call)
+}
+
 /// One end of a range of positions; without an ordinal the whole segment is in it.
 fn bound(
     end: &str,

@@ -6,6 +6,8 @@ use kernel::verification::verify::KeyRing;
 
 use crate::pg::error::SqlError;
 use crate::pg::private::keys::{Keys, begin_epoch};
+use crate::pg::private::members::call_member;
+use crate::pg::sql::call::FunctionCall;
 
 /// Begins an epoch. Returns the id of the key that signs from now on. The caller must have admin rights.
 ///
@@ -14,6 +16,20 @@ use crate::pg::private::keys::{Keys, begin_epoch};
 pub fn rotate() -> Result<String, SqlError> {
     begin_epoch()?;
     Ok(keys()?.active()?.kid.clone())
+}
+
+/// Begins an epoch, and may revoke the key before, with the arguments of a call of `rotate_key`.
+///
+/// Raises as [`call_member`].
+pub fn rotate_key(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"rotate_key_for")
+}
+
+/// Revokes a key, with the arguments of a call of `revoke_key`.
+///
+/// Raises as [`call_member`].
+pub fn revoke_key(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"revoke_key_for")
 }
 
 /// The keys, whatever graph is bound: they are listed and rotated where none can be read.

@@ -12,6 +12,7 @@ pub mod explain;
 pub mod export;
 pub mod keys;
 pub mod limits;
+pub mod policies;
 pub mod promotion;
 pub mod prompt;
 pub mod provenance;

@@ -9,7 +9,7 @@ use crate::pg::error::SqlError;
 use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
 use crate::pg::private::binding::{Binding, mapping};
-use crate::pg::private::members::call_for_caller;
+use crate::pg::private::members::{call_for_caller, call_member};
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
@@ -25,7 +25,7 @@ pub fn chosen_graph() -> String {
 /// the tables runs after the function with definer's rights, with those of the caller: code of the tables' owner may
 /// run.
 ///
-/// Raises as [`call_for_caller`], and what the functions raise.
+/// Raises as [`call_for_caller`].
 pub fn bind(call: &FunctionCall) -> pgrx::Internal {
     let bound = call_for_caller(call, c"bind_tables_for");
     if let Some(name) = call.text(3) {
@@ -36,16 +36,44 @@ pub fn bind(call: &FunctionCall) -> pgrx::Internal {
 
 /// Binds a table of recorder events, with the arguments of a call of `bind_recorder_table`.
 ///
-/// Raises as [`call_for_caller`], and what the function raises.
+/// Raises as [`call_for_caller`].
 pub fn bind_recorder_table(call: &FunctionCall) -> pgrx::Internal {
     call_for_caller(call, c"bind_recorder_table_for")
 }
 
 /// Binds a table of traces, with the arguments of a call of `bind_traces`.
 ///
-/// Raises as [`call_for_caller`], and what the function raises.
+/// Raises as [`call_for_caller`].
 pub fn bind_traces(call: &FunctionCall) -> pgrx::Internal {
     call_for_caller(call, c"bind_traces_for")
+}
+
+/// Creates the tables of a graph, with the arguments of a call of `create_tables`.
+///
+/// Raises as [`call_member`].
+pub fn create_tables(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"create_tables_internal")
+}
+
+/// Creates a table of recorder events, with the arguments of a call of `create_recorder_table`.
+///
+/// Raises as [`call_member`].
+pub fn create_recorder_table(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"create_recorder_table_internal")
+}
+
+/// Creates a table of traces and binds it, with the arguments of a call of `create_trace_table`.
+///
+/// Raises as [`call_member`].
+pub fn create_trace_table(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"create_trace_table_internal")
+}
+
+/// Takes the name from a graph, with the arguments of a call of `unbind_tables`.
+///
+/// Raises as [`call_member`].
+pub fn unbind(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"unbind_tables_for")
 }
 
 /// The graph that is bound under this name.

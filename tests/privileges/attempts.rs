@@ -215,14 +215,22 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.create_recorder_table(name)",
         Some("SELECT graph_kernel.create_recorder_table('open')"),
     ),
+    (
+        "graph_kernel.create_recorder_table_internal(name)",
+        Some("SELECT graph_kernel.create_recorder_table_internal('open')"),
+    ),
     ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
     (
-        "graph_kernel.create_tables_internal(name,jsonb,regproc)",
-        Some("SELECT graph_kernel.create_tables_internal('open', '{}', 'graph_content_hash_trigger')"),
+        "graph_kernel.create_tables_internal(name,jsonb)",
+        Some("SELECT graph_kernel.create_tables_internal('open', '{}')"),
     ),
     (
         "graph_kernel.create_trace_table(name)",
         Some("SELECT graph_kernel.create_trace_table('open')"),
+    ),
+    (
+        "graph_kernel.create_trace_table_internal(name)",
+        Some("SELECT graph_kernel.create_trace_table_internal('open')"),
     ),
     ("graph_kernel.describe_graph(text)", Some("SELECT graph_kernel.describe_graph('default')")),
     (
@@ -248,6 +256,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.function_name(oid)",
         Some("SELECT graph_kernel.function_name('pg_catalog.now()'::regprocedure)"),
+    ),
+    (
+        "graph_kernel.graph_policy_internal(text)",
+        Some("SELECT graph_kernel.graph_policy_internal('default')"),
+    ),
+    (
+        "graph_kernel.graph_policy_register_internal(slice_policy,text)",
+        Some("SELECT graph_kernel.graph_policy_register_internal('{\"max_nodes\": 1}', 'one')"),
     ),
     ("graph_kernel.guard_table()", None),
     (
@@ -320,11 +336,19 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.reset_statistics()", Some("SELECT graph_kernel.reset_statistics()")),
     ("graph_kernel.revoke_key(text)", Some("SELECT graph_kernel.revoke_key('7-0123456789abcdef')")),
     (
+        "graph_kernel.revoke_key_for(text)",
+        Some("SELECT graph_kernel.revoke_key_for('7-0123456789abcdef')"),
+    ),
+    (
         "graph_kernel.revoke_key_internal(text)",
         Some("SELECT graph_kernel.revoke_key_internal('7-0123456789abcdef')"),
     ),
     ("graph_kernel.roles_advice(text)", Some("SELECT graph_kernel.roles_advice('default')")),
     ("graph_kernel.rotate_key(boolean)", Some("SELECT graph_kernel.rotate_key(true)")),
+    (
+        "graph_kernel.rotate_key_for(boolean)",
+        Some("SELECT graph_kernel.rotate_key_for(true)"),
+    ),
     (
         "graph_kernel.rotate_key_internal(boolean)",
         Some("SELECT graph_kernel.rotate_key_internal(true)"),
@@ -367,6 +391,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
     ("graph_kernel.unbind_tables(text)", Some("SELECT graph_kernel.unbind_tables()")),
+    (
+        "graph_kernel.unbind_tables_for(text)",
+        Some("SELECT graph_kernel.unbind_tables_for('default')"),
+    ),
     (
         "graph_kernel.unbind_tables_internal(text)",
         Some("SELECT graph_kernel.unbind_tables_internal('default')"),

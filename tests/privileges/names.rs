@@ -56,8 +56,14 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "a trigger of the writer's rights on private tables, for whose lock DROP EXTENSION waits; names pg_catalog \
          and the private schema",
     ),
-    ("graph_kernel.revoke_key(text)", "parsed at creation; holds the extension before it calls"),
-    ("graph_kernel.rotate_key(boolean)", "parsed at creation; holds the extension before it calls"),
+    (
+        "graph_kernel.revoke_key_for(text)",
+        "parsed at creation; holds the extension before it calls",
+    ),
+    (
+        "graph_kernel.rotate_key_for(boolean)",
+        "parsed at creation; holds the extension before it calls",
+    ),
     (
         "graph_kernel.set_binder()",
         "a trigger of the writer's rights on private tables, for whose lock DROP EXTENSION waits; names pg_catalog \
@@ -68,7 +74,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "parsed at creation; holds the extension before it writes private tables",
     ),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),
-    ("graph_kernel.unbind_tables(text)", "parsed at creation; holds the extension before it calls"),
+    (
+        "graph_kernel.unbind_tables_for(text)",
+        "parsed at creation; holds the extension before it calls",
+    ),
     (
         "graph_require_admissible()",
         "a trigger of the writer's rights, in C: it reads columns of types of pg_catalog alone",
@@ -98,10 +107,10 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
     ("graph_kernel.content_hash_trigger_internal()", "graph_content_hash_trigger"),
-    ("graph_kernel.create_recorder_table(name)", "names it in a hint alone"),
-    ("graph_kernel.create_tables_internal(name,jsonb,regproc)", "create_tables"),
+    ("graph_kernel.create_recorder_table_internal(name)", "create_recorder_table"),
+    ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
-    ("graph_kernel.make_trace_table(name)", "names it in a hint alone"),
+    ("graph_kernel.make_trace_table(name)", "create_trace_table"),
     ("graph_kernel.policy_not_found(text)", "graph_policy: the lock of policies"),
     ("graph_kernel.requested_anchors(json)", "graph_api_slice_batch"),
     ("graph_kernel.requested_policy_not_found(json)", "requested_policy: the lock of policies"),

@@ -1311,6 +1311,102 @@ fn two_imports_of_one_conversation_store_it_once() {
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turn_edges"), 2_999);
 }
 
+/// Conversations of one message with this text, with ids of these numbers.
+fn small_conversations(numbers: std::ops::Range<usize>, text: &str) -> Vec<Value> {
+    numbers
+        .map(|n| json!({"id": format!("c{n}"), "mapping": {"m": node(None, Some(text))}}))
+        .collect()
+}
+
+/// Two connections store, where there can be two. A batch has 256 small conversations.
+#[test]
+fn batches_are_stored_in_the_order_of_the_file() {
+    let database = Database::with_tables("import_batches");
+    database
+        .connect()
+        .batch_execute(
+            "DROP ROLE IF EXISTS gk_test_single; CREATE ROLE gk_test_single LOGIN CONNECTION LIMIT 1;
+             GRANT SELECT, INSERT, DELETE ON memory_turns, memory_turn_edges TO gk_test_single;
+             CREATE TABLE writers (pid integer); GRANT INSERT ON writers TO gk_test_single;
+             CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 INSERT INTO public.writers VALUES (pg_backend_pid()); RETURN NULL; END $$;
+             CREATE TRIGGER note AFTER INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION note()",
+        )
+        .unwrap();
+    let folder = Folder::new("batches");
+    // What comes again is in the next batch.
+    let parts = [
+        small_conversations(0..256, "first"),
+        small_conversations(0..256, "again"),
+        small_conversations(256..600, "other"),
+    ];
+    let file = folder.write("batches.json", Value::from(parts.concat()).to_string());
+    for (role, connections) in [("postgres", 2), ("gk_test_single", 1)] {
+        database.connect().batch_execute("TRUNCATE writers; DELETE FROM memory_turns").unwrap();
+        let mut command = graph_kernel(&database);
+        command.env("PGUSER", role).args(["import", "chatgpt", &file]);
+        let answer = Answer::of(command.output().unwrap()).expect_success();
+        assert_eq!(answer.count("turns: "), 600, "{role}");
+        let again = "SELECT count(*) FROM memory_turns WHERE content_text = 'again'";
+        assert_eq!(number(&database, again), 0, "{role}");
+        let writers = "SELECT count(DISTINCT pid) FROM writers";
+        assert_eq!(number(&database, writers), connections, "{role}");
+    }
+    database.drop_role("gk_test_single");
+}
+
+#[test]
+fn what_follows_a_batch_that_fails_is_not_stored() {
+    let database = Database::with_tables("import_fails");
+    database
+        .connect()
+        .batch_execute(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF NEW.content_text = 'fail' THEN
+                     PERFORM pg_sleep(1); RAISE 'nobody may' USING ERRCODE = '42501'; END IF;
+                 RETURN NEW; END $$;
+             CREATE TRIGGER fail BEFORE INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION fail()",
+        )
+        .unwrap();
+    let folder = Folder::new("fails");
+    let parts = [
+        small_conversations(0..256, "first"),
+        small_conversations(256..257, "fail"),
+        small_conversations(257..2_000, "other"),
+    ];
+    let file = folder.write("fails.json", Value::from(parts.concat()).to_string());
+    let answer = import(&database, &["chatgpt", &file]);
+    assert!(answer.status == 2 && answer.err.contains("nobody may"), "{}", answer.err);
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 256);
+    let open = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()
+                   AND backend_type = 'client backend' AND state <> 'idle'";
+    assert_eq!(number(&database, open), 0);
+}
+
+/// As the server's own default does from PostgreSQL 19 on. What somebody has set counts.
+#[test]
+fn texts_are_compressed_by_lz4_unless_somebody_has_chosen() {
+    let database = Database::with_tables("import_compressed");
+    let folder = Folder::new("compressed");
+    let text = "nobody knows who wrote them. ".repeat(400);
+    let file = folder.write(
+        "long.json",
+        json!([{"id": "c", "mapping": {"m": node(None, Some(&text))}}]).to_string(),
+    );
+    let has_lz4 = "SELECT count(*) FROM pg_settings
+                    WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)";
+    let default = if number(&database, has_lz4) == 1 { "lz4" } else { "pglz" };
+    let choose = format!("ALTER DATABASE {} SET default_toast_compression = pglz", database.name);
+    for (settings, expected) in [("SELECT 1", default), (&choose, "pglz")] {
+        database.connect().batch_execute(&format!("DELETE FROM memory_turns; {settings}")).unwrap();
+        import(&database, &["chatgpt", &file]).expect_success();
+        let query = "SELECT pg_column_compression(content_text) FROM memory_turns";
+        let method: String = database.connect().query_one(query, &[]).unwrap().get(0);
+        assert_eq!(method, expected);
+    }
+}
+
 #[test]
 fn a_role_with_the_documented_rights_can_import() {
     let database = Database::with_tables("import_granted");
@@ -1366,12 +1462,12 @@ fn write_large_export(path: &str, bytes: usize) -> usize {
     turns
 }
 
-/// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 32 MiB.
+/// `GRAPH_KERNEL_IMPORT_BYTES` sets the size of the file, by default 80 MiB, more than two batches.
 #[test]
 fn memory_does_not_grow_with_the_file() {
     const MAX_MEMORY_KIB: u64 = 30 << 10;
     let bytes =
-        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(32 << 20, |text| text.parse().unwrap());
+        std::env::var("GRAPH_KERNEL_IMPORT_BYTES").map_or(80 << 20, |text| text.parse().unwrap());
     let database = Database::with_tables("import_large");
     let folder = Folder::new("large");
     let file = folder.write("large.json", "");

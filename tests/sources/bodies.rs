@@ -8,7 +8,7 @@ use super::files;
 const RUN_MADE_STATEMENTS: &[&str] = &[
     "backfill_content_hashes",
     "content_hash_trigger_internal",
-    "create_recorder_table",
+    "create_recorder_table_internal",
     "create_tables_internal",
     "make_trace_table",
     "verify_chunks",

@@ -46,7 +46,6 @@ use self::statements::Ids;
 use self::store::{Columns, RowKind, StagedRow, Store};
 use self::writer::{Counts, Origin, Stored};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
-use crate::database::connect;
 use crate::output::{escaped, line, shortened};
 use crate::{Failure, Outcome};
 
@@ -90,7 +89,6 @@ pub(crate) fn import(
                 fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
         }
     }
-    let database = connect(&arguments.connection)?;
     let origin = Origin {
         format: arguments.format.name(),
         account: arguments.account.clone(),
@@ -99,7 +97,7 @@ pub(crate) fn import(
     };
     let read = Rc::new(Cell::new(0));
     let mut import = Import {
-        store: Store::new(database, origin)?,
+        store: Store::new(&arguments.connection, origin)?,
         arguments,
         since,
         keywords: arguments.label.map(|Labeling::Keywords| Keywords::new()),
@@ -175,7 +173,7 @@ pub(crate) fn import(
 }
 
 struct Import<'a> {
-    store: Store,
+    store: Store<'a>,
     arguments: &'a ImportArguments,
     since: Option<DateTime<Utc>>,
     keywords: Option<Keywords>,

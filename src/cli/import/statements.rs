@@ -66,7 +66,9 @@ pub(super) fn stages() -> String {
          CREATE TEMPORARY TABLE {{turns}} (n bigint, conversation bigint, id uuid, is_new boolean) ON COMMIT DROP; \
          CREATE TEMPORARY TABLE {{links}} (conversation bigint, child uuid, parent uuid, edge_type text, n bigint, \
            has_child boolean, has_parent boolean) ON COMMIT DROP; \
-         SET LOCAL jit = off; SET LOCAL enable_mergejoin = off; SET LOCAL default_statistics_target = 10",
+         SET LOCAL jit = off; SET LOCAL enable_mergejoin = off; SET LOCAL default_statistics_target = 10; \
+         SELECT set_config(name, 'lz4', true) FROM pg_settings \
+          WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals)",
         external.join(", "),
     )
 }

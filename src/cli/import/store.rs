@@ -1,13 +1,16 @@
-//! Rows on their way to the tables: they are put into parts, which a thread of its own stores while files are read.
+//! Rows on their way to the tables: they are put into parts, which threads store while files are read. There are two,
+//! each with a connection of its own: while one inserts a batch, the next is copied by the other.
 
-use std::panic;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::columns::COLUMNS;
-use super::writer::{Complete, Origin, Part, Stored, Writer};
+use super::writer::{Complete, End, Origin, Part, Stored, Writer};
 use crate::Failure;
-use crate::database::Database;
+use crate::arguments::DatabaseArguments;
+use crate::database::connect;
 
 /// How many bytes of rows a part has, unless one row has more.
 const PART_BYTES: usize = 1 << 20;
@@ -18,7 +21,7 @@ const PARTS: usize = 5;
 /// How many rows, how many bytes of them, and how many conversations a transaction stores, unless one conversation
 /// alone has more.
 const MAX_ROWS: u64 = 20_000;
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 32 << 20;
 const MAX_CONVERSATIONS: usize = 256;
 
 /// What a row in the temporary tables is.
@@ -44,13 +47,45 @@ pub(super) struct StagedRow {
 }
 
 /// A part that comes back, and what was stored with it.
-type Answer = (Part, Result<Stored, Failure>);
+type Answer = (Part, thread::Result<Result<Stored, Failure>>);
 
-pub(super) struct Store {
-    /// None where the thread has ended.
-    parts: Option<Sender<Part>>,
+/// A thread that stores batches, over a connection of its own.
+struct Lane {
+    parts: Sender<Part>,
+    thread: JoinHandle<()>,
+}
+
+impl Lane {
+    fn new(
+        connection: &DatabaseArguments,
+        origin: Origin,
+        done: Sender<Answer>,
+    ) -> Result<Self, Failure> {
+        let mut writer = Writer::new(connect(connection)?, origin)?;
+        let (parts, to_store) = channel::<Part>();
+        let thread = thread::spawn(move || {
+            for mut part in to_store {
+                let stored = catch_unwind(AssertUnwindSafe(|| writer.take(&mut part)));
+                let goes_on = matches!(stored, Ok(Ok(_)));
+                if done.send((part, stored)).is_err() || !goes_on {
+                    return;
+                }
+            }
+        });
+        Ok(Lane { parts, thread })
+    }
+}
+
+pub(super) struct Store<'a> {
+    connection: &'a DatabaseArguments,
+    origin: Origin,
+    /// The last one gets the next part. None where they have ended.
+    lanes: VecDeque<Lane>,
     answers: Receiver<Answer>,
-    thread: Option<JoinHandle<()>>,
+    /// For the second lane, until it is tried.
+    answer: Option<Sender<Answer>>,
+    /// Tells that the batch before has ended.
+    before: Option<Receiver<()>>,
     /// What is being filled, and what can be.
     part: Part,
     spare: Vec<Part>,
@@ -70,24 +105,17 @@ pub(super) struct Store {
     complete: usize,
 }
 
-impl Store {
-    pub(super) fn new(database: Database, origin: Origin) -> Result<Self, Failure> {
-        let mut writer = Writer::new(database, origin)?;
-        let (parts, to_store) = channel::<Part>();
-        let (done, answers) = channel::<Answer>();
-        let thread = thread::spawn(move || {
-            for mut part in to_store {
-                let stored = writer.take(&mut part);
-                let is_failed = stored.is_err();
-                if done.send((part, stored)).is_err() || is_failed {
-                    return;
-                }
-            }
-        });
+impl<'a> Store<'a> {
+    pub(super) fn new(connection: &'a DatabaseArguments, origin: Origin) -> Result<Self, Failure> {
+        let (answer, answers) = channel::<Answer>();
+        let lane = Lane::new(connection, origin.clone(), answer.clone())?;
         Ok(Store {
-            parts: Some(parts),
+            connection,
+            origin,
+            lanes: VecDeque::from([lane]),
             answers,
-            thread: Some(thread),
+            answer: Some(answer),
+            before: None,
             part: Part::default(),
             spare: (1..PARTS).map(|_| Part::default()).collect(),
             stored: Stored::default(),
@@ -140,6 +168,7 @@ impl Store {
         self.next();
         if self.is_full() || self.complete >= MAX_CONVERSATIONS {
             self.send(true)?;
+            self.change_lanes();
         }
         Ok(std::mem::take(&mut self.stored))
     }
@@ -174,9 +203,25 @@ impl Store {
         Ok(std::mem::take(&mut self.stored))
     }
 
+    /// Lets the other lane take the next batch. Where there cannot be a second connection, one lane takes all.
+    fn change_lanes(&mut self) {
+        let second = self
+            .answer
+            .take()
+            .map(|answer| Lane::new(self.connection, self.origin.clone(), answer));
+        match second {
+            Some(Ok(lane)) => self.lanes.push_back(lane),
+            Some(Err(_)) => {}
+            None => self.lanes.rotate_left(1),
+        }
+    }
+
     /// Hands the part to the thread; with `is_end` the transaction ends with it.
     fn send(&mut self, is_end: bool) -> Result<(), Failure> {
-        self.part.is_end = is_end;
+        if is_end {
+            let (done, before) = channel();
+            self.part.end = Some(End { before: self.before.replace(before), done });
+        }
         let next = match self.spare.pop() {
             Some(part) => part,
             None => {
@@ -191,9 +236,9 @@ impl Store {
         if is_end {
             (self.is_sent, self.rows, self.bytes, self.complete) = (false, 0, 0, 0);
         }
-        if let Some(parts) = &self.parts {
+        if let Some(lane) = self.lanes.back() {
             // Where the thread has ended, its last answer says why.
-            _ = parts.send(part);
+            _ = lane.parts.send(part);
         }
         while is_long && self.spare.len() < PARTS - 1 {
             self.take_answer()?;
@@ -207,29 +252,39 @@ impl Store {
             self.join();
             return Err("what could not be stored was reported before".to_owned());
         };
-        self.stored.add(stored?);
+        match stored {
+            Ok(Ok(stored)) => self.stored.add(stored),
+            Ok(Err(failure)) => {
+                // The next batch waits for its end.
+                drop(part);
+                self.join();
+                return Err(failure);
+            }
+            Err(panicked) => resume_unwind(panicked),
+        }
         part.rows.clear();
         part.values.clear();
         for bytes in [&mut part.rows, &mut part.values] {
             bytes.shrink_to(2 * PART_BYTES);
         }
-        (part.count, part.has_skipped) = (0, false);
+        (part.count, part.has_skipped, part.end) = (0, false, None);
         self.spare.push(part);
         Ok(())
     }
 
-    /// Waits for the end of the thread, which leaves no transaction open.
+    /// Waits for the end of the threads, which leave no transaction open.
     fn join(&mut self) {
-        self.parts = None;
-        if let Some(Err(panicked)) = self.thread.take().map(JoinHandle::join)
-            && !thread::panicking()
-        {
-            panic::resume_unwind(panicked);
+        self.answer = None;
+        let (senders, threads): (Vec<_>, Vec<_>) =
+            self.lanes.drain(..).map(|lane| (lane.parts, lane.thread)).unzip();
+        drop(senders);
+        for thread in threads {
+            thread.join().expect("it sends on what panics");
         }
     }
 }
 
-impl Drop for Store {
+impl Drop for Store<'_> {
     fn drop(&mut self) {
         self.join();
     }

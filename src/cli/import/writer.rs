@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{Write, stderr};
+use std::sync::mpsc::{Receiver, Sender};
 
 use kernel::graph::turn_id::turn_id;
 use postgres::error::SqlState;
@@ -126,8 +127,18 @@ pub(super) struct Part {
     pub(super) complete: Vec<Complete>,
     /// Conversations of which rows were in earlier parts, and which are not stored.
     pub(super) left_out: Vec<i64>,
-    /// Whether the transaction ends here: what is complete is stored. No conversation is then half read.
-    pub(super) is_end: bool,
+    /// The transaction ends here, if there is one: what is complete is stored. No conversation is then half read.
+    pub(super) end: Option<End>,
+}
+
+/// The end of a batch. It is stored after the one before, which another writer may have: what comes first in the files
+/// counts, and transactions of an import never wait for each other.
+pub(super) struct End {
+    /// Tells that the batch before has ended; None for the first one.
+    pub(super) before: Option<Receiver<()>>,
+    /// Is told when this one was stored. Where it was not, the next batch learns it when this is dropped, which is after
+    /// the reason was reported.
+    pub(super) done: Sender<()>,
 }
 
 impl Part {
@@ -170,20 +181,28 @@ impl Writer {
         })
     }
 
-    /// Takes a part, and stores what is complete where the transaction ends with it.
+    /// Takes a part, and stores what is complete where the transaction ends with it and the one before has ended.
     pub(super) fn take(&mut self, part: &mut Part) -> Result<Stored, Failure> {
         self.copy(part).map_err(|error| server_error(&error))?;
         self.rows += part.count;
         self.has_skipped |= part.has_skipped;
         self.complete.append(&mut part.complete);
         self.left_out.append(&mut part.left_out);
-        if part.is_end { self.flush() } else { Ok(Stored::default()) }
+        let Some(End { before, done }) = &part.end else { return Ok(Stored::default()) };
+        if before.as_ref().is_some_and(|before| before.recv().is_err()) {
+            return Err("the batch before was not stored".to_owned());
+        }
+        let stored = self.flush()?;
+        // None waits after the last batch.
+        _ = done.send(());
+        Ok(stored)
     }
 
     /// Copies rows into the temporary tables.
     fn copy(&mut self, part: &Part) -> Result<(), postgres::Error> {
         const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
         const END: [u8; 2] = (-1_i16).to_be_bytes();
+        const PIECE_BYTES: usize = 64 << 10;
         for (table, bytes) in [("{rows}", &part.rows), ("{values}", &part.values)] {
             if bytes.is_empty() {
                 continue;
@@ -193,9 +212,12 @@ impl Writer {
             }
             let copy = format!("COPY pg_temp.{table} FROM STDIN (FORMAT binary)");
             let mut writer = self.database.copy_in(&self.stages.named(&copy))?;
+            // The driver copies each piece, more than once.
             let written = writer
                 .write_all(SIGNATURE)
-                .and_then(|()| writer.write_all(bytes))
+                .and_then(|()| {
+                    bytes.chunks(PIECE_BYTES).try_for_each(|piece| writer.write_all(piece))
+                })
                 .and_then(|()| writer.write_all(&END));
             // What the server says is the reason why it takes no more.
             match (writer.finish(), written) {

@@ -1,5 +1,6 @@
-//! Functions of the private schema that functions of the library call, whatever the caller may execute. Most have to
-//! know who calls, which a function with definer's rights does not; one finishes a trigger's work.
+//! Functions of the private schema that functions of the library call, whatever the caller may execute. Some have to
+//! know who calls, which a function with definer's rights does not; one finishes a trigger's work. What they raise
+//! has no CONTEXT when it has gone through the library: it would name functions that are not the user's.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
@@ -13,37 +14,53 @@ use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::{JsonbText, TextType};
 use crate::pg::trigger::TriggerCall;
 
-/// Calls the function of the private schema that has this name, with the arguments of this call, and the calling role
-/// after them. Returns its result, which must not be NULL. Whether the role may execute it is not looked at: that
-/// it may execute the calling one decides.
+/// Calls the function of the private schema that has this name, with the arguments of this call. Returns its result,
+/// which must not be NULL. Whether the role may execute it is not looked at: that it may execute the calling one
+/// decides.
 ///
-/// Raises 42P01, 42883 or 55000 where the extension has no such function or another version.
+/// Raises 42P01, 42883 or 55000 where the extension has no such function or another version, and what the function
+/// raises.
+pub fn call_member(calling: &FunctionCall, name: &'static CStr) -> pgrx::Internal {
+    call(calling, name, None)
+}
+
+/// As [`call_member`], with the calling role as one more argument, the last one.
+///
+/// Raises as [`call_member`].
 pub fn call_for_caller(calling: &FunctionCall, name: &'static CStr) -> pgrx::Internal {
-    let (types, given) = (calling.types(), calling.arguments());
+    // SAFETY: reads a variable of the server.
+    call(calling, name, Some(unsafe { pg_sys::GetUserId() }))
+}
+
+fn call(
+    calling: &FunctionCall,
+    name: &'static CStr,
+    caller: Option<pg_sys::Oid>,
+) -> pgrx::Internal {
+    let (mut types, mut given) = (calling.types(), calling.arguments().to_vec());
     assert_eq!(given.len(), types.len(), "a call has the arguments that it is declared with");
-    let flinfo = member(name, &[&types[..], &[pg_sys::OIDOID]].concat());
-    // SAFETY: the function that is called takes arguments of the types of those that are given and one more, an oid.
-    // The call information has room for all of them, and outlives the call.
+    if let Some(caller) = caller {
+        types.push(pg_sys::OIDOID);
+        given.push(pg_sys::NullableDatum { value: caller.into(), isnull: false });
+    }
+    let flinfo = member(name, &types);
+    // SAFETY: the function that is called takes arguments of these types. The call information has room for all of
+    // them, and outlives the call.
     unsafe {
         let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
-            + (given.len() + 1) * size_of::<pg_sys::NullableDatum>();
+            + given.len() * size_of::<pg_sys::NullableDatum>();
         let call: pg_sys::FunctionCallInfo = pg_sys::palloc0(size).cast();
         (*call).flinfo = flinfo;
         (*call).fncollation = calling.collation();
-        (*call).nargs = (given.len() + 1) as i16;
-        let to = (*call).args.as_mut_ptr();
-        std::ptr::copy_nonoverlapping(given.as_ptr(), to, given.len());
-        to.add(given.len()).write(pg_sys::NullableDatum {
-            value: pg_sys::Datum::from(pg_sys::GetUserId()),
-            isnull: false,
-        });
+        (*call).nargs = given.len() as i16;
+        std::ptr::copy_nonoverlapping(given.as_ptr(), (*call).args.as_mut_ptr(), given.len());
         result_of(call)
     }
 }
 
 /// Calls the trigger function of the private schema that has this name, as if the trigger had fired it.
 ///
-/// Raises as [`call_for_caller`], and what the function raises.
+/// Raises as [`call_member`].
 pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal {
     // SAFETY: a trigger function takes no arguments; what it is fired for is the context.
     unsafe {
