@@ -141,6 +141,14 @@ impl Database {
         self.client().copy_in(copy)
     }
 
+    /// When the server was started, which no other one was at this microsecond.
+    pub(crate) fn server(&mut self) -> Result<String, Failure> {
+        let query = "SELECT pg_postmaster_start_time()::text";
+        self.query_one(query, &[])
+            .map_err(|error| server_error(&error))
+            .and_then(|row| value(&row, 0))
+    }
+
     /// The schema of the extension's functions, quoted.
     pub(crate) fn schema(&mut self) -> Result<String, Failure> {
         let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \

@@ -51,6 +51,7 @@ type Answer = (Part, thread::Result<Result<Stored, Failure>>);
 
 /// A thread that stores batches, over a connection of its own.
 struct Lane {
+    server: String,
     parts: Sender<Part>,
     thread: JoinHandle<()>,
 }
@@ -62,6 +63,7 @@ impl Lane {
         done: Sender<Answer>,
     ) -> Result<Self, Failure> {
         let mut writer = Writer::new(connect(connection)?, origin)?;
+        let server = writer.server.clone();
         let (parts, to_store) = channel::<Part>();
         let thread = thread::spawn(move || {
             for mut part in to_store {
@@ -72,7 +74,7 @@ impl Lane {
                 }
             }
         });
-        Ok(Lane { parts, thread })
+        Ok(Lane { server, parts, thread })
     }
 }
 
@@ -203,15 +205,18 @@ impl<'a> Store<'a> {
         Ok(std::mem::take(&mut self.stored))
     }
 
-    /// Lets the other lane take the next batch. Where there cannot be a second connection, one lane takes all.
+    /// Lets the other lane take the next batch. Where there cannot be a second connection, or it leads to another one of
+    /// several servers, one lane takes all.
     fn change_lanes(&mut self) {
         let second = self
             .answer
             .take()
             .map(|answer| Lane::new(self.connection, self.origin.clone(), answer));
         match second {
-            Some(Ok(lane)) => self.lanes.push_back(lane),
-            Some(Err(_)) => {}
+            Some(Ok(lane)) if self.lanes.iter().all(|first| first.server == lane.server) => {
+                self.lanes.push_back(lane)
+            }
+            Some(_) => {}
             None => self.lanes.rotate_left(1),
         }
     }

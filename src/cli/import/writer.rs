@@ -150,6 +150,8 @@ impl Part {
 
 /// Stores what it is given.
 pub(super) struct Writer {
+    /// As [`Database::server`].
+    pub(super) server: String,
     database: Database,
     stages: Stages,
     statements: InsertStatements,
@@ -165,10 +167,12 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(mut database: Database, origin: Origin) -> Result<Self, Failure> {
         database.begin("").map_err(|error| server_error(&error))?;
+        let server = database.server()?;
         let stages = Stages::new();
         let statements = InsertStatements::new(&mut database, origin.ids, &stages)?;
         database.commit().map_err(|error| server_error(&error))?;
         Ok(Writer {
+            server,
             database,
             stages,
             statements,
