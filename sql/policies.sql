@@ -185,16 +185,16 @@ END;
 COMMENT ON FUNCTION graph_kernel.register_policy(@extschema@.slice_policy, text) IS
     'registers a policy, under a name if one is given; EXECUTE on it is the right to register';
 
-CREATE FUNCTION graph_kernel.graph_policy_register_internal(policy @extschema@.slice_policy, name text) RETURNS void
+CREATE FUNCTION graph_kernel.policy_register_internal(policy @extschema@.slice_policy, name text) RETURNS void
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.register_policy($1, $2);
 END;
-COMMENT ON FUNCTION graph_kernel.graph_policy_register_internal(@extschema@.slice_policy, text) IS
+COMMENT ON FUNCTION graph_kernel.policy_register_internal(@extschema@.slice_policy, text) IS
     'graph_policy_register';
 
--- The library calls graph_policy_register_internal.
+-- The library calls policy_register_internal.
 CREATE FUNCTION @extschema@.graph_policy_register(policy @extschema@.slice_policy, name text DEFAULT NULL)
 RETURNS TABLE (policy_id text, params_hash text)
     AS 'MODULE_PATHNAME', 'graph_policy_register_wrapper'
@@ -218,15 +218,15 @@ END
 $$;
 COMMENT ON FUNCTION graph_kernel.policy_not_found(text) IS 'raises that no policy is called so';
 
-CREATE FUNCTION graph_kernel.graph_policy_internal(ref text) RETURNS @extschema@.slice_policy
+CREATE FUNCTION graph_kernel.policy_internal(ref text) RETURNS @extschema@.slice_policy
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 RETURN coalesce((SELECT p.policy FROM graph_kernel.known_policies AS p
-                 WHERE graph_policy_internal.ref IN (p.name, p.params_hash) LIMIT 1),
-                graph_kernel.policy_not_found(graph_policy_internal.ref));
-COMMENT ON FUNCTION graph_kernel.graph_policy_internal(text) IS 'graph_policy';
+                 WHERE policy_internal.ref IN (p.name, p.params_hash) LIMIT 1),
+                graph_kernel.policy_not_found(policy_internal.ref));
+COMMENT ON FUNCTION graph_kernel.policy_internal(text) IS 'graph_policy';
 
--- The library calls graph_policy_internal.
+-- The library calls policy_internal.
 CREATE FUNCTION @extschema@.graph_policy(ref text) RETURNS @extschema@.slice_policy
     AS 'MODULE_PATHNAME', 'graph_policy_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SET search_path = pg_catalog, pg_temp;

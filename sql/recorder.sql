@@ -321,7 +321,7 @@ COMMENT ON FUNCTION @extschema@.recorder_verify_chunks(regclass, @extschema@.chu
     'compares a table of chunks with the log: ok, changed, missing, extra';
 
 -- Invoker's rights: the table belongs to the caller, not to the extension.
-CREATE FUNCTION graph_kernel.create_recorder_table_internal(schema name) RETURNS void
+CREATE FUNCTION graph_kernel.make_recorder_table(schema name) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -370,9 +370,9 @@ BEGIN
         'COMMENT ON TABLE %1$I.recorder_events IS ''events of terminal recorders''', schema);
 END
 $$;
-COMMENT ON FUNCTION graph_kernel.create_recorder_table_internal(name) IS 'create_recorder_table';
+COMMENT ON FUNCTION graph_kernel.make_recorder_table(name) IS 'create_recorder_table';
 
--- The library calls create_recorder_table_internal.
+-- The library calls make_recorder_table.
 CREATE FUNCTION graph_kernel.create_recorder_table(schema name DEFAULT 'public') RETURNS void
     AS 'MODULE_PATHNAME', 'create_recorder_table_wrapper'
     LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp;

@@ -7,7 +7,7 @@ use crate::pg::sql::call::FunctionCall;
 ///
 /// Raises as [`call_member`].
 pub fn named(call: &FunctionCall) -> pgrx::Internal {
-    call_member(call, c"graph_policy_internal")
+    call_member(call, c"policy_internal")
 }
 
 /// Registers a policy, with the arguments of a call of `graph_policy_register`. The right to do so is that to execute
@@ -15,5 +15,5 @@ pub fn named(call: &FunctionCall) -> pgrx::Internal {
 ///
 /// Raises as [`call_member`].
 pub fn register(call: &FunctionCall) {
-    call_member(call, c"graph_policy_register_internal");
+    call_member(call, c"policy_register_internal");
 }

@@ -59,7 +59,7 @@ pub fn create_tables(call: &FunctionCall) -> pgrx::Internal {
 ///
 /// Raises as [`call_member`].
 pub fn create_recorder_table(call: &FunctionCall) -> pgrx::Internal {
-    call_member(call, c"create_recorder_table_internal")
+    call_member(call, c"make_recorder_table")
 }
 
 /// Creates a table of traces and binds it, with the arguments of a call of `create_trace_table`.

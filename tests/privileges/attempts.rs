@@ -215,10 +215,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.create_recorder_table(name)",
         Some("SELECT graph_kernel.create_recorder_table('open')"),
     ),
-    (
-        "graph_kernel.create_recorder_table_internal(name)",
-        Some("SELECT graph_kernel.create_recorder_table_internal('open')"),
-    ),
     ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
     (
         "graph_kernel.create_tables_internal(name,jsonb)",
@@ -257,14 +253,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.function_name(oid)",
         Some("SELECT graph_kernel.function_name('pg_catalog.now()'::regprocedure)"),
     ),
-    (
-        "graph_kernel.graph_policy_internal(text)",
-        Some("SELECT graph_kernel.graph_policy_internal('default')"),
-    ),
-    (
-        "graph_kernel.graph_policy_register_internal(slice_policy,text)",
-        Some("SELECT graph_kernel.graph_policy_register_internal('{\"max_nodes\": 1}', 'one')"),
-    ),
     ("graph_kernel.guard_table()", None),
     (
         "graph_kernel.index_command(regclass,boolean,text[],text[],boolean)",
@@ -276,6 +264,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
+    (
+        "graph_kernel.make_recorder_table(name)",
+        Some("SELECT graph_kernel.make_recorder_table('open')"),
+    ),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     (
         "graph_kernel.own_name(text)",
@@ -285,8 +277,16 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.policy_fault(slice_policy,text)",
         Some("SELECT graph_kernel.policy_fault('{\"max_nodes\": 1}', 'one')"),
     ),
+    (
+        "graph_kernel.policy_internal(text)",
+        Some("SELECT graph_kernel.policy_internal('default')"),
+    ),
     ("graph_kernel.policy_not_found(text)", None),
     ("graph_kernel.policy_ref(slice_policy)", Some("SELECT graph_kernel.policy_ref('default')")),
+    (
+        "graph_kernel.policy_register_internal(slice_policy,text)",
+        Some("SELECT graph_kernel.policy_register_internal('{\"max_nodes\": 1}', 'one')"),
+    ),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
     (
         "graph_kernel.promoting_triggers()",

@@ -8,8 +8,8 @@ use super::files;
 const RUN_MADE_STATEMENTS: &[&str] = &[
     "backfill_content_hashes",
     "content_hash_trigger_internal",
-    "create_recorder_table_internal",
     "create_tables_internal",
+    "make_recorder_table",
     "make_trace_table",
     "verify_chunks",
 ];
