@@ -205,8 +205,8 @@ impl<'a> Store<'a> {
         Ok(std::mem::take(&mut self.stored))
     }
 
-    /// Lets the other lane take the next batch. Where there cannot be a second connection, or it leads to another one of
-    /// several servers, one lane takes all.
+    /// Lets the other lane take the next batch. Where there cannot be a second connection, or it leads to another
+    /// server, one lane takes all.
     fn change_lanes(&mut self) {
         let second = self
             .answer

@@ -136,8 +136,8 @@ pub(super) struct Part {
 pub(super) struct End {
     /// Tells that the batch before has ended; None for the first one.
     pub(super) before: Option<Receiver<()>>,
-    /// Is told when this one was stored. Where it was not, the next batch learns it when this is dropped, which is after
-    /// the reason was reported.
+    /// Is told when this one was stored. Where it was not, the next batch learns it when this is dropped, after the
+    /// reason was reported.
     pub(super) done: Sender<()>,
 }
 
