@@ -39,7 +39,8 @@ run() {
 # get_python, get_node: install the packages below target/; fail, having said why last, where they cannot be had.
 get_python() {
   python3 -m pip --version && python3 -m pip install --quiet --retries 1 --upgrade --target "$clients/python" \
-    'psycopg[binary]>=3,<4' 'SQLAlchemy>=2,<3' 'asyncpg<1' 'Django<6' 'pandas<4' 'polars<3'
+    'psycopg[binary]>=3,<4' 'SQLAlchemy>=2,<3' 'asyncpg<1' 'Django<6' 'pandas<4' 'polars<3' \
+    'anthropic<1' 'openai<3'
 }
 get_node() {
   node --version && npm --version &&
@@ -81,7 +82,7 @@ start_relay() {
 }
 
 python=no node=no java=no port=
-if get python 'clients: psycopg, SQLAlchemy, asyncpg, Django, pandas, polars'; then python=yes; fi
+if get python 'clients: psycopg, SQLAlchemy, asyncpg, Django, pandas, polars, anthropic, openai'; then python=yes; fi
 if get node 'clients: node-postgres, postgres.js'; then node=yes; fi
 if has_java; then java=yes; fi
 

@@ -18,6 +18,7 @@ mod memory;
 mod policy_v2;
 mod postgrest;
 mod proofs;
+mod providers;
 mod recorder;
 mod snapshot;
 mod statements;
