@@ -20,6 +20,35 @@ pub fn current_role_name() -> String {
     role_name(current_role())
 }
 
+/// As long as it lives, another role is the current one, in a security-restricted operation: what is called meanwhile,
+/// such as the input function of a type, runs with that role's rights.
+pub struct ActingAs {
+    role: pg_sys::Oid,
+    context: std::ffi::c_int,
+}
+
+impl ActingAs {
+    /// Becomes that role.
+    pub fn begin(role: pg_sys::Oid) -> Self {
+        let mut before = ActingAs { role: pg_sys::InvalidOid, context: 0 };
+        let restricted =
+            pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
+        // SAFETY: reads and sets the session's state, which an abort of the (sub)transaction resets as well.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut before.role, &raw mut before.context);
+            pg_sys::SetUserIdAndSecContext(role, before.context | restricted as std::ffi::c_int);
+        }
+        before
+    }
+}
+
+impl Drop for ActingAs {
+    fn drop(&mut self) {
+        // SAFETY: as in `begin`.
+        unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
+    }
+}
+
 /// The name of a role that exists.
 pub fn role_name(role: pg_sys::Oid) -> String {
     // SAFETY: the current role has a name; it comes NUL-terminated.

@@ -549,3 +549,60 @@ fn no_index_with_a_computed_constant_is_used() {
         assert_eq!(row.get::<_, bool>(1), is_used, "{predicate}");
     }
 }
+
+/// Whoever makes an index CONCURRENTLY waits for older snapshots, once: not for one that is imported then.
+#[test]
+fn no_index_that_was_made_concurrently_is_used_for_an_older_snapshot() {
+    let setup = Setup::new("indexes_concurrently");
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE TABLE b2.late_turns (LIKE b2.turns INCLUDING ALL);
+             INSERT INTO b2.late_turns (id, session_id) SELECT turn(n), 's' FROM generate_series(1, 20) AS n;
+             CREATE TABLE b2.late_edges (parent_turn_id uuid, child_turn_id uuid, edge_type text);
+             INSERT INTO b2.late_edges SELECT turn(n), turn(n + 1), 'reply' FROM generate_series(1, 9) AS n;
+             GRANT SELECT ON b2.late_turns, b2.late_edges TO PUBLIC",
+        )
+        .unwrap();
+    let bind = "SELECT graph_kernel.bind_tables('b2.late_turns', 'b2.late_edges')";
+    setup.admin().batch_execute(bind).unwrap();
+    let slice = "SELECT graph_slice(turn(1))::text";
+    for made in [
+        "CREATE INDEX CONCURRENTLY late ON b2.late_edges (parent_turn_id, child_turn_id, edge_type)",
+        "REINDEX INDEX CONCURRENTLY b2.late",
+    ] {
+        let mut waited_for = setup.reader();
+        waited_for.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+        let snapshot = crate::setup::text(&mut waited_for, "SELECT pg_export_snapshot()");
+        let whole = turn_count(&crate::setup::text(&mut waited_for, slice));
+        owner
+            .batch_execute(
+                "DELETE FROM b2.late_edges WHERE child_turn_id =
+                     (SELECT child_turn_id FROM b2.late_edges ORDER BY 1 DESC LIMIT 1)",
+            )
+            .unwrap();
+        let mut maker = setup.owner();
+        let pid = crate::common::process::backend_pid(&mut maker);
+        let making = std::thread::spawn(move || maker.batch_execute(made).unwrap());
+        let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)";
+        while !setup.admin().query_one(waits, &[&pid]).unwrap().get::<_, bool>(0) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut importer = setup.reader();
+        importer
+            .batch_execute(&format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'"
+            ))
+            .unwrap();
+        assert_eq!(turn_count(&crate::setup::text(&mut importer, slice)), whole, "{made}");
+        waited_for.batch_execute("COMMIT").unwrap();
+        // It may wait for the importer as well, and then no index is there yet.
+        for _ in 0..20 {
+            assert_eq!(turn_count(&crate::setup::text(&mut importer, slice)), whole, "{made}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        importer.batch_execute("COMMIT").unwrap();
+        making.join().unwrap();
+        assert_eq!(turn_count(&crate::setup::text(&mut importer, slice)), whole - 1, "{made}");
+    }
+}

@@ -28,10 +28,15 @@ const TYPES: &str = "
     SELECT NULL::uuid $$;
     CREATE FUNCTION public.graph_turn_id(int, int) RETURNS planted.pair LANGUAGE sql IMMUTABLE AS $$ \
     SELECT NULL::planted.pair $$;
+    CREATE FUNCTION public.graph_turn_id(int, planted.pair) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ \
+    SELECT NULL::uuid $$;
+    CREATE FUNCTION planted.of_pairs(int, planted.pair) RETURNS int LANGUAGE sql AS 'SELECT 1';
+    CREATE AGGREGATE public.graph_message_role(int ORDER BY planted.pair) (SFUNC = planted.of_pairs, STYPE = int,
+        INITCOND = '0');
     CREATE DOMAIN public.graph_content_hash AS planted.pair;
     CREATE FUNCTION public.lower(planted.checked[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'user' $$;";
 
-const EXPRESSIONS: [&str; 28] = [
+const EXPRESSIONS: [&str; 34] = [
     "'{1}'::planted.checked[]",
     "'{1}'::planted.checked[]::text",
     "CAST('{1}' AS planted.checked[])::text",
@@ -61,6 +66,13 @@ const EXPRESSIONS: [&str; 28] = [
     "CASE WHEN graph_turn_id(1, 1) = '(1,2)' THEN words END",
     "CASE WHEN COALESCE(graph_content_hash('y'::varchar), '(1,2)') IS NULL THEN words END",
     "CASE WHEN COALESCE(public.graph_content_hash('y'::varchar), '(1,2)') IS NULL THEN words END",
+    // Constants of unknown type that are arguments by other names.
+    "CASE WHEN (graph_message_role(1) WITHIN GROUP (ORDER BY '(1,2)')) IS NULL THEN words END",
+    "CASE WHEN (public.graph_message_role(1) WITHIN GROUP (ORDER BY '(1,2)')) IS NULL THEN words END",
+    "CASE WHEN graph_turn_id(1, unknown('(1,2)')) IS NULL THEN words END",
+    "CASE WHEN graph_turn_id(1, pg_catalog.unknown('(1,2)')) IS NULL THEN words END",
+    "CASE WHEN public.graph_turn_id(1, unknown('(1,2)') COLLATE \"C\") IS NULL THEN words END",
+    "CASE WHEN public.graph_turn_id(1, TREAT('(1,2)' AS unknown)) IS NULL THEN words END",
 ];
 
 fn setup(name: &str) -> Setup {
@@ -307,4 +319,23 @@ fn settings_of_the_caller_change_no_value() {
         assert_eq!(after, wanted, "the session keeps its setting");
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// What runs in spite of all restrictions has the rights of whoever has written the text.
+#[test]
+fn an_expression_is_analysed_with_the_rights_of_its_binder() {
+    let setup = setup("literal_rights");
+    let mut admin = setup.admin();
+    let statement = "SELECT graph_kernel.bind_tables('app.messages', columns => '{\"turns\": {\"session_id\":
+        {\"expression\": \"current_user::text\"}, \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')";
+    assert!(matches!(attempt(&mut admin, statement), Outcome::Refused(_)));
+    // The role is the session's own again, after an error and without one.
+    assert_eq!(text(&mut admin, "SELECT current_user::text"), "postgres");
+    let columns = serde_json::json!({"turns": {"session_id": {"expression": "lower(words)"},
+        "parents": [{"parent": "parent", "edge_type": "reply"}]}});
+    bind(&mut admin, &columns).answer("binding").expect("it is bound");
+    assert_eq!(text(&mut admin, "SELECT current_user::text"), "postgres");
+    let mut reader = setup.reader();
+    assert!(text(&mut reader, "SELECT graph_slice(turn(5))::text").contains("\"user\""));
+    assert_eq!(text(&mut reader, "SELECT current_user::text"), "attack_reader");
 }

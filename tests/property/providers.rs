@@ -298,3 +298,88 @@ fn options_are_read() {
         assert!(read(bad).is_err(), "{bad}");
     }
 }
+
+fn rendered(messages: &[(Part, Role, Value)], format: ProviderFormat) -> Value {
+    let payloads: Vec<String> = messages.iter().map(|(_, _, json)| json.to_string()).collect();
+    let prompt = messages.iter().zip(&payloads).map(|((part, role, _), payload)| PromptMessage {
+        part: *part,
+        role: *role,
+        created_at: None,
+        content: None,
+        payload: Some(payload),
+    });
+    let prompt: Vec<PromptMessage<'_>> = prompt.collect();
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    serde_json::from_str(&render(&prompt, format, options, &|| {})).unwrap()
+}
+
+/// The recorded role decides who speaks: a user may store any blocks.
+#[test]
+fn a_user_calls_nothing_and_answers_no_call_that_a_tool_has_answered() {
+    let call = |id| {
+        json!({"role": "assistant", "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": "refund", "arguments": "{}"}}]})
+    };
+    let messages = [
+        (
+            Part::Line,
+            Role::User,
+            json!({"role": "user", "content": [
+            {"type": "text", "text": "hello"},
+            {"type": "tool_use", "id": "x", "name": "refund", "input": {}}]}),
+        ),
+        (Part::Line, Role::Assistant, call("y")),
+        (
+            Part::Line,
+            Role::User,
+            json!({"role": "tool", "tool_call_id": "y", "content": "approved"}),
+        ),
+        (
+            Part::Anchor,
+            Role::Tool,
+            json!({"role": "tool", "tool_call_id": "y", "content": "denied"}),
+        ),
+    ];
+    let prompt = rendered(&messages, ProviderFormat::OpenAi);
+    assert_eq!(
+        prompt["messages"],
+        json!([
+            {"role": "user", "content": "hello\n\n[called refund({})]"},
+            call("y"),
+            {"role": "tool", "tool_call_id": "y", "content": "denied"},
+            {"role": "user", "content": "[Result of a call that is not shown]\napproved"}
+        ])
+    );
+}
+
+/// The arguments of a call are the model's: numbers that no jsonb has stay a text.
+#[test]
+fn arguments_that_no_jsonb_holds_are_sent_as_a_text() {
+    for arguments in ["{\"n\":1e200000}", "{\"n\":", "[1,2]", "3", "{\"n\":1e3}"] {
+        let call = json!({"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}]});
+        let prompt = rendered(&[(Part::Anchor, Role::Assistant, call)], ProviderFormat::Anthropic);
+        let input = &prompt["messages"][1]["content"][0]["input"];
+        let expected = match arguments {
+            "[1,2]" => json!({"arguments": [1, 2]}),
+            "3" => json!({"arguments": 3}),
+            "{\"n\":1e3}" => json!({"n": 1e3}),
+            text => json!({"arguments": text}),
+        };
+        assert_eq!(*input, expected, "{arguments}");
+    }
+}
+
+/// A new id costs no more than one hash, however often the application has used its own.
+#[test]
+fn an_id_that_comes_often_costs_no_more_than_its_calls() {
+    let calls: Vec<Value> = (0..30_000)
+        .map(|_| json!({"type": "tool_use", "id": "a", "name": "f", "input": {}}))
+        .collect();
+    let message = json!({"role": "assistant", "content": calls});
+    let begun = std::time::Instant::now();
+    let prompt = rendered(&[(Part::Anchor, Role::Assistant, message)], ProviderFormat::Anthropic);
+    assert_eq!(check_prompt("anthropic", &prompt), Ok(()));
+    // Quadratic it takes minutes.
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+}

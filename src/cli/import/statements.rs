@@ -107,7 +107,8 @@ pub(super) const LOCK_HOLDER: &str = "\
        AND l.classid::bigint = (k.key >> 32) & 4294967295 AND l.objid::bigint = k.key & 4294967295 \
       JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() \
       LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid \
-      LEFT JOIN pg_prepared_xacts AS p ON l.virtualtransaction = '-1/' || p.transaction::text \
+      LEFT JOIN pg_locks AS x ON x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' \
+      LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid \
      WHERE l.pid IS DISTINCT FROM pg_backend_pid() \
      LIMIT 1";
 

@@ -1,6 +1,6 @@
 //! Searching the bound graph by embeddings and by time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use kernel::graph::turn::{Role, Turn, TurnId, may_be_hash_of_name, unix_seconds};
@@ -8,6 +8,7 @@ use kernel::json::quoted;
 use kernel::retrieval::ranking::{Filters, Hit, Ranking};
 use kernel::retrieval::search::SearchFilter;
 use kernel::retrieval::similarity::{OtherDimensions, QueryEmbedding};
+use kernel::slicing::slicer::SliceError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use uuid::Uuid;
 
@@ -296,7 +297,8 @@ impl<'a> Searcher<'a> {
                 given += 1;
                 ranking.offer(id, 0.0, similarity);
             })?;
-            if given >= limit || !narrowing.is_any() {
+            // Row security narrows behind the index as well.
+            if given >= limit || !(narrowing.is_any() || self.caller.rls) {
                 return Ok(ranking.into_hits());
             }
         }
@@ -350,21 +352,25 @@ impl<'a> Searcher<'a> {
     /// The contents of these turns; no entry for one without a content.
     ///
     /// # Errors
-    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together.
+    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together; 55000 where a turn is stored more than once, as
+    /// the row that was found may be another than the one whose content is read.
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
         let mut contents = HashMap::with_capacity(ids.len());
+        let (mut seen, mut twice) = (HashSet::with_capacity(ids.len()), None);
         let mut left = Some(MAX_CONTENTS_BYTES);
         self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
+            twice = twice.or(row.id(0).filter(|id| !seen.insert(*id)));
             let bytes = row.i64(2).unwrap_or(0) as usize;
             left = left.and_then(|left| left.checked_sub(bytes));
             let text = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
             contents.extend(row.id(0).zip(text));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        if left.is_some() {
-            return Ok(contents);
+        match twice {
+            Some(id) => Err(SliceError::<SqlError>::DuplicateTurn(id).into()),
+            None if left.is_some() => Ok(contents),
+            None => Err(contents_too_long().hint("Use a smaller limit_count.")),
         }
-        Err(contents_too_long().hint("Use a smaller limit_count."))
     }
 
     /// The latest turns, of a session where one is named: by time downwards, then by id. A session of this very name
@@ -478,7 +484,9 @@ impl Narrowing {
         let parameter = self.parameter(Value::Time(micros));
         match *base_type {
             // Without a cast that depends on the session's time zone.
-            pg_sys::TIMESTAMPOID => format!("pg_catalog.timezone('UTC', {parameter})"),
+            pg_sys::TIMESTAMPOID => {
+                format!("pg_catalog.timezone('0'::pg_catalog.interval, {parameter})")
+            }
             _ => parameter,
         }
     }

@@ -35,6 +35,30 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
     is_unfit.unwrap_or(true)
 }
 
+/// Whether an index was made, or made anew, by a transaction that the session's snapshots may not see: it has no entries
+/// for rows that were deleted before, which an older snapshot still sees. The server looks at this for some indexes
+/// alone. It has an index that is made CONCURRENTLY wait for older snapshots, of which it does not know those that a
+/// session imports later, and those of a standby.
+pub fn is_too_new(index: pg_sys::Oid) -> bool {
+    use pg_sys::SysCacheIdentifier as Cache;
+    // REINDEX writes the row of pg_class alone.
+    [Cache::INDEXRELID, Cache::RELOID].into_iter().any(|cache| {
+        // SAFETY: a syscache look-up; the tuple is released after its header was read.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(cache as c_int, index.into());
+            if tuple.is_null() {
+                return true;
+            }
+            let header = &*(*tuple).t_data;
+            let is_frozen =
+                u32::from(header.t_infomask) & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
+            let writer = header.t_choice.t_heap.t_xmin;
+            pg_sys::ReleaseSysCache(tuple);
+            !is_frozen && !pg_sys::TransactionIdPrecedes(writer, pg_sys::TransactionXmin)
+        }
+    })
+}
+
 /// Whether values of a type may be compared otherwise now than when they were stored, or in no order at all: any but
 /// the server's own and enums. A composite type's attributes can be changed; an extension's comparison may hold a value
 /// to be equal to each other one. From 18 on the server skips from one value of a key to the next.

@@ -12,7 +12,7 @@ use pgrx::{PgList, pg_sys};
 use super::check::check_query;
 use super::statement::Statement;
 use crate::pg::catalog::functions::FIRST_NORMAL_OID;
-use crate::pg::catalog::unfit_index::is_unfit;
+use crate::pg::catalog::unfit_index::{is_too_new, is_unfit};
 use crate::pg::error::OrRaise;
 
 static mut PREVIOUS_HOOK: pg_sys::get_relation_info_hook_type = None;
@@ -156,7 +156,10 @@ unsafe extern "C-unwind" fn restrict(
         }
         let mut fit = PgList::<pg_sys::IndexOptInfo>::new();
         for index in PgList::<pg_sys::IndexOptInfo>::from_pg((*relation).indexlist).iter_ptr() {
-            if !is_unfit((*index).indexoid) {
+            if is_too_new((*index).indexoid) {
+                // Planned again when the oldest transaction is another one, as the server does.
+                (*(*root).glob).transientPlan = true;
+            } else if !is_unfit((*index).indexoid) {
                 fit.push(index);
             }
         }

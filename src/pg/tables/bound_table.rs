@@ -138,8 +138,8 @@ pub struct TableRules<'a> {
     pub word: Word,
     /// Its columns.
     pub columns: &'static [ColumnRule],
-    /// Whether a mapping may hold expressions.
-    pub expressions: bool,
+    /// The role with whose rights expressions are analysed; `None` where a mapping must not hold any.
+    pub expressions: Option<pg_sys::Oid>,
     /// The command that binds it, with this value at this place of its mapping.
     pub command: &'a dyn Fn(MappingChange) -> String,
 }
@@ -316,12 +316,16 @@ impl ColumnRule {
         let (found, wanted) = match mapped {
             Some(Value::Null) if self.may_be_unmapped => return Ok(self.absent()),
             Some(Value::String(name)) => (named(name), quote(name)),
-            Some(Value::Object(given)) if self.takes_expressions(rules) && given.len() == 1 => {
+            Some(Value::Object(given))
+                if let Some(binder) = rules.expressions
+                    && self.takes_expressions(rules)
+                    && given.len() == 1 =>
+            {
                 let Some(Value::String(text)) = given.get("expression") else {
                     return Err(self.bad_mapping(rules, place));
                 };
                 let about = format!("\"{place}\" in {}", rules.part);
-                let expression = Expression::parse(table, text, mapping.schema, &about)?;
+                let expression = Expression::parse(table, text, mapping.schema, binder, &about)?;
                 return self.of_expression(expression, &about);
             }
             None if mapping.unmapped == Unmapped::Absent && self.may_be_unmapped => {
@@ -375,7 +379,7 @@ impl ColumnRule {
                     (rules.command)(Some((place, json!({ "expression": expression }))))
                 };
                 let whole_key = match place {
-                    Place::Key("id") if rules.expressions => whole_key(table, column),
+                    Place::Key("id") if rules.expressions.is_some() => whole_key(table, column),
                     _ => None,
                 };
                 Err(match self.conversion(column.base_type, &column.name) {
@@ -416,7 +420,7 @@ impl ColumnRule {
 
     /// Whether an expression may stand for the column.
     fn takes_expressions(&self, rules: &TableRules<'_>) -> bool {
-        rules.expressions && !matches!(self.kind, ValueKind::Owner)
+        rules.expressions.is_some() && !matches!(self.kind, ValueKind::Owner)
     }
 
     fn of_expression(&self, expression: Expression, about: &str) -> Result<BoundColumn, SqlError> {

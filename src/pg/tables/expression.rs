@@ -18,6 +18,7 @@ use crate::pg::catalog::refusal::ExpressionRefusal;
 use crate::pg::catalog::relation::Table;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::fixed_settings::{self, Level};
+use crate::pg::session::ActingAs;
 
 /// An expression over the columns of one row, checked.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub struct Expression {
     /// Whether its text means the same in every search_path that has pg_catalog first: each function and operator of
     /// the server takes exactly these types, so nothing in a later schema matches better.
     pub is_exact: bool,
+    /// The role with whose rights it is analysed.
+    binder: pg_sys::Oid,
 }
 
 /// The longest text of an expression, in bytes, as given and as kept.
@@ -51,8 +54,8 @@ const KEPT_PATH: &CStr = c"pg_catalog, pg_temp";
 
 impl Expression {
     /// The expression of this text over a table that is locked. Functions of the extension need not be qualified in a
-    /// text that a user gave: `schema` is that of the extension. In one that was kept they are. `about` names it in
-    /// messages.
+    /// text that a user gave: `schema` is that of the extension. In one that was kept they are. It is analysed with the
+    /// rights of `binder`. `about` names it in messages.
     ///
     /// # Errors
     /// 42P17 for what is not immutable or not the server's own, 0A000 for what is not a plain expression, 54001 for
@@ -61,6 +64,7 @@ impl Expression {
         table: &Table,
         text: &str,
         schema: Option<&str>,
+        binder: pg_sys::Oid,
         about: &str,
     ) -> Result<Self, SqlError> {
         let refuse = |ExpressionRefusal { code, what, hint }| {
@@ -71,7 +75,7 @@ impl Expression {
             }
         };
         check_length(text).map_err(refuse)?;
-        let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, schema)))
+        let parsed = PgTryBuilder::new(AssertUnwindSafe(|| parse(table, text, schema, binder)))
             .catch_others(|error| match &error {
                 CaughtError::PostgresError(report) => refused(
                     table,
@@ -102,7 +106,9 @@ impl Expression {
             fixed_settings::fix(&fixed_settings::PARSING);
             let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
             let parsed = parsed(&self.index_key).ok().expect("it was written as one expression");
+            let acting = ActingAs::begin(self.binder);
             let mut node = transformed(relation, parsed, None);
+            drop(acting);
             pg_sys::relation_close(relation, pg_sys::NoLock as i32);
             level.end();
             let collation = pg_sys::exprCollation(node);
@@ -158,7 +164,12 @@ fn refused(table: &Table, about: &str, code: PgSqlErrorCode, what: &str) -> SqlE
         ))
 }
 
-fn parse(table: &Table, text: &str, schema: Option<&str>) -> Result<Expression, ExpressionRefusal> {
+fn parse(
+    table: &Table,
+    text: &str,
+    schema: Option<&str>,
+    binder: pg_sys::Oid,
+) -> Result<Expression, ExpressionRefusal> {
     // SAFETY: the table is locked, hence its relation can be opened, and it stays open while the expression is
     // analysed. After an error the (sub)transaction's abort closes it and resets the settings. What is analysed lives
     // in the current memory context.
@@ -167,9 +178,13 @@ fn parse(table: &Table, text: &str, schema: Option<&str>) -> Result<Expression, 
         fixed_settings::set(c"search_path", KEPT_PATH);
         fixed_settings::fix(&fixed_settings::PARSING);
         let relation = pg_sys::relation_open(table.oid, pg_sys::NoLock as i32);
+        // Whatever the restrictions let pass runs with the rights of whoever has written the text.
+        let acting = ActingAs::begin(binder);
         let analysed = analyse(relation, text, schema);
+        drop(acting);
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
-        let expression = analysed.and_then(|node| Ok(written_out(table, node, check(node)?)));
+        let expression =
+            analysed.and_then(|node| Ok(written_out(table, node, check(node)?, binder)));
         level.end();
         expression
     }
@@ -301,6 +316,7 @@ unsafe fn written_out(
     table: &Table,
     node: *mut pg_sys::Node,
     facts: ExpressionFacts,
+    binder: pg_sys::Oid,
 ) -> Expression {
     // SAFETY: guaranteed by the caller; deparsing returns NUL-terminated strings.
     unsafe {
@@ -321,6 +337,7 @@ unsafe fn written_out(
             columns: facts.columns,
             makes_id: facts.makes_id,
             is_exact: facts.is_exact,
+            binder,
         }
     }
 }

@@ -70,7 +70,7 @@ impl RecorderTable {
             part: "events",
             word: Word::RecorderTable,
             columns: EVENT_COLUMNS,
-            expressions: false,
+            expressions: None,
             command: &|change| bind_command(events, mapping, change),
         };
         let events = BoundTable::resolve(events, &rules, Mapping::of_columns(mapping.as_object()))?;

@@ -54,19 +54,21 @@ pub unsafe fn restrict(
             }
             Tag::T_FuncCall => {
                 let call = &mut *node.cast::<pg_sys::FuncCall>();
-                each(call.args)?;
-                each(call.agg_order)?;
-                restrict(call.agg_filter, schema)?;
-                if !call.over.is_null() {
-                    let window = &*call.over;
-                    each(window.partitionClause)?;
-                    each(window.orderClause)?;
-                    restrict(window.startOffset, schema)?;
-                    restrict(window.endOffset, schema)?;
+                // Parts of aggregates and window functions, some of which are arguments.
+                if call.agg_within_group
+                    || call.agg_star
+                    || call.agg_distinct
+                    || !call.agg_order.is_null()
+                    || !call.agg_filter.is_null()
+                    || !call.over.is_null()
+                {
+                    return Err(ExpressionRefusal::not_supported(
+                        "it has a part that a mapping must not have",
+                    ));
                 }
+                each(call.args)?;
                 restrict_function(node.cast(), schema)
             }
-            Tag::T_SortBy => restrict((*node.cast::<pg_sys::SortBy>()).node, schema),
             Tag::T_A_Expr => {
                 let expression = &*node.cast::<pg_sys::A_Expr>();
                 let name = names(expression.name);
@@ -153,7 +155,7 @@ unsafe fn restrict_function(
         let name = names(call.funcname);
         let in_extension = |name: &[&str]| has_own_function(list_of(name));
         let qualified = match (&name[..], schema) {
-            ([schema, _], _) if *schema == "pg_catalog" => return Ok(()),
+            ([schema, _], _) if *schema == "pg_catalog" => return restrict_cast(call.funcname),
             ([function], Some(schema)) if in_extension(&[schema, function.as_str()]) => {
                 [schema, function.as_str()]
             }
@@ -169,7 +171,7 @@ unsafe fn restrict_function(
         };
         call.funcname = list_of(&qualified);
         if qualified[0] == "pg_catalog" {
-            return Ok(());
+            return restrict_cast(call.funcname);
         }
         let own = OWN_FUNCTIONS.iter().find(|own| own.name.to_bytes() == qualified[1].as_bytes());
         let Some(OwnFunction { result, .. }) = own else {
@@ -191,6 +193,21 @@ unsafe fn restrict_function(
         });
         Ok(())
     }
+}
+
+/// Refuses a call that would be read as a cast to a pseudo-type, such as unknown: a constant of that type would take the
+/// type of what is beside it.
+///
+/// # Safety
+/// `name` is a list of String nodes.
+unsafe fn restrict_cast(name: *mut pg_sys::List) -> Result<(), ExpressionRefusal> {
+    // SAFETY: guaranteed by the caller; a look-up by name.
+    let type_oid = unsafe {
+        let name = pg_sys::makeTypeNameFromNameList(name);
+        pg_sys::LookupTypeNameOid(null_mut(), name, true)
+    };
+    let refusal = (type_oid != pg_sys::InvalidOid).then(|| pseudo_type(type_oid)).flatten();
+    refusal.map_or(Ok(()), Err)
 }
 
 /// The argument; one of unknown type as a text.

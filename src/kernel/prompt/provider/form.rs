@@ -161,9 +161,7 @@ impl Form<'_> {
                     if !content.is_empty() {
                         texts.push(joined(content));
                     }
-                    texts.extend(calls.into_iter().map(|Call { name, arguments, .. }| {
-                        format!("[called {name}({})]", arguments.text(self.check_interrupts))
-                    }));
+                    texts.extend(calls.iter().map(|call| call.described(self.check_interrupts)));
                     ("assistant", texts.join("\n\n"))
                 }
                 Sent::Results(results) => {

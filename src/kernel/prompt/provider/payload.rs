@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::graph::turn::Role;
-use crate::json::{JsonLimits, JsonReader, JsonValue, compact_text};
+use crate::json::{JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
 use crate::prompt::provider::{PromptMessage, ProviderFormat};
 
@@ -13,6 +13,13 @@ pub(super) struct Call<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) arguments: Arguments<'a>,
+}
+
+impl Call<'_> {
+    /// It as a text.
+    pub(super) fn described(&self, check_interrupts: &dyn Fn()) -> String {
+        format!("[called {}({})]", self.name, self.arguments.text(check_interrupts))
+    }
 }
 
 /// The arguments of a call.
@@ -41,13 +48,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An object: other JSON, and what is not JSON, is its member `arguments`.
+    /// An object: other JSON, and as a text what no jsonb is, is its member `arguments`.
     pub(super) fn object(self, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
-            Arguments::Text(text) => {
-                read(text, check_interrupts).unwrap_or(JsonValue::String(text.into()))
-            }
+            Arguments::Text(text) => jsonb_text(text, check_interrupts)
+                .and_then(|_| read(text, check_interrupts))
+                .unwrap_or(JsonValue::String(text.into())),
         };
         match json {
             JsonValue::Object(_) => json,

@@ -66,6 +66,7 @@ pub(super) fn sequence<'a>(
     let mut sequence = Sequence {
         sent: Vec::new(),
         ids: HashSet::new(),
+        repeated: HashMap::new(),
         joins: false,
         answers,
         format,
@@ -97,28 +98,35 @@ pub(super) fn sequence<'a>(
 /// The place of a block: that of its message, and its own in it.
 type Place = (usize, usize);
 
-/// The results by the places of their calls, and the places of these results. A result answers the latest call of its
-/// id that stands before it and has none yet.
+/// The results by the places of their calls, and the places of these results. A result answers the latest call of its id
+/// that the assistant made before it and that has none yet; those of tools come first, as a user may store anything.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
-    let mut open: HashMap<&str, Vec<Place>> = HashMap::new();
     let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
-    for (place, (message, blocks)) in entries.iter().enumerate() {
-        if message.part == Part::Recalled {
-            continue;
-        }
-        for (number, block) in blocks.iter().enumerate() {
-            match block {
-                Block::Call(call) => open.entry(&call.id).or_default().push((place, number)),
-                Block::Result(result) => {
-                    let calls = result.call.as_deref().and_then(|id| open.get_mut(id));
-                    if let Some(call) = calls.and_then(Vec::pop) {
-                        answers.insert(call, result.clone());
-                        answering.insert((place, number));
+    for role in [Role::Tool, Role::User] {
+        let mut open: HashMap<&str, Vec<Place>> = HashMap::new();
+        for (place, (message, blocks)) in entries.iter().enumerate() {
+            if message.part == Part::Recalled {
+                continue;
+            }
+            for (number, block) in blocks.iter().enumerate() {
+                let place = (place, number);
+                match block {
+                    Block::Call(call)
+                        if message.role == Role::Assistant && !answers.contains_key(&place) =>
+                    {
+                        open.entry(&call.id).or_default().push(place);
                     }
+                    Block::Result(result) if message.role == role => {
+                        let calls = result.call.as_deref().and_then(|id| open.get_mut(id));
+                        if let Some(call) = calls.and_then(Vec::pop) {
+                            answers.insert(call, result.clone());
+                            answering.insert(place);
+                        }
+                    }
+                    _ => {}
                 }
-                Block::Text(_) | Block::Other(_) => {}
             }
         }
     }
@@ -150,9 +158,7 @@ fn recalled_text(
 fn text_of<'a>(blocks: &[Block<'a>], check_interrupts: &dyn Fn()) -> Option<Cow<'a, str>> {
     let texts = blocks.iter().map(|block| match block {
         Block::Text(text) => text.to_string(),
-        Block::Call(Call { name, arguments, .. }) => {
-            format!("[called {name}({})]", arguments.text(check_interrupts))
-        }
+        Block::Call(call) => call.described(check_interrupts),
         Block::Result(result) => result.text.to_string(),
         Block::Other(other) => other.text(check_interrupts),
     });
@@ -168,6 +174,8 @@ struct Sequence<'a, 'c> {
     sent: Vec<Sent<'a>>,
     /// The ids of calls so far.
     ids: HashSet<String>,
+    /// How often each id of the application was given so far, where it was.
+    repeated: HashMap<String, u32>,
     /// Whether the last message is what was recalled: the user's next text joins it.
     joins: bool,
     answers: HashMap<Place, CallResult<'a>>,
@@ -179,13 +187,19 @@ struct Sequence<'a, 'c> {
 impl<'a> Sequence<'a, '_> {
     fn add(&mut self, role: Role, place: usize, blocks: impl Iterator<Item = (usize, Block<'a>)>) {
         let (mut content, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        let interrupts = Interrupts::new(self.check_interrupts);
         for (number, block) in blocks {
+            interrupts.item();
             match block {
                 Block::Text(text) if is_empty(&text) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
                 Block::Other(other) => content.extend(self.other(other, role)),
                 Block::Result(result) => {
                     content.push(Content::Text(format!("{LONE_RESULT}\n{}", result.text).into()));
+                }
+                // What others than the assistant store is not to be taken for what it has called.
+                Block::Call(call) if role != Role::Assistant => {
+                    content.push(Content::Text(call.described(self.check_interrupts).into()));
                 }
                 Block::Call(call) => {
                     let answer = self.answers.remove(&(place, number));
@@ -199,7 +213,7 @@ impl<'a> Sequence<'a, '_> {
             }
         }
         let joins = std::mem::take(&mut self.joins);
-        if !calls.is_empty() || (role == Role::Assistant && !content.is_empty()) {
+        if role == Role::Assistant && !(calls.is_empty() && content.is_empty()) {
             self.sent.push(Sent::Assistant(content, calls));
             if !results.is_empty() {
                 self.sent.push(Sent::Results(results));
@@ -232,10 +246,9 @@ impl<'a> Sequence<'a, '_> {
         let hashed = |text: &str| format!("call_{}", &sha256_hex(text.as_bytes())[..24]);
         let is_taken_by_all = (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(is_plain);
         let mut new = if is_taken_by_all { id.to_owned() } else { hashed(id) };
-        for number in 2.. {
-            if self.ids.insert(new.clone()) {
-                break;
-            }
+        while !self.ids.insert(new.clone()) {
+            let number = self.repeated.entry(id.to_owned()).or_insert(1);
+            *number += 1;
             new = hashed(&format!("{id}#{number}"));
         }
         new

@@ -192,7 +192,7 @@ impl Graph {
             part: "turns",
             word: Word::GraphTables,
             columns: TURN_COLUMNS,
-            expressions: true,
+            expressions: tables.binder,
             command: &turns_command,
         };
         let mut turns = BoundTable::resolve(tables.turns, &rules, part("turns"))?;
