@@ -326,8 +326,10 @@ fn settings_of_the_caller_change_no_value() {
 fn an_expression_is_analysed_with_the_rights_of_its_binder() {
     let setup = setup("literal_rights");
     let mut admin = setup.admin();
-    let statement = "SELECT graph_kernel.bind_tables('app.messages', columns => '{\"turns\": {\"session_id\":
-        {\"expression\": \"current_user::text\"}, \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')";
+    let statement =
+        "SELECT graph_kernel.bind_tables('app.messages', columns => '{\"turns\": {\"session_id\":
+        {\"expression\": \"current_user::text\"},
+        \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}')";
     assert!(matches!(attempt(&mut admin, statement), Outcome::Refused(_)));
     // The role is the session's own again, after an error and without one.
     assert_eq!(text(&mut admin, "SELECT current_user::text"), "postgres");

@@ -1,5 +1,5 @@
-//! A thousand prompts of stored conversations, in each form of a provider: tests/clients/providers.py has the providers'
-//! own packages check the same.
+//! A thousand prompts of stored conversations, in each form of a provider: tests/clients/providers.py has the
+//! providers' own packages check the same.
 
 use graph_kernel_tests::providers::check_prompt;
 use serde_json::Value;

@@ -35,10 +35,10 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
     is_unfit.unwrap_or(true)
 }
 
-/// Whether an index was made, or made anew, by a transaction that the session's snapshots may not see: it has no entries
-/// for rows that were deleted before, which an older snapshot still sees. The server looks at this for some indexes
-/// alone. It has an index that is made CONCURRENTLY wait for older snapshots, of which it does not know those that a
-/// session imports later, and those of a standby.
+/// Whether an index was made, or made anew, by a transaction that the session's snapshots may not see: it has no
+/// entries for rows that were deleted before, which an older snapshot still sees. The server looks at this for some
+/// indexes alone. It has an index that is made CONCURRENTLY wait for older snapshots, of which it does not know those
+/// that a session imports later, and those of a standby.
 pub fn is_too_new(index: pg_sys::Oid) -> bool {
     use pg_sys::SysCacheIdentifier as Cache;
     // REINDEX writes the row of pg_class alone.

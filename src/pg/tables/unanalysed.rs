@@ -195,8 +195,8 @@ unsafe fn restrict_function(
     }
 }
 
-/// Refuses a call that would be read as a cast to a pseudo-type, such as unknown: a constant of that type would take the
-/// type of what is beside it.
+/// Refuses a call that would be read as a cast to a pseudo-type, such as unknown: a constant of that type would take
+/// the type of what is beside it.
 ///
 /// # Safety
 /// `name` is a list of String nodes.

@@ -98,8 +98,9 @@ pub(super) fn sequence<'a>(
 /// The place of a block: that of its message, and its own in it.
 type Place = (usize, usize);
 
-/// The results by the places of their calls, and the places of these results. A result answers the latest call of its id
-/// that the assistant made before it and that has none yet; those of tools come first, as a user may store anything.
+/// The results by the places of their calls, and the places of these results. A result answers the latest call of its
+/// id that the assistant made before it and that has none yet; those of tools come first, as a user may store
+/// anything.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
