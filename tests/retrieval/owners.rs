@@ -209,3 +209,37 @@ fn valid_until_takes_a_turn_out_of_searches_alone() {
         assert_eq!(refusal(&mut client, &bad), ("22023".into(), "INVALID_OPTIONS".into()));
     }
 }
+
+/// Row security narrows behind an approximate index as a filter does.
+#[test]
+fn row_security_behind_an_index_hides_no_turn_of_ones_own() {
+    if !has_pgvector("row_security_behind_an_index_hides_no_turn_of_ones_own") {
+        return;
+    }
+    let database = database("rls_index", "vector(384)");
+    let mut client = database.connect();
+    let question = question(&mut client);
+    client
+        .batch_execute(&format!(
+            "INSERT INTO memory_turns (id, session_id, role, content_text, embedding, owner)
+             SELECT md5(n::text)::uuid, 'near', 'user', 'near', {question}::real[]::vector, 'near'
+               FROM generate_series(1, 2000) AS n;
+             CREATE INDEX ON memory_turns USING hnsw (embedding vector_cosine_ops);
+             ANALYZE memory_turns;
+             DO $$ BEGIN CREATE ROLE retrieval_owner LOGIN;
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
+             GRANT SELECT ON memory_turns, memory_turn_edges TO retrieval_owner;
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY own ON memory_turns USING (owner IS DISTINCT FROM 'near');
+             SET ROLE retrieval_owner; SET enable_seqscan = off"
+        ))
+        .unwrap();
+    let found: i64 = client
+        .query_one(
+            &format!("SELECT count(*) FROM graph_search({question}, limit_count => 10)"),
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    assert_eq!(found, 10);
+}
