@@ -10,14 +10,12 @@ mod report;
 mod selections;
 mod tables;
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use graph_kernel_tests::machine;
 use postgres::Client;
-use uuid::Uuid;
 
 use corpus::{Conversation, Corpus, Question};
 use report::{Method, Report};
@@ -28,10 +26,14 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// What a selection may have in tokens.
 const BUDGETS: [u32; 4] = [500, 1000, 2000, 4000];
 
-/// The whole of what is called of the extension for a question; `{}` is the budget.
-const RECALL: &str =
-    "SELECT turn_id FROM graph_recall($1, $2, '{\"preset\": \"recall\", \"max_tokens\": {}}',
-    filter => jsonb_build_object('owner', $3::text))";
+/// The whole of what is called of the extension for a question; `{}` is the budget. Of a conversation
+/// among others, and of one that is a graph of its own.
+const RECALL_OF_OWNER: &str = "SELECT turn_id
+    FROM graph_recall($1, $2, '{\"preset\": \"recall\", \"max_tokens\": {}}',
+        filter => jsonb_build_object('owner', $3::text))";
+const RECALL: &str = "SELECT turn_id
+    FROM graph_recall($1, $2, '{\"preset\": \"recall\", \"max_tokens\": {}}')
+    WHERE $3::text IS NOT NULL";
 const STATEMENT: &str = include_str!("statement.sql");
 /// What other functions make of the nearest turn: the conversation up to it by `chat`, and what is
 /// around it by `broad`, ranked.
@@ -123,11 +125,23 @@ fn measure(
         STATEMENT,
         client,
     )?);
-    methods.push(server.selected("the nearest turn, `chat`", CHAT, client)?);
-    if client.query_one("SELECT to_regproc('graph_recall') IS NOT NULL", &[])?.get(0) {
-        methods.push(server.selected("`graph_recall`", RECALL, client)?);
+    for (name, sql, graphs) in [
+        ("the nearest turn, `chat`", CHAT, Graphs::Shared),
+        ("`graph_recall`, one table, by owner", RECALL_OF_OWNER, Graphs::Shared),
+        ("`graph_recall`, a graph for each", RECALL, Graphs::Own),
+    ] {
+        methods.push(server.selected(name, sql, graphs, client)?);
     }
     Ok(Report::new(questions, conversations.len(), methods, indexes))
+}
+
+/// Which tables are asked.
+#[derive(Clone, Copy, PartialEq)]
+enum Graphs {
+    /// Those that have all conversations.
+    Shared,
+    /// Those of the conversation alone.
+    Own,
 }
 
 /// Questions to the server.
@@ -140,7 +154,7 @@ struct Server<'a> {
 impl Server<'_> {
     /// A statement that gives turns, the best first: asked once a question.
     fn filled(&self, name: &'static str, sql: &str, client: &mut Client) -> Result<Method> {
-        let (rankings, times) = self.ask(sql, client)?;
+        let (rankings, times) = self.ask(sql, Graphs::Shared, client)?;
         let selections = self.questions.iter().zip(rankings).map(|(question, ranking)| {
             BUDGETS.map(|budget| self.indexes[question.conversation].fill(&ranking, budget))
         });
@@ -148,11 +162,18 @@ impl Server<'_> {
     }
 
     /// A statement that takes the budget itself: asked once a question and budget.
-    fn selected(&self, name: &'static str, sql: &str, client: &mut Client) -> Result<Method> {
+    fn selected(
+        &self,
+        name: &'static str,
+        sql: &str,
+        graphs: Graphs,
+        client: &mut Client,
+    ) -> Result<Method> {
         let mut selections = vec![[const { Vec::new() }; BUDGETS.len()]; self.questions.len()];
         let mut times = Vec::new();
         for (at, budget) in BUDGETS.iter().enumerate() {
-            let (found, took) = self.ask(&sql.replace("{}", &budget.to_string()), client)?;
+            let (found, took) =
+                self.ask(&sql.replace("{}", &budget.to_string()), graphs, client)?;
             for ((selection, found), question) in
                 selections.iter_mut().zip(found).zip(self.questions)
             {
@@ -170,32 +191,30 @@ impl Server<'_> {
     }
 
     /// The turns that a statement gives for each question, and how long the client waited for them.
-    fn ask(&self, sql: &str, client: &mut Client) -> Result<(Vec<Vec<usize>>, Vec<Duration>)> {
+    fn ask(
+        &self,
+        sql: &str,
+        graphs: Graphs,
+        client: &mut Client,
+    ) -> Result<(Vec<Vec<usize>>, Vec<Duration>)> {
         let statement = client.prepare(sql)?;
-        let places: Vec<HashMap<Uuid, usize>> = self
-            .conversations
-            .iter()
-            .map(|conversation| {
-                conversation
-                    .turns
-                    .iter()
-                    .enumerate()
-                    .map(|(place, turn)| (turn.id, place))
-                    .collect()
-            })
-            .collect();
         let mut found = Vec::new();
         let mut times = Vec::new();
+        let mut asked = None;
         for question in self.questions {
-            let owner = &self.conversations[question.conversation].name;
+            let of = question.conversation;
+            if graphs == Graphs::Own && asked.replace(of) != Some(of) {
+                client.batch_execute(&format!("SET graph_kernel.graph = {}", tables::graph(of)))?;
+            }
+            let owner = &self.conversations[of].name;
             let start = Instant::now();
             let rows = client.query(&statement, &[&question.embedding, &question.text, owner])?;
             times.push(start.elapsed());
-            let ids =
-                rows.iter().map(|row| places[question.conversation].get(&row.get(0)).copied());
-            // A turn of another conversation would count as found tokens, and as no evidence.
-            found.push(ids.collect::<Option<_>>().ok_or("a turn of another conversation")?);
+            let places = rows.iter().map(|row| self.indexes[of].place(row.get(0)));
+            // A turn of another conversation would take tokens, and be no evidence.
+            found.push(places.collect::<Option<_>>().ok_or("a turn of another conversation")?);
         }
+        client.batch_execute("RESET graph_kernel.graph")?;
         Ok((found, times))
     }
 }

@@ -10,6 +10,9 @@ use crate::selections::Index;
 /// How often conversations are drawn for an interval.
 const DRAWS: usize = 10_000;
 
+const INTERVALS: &str =
+    "Of the same questions; in brackets 95 % of what drawing conversations with replacement gives.";
+
 /// One way to select turns.
 pub struct Method {
     name: &'static str,
@@ -41,7 +44,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The last of the methods is the one that the others are compared with.
+    /// What the methods have selected for these questions.
     pub fn new(
         questions: &[&Question],
         conversations: usize,
@@ -111,22 +114,22 @@ impl Report {
                 row(text, method.name, &cells)?;
             }
         }
-        let Some(((last, others), of_last)) = self.methods.split_last().zip(self.recall.last())
-        else {
-            return Ok(());
-        };
-        writeln!(text, "\n### {} less the others, categories 1 to 4\n", last.name)?;
-        writeln!(
-            text,
-            "The same questions; 95 % intervals by drawing conversations, with replacement.\n"
-        )?;
-        head(text, "less", &budgets)?;
-        for (method, recall) in others.iter().zip(&self.recall) {
-            let cells = [0, 1, 2, 3].map(|at| {
-                let (mean, low, high) = self.difference(&of_last[at], &recall[at]);
-                format!("{mean:+.3} ({low:+.3} to {high:+.3})")
-            });
-            row(text, method.name, &cells)?;
+        let ours = |method: &Method| method.name.contains("graph_recall");
+        let (recalls, others): (Vec<usize>, Vec<usize>) =
+            (0..self.methods.len()).partition(|of| ours(&self.methods[*of]));
+        for of in recalls {
+            let name = self.methods[of].name;
+            writeln!(text, "\n### {name}, less the others, categories 1 to 4\n")?;
+            writeln!(text, "{INTERVALS}\n")?;
+            head(text, "less", &budgets)?;
+            for other in &others {
+                let cells = [0, 1, 2, 3].map(|at| {
+                    let (mean, low, high) =
+                        self.difference(&self.recall[of][at], &self.recall[*other][at]);
+                    format!("{mean:+.3} ({low:+.3} to {high:+.3})")
+                });
+                row(text, self.methods[*other].name, &cells)?;
+            }
         }
         writeln!(text, "\n### Tokens selected, mean\n")?;
         head(text, "selection", &budgets)?;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use postgres::Client;
+use uuid::Uuid;
 
 use crate::Result;
 use crate::corpus::{Conversation, Question};
@@ -23,6 +24,7 @@ pub struct Index {
     /// Where a turn's session begins and ends, in places.
     sessions: Vec<(usize, usize)>,
     tokens: Vec<u32>,
+    places: HashMap<Uuid, usize>,
 }
 
 impl Index {
@@ -47,8 +49,14 @@ impl Index {
             turns_with,
             sessions: sessions.collect(),
             tokens: turns.iter().map(crate::corpus::Turn::tokens).collect(),
+            places: turns.iter().enumerate().map(|(place, turn)| (turn.id, place)).collect(),
             lexemes,
         })
+    }
+
+    /// The place of a turn of the conversation.
+    pub fn place(&self, id: Uuid) -> Option<usize> {
+        self.places.get(&id).copied()
     }
 
     /// Takes turns in this order while they fit, and passes over those that do not.

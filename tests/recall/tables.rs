@@ -5,7 +5,7 @@ use std::io::Write;
 use postgres::{Client, NoTls};
 
 use crate::Result;
-use crate::corpus::Corpus;
+use crate::corpus::{Conversation, Corpus};
 
 const DATABASE: &str = "graph_kernel_recall";
 
@@ -32,9 +32,14 @@ pub fn server() -> Result<String> {
     ))
 }
 
-/// All conversations in one table of a new database, each with its name as owner: a turn replies to
-/// the one before it in its session, and the first of a session refers to the last of the session
-/// before.
+/// The graph of the conversation in this place.
+pub fn graph(conversation: usize) -> String {
+    format!("conversation_{conversation}")
+}
+
+/// The conversations in a new database: all in the tables of `public`, each with its name as owner, and
+/// each in tables of its own that are bound as its [`graph`]. A turn replies to the one before it in
+/// its session, and the first of a session refers to the last of the session before.
 pub fn load(corpus: &Corpus) -> Result<Client> {
     let mut server = connect("postgres")?;
     server.batch_execute(&format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
@@ -48,20 +53,43 @@ pub fn load(corpus: &Corpus) -> Result<Client> {
     } else {
         "real[]".to_owned()
     };
+    client.batch_execute("CREATE EXTENSION graph_kernel")?;
+    create(&mut client, "public", &kind)?;
+    client.batch_execute("CREATE INDEX ON memory_turns (owner)")?;
+    copy(&mut client, "public", &kind, &corpus.conversations)?;
+    client.batch_execute("CALL graph_kernel.refresh_words()")?;
+    for (place, conversation) in corpus.conversations.iter().enumerate() {
+        let graph = graph(place);
+        client.batch_execute(&format!("CREATE SCHEMA {graph}"))?;
+        create(&mut client, &graph, &kind)?;
+        client.batch_execute(&format!(
+            "SELECT graph_kernel.bind_tables('{graph}.memory_turns', '{graph}.memory_turn_edges', name => '{graph}')"
+        ))?;
+        copy(&mut client, &graph, &kind, std::slice::from_ref(conversation))?;
+        client.batch_execute(&format!("CALL graph_kernel.refresh_words('{graph}')"))?;
+    }
+    Ok(client)
+}
+
+fn create(client: &mut Client, schema: &str, kind: &str) -> Result<()> {
     client.batch_execute(&format!(
-        "CREATE EXTENSION graph_kernel;
-         SELECT graph_kernel.create_tables();
-         ALTER TABLE memory_turns ADD COLUMN embedding {kind};
-         ALTER TABLE memory_turns ADD COLUMN words tsvector
-             GENERATED ALWAYS AS (to_tsvector('english', left(content_text, 100000))) STORED;
-         CREATE INDEX ON memory_turns USING gin (words);
-         CREATE INDEX ON memory_turns (owner)"
+        "SELECT graph_kernel.create_tables('{schema}', '{{\"words\": \"english\"}}');
+         ALTER TABLE {schema}.memory_turns ADD COLUMN embedding {kind}"
     ))?;
-    let mut turns = client.copy_in(
-        "COPY memory_turns (id, session_id, role, created_at, owner, content_text, embedding) FROM STDIN",
-    )?;
+    Ok(())
+}
+
+fn copy(
+    client: &mut Client,
+    schema: &str,
+    kind: &str,
+    conversations: &[Conversation],
+) -> Result<()> {
+    let mut turns = client.copy_in(&format!(
+        "COPY {schema}.memory_turns (id, session_id, role, created_at, owner, content_text, embedding) FROM STDIN"
+    ))?;
     let (open, close) = if kind == "real[]" { ('{', '}') } else { ('[', ']') };
-    for conversation in &corpus.conversations {
+    for conversation in conversations {
         for turn in &conversation.turns {
             let text =
                 turn.content.replace('\\', "\\\\").replace('\n', "\\n").replace(['\t', '\r'], " ");
@@ -79,15 +107,18 @@ pub fn load(corpus: &Corpus) -> Result<Client> {
         }
     }
     turns.finish()?;
-    let mut edges = client
-        .copy_in("COPY memory_turn_edges (parent_turn_id, child_turn_id, edge_type) FROM STDIN")?;
-    for conversation in &corpus.conversations {
+    let mut edges = client.copy_in(&format!(
+        "COPY {schema}.memory_turn_edges (parent_turn_id, child_turn_id, edge_type) FROM STDIN"
+    ))?;
+    for conversation in conversations {
         for pair in conversation.turns.windows(2) {
             let kind = if pair[0].session == pair[1].session { "reply" } else { "reference" };
             writeln!(edges, "{}\t{}\t{kind}", pair[0].id, pair[1].id)?;
         }
     }
     edges.finish()?;
-    client.batch_execute("VACUUM (ANALYZE) memory_turns, memory_turn_edges")?;
-    Ok(client)
+    client.batch_execute(&format!(
+        "VACUUM (ANALYZE) {schema}.memory_turns, {schema}.memory_turn_edges"
+    ))?;
+    Ok(())
 }
