@@ -15,14 +15,17 @@ DECLARE
     detail text;
     hint text;
     options jsonb;
+    is_export boolean;
 BEGIN
     is_global := coalesce(is_global, false);
+    is_export := coalesce(NOT is_global AND json_typeof(request) = 'object' AND request ->> 'slice' IS NOT NULL, false);
     PERFORM graph_kernel.check_request(
         request,
-        CASE WHEN is_global THEN '{}' ELSE '{anchor_turn_id,query_embedding}' END::text[],
+        CASE WHEN is_global OR is_export THEN '{}' ELSE '{anchor_turn_id}' END::text[],
         CASE WHEN is_global THEN '{query,query_embedding,limit,filter}'
-             ELSE '{query,policy_ref,limit,min_similarity,min_salience,owner}' END::text[]);
-    IF NOT is_global THEN
+             WHEN is_export THEN '{query,query_embedding,slice,limit,min_similarity,min_salience,owner}'
+             ELSE '{query,query_embedding,policy_ref,limit,min_similarity,min_salience,owner}' END::text[]);
+    IF NOT is_global AND NOT is_export THEN
         BEGIN
             anchor := request ->> 'anchor_turn_id';
         EXCEPTION WHEN invalid_text_representation THEN
@@ -42,6 +45,11 @@ BEGIN
         RETURN graph_kernel.search_body(embedding, request ->> 'query',
             coalesce((request ->> 'limit')::integer, 10), coalesce((request -> 'filter')::jsonb, '{}'));
     END IF;
+    IF is_export THEN
+        RETURN graph_kernel.search_export_body(embedding, request -> 'slice',
+            coalesce((request ->> 'limit')::integer, 10), (request ->> 'min_similarity')::real,
+            (request ->> 'min_salience')::real, request ->> 'query', options);
+    END IF;
     RETURN graph_kernel.search_slice_body(embedding, anchor,
         graph_kernel.requested_policy(request -> 'policy_ref'), coalesce((request ->> 'limit')::integer, 10),
         (request ->> 'min_similarity')::real, (request ->> 'min_salience')::real, request ->> 'query',
@@ -57,7 +65,7 @@ EXCEPTION WHEN SQLSTATE '02000' OR data_exception OR program_limit_exceeded OR o
         detail := 'SLICE_FAILED';
     ELSIF state LIKE '22%' OR state LIKE '54%' THEN
         state := 'PT400';
-    ELSIF detail IN ('KEYS_UNAVAILABLE', 'GRAPH_TABLES', 'NO_EMBEDDINGS') THEN
+    ELSIF detail IN ('KEYS_UNAVAILABLE', 'GRAPH_TABLES', 'NO_EMBEDDINGS', 'NO_WORDS') THEN
         state := 'PT503';
         detail := 'SERVICE_UNAVAILABLE';
     END IF;

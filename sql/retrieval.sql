@@ -7,6 +7,14 @@ CREATE FUNCTION graph_kernel.search_slice_body(
 COMMENT ON FUNCTION graph_kernel.search_slice_body(
     real[], uuid, @extschema@.slice_policy, integer, real, real, text, jsonb) IS
     'graph_search_slice as the body of a response';
+CREATE FUNCTION graph_kernel.search_export_body(
+    query_embedding real[], slice json, limit_count integer, min_similarity real, min_salience real, query_text text,
+    options jsonb
+) RETURNS json
+    AS 'MODULE_PATHNAME', 'search_export_body_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.search_export_body(real[], json, integer, real, real, text, jsonb) IS
+    'graph_search_export as the body of a response';
 CREATE FUNCTION graph_kernel.search_body(
     query_embedding real[], query_text text, limit_count integer, filter jsonb
 ) RETURNS json

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use super::anchor::elements;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::sql::types::{JsonText, JsonbText, Policy, Text, from_sql_uuid, to_sql_uuid};
-use crate::pg::text::TextArg;
+use crate::pg::text::{JsonArg, TextArg};
 use crate::service::search::{Question, search_filter, search_options};
 use crate::service::words::refresh;
 
@@ -86,14 +86,56 @@ fn graph_search_slice(
     ),
 > {
     let policy = Policy::required(policy).or_raise();
-    let (Some(embedding), Some(limit), Some(options)) = (query_embedding, limit_count, options)
-    else {
+    let (Some(anchor), Some(limit), Some(options)) = (anchor, limit_count, options) else {
         return TableIterator::empty();
     };
-    let Some(anchor) = anchor else { return TableIterator::empty() };
+    if query_embedding.is_none() && query_text.is_none() {
+        return TableIterator::empty();
+    }
     let least = Filters { min_similarity, min_salience };
-    let question = question(&embedding, limit, least, query_text, &options.0).or_raise();
+    let question = question(query_embedding, limit, least, query_text, &options.0).or_raise();
     found_in_slice(question.in_slice(from_sql_uuid(anchor), &policy).or_raise())
+}
+
+#[pg_extern(stable, parallel_restricted, cost = 10000)]
+#[search_path(pg_catalog, pg_temp)]
+fn graph_search_export(
+    query_embedding: Option<Array<f32>>,
+    slice: Option<JsonArg>,
+    limit_count: default!(Option<i32>, 10),
+    min_similarity: default!(Option<f32>, "NULL"),
+    min_salience: default!(Option<f32>, "NULL"),
+    query_text: default!(Option<TextArg>, "NULL"),
+    options: default!(Option<JsonbText>, "'{}'"),
+) -> TableIterator<
+    'static,
+    (
+        name!(rank, i32),
+        name!(turn_id, Uuid),
+        name!(similarity, Option<f32>),
+        name!(session_id, Text),
+        name!(role, &'static str),
+        name!(content, Option<Text>),
+        name!(phase, &'static str),
+        name!(salience, f32),
+        name!(trajectory_depth, i32),
+        name!(trajectory_sibling_order, i32),
+        name!(trajectory_homogeneity, f32),
+        name!(trajectory_temporal, f32),
+        name!(trajectory_complexity, f32),
+        name!(created_at, i64),
+        name!(provenance, Option<JsonbText>),
+    ),
+> {
+    let (Some(slice), Some(limit), Some(options)) = (slice, limit_count, options) else {
+        return TableIterator::empty();
+    };
+    if query_embedding.is_none() && query_text.is_none() {
+        return TableIterator::empty();
+    }
+    let least = Filters { min_similarity, min_salience };
+    let question = question(query_embedding, limit, least, query_text, &options.0).or_raise();
+    found_in_slice(question.in_export(&slice).or_raise())
 }
 
 #[pg_extern(stable, parallel_restricted, cost = 10000)]
@@ -148,10 +190,26 @@ fn search_slice_body(
 ) -> Option<JsonText> {
     let policy = Policy::required(policy).or_raise();
     let least = Filters { min_similarity, min_salience };
-    let (embedding, limit, options) = (query_embedding?, limit_count?, options?);
-    let question = question(&embedding, limit, least, query_text, &options.0).or_raise();
+    let (limit, options) = (limit_count?, options?);
+    let question = question(query_embedding, limit, least, query_text, &options.0).or_raise();
     let answer = question.in_slice(from_sql_uuid(anchor?), &policy).or_raise();
     Some(JsonText(json_text(&answer)))
+}
+
+#[pg_extern(sql = false)]
+fn search_export_body(
+    query_embedding: Option<Array<f32>>,
+    slice: Option<JsonArg>,
+    limit_count: Option<i32>,
+    min_similarity: Option<f32>,
+    min_salience: Option<f32>,
+    query_text: Option<TextArg>,
+    options: Option<JsonbText>,
+) -> Option<JsonText> {
+    let least = Filters { min_similarity, min_salience };
+    let (limit, options) = (limit_count?, options?);
+    let question = question(query_embedding, limit, least, query_text, &options.0).or_raise();
+    Some(JsonText(json_text(&question.in_export(&slice?).or_raise())))
 }
 
 #[pg_extern(sql = false)]
@@ -175,14 +233,15 @@ fn refresh_words(name: Option<TextArg>) {
 
 /// A question about a slice as it came from SQL.
 fn question(
-    embedding: &Array<f32>,
+    embedding: Option<Array<'_, f32>>,
     limit: i32,
     least: Filters,
     text: Option<TextArg<'_>>,
     options: &str,
 ) -> Result<Question, SqlError> {
     let filter = SearchFilter { least, ..search_options(options)? };
-    Question::new(Some(elements(embedding)?), text.as_deref(), limit, filter)
+    let embedding = embedding.as_ref().map(elements).transpose()?;
+    Question::new(embedding, text.as_deref(), limit, filter)
 }
 
 /// A question about the whole graph as it came from SQL.
@@ -259,10 +318,13 @@ extension_sql!(
 ALTER FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text, jsonb) ROWS 10;
 COMMENT ON FUNCTION graph_search_slice(real[], uuid, slice_policy, integer, real, real, text, jsonb) IS
     'the turns of a slice that are most similar to an embedding, with signed provenance';
+ALTER FUNCTION graph_search_export(real[], json, integer, real, real, text, jsonb) ROWS 10;
+COMMENT ON FUNCTION graph_search_export(real[], json, integer, real, real, text, jsonb) IS
+    'the turns of an exported slice that are most similar to an embedding, with signed provenance';
 ALTER FUNCTION graph_search(real[], text, integer, jsonb) ROWS 10;
 COMMENT ON FUNCTION graph_search(real[], text, integer, jsonb) IS
     'the turns of the whole graph that fit a question best, by its embedding and its words: never admissible';
 ",
     name = "search_comments",
-    requires = [graph_search_slice, graph_search]
+    requires = [graph_search_slice, graph_search_export, graph_search]
 );

@@ -1,6 +1,6 @@
 //! Searches: a question asked of a slice or of the whole graph, and the signed record of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
 use kernel::retrieval::fusion::{Asked, Candidate, Found, MIN_LIST, found_hash, strongest};
 use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
-use kernel::retrieval::ranking::{Filters, MAX_LIMIT, Ranking, result_hash};
+use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
 use kernel::retrieval::search::{Answer, SearchFilter, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::store::GraphStore;
@@ -19,6 +19,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
+use super::verify::{not_admissible, verdict_of_export};
 use crate::pg::access::search::{Sought, random_uuid, statement_time};
 use crate::pg::error::{SqlError, Word};
 
@@ -41,9 +42,16 @@ pub struct Hits {
     query: Option<QueryEmbedding>,
 }
 
+/// Turns of a slice in order, with the embedding that they were asked by.
+struct Ranked {
+    hits: Vec<Hit>,
+    shortfall: bool,
+    query: Option<QueryEmbedding>,
+}
+
 impl Question {
     /// A question by its embedding, by its text or by both, about turns that are valid when the statement begins. In a
-    /// slice the text is only recorded.
+    /// slice the text is only recorded where there is an embedding.
     ///
     /// # Errors
     /// 22023 and 54000 for what no graph could answer.
@@ -87,40 +95,112 @@ impl Question {
     /// The answer within the slice at an anchor.
     ///
     /// # Errors
-    /// As for the slice, and 22023, 42703 where the embeddings cannot be searched.
+    /// As for the slice, and 22023, 42703 where the slice cannot be searched.
     pub fn in_slice(self, anchor: TurnId, policy: &SlicePolicy) -> Result<Answer, SqlError> {
         let taken = ReadSlice::at(anchor, policy)?;
-        let column = taken.reader.graph().embedding()?;
-        let query = column.query(self.embedding.as_deref().unwrap_or_default())?;
-        let searcher = taken.reader.searcher();
         let turns: Vec<&Turn> = taken.turns().collect();
-        let ranking = Ranking::new(self.limit, self.sought.filter.least);
-        let ranking = searcher.rank(&column, &turns, &query, &self.sought, ranking)?;
-        let shortfall = ranking.shortfall();
-        let hits = ranking.into_hits();
+        let ranked = self.ranked(&taken.reader, &turns, &[])?;
+        let export = taken.export()?;
+        let keys = signing_keys(&taken.reader, export.admissibility_token.is_none())?;
+        self.answer(&taken.reader, &turns, ranked, SliceInfo::new(&export), keys)
+    }
+
+    /// The answer within a slice that was exported, as it is now: a turn that is missing, or hidden from the caller, is
+    /// not found, and counts as one without an embedding.
+    ///
+    /// # Errors
+    /// 22023 where the export does not verify; 22023, 42703 where the slice cannot be searched.
+    pub fn in_export(self, export: &str) -> Result<Answer, SqlError> {
+        let reader = GraphReader::current()?;
+        let verdict = verdict_of_export(export)?;
+        let export = match verdict.valid() {
+            Some(document) => &document.export,
+            None => return Err(not_admissible(&verdict)),
+        };
+        let mut there = HashSet::with_capacity(export.turns.len());
+        let ids: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
+        reader.ask(Needs::default(), |store| {
+            store.turns(&ids, &mut |(turn, _)| {
+                there.insert(turn.id);
+                ControlFlow::Continue(())
+            })
+        })?;
+        let (turns, gone): (Vec<&Turn>, Vec<&Turn>) =
+            export.turns.iter().partition(|turn| there.contains(&turn.id));
+        let ranked = self.ranked(&reader, &turns, &gone)?;
+        let keys = signing_keys(&reader, reader.circumstances()?.uncommitted)?;
+        self.answer(&reader, &turns, ranked, SliceInfo::of(export), keys)
+    }
+
+    /// Ranks the turns of a slice: by the embedding where one was given, else by words. Those that are gone could have
+    /// been found.
+    fn ranked(
+        &self,
+        reader: &GraphReader,
+        turns: &[&Turn],
+        gone: &[&Turn],
+    ) -> Result<Ranked, SqlError> {
+        let (graph, searcher) = (reader.graph(), reader.searcher());
+        let mut ranking = Ranking::new(self.limit, self.sought.filter.least);
+        gone.iter().for_each(|turn| ranking.offer(turn.id, turn.salience, None));
+        let (ranking, query) = match (&self.embedding, &self.text) {
+            (None, Some(text)) => {
+                let column = graph.words()?.ok_or_else(|| graph.no_words())?;
+                self.check_similarity_is_asked(false)?;
+                (searcher.rank_by_words(&column, text, turns, &self.sought, ranking)?, None)
+            }
+            (embedding, _) => {
+                let column = graph.embedding()?;
+                let query = column.query(embedding.as_deref().unwrap_or_default())?;
+                let ranking = searcher.rank(&column, turns, &query, &self.sought, ranking)?;
+                (ranking, Some(query))
+            }
+        };
+        Ok(Ranked { shortfall: ranking.shortfall(), hits: ranking.into_hits(), query })
+    }
+
+    /// The answer that a ranking of turns of a slice is.
+    fn answer(
+        self,
+        reader: &GraphReader,
+        turns: &[&Turn],
+        ranked: Ranked,
+        slice: Option<SliceInfo>,
+        keys: Option<Rc<SigningKeys>>,
+    ) -> Result<Answer, SqlError> {
+        let Ranked { hits, shortfall, query } = ranked;
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
-        let mut contents = searcher.contents(&ids)?;
+        let mut contents = reader.searcher().contents(&ids)?;
         let by_id: HashMap<TurnId, &Turn> = turns.iter().map(|turn| (turn.id, *turn)).collect();
+        let score = |score: f32, asked: bool| asked.then_some(score);
         let results = hits.iter().filter_map(|hit| {
             Some(SearchResult {
                 turn: (*by_id.get(&hit.id)?).clone(),
                 strength: None,
-                similarity: Some(hit.similarity),
-                words: None,
+                similarity: score(hit.similarity, query.is_some()),
+                words: score(hit.similarity, query.is_none()),
                 content: contents.remove(&hit.id),
             })
         });
         let results: Vec<SearchResult> = results.collect();
-        let export = taken.export()?;
-        let keys = signing_keys(&taken.reader, export.admissibility_token.is_none())?;
-        let slice = SliceInfo::new(&export);
         let provenance = Provenance {
             slice,
             result_hash: result_hash(&hits),
             admissibility_shortfall: shortfall,
-            ..self.record(Some(&query), ids)?
+            ..self.record(query.as_ref(), ids)?
         };
         Ok(Answer { results, provenance: signed(provenance, keys) })
+    }
+
+    /// Whether embeddings are compared where the filter has a least similarity.
+    fn check_similarity_is_asked(&self, by_embedding: bool) -> Result<(), SqlError> {
+        if by_embedding || self.sought.filter.least.min_similarity.is_none() {
+            return Ok(());
+        }
+        let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+        Err(SqlError::new(code, "min_similarity needs query_embedding and embeddings")
+            .word(Word::InvalidQuery)
+            .hint("Leave min_similarity out, or give the question's embedding."))
     }
 
     /// The turns of the whole graph that fit best. A graph without embeddings is searched by words alone, and the other
@@ -146,12 +226,7 @@ impl Question {
             return Err(graph.no_words());
         }
         let least = sought.filter.least.min_similarity;
-        if by_embedding.is_none() && least.is_some() {
-            let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
-            return Err(SqlError::new(code, "min_similarity needs query_embedding and embeddings")
-                .word(Word::InvalidQuery)
-                .hint("Leave min_similarity out of the filter."));
-        }
+        self.check_similarity_is_asked(by_embedding.is_some())?;
         let asked = Asked { embedding: by_embedding.is_some(), words: by_words.is_some() };
         let list = self.limit.max(MIN_LIST);
         let mut candidates: BTreeMap<TurnId, Candidate> = BTreeMap::new();

@@ -72,6 +72,39 @@ fn a_search_within_a_slice_answers_as_specified() {
 }
 
 #[test]
+fn a_slice_that_was_exported_is_searched_and_words_answer() {
+    let (_database, mut client, question) = prepared("api_export");
+    client
+        .batch_execute(
+            "ALTER TABLE memory_turns ADD COLUMN words tsvector
+                 GENERATED ALWAYS AS (to_tsvector('english', left(content_text, 100000))) STORED",
+        )
+        .unwrap();
+    let export = text(&mut client, &format!("SELECT graph_slice('{ANCHOR}')::text"));
+    let export: Value = serde_json::from_str(&export).unwrap();
+    let by_anchor = json!({"query_embedding": question, "anchor_turn_id": ANCHOR, "limit": 3});
+    let expected = call(&mut client, "graph_api_search_slice", &by_anchor).unwrap();
+    let by_slice = json!({"query_embedding": question, "slice": export, "limit": 3});
+    let answer = call(&mut client, "graph_api_search_slice", &by_slice).unwrap();
+    for key in ["results", "slice_info"] {
+        assert_eq!(answer[key], expected[key], "{key}");
+    }
+    for place in [json!({"slice": export}), json!({"anchor_turn_id": ANCHOR})] {
+        let mut request = place;
+        request["query"] = json!("invoice numbers");
+        let answer = call(&mut client, "graph_api_search_slice", &request).unwrap();
+        let results = answer["results"].as_array().unwrap();
+        assert_eq!(
+            keys(&results[0]),
+            ["content", "role", "similarity", "trajectory", "turn_id", "words"]
+        );
+        assert_eq!(results[0]["similarity"], Value::Null);
+        assert!(results.is_sorted_by(|a, b| a["words"].as_f64() >= b["words"].as_f64()));
+        assert_eq!(answer["provenance"]["is_admissible"], true);
+    }
+}
+
+#[test]
 fn nothing_found_still_has_a_provenance() {
     let (_database, mut client, question) = prepared("api_nothing");
     let request =
@@ -112,7 +145,11 @@ fn errors_are_statuses_with_a_stable_word() {
         (with("anchor_turn_id", json!(missing)), "PT404", "SLICE_FAILED"),
         (with("policy_ref", unknown), "PT404", "POLICY_NOT_FOUND"),
         (json!({"query_embedding": question}), "PT400", "INVALID_REQUEST"),
-        (json!({"anchor_turn_id": ANCHOR}), "PT400", "INVALID_REQUEST"),
+        (json!({"anchor_turn_id": ANCHOR}), "PT400", "INVALID_QUERY"),
+        (json!({"anchor_turn_id": ANCHOR, "query": "invoices"}), "PT503", "SERVICE_UNAVAILABLE"),
+        (json!({"query_embedding": question, "slice": {}}), "PT400", "NOT_ADMISSIBLE: malformed"),
+        (with("slice", json!({})), "PT400", "INVALID_REQUEST"),
+        (with("slice", json!(null)), "PT400", "INVALID_REQUEST"),
         (json!([]), "PT400", "INVALID_REQUEST"),
         (json!(null), "PT400", "INVALID_REQUEST"),
         (with("bogus", json!(1)), "PT400", "INVALID_REQUEST"),

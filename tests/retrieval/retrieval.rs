@@ -10,6 +10,7 @@ mod api;
 mod binding;
 mod circumstances;
 mod exact;
+mod exported;
 mod mediated;
 mod odd_embeddings;
 mod owners;

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::export::document::Export;
-use crate::export::parse::attestation;
+use crate::export::parse::{ParsedExport, attestation};
 use crate::graph::turn::{Role, TurnId};
 use crate::hex::{from_lower_hex, hex};
 use crate::json::canonical::json_text;
@@ -69,6 +69,23 @@ impl SliceInfo {
         })
     }
 
+    /// What an export says that was read; `None` of one without an attestation.
+    #[must_use]
+    pub fn of(export: &ParsedExport) -> Option<Self> {
+        Some(SliceInfo {
+            turn_count: export.turns.len() as u32,
+            edge_count: export.edges.len() as u32,
+            slice_id: export.slice_id.clone(),
+            anchor: export.anchor,
+            policy_id: export.policy_id.clone(),
+            params_hash: export.params_hash.clone(),
+            schema_version: export.schema_version.clone(),
+            graph_snapshot_hash: export.graph_snapshot_hash.clone()?,
+            admissibility_token: export.admissibility_token.clone(),
+            attestation: export.attestation.clone()?,
+        })
+    }
+
     fn fields(&self) -> TokenFields<'_> {
         TokenFields {
             slice_id: &self.slice_id,
@@ -112,7 +129,8 @@ pub struct Provenance {
     pub retrieved_turn_ids: Vec<TurnId>,
     /// SHA-256 of the query embedding; none of a question in words alone.
     pub query_embedding_hash: Option<String>,
-    /// SHA-256 of the turns found and their similarities, or strengths where the whole graph was searched.
+    /// SHA-256 of the turns found and their similarities, or scores of words where there was no embedding, or strengths
+    /// where the whole graph was searched.
     pub result_hash: String,
     /// The most turns asked for.
     pub limit_requested: u32,

@@ -26,7 +26,7 @@ pub struct Filters {
 pub struct Hit {
     /// The turn.
     pub id: TurnId,
-    /// How similar it is to the query.
+    /// How similar it is to the query, or how well its words fit.
     pub similarity: f32,
 }
 

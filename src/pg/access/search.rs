@@ -169,7 +169,11 @@ impl<'a> Searcher<'a> {
     }
 
     /// The condition on a turn that it is sought, after so many parameters of a statement.
-    fn narrowing(&self, sought: &Sought, parameters: usize) -> Result<Narrowing, SqlError> {
+    pub(super) fn narrowing(
+        &self,
+        sought: &Sought,
+        parameters: usize,
+    ) -> Result<Narrowing, SqlError> {
         let mut narrowing = Narrowing { parameters, ..Narrowing::default() };
         let SearchFilter { owner, sessions, roles, from, to, .. } = &sought.filter;
         if let Some(owner) = owner {

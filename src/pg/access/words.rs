@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::TurnId;
+use kernel::graph::turn::{Turn, TurnId};
+use kernel::retrieval::ranking::Ranking;
 use kernel::retrieval::search::SearchFilter;
 use kernel::retrieval::words::{
     MAX_MATCHES, TooManyMatches, WordHit, WordPass, WordRanking, WordScorer,
 };
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::access::search::{Searcher, Sought};
+use crate::pg::access::search::{Narrowing, Searcher, Sought};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::word_counts;
@@ -86,16 +87,13 @@ impl Searcher<'_> {
     ) -> Result<WordMatches, SqlError> {
         let lexemes = self.lexemes(column, text)?;
         let mut ranking = WordRanking::new(limit);
-        let SearchFilter { owner, sessions, .. } = &sought.filter;
-        if self.caller.rls || owner.is_some() || sessions.is_some() {
+        if self.counts_what_is_sought(sought) {
             let scores = self.scores_of_sought(column, lexemes, sought)?;
             scores.iter().for_each(|(id, score)| ranking.offer(*id, *score));
             let scores = Scores::Known(scores.into_iter().collect());
             return Ok(WordMatches { best: ranking.into_hits(), scores });
         }
-        let (table, number) = (self.graph.turns_table(), column.number);
-        let corpus = word_counts::corpus(table, number).unwrap_or_default();
-        let scorer = WordScorer::new(corpus, word_counts::counted(table, number, lexemes));
+        let scorer = self.scorer(column, lexemes);
         let any = any_of(scorer.lexemes());
         if !any.is_empty() {
             let narrowing = self.narrowing_with_salience(sought, 1)?;
@@ -121,20 +119,72 @@ impl Searcher<'_> {
         matches: &WordMatches,
         ids: &[TurnId],
     ) -> Result<HashMap<TurnId, f64>, SqlError> {
-        let mut scores = HashMap::with_capacity(ids.len());
         match &matches.scores {
             Scores::Known(known) => {
-                scores.extend(ids.iter().filter_map(|id| Some((*id, *known.get(id)?))));
+                Ok(ids.iter().filter_map(|id| Some((*id, *known.get(id)?))).collect())
             }
-            Scores::Scorer(scorer) => {
-                let names = [("words", column.expression.as_str())];
-                let statement = self.graph.statement(&WORDS_OF, &names);
-                self.each(&statement, &[Argument::Ids(ids)], |id, words| {
-                    scores.insert(id, score(scorer, words));
-                    ControlFlow::Continue(())
-                })?;
+            Scores::Scorer(scorer) => self.scores_of(column, scorer, ids, &Narrowing::default()),
+        }
+    }
+
+    /// Ranks these turns, every one of them that is sought, by their words.
+    ///
+    /// # Errors
+    /// 54000 where more than [`MAX_MATCHES`] turns are held; else as [`Searcher::rank`].
+    pub fn rank_by_words(
+        &self,
+        column: &WordsColumn,
+        text: &str,
+        turns: &[&Turn],
+        sought: &Sought,
+        mut ranking: Ranking,
+    ) -> Result<Ranking, SqlError> {
+        let lexemes = self.lexemes(column, text)?;
+        let scores: HashMap<TurnId, f64> = if self.counts_what_is_sought(sought) {
+            self.scores_of_sought(column, lexemes, sought)?.into_iter().collect()
+        } else {
+            let scorer = self.scorer(column, lexemes);
+            let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
+            self.scores_of(column, &scorer, &ids, &self.narrowing(sought, 1)?)?
+        };
+        for turn in turns {
+            if let Some(score) = scores.get(&turn.id).filter(|score| **score > 0.0) {
+                ranking.offer(turn.id, turn.salience, Some(*score as f32));
             }
         }
+        Ok(ranking)
+    }
+
+    /// Whether words are counted among the turns that are sought, not among all.
+    fn counts_what_is_sought(&self, sought: &Sought) -> bool {
+        let SearchFilter { owner, sessions, .. } = &sought.filter;
+        self.caller.rls || owner.is_some() || sessions.is_some()
+    }
+
+    /// What scores words by the counts of all turns.
+    fn scorer(&self, column: &WordsColumn, lexemes: Vec<String>) -> WordScorer {
+        let (table, number) = (self.graph.turns_table(), column.number);
+        let corpus = word_counts::corpus(table, number).unwrap_or_default();
+        WordScorer::new(corpus, word_counts::counted(table, number, lexemes))
+    }
+
+    /// The scores of those of these turns that are sought.
+    fn scores_of(
+        &self,
+        column: &WordsColumn,
+        scorer: &WordScorer,
+        ids: &[TurnId],
+        narrowing: &Narrowing,
+    ) -> Result<HashMap<TurnId, f64>, SqlError> {
+        let mut scores = HashMap::with_capacity(ids.len());
+        let condition = narrowing.condition();
+        let names = [("words", column.expression.as_str()), ("is_sought", &condition)];
+        let statement = self.graph.statement(&WORDS_OF, &names);
+        let arguments = [Argument::Ids(ids)].into_iter().chain(narrowing.arguments());
+        self.each(&statement, &arguments.collect::<Vec<_>>(), |id, words| {
+            scores.insert(id, score(scorer, words));
+            ControlFlow::Continue(())
+        })?;
         Ok(scores)
     }
 
