@@ -18,7 +18,12 @@ DECLARE
     is_export boolean;
 BEGIN
     is_global := coalesce(is_global, false);
-    is_export := coalesce(NOT is_global AND json_typeof(request) = 'object' AND request ->> 'slice' IS NOT NULL, false);
+    BEGIN
+        is_export := coalesce(NOT is_global AND json_typeof(request) = 'object' AND request ->> 'slice' IS NOT NULL,
+                              false);
+    EXCEPTION WHEN data_exception THEN
+        is_export := false; -- a string that is not text, which is refused below
+    END;
     PERFORM graph_kernel.check_request(
         request,
         CASE WHEN is_global OR is_export THEN '{}' ELSE '{anchor_turn_id}' END::text[],

@@ -358,6 +358,13 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.search_body('{1}', NULL, 1, '{}')"),
     ),
     (
+        "graph_kernel.search_export_body(real[],json,integer,real,real,text,jsonb)",
+        Some(
+            "SELECT graph_kernel.search_export_body('{1}', graph_slice('00000000-0000-4000-8000-000000000001'),
+                                                    1, NULL, NULL, NULL, '{}')",
+        ),
+    ),
+    (
         "graph_kernel.search_slice_body(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
         Some(
             "SELECT graph_kernel.search_slice_body('{1}', '00000000-0000-4000-8000-000000000001',
@@ -473,6 +480,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_search(real[],text,integer,jsonb)",
         Some("SELECT * FROM graph_search('{1}')"),
+    ),
+    (
+        "graph_search_export(real[],json,integer,real,real,text,jsonb)",
+        Some("SELECT * FROM graph_search_export('{1}', graph_slice('00000000-0000-4000-8000-000000000001'))"),
     ),
     (
         "graph_search_slice(real[],uuid,slice_policy,integer,real,real,text,jsonb)",
