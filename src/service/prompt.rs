@@ -7,7 +7,9 @@ use kernel::graph::turn::{Role, TurnId, unix_micros};
 use kernel::json::{JsonLimits, JsonValue};
 use kernel::policy::SlicePolicy;
 use kernel::policy::needs::Needs;
-use kernel::prompt::provider::{PromptMessage, ProviderFormat, RenderOptions, render};
+use kernel::prompt::provider::{
+    MAX_PAYLOAD_VALUES, PromptMessage, ProviderFormat, RenderOptions, render,
+};
 use kernel::prompt::record::{
     Hash, MessageNow, MessageState, Record, RecordedMessage, context_hash, text_hash,
 };
@@ -17,7 +19,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
-use super::verify::{GIVE_THE_RECORD, keys, not_admissible, verified};
+use super::verify::{GIVE_THE_RECORD, keys, not_admissible_record, verified};
 use crate::pg::access::search::MAX_CONTENTS_BYTES;
 use crate::pg::access::store::Message;
 use crate::pg::error::{SqlError, Word};
@@ -126,7 +128,14 @@ pub fn json(record: &str, format: &str, options: &str) -> Result<String, SqlErro
     let texts = prompt.iter().flat_map(|message| [message.content, message.payload]).flatten();
     // Texts are copied into blocks, and from there into JSON.
     memory::assure(4 * texts.map(str::len).sum::<usize>());
-    Ok(render(&prompt, format, options, &check_interrupts))
+    render(&prompt, format, options, &check_interrupts).ok_or_else(|| {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("payloads of the messages have more than {MAX_PAYLOAD_VALUES} values together"),
+        )
+        .word(Word::SearchTooLarge)
+        .hint("Use a smaller max_nodes or max_tokens.")
+    })
 }
 
 const OPTIONS_LIMITS: JsonLimits = JsonLimits { bytes: 4096, values: 64, token_bytes: 4096 };
@@ -172,7 +181,7 @@ fn as_now((role, message): &(Role, Message)) -> MessageNow<'_> {
 fn verified_record(record: &str) -> Result<Record, SqlError> {
     let mut verdict = verified(record, &keys()?);
     if verdict.valid().is_none() {
-        return Err(not_admissible(&verdict));
+        return Err(not_admissible_record(&verdict));
     }
     let record = verdict.document.take().and_then(|document| document.record);
     record.ok_or_else(|| {

@@ -95,7 +95,15 @@ pub fn proof(document: &str) -> Result<String, SqlError> {
 
 /// The error of a call that needs a document that verifies.
 pub fn not_admissible(verdict: &Verdict) -> SqlError {
-    let has_record = verdict.document.as_ref().is_some_and(|document| document.record.is_some());
+    refused(verdict, verdict.document.as_ref().is_some_and(|document| document.record.is_some()))
+}
+
+/// The error of a call that needs a record that verifies.
+pub fn not_admissible_record(verdict: &Verdict) -> SqlError {
+    refused(verdict, true)
+}
+
+fn refused(verdict: &Verdict, has_record: bool) -> SqlError {
     let what = if has_record { "prompt record" } else { "slice" };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

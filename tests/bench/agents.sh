@@ -45,7 +45,8 @@ WITH RECURSIVE line AS (
     SELECT id, content_text, ceil(octet_length(content_text) / 4.0) AS tokens FROM memory_turns WHERE id = $turn
     UNION ALL
     SELECT t.id, t.content_text, line.tokens + ceil(octet_length(t.content_text) / 4.0)
-      FROM line JOIN memory_turn_edges AS e ON e.child_turn_id = line.id JOIN memory_turns AS t ON t.id = e.parent_turn_id
+      FROM line JOIN memory_turn_edges AS e ON e.child_turn_id = line.id
+           JOIN memory_turns AS t ON t.id = e.parent_turn_id
      WHERE line.tokens + ceil(octet_length(t.content_text) / 4.0) <= 4000)
 SELECT count(content_text) FROM line;
 SQL
@@ -91,8 +92,10 @@ done
 grep -E '^tps' "$work/out"
 cd "$root"
 psql <<'SQL'
-SELECT (SELECT count(*) FROM memory_turns) AS turns, count(*) AS records, round(avg(pg_column_size(record))) AS stored_bytes_a_record,
-       round(avg(octet_length(record::text))) AS bytes_a_record, round(avg(json_array_length(record -> 'messages')), 1) AS messages,
+SELECT (SELECT count(*) FROM memory_turns) AS turns, count(*) AS records,
+       round(avg(pg_column_size(record))) AS stored_bytes_a_record,
+       round(avg(octet_length(record::text))) AS bytes_a_record,
+       round(avg(json_array_length(record -> 'messages')), 1) AS messages,
        count(*) FILTER (WHERE record ->> 'token' IS NULL) AS unattested
   FROM steps;
 SELECT (pg_total_relation_size('memory_turns') + pg_total_relation_size('memory_turn_edges'))

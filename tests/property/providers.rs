@@ -71,7 +71,10 @@ impl Said {
                     blocks
                         .insert(0, json!({"type": "thinking", "thinking": "x", "signature": "y"}));
                 } else {
-                    blocks.push(json!({"type": "image", "source": {}}));
+                    blocks.push(json!({"type": "image", "cache_control": {"type": "ephemeral"},
+                        "source": {"type": "url", "url": "https://example.org/a"}}));
+                    blocks.push(json!({"type": "image", "source": {"type": "base64"}}));
+                    blocks.push(json!({"type": "redacted_thinking", "data": "x"}));
                 }
                 blocks.extend(self.calls.iter().map(
                     |id| json!({"type": "tool_use", "id": id, "name": "", "input": {"a": [1.50]}}),
@@ -164,7 +167,7 @@ impl Prompt {
             payload: payload.as_deref(),
         });
         let messages: Vec<PromptMessage<'_>> = messages.collect();
-        let text = render(&messages, format, RenderOptions { open_calls }, &|| {});
+        let text = render(&messages, format, RenderOptions { open_calls }, &|| {}).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 }
@@ -203,7 +206,7 @@ proptest! {
         for format in ProviderFormat::ALL {
             let options = RenderOptions { open_calls: OpenCalls::Note };
             let rendered: Value =
-                serde_json::from_str(&render(&said, *format, options, &|| {})).unwrap();
+                serde_json::from_str(&render(&said, *format, options, &|| {}).unwrap()).unwrap();
             let key = if *format == ProviderFormat::Responses { "input" } else { "messages" };
             let contents = rendered[key].as_array().unwrap().iter().map(|m| m["content"].as_str());
             let contents: Vec<&str> = contents.collect::<Option<_>>().unwrap();
@@ -310,7 +313,7 @@ fn rendered(messages: &[(Part, Role, Value)], format: ProviderFormat) -> Value {
     });
     let prompt: Vec<PromptMessage<'_>> = prompt.collect();
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    serde_json::from_str(&render(&prompt, format, options, &|| {})).unwrap()
+    serde_json::from_str(&render(&prompt, format, options, &|| {}).unwrap()).unwrap()
 }
 
 /// The recorded role decides who speaks: a user may store any blocks.
@@ -355,7 +358,7 @@ fn a_user_calls_nothing_and_answers_no_call_that_a_tool_has_answered() {
 /// The arguments of a call are the model's: numbers that no jsonb has stay a text.
 #[test]
 fn arguments_that_no_jsonb_holds_are_sent_as_a_text() {
-    for arguments in ["{\"n\":1e200000}", "{\"n\":", "[1,2]", "3", "{\"n\":1e3}"] {
+    for arguments in ["{\"n\":1e200000}", "{\"n\":", "[1,2]", "3", "{\"n\":1e3}", " "] {
         let call = json!({"role": "assistant", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}]});
         let prompt = rendered(&[(Part::Anchor, Role::Assistant, call)], ProviderFormat::Anthropic);
@@ -363,6 +366,7 @@ fn arguments_that_no_jsonb_holds_are_sent_as_a_text() {
         let expected = match arguments {
             "[1,2]" => json!({"arguments": [1, 2]}),
             "3" => json!({"arguments": 3}),
+            " " => json!({}),
             "{\"n\":1e3}" => json!({"n": 1e3}),
             text => json!({"arguments": text}),
         };
@@ -382,4 +386,95 @@ fn an_id_that_comes_often_costs_no_more_than_its_calls() {
     assert_eq!(check_prompt("anthropic", &prompt), Ok(()));
     // Quadratic it takes minutes.
     assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+}
+
+/// Imports leave the bytes of pictures out, and others store them in forms of their own.
+#[test]
+fn a_file_without_its_bytes_is_its_name() {
+    let whole = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
+    for (block, is_sent) in [
+        (whole.clone(), true),
+        (json!({"type": "image", "source": {"type": "base64", "media_type": "image/png"}}), false),
+        (json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}), false),
+        (
+            json!({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}),
+            true,
+        ),
+        (json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}), false),
+    ] {
+        let message = json!({"role": "user", "content": [{"type": "text", "text": "see"}, block]});
+        let prompt = rendered(&[(Part::Anchor, Role::User, message)], ProviderFormat::Anthropic);
+        let sent = &prompt["messages"][0]["content"][1];
+        assert_eq!(*sent == block, is_sent, "{prompt}");
+        assert!(
+            is_sent || sent["text"].as_str().is_some_and(|text| text.starts_with('[')),
+            "{prompt}"
+        );
+    }
+    let marked = json!({"role": "user", "content": [
+        {"type": "image", "source": whole["source"], "cache_control": {"type": "ephemeral"}}]});
+    let prompt = rendered(&[(Part::Anchor, Role::User, marked)], ProviderFormat::Anthropic);
+    assert_eq!(prompt["messages"][0]["content"], json!([whole]));
+}
+
+/// A tool's output is never taken for the user's own words.
+#[test]
+fn what_a_tool_stores_without_an_id_is_marked() {
+    for payload in [
+        json!({"role": "tool", "content": "42"}),
+        json!({"role": "tool", "content": [{"type": "text", "text": "42"}]}),
+        json!([{"type": "text", "text": "42"}]),
+        json!({"odd": 1}),
+    ] {
+        let prompt = PromptMessage {
+            part: Part::Anchor,
+            role: Role::Tool,
+            created_at: None,
+            content: Some("42"),
+            payload: Some(&payload.to_string()),
+        };
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        let text = render(&[prompt], ProviderFormat::OpenAi, options, &|| {}).unwrap();
+        let prompt: Value = serde_json::from_str(&text).unwrap();
+        let expected =
+            json!([{"role": "user", "content": "[Result of a call that is not shown]\n42"}]);
+        assert_eq!(prompt["messages"], expected, "{payload}");
+    }
+}
+
+#[test]
+fn blocks_of_one_turn_keep_their_order_and_their_results() {
+    let thought = |n| json!({"type": "thinking", "thinking": n, "signature": "s"});
+    let call = |id| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let blocks = json!([thought("1"), call("a"), thought("2"), call("b")]);
+    let message = json!({"role": "assistant", "content": blocks});
+    let prompt = rendered(&[(Part::Anchor, Role::Assistant, message)], ProviderFormat::Anthropic);
+    assert_eq!(prompt["messages"][1]["content"], blocks);
+    // A result that is stored with its call.
+    let items = json!([
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "r"},
+        {"type": "message", "role": "assistant", "content": "said"}
+    ]);
+    let prompt = rendered(&[(Part::Anchor, Role::Assistant, items)], ProviderFormat::Responses);
+    let kinds = prompt["input"].as_array().unwrap().iter().map(|item| item["output"].as_str());
+    assert_eq!(kinds.flatten().collect::<Vec<_>>(), ["r"], "{prompt}");
+    // An empty list of calls takes none away.
+    let message = json!({"role": "assistant", "content": [call("a")], "tool_calls": []});
+    let prompt = rendered(&[(Part::Anchor, Role::Assistant, message)], ProviderFormat::Anthropic);
+    assert_eq!(prompt["messages"][1]["content"], json!([call("a")]));
+}
+
+#[test]
+fn payloads_of_too_many_values_are_not_rendered() {
+    let many = format!("[{}0]", "0,".repeat(kernel::prompt::provider::MAX_PAYLOAD_VALUES));
+    let message = PromptMessage {
+        part: Part::Anchor,
+        role: Role::User,
+        created_at: None,
+        content: Some("text"),
+        payload: Some(&many),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    assert!(render(&[message], ProviderFormat::Plain, options, &|| {}).is_none());
 }

@@ -200,6 +200,17 @@ fn anthropic(messages: &[Value]) -> Result<(), String> {
         let single = [Value::Null];
         let blocks = message["content"].as_array().map_or(&single[..], Vec::as_slice);
         let mut after_results = false;
+        let kinds = blocks.iter().map(|block| text(block, "type"));
+        let wrong = match role {
+            "user" => &["thinking", "redacted_thinking"][..],
+            _ => &["image", "document"],
+        };
+        if let Some(kind) = kinds.clone().find(|kind| wrong.contains(kind)) {
+            return Err(format!("a {kind} in a message of {role}"));
+        }
+        if message.to_string().contains("cache_control") {
+            return Err("a mark for a cache".to_owned());
+        }
         for block in blocks {
             match (text(block, "type"), role) {
                 ("tool_result", "user") if !after_results => {

@@ -106,6 +106,11 @@ impl<'a, 'c> JsonReader<'a, 'c> {
         JsonReader { replaces_surrogates: true, ..self }
     }
 
+    /// How many more values it reads.
+    pub fn values_left(&self) -> usize {
+        self.values_left
+    }
+
     /// Whether the next value is an array.
     pub fn at_array(&mut self) -> bool {
         self.peek() == Some(b'[')

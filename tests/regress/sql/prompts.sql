@@ -43,6 +43,20 @@ SELECT what, v.valid, v.reason FROM proven AS p, LATERAL (VALUES (1, 'record', p
         (3, 'slice for record', p.record -> 'slice', p.proof), (4, 'record for slice', p.record, graph_proof(p.record -> 'slice')),
         (5, 'slice', p.record -> 'slice', graph_proof(p.record -> 'slice'))) AS e (n, what, document, proof),
     graph_verify_proof(document, e.proof, public_key) AS v ORDER BY n;
+-- As providers take it: what was recorded, whoever said it and when, or an error.
+SELECT format, graph_messages_json(record, format) FROM kept, unnest(ARRAY['openai', 'responses', 'anthropic', 'plain']) AS f (format) WHERE name = 'chat';
+SELECT n, code, detail, message, hint FROM (VALUES (1, 'record -> ''slice'''), (2, '''{}'''), (3, '(record::jsonb #- ''{messages,0}'')::json'), (4, 'record, ''OpenAI'''),
+    (5, 'record, options => ''{"open_calls": "drop"}'''), (6, 'record, options => ''[]'''), (7, 'record, NULL'), (8, 'record, options => ''{"open_calls": "omit"}'''))
+    AS v (n, arguments), test_error(format('SELECT graph_messages_json(%s) FROM kept WHERE name = ''chat''', arguments)) ORDER BY n;
+BEGIN;
+UPDATE memory_turns SET role = 'tool', created_at = created_at + interval '1 day' WHERE id = turn(5);
+SELECT graph_messages_json(record, 'plain') #> '{messages,-1}' AS last FROM kept WHERE name = 'chat';
+UPDATE memory_turns SET content_text = content_text || '.' WHERE id = turn(5);
+SELECT code, detail, message, hint FROM test_error('SELECT graph_messages_json(record) FROM kept WHERE name = ''chat''');
+DELETE FROM memory_turn_edges WHERE turn(5) IN (parent_turn_id, child_turn_id);
+DELETE FROM memory_turns WHERE id = turn(5);
+SELECT code, detail, message, hint FROM test_error('SELECT graph_messages_json(record) FROM kept WHERE name = ''chat''');
+ROLLBACK;
 -- Shown again: what stands there now, and whether what somebody has kept is what was shown.
 PREPARE shown AS SELECT m.n, turn_number(m.turn_id) AS turn, m.part, m.role, m.state, m.content, m.payload, m.matches FROM kept, graph_messages_show(record) AS m WHERE name = 'chat';
 EXECUTE shown;

@@ -33,28 +33,9 @@ impl Form<'_> {
             match message {
                 Sent::System(text) => messages.push(message_of("system", string(text))),
                 Sent::User(content) => {
-                    messages.push(message_of("user", text_or_blocks(content, "text")));
+                    messages.push(message_of("user", self.text_or_blocks(content, "text")));
                 }
-                Sent::Assistant(content, calls) => {
-                    let mut entries = vec![("role", string("assistant"))];
-                    if !content.is_empty() {
-                        entries.push(("content", string(joined(content))));
-                    }
-                    if !calls.is_empty() {
-                        let calls = calls.into_iter().map(|Call { id, name, arguments }| {
-                            let arguments = string(arguments.text(self.check_interrupts));
-                            let function =
-                                object([("name", string(name)), ("arguments", arguments)]);
-                            object([
-                                ("id", string(id)),
-                                ("type", string("function")),
-                                ("function", function),
-                            ])
-                        });
-                        entries.push(("tool_calls", JsonValue::Array(calls.collect())));
-                    }
-                    messages.push(object(entries));
-                }
+                Sent::Assistant(content) => messages.push(self.chat_assistant(content)),
                 Sent::Results(results) => {
                     messages.extend(results.into_iter().map(|SentResult { id, text, .. }| {
                         object([
@@ -75,20 +56,10 @@ impl Form<'_> {
             match message {
                 Sent::System(text) => items.push(message_of("system", string(text))),
                 Sent::User(content) => {
-                    items.push(message_of("user", text_or_blocks(content, "input_text")));
+                    items.push(message_of("user", self.text_or_blocks(content, "input_text")));
                 }
-                Sent::Assistant(content, calls) => {
-                    if !content.is_empty() {
-                        items.push(message_of("assistant", string(joined(content))));
-                    }
-                    items.extend(calls.into_iter().map(|Call { id, name, arguments }| {
-                        object([
-                            ("type", string("function_call")),
-                            ("call_id", string(id)),
-                            ("name", string(name)),
-                            ("arguments", string(arguments.text(self.check_interrupts))),
-                        ])
-                    }));
+                Sent::Assistant(content) => {
+                    items.extend(content.into_iter().map(|part| self.response_item(part)));
                 }
                 Sent::Results(results) => {
                     items.extend(results.into_iter().map(|SentResult { id, text, .. }| {
@@ -104,6 +75,45 @@ impl Form<'_> {
         JsonValue::Array(items)
     }
 
+    fn chat_assistant<'a>(&self, content: Vec<Content<'a>>) -> JsonValue<'a> {
+        let (mut texts, mut calls) = (Vec::new(), Vec::new());
+        for part in content {
+            match part {
+                Content::Call(Call { id, name, arguments }) => {
+                    let arguments = string(arguments.text(self.check_interrupts));
+                    let function = object([("name", string(name)), ("arguments", arguments)]);
+                    calls.push(object([
+                        ("id", string(id)),
+                        ("type", string("function")),
+                        ("function", function),
+                    ]));
+                }
+                part => texts.push(part),
+            }
+        }
+        let mut entries = vec![("role", string("assistant"))];
+        if !texts.is_empty() {
+            entries.push(("content", string(joined(texts))));
+        }
+        if !calls.is_empty() {
+            entries.push(("tool_calls", JsonValue::Array(calls)));
+        }
+        object(entries)
+    }
+
+    /// What the assistant says, or a call, as an item.
+    fn response_item<'a>(&self, part: Content<'a>) -> JsonValue<'a> {
+        match part {
+            Content::Call(Call { id, name, arguments }) => object([
+                ("type", string("function_call")),
+                ("call_id", string(id)),
+                ("name", string(name)),
+                ("arguments", string(arguments.text(self.check_interrupts))),
+            ]),
+            part => message_of("assistant", string(joined(vec![part]))),
+        }
+    }
+
     /// The system's texts apart, the others alternating.
     fn anthropic<'a>(&self, sent: Vec<Sent<'a>>) -> JsonValue<'a> {
         let mut system: Vec<Cow<'a, str>> = Vec::new();
@@ -114,12 +124,8 @@ impl Form<'_> {
                     system.push(text);
                     continue;
                 }
-                Sent::User(content) => ("user", blocks(content, "text")),
-                Sent::Assistant(content, calls) => {
-                    let mut blocks = blocks(content, "text");
-                    blocks.extend(calls.into_iter().map(|call| self.tool_use(call)));
-                    ("assistant", blocks)
-                }
+                Sent::User(content) => ("user", self.blocks(content, "text")),
+                Sent::Assistant(content) => ("assistant", self.blocks(content, "text")),
                 Sent::Results(results) => ("user", results.into_iter().map(tool_result).collect()),
             };
             messages.push((role, blocks));
@@ -156,13 +162,12 @@ impl Form<'_> {
             let (role, text) = match message {
                 Sent::System(text) => ("system", text.into_owned()),
                 Sent::User(content) => ("user", joined(content)),
-                Sent::Assistant(content, calls) => {
-                    let mut texts: Vec<String> = Vec::new();
-                    if !content.is_empty() {
-                        texts.push(joined(content));
-                    }
-                    texts.extend(calls.iter().map(|call| call.described(self.check_interrupts)));
-                    ("assistant", texts.join("\n\n"))
+                Sent::Assistant(content) => {
+                    let texts = content.into_iter().map(|part| match part {
+                        Content::Call(call) => call.described(self.check_interrupts),
+                        part => joined(vec![part]),
+                    });
+                    ("assistant", texts.collect::<Vec<_>>().join("\n\n"))
                 }
                 Sent::Results(results) => {
                     let texts = results.into_iter();
@@ -181,6 +186,24 @@ impl Form<'_> {
         }
         let messages = messages.into_iter().map(|(role, text)| message_of(role, string(text)));
         JsonValue::Array(messages.collect())
+    }
+
+    /// A content as one text where it is texts alone, else as blocks.
+    fn text_or_blocks<'a>(&self, content: Vec<Content<'a>>, text: &'static str) -> JsonValue<'a> {
+        match content.iter().all(|part| matches!(part, Content::Text(_))) {
+            true => string(joined(content)),
+            false => JsonValue::Array(self.blocks(content, text)),
+        }
+    }
+
+    /// A content as blocks, of which those of texts have this type.
+    fn blocks<'a>(&self, content: Vec<Content<'a>>, text: &'static str) -> Vec<JsonValue<'a>> {
+        let block = |part: Content<'a>| match part {
+            Content::Text(content) => object([("type", string(text)), ("text", string(content))]),
+            Content::Other(other) => other.sent(),
+            Content::Call(call) => self.tool_use(call),
+        };
+        content.into_iter().map(block).collect()
     }
 
     /// A call, whose arguments must be an object.
@@ -208,15 +231,6 @@ fn alternating<'a>(
     joined
 }
 
-/// A content as blocks, of which those of texts have this type.
-fn blocks<'a>(content: Vec<Content<'a>>, text: &'static str) -> Vec<JsonValue<'a>> {
-    let block = |part: Content<'a>| match part {
-        Content::Text(content) => object([("type", string(text)), ("text", string(content))]),
-        Content::Other(other) => other.json.clone(),
-    };
-    content.into_iter().map(block).collect()
-}
-
 fn tool_result(SentResult { id, text, is_error, .. }: SentResult<'_>) -> JsonValue<'_> {
     let mut entries = vec![
         ("type", string("tool_result")),
@@ -229,19 +243,12 @@ fn tool_result(SentResult { id, text, is_error, .. }: SentResult<'_>) -> JsonVal
     object(entries)
 }
 
-/// A content as one text where it is texts alone, else as blocks.
-fn text_or_blocks<'a>(content: Vec<Content<'a>>, text: &'static str) -> JsonValue<'a> {
-    match content.iter().all(|part| matches!(part, Content::Text(_))) {
-        true => string(joined(content)),
-        false => JsonValue::Array(blocks(content, text)),
-    }
-}
-
 /// A single text as a string, other contents as a list.
 fn single(mut blocks: Vec<JsonValue<'_>>) -> JsonValue<'_> {
     if let [JsonValue::Object(entries)] = &mut blocks[..]
-        && let [(_, JsonValue::String(kind)), (_, text @ JsonValue::String(_))] = &mut entries[..]
-        && kind == "text"
+        && let [(kind, JsonValue::String(value)), (key, text @ JsonValue::String(_))] =
+            &mut entries[..]
+        && (&**kind, &**value, &**key) == ("type", "text", "text")
     {
         return std::mem::replace(text, JsonValue::Null);
     }

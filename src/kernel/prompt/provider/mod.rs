@@ -81,20 +81,31 @@ pub struct PromptMessage<'a> {
     pub payload: Option<&'a str>,
 }
 
-/// The messages, in the order of their record, as the JSON that a provider takes.
+/// The most values of all payloads together: they are held while a prompt is made.
+pub const MAX_PAYLOAD_VALUES: usize = 2_000_000;
+
+/// The messages, in the order of their record, as the JSON that a provider takes; `None` where the payloads have more
+/// than [`MAX_PAYLOAD_VALUES`].
 #[must_use]
 pub fn render(
     messages: &[PromptMessage<'_>],
     format: ProviderFormat,
     options: RenderOptions,
     check_interrupts: &dyn Fn(),
-) -> String {
-    let payloads: Vec<Option<JsonValue<'_>>> =
-        messages.iter().map(|message| payload::read(message.payload?, check_interrupts)).collect();
+) -> Option<String> {
+    let mut values = MAX_PAYLOAD_VALUES;
+    let mut payloads: Vec<Option<JsonValue<'_>>> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let payload =
+            message.payload.map(|text| payload::read(text, &mut values, check_interrupts));
+        // It is a jsonb: nothing but the number of its values is in the way.
+        payloads.push(payload.map(|json| json.ok_or(())).transpose().ok()?);
+    }
     let entries: Vec<(&PromptMessage<'_>, Blocks<'_>)> = messages
         .iter()
         .zip(&payloads)
         .map(|(message, json)| (message, payload::blocks(message, json.as_ref(), check_interrupts)))
         .collect();
-    written(sequence(entries, format, options, check_interrupts), format, check_interrupts)
+    let sent = sequence(entries, format, options, check_interrupts);
+    Some(written(sent, format, check_interrupts))
 }

@@ -35,6 +35,7 @@ impl<'a> Arguments<'a> {
     fn of(json: Option<&'a JsonValue<'a>>) -> Self {
         match json {
             None | Some(JsonValue::Null) => Arguments::Text("{}"),
+            Some(JsonValue::String(text)) if text.trim().is_empty() => Arguments::Text("{}"),
             Some(JsonValue::String(text)) => Arguments::Text(text),
             Some(json) => Arguments::Json(json),
         }
@@ -53,7 +54,7 @@ impl<'a> Arguments<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
             Arguments::Text(text) => jsonb_text(text, check_interrupts)
-                .and_then(|_| read(text, check_interrupts))
+                .and_then(|_| read(text, &mut { MAX_ARGUMENT_VALUES }, check_interrupts))
                 .unwrap_or(JsonValue::String(text.into())),
         };
         match json {
@@ -88,16 +89,22 @@ pub(super) enum Block<'a> {
 
 pub(super) type Blocks<'a> = Vec<Block<'a>>;
 
-const LIMITS: JsonLimits =
-    JsonLimits { bytes: MAX_MESSAGE_BYTES, values: 1_000_000, token_bytes: MAX_MESSAGE_BYTES };
-
-/// A payload as JSON; `None` where it is beyond the limits.
-pub(super) fn read<'a>(payload: &'a str, check_interrupts: &dyn Fn()) -> Option<JsonValue<'a>> {
-    let mut reader = JsonReader::new(payload, LIMITS, check_interrupts).ok()?;
+/// A text as JSON of at most so many values, which are counted off; `None` where it is not, or has more.
+pub(super) fn read<'a>(
+    text: &'a str,
+    values: &mut usize,
+    check_interrupts: &dyn Fn(),
+) -> Option<JsonValue<'a>> {
+    let limits = JsonLimits { bytes: usize::MAX, values: *values, token_bytes: MAX_MESSAGE_BYTES };
+    let mut reader = JsonReader::new(text, limits, check_interrupts).ok()?;
     let json = reader.value().ok()?;
     reader.finish().ok()?;
+    *values = reader.values_left();
     Some(json)
 }
+
+/// The most values of the arguments of a call that are read.
+const MAX_ARGUMENT_VALUES: usize = 100_000;
 
 /// The blocks of a message: those of its payload where it is of a form that is known, else its content.
 pub(super) fn blocks<'a>(
@@ -106,14 +113,18 @@ pub(super) fn blocks<'a>(
     check_interrupts: &dyn Fn(),
 ) -> Blocks<'a> {
     let known = payload.and_then(|json| Reader { check_interrupts }.message(json));
-    if let Some(blocks) = known.filter(|blocks| !blocks.is_empty()) {
-        return blocks;
-    }
-    let text = Cow::Borrowed(message.content.unwrap_or_default());
-    vec![match message.role {
-        Role::Tool => Block::Result(CallResult { call: None, text, is_error: false }),
-        _ => Block::Text(text),
-    }]
+    let says = |block: &Block<'_>| !matches!(block, Block::Text(text) if text.trim().is_empty());
+    let blocks = known.filter(|blocks| blocks.iter().any(says));
+    let content = || vec![Block::Text(Cow::Borrowed(message.content.unwrap_or_default()))];
+    let blocks = blocks.unwrap_or_else(content).into_iter();
+    let block = |block| match block {
+        // What a tool has stored is a result, whatever call it is of.
+        Block::Text(text) if message.role == Role::Tool => {
+            Block::Result(CallResult { call: None, text, is_error: false })
+        }
+        block => block,
+    };
+    blocks.map(block).collect()
 }
 
 struct Reader<'c> {
@@ -155,9 +166,12 @@ impl Reader<'_> {
             blocks.push(Block::Text(refusal.into()));
         }
         if let Some(JsonValue::Array(calls)) = get(json, "tool_calls") {
-            // LangChain repeats the calls of a content that is a list.
-            blocks.retain(|block| !matches!(block, Block::Call(_)));
-            blocks.extend(calls.iter().filter_map(|call| self.call(call)).map(Block::Call));
+            let mut calls = calls.iter().filter_map(|call| self.call(call)).peekable();
+            if calls.peek().is_some() {
+                // LangChain repeats the calls of a content that is a list.
+                blocks.retain(|block| !matches!(block, Block::Call(_)));
+            }
+            blocks.extend(calls.map(Block::Call));
         }
         Some(blocks)
     }
@@ -188,10 +202,11 @@ impl Reader<'_> {
                 text: get(json, "output").map_or(Cow::Borrowed(""), |output| self.text_of(output)),
                 is_error: false,
             }),
-            "text" | "input_text" | "output_text" | "tool_use" | "tool_result" | "thinking"
-            | "redacted_thinking" | "image" | "image_url" | "input_image" | "document"
-            | "reasoning" | "refusal" => self.block(json),
-            _ => return None,
+            "reasoning" => self.block(json),
+            _ => match self.block(json) {
+                Block::Other(other) if !other.is_known() => return None,
+                block => block,
+            },
         };
         Some(vec![block])
     }
@@ -255,17 +270,83 @@ impl Other<'_> {
         }
     }
 
-    /// The form that has such blocks; `None` for a thought that no provider takes back.
+    /// Whether it is of a type that a provider has.
+    fn is_known(self) -> bool {
+        const TYPES: [&str; 9] = [
+            "image",
+            "document",
+            "image_url",
+            "input_audio",
+            "file",
+            "input_image",
+            "input_file",
+            "thinking",
+            "redacted_thinking",
+        ];
+        text(self.json, "type").is_some_and(|kind| TYPES.contains(&kind))
+    }
+
+    /// Whether it is a thought.
+    pub(super) fn is_thought(self) -> bool {
+        is_thought(self.json)
+    }
+
+    /// The form that takes it as it is; `None` where it has not what that needs. A thought needs its signature, a file
+    /// its bytes, which imports leave out, or where they are.
     pub(super) fn format(self) -> Option<ProviderFormat> {
-        let has_signature = || text(self.json, "signature").is_some_and(|text| !text.is_empty());
+        let has = |object: Option<&JsonValue<'_>>, key| {
+            object.and_then(|object| text(object, key)).is_some_and(has_bytes)
+        };
+        let own = Some(self.json);
+        let inner = |key| get(self.json, key);
         match text(self.json, "type")? {
-            "image" | "document" | "redacted_thinking" => Some(ProviderFormat::Anthropic),
-            "thinking" if has_signature() => Some(ProviderFormat::Anthropic),
-            "image_url" | "input_audio" | "file" => Some(ProviderFormat::OpenAi),
-            "input_image" | "input_file" => Some(ProviderFormat::Responses),
+            "thinking" if has(own, "signature") => Some(ProviderFormat::Anthropic),
+            "redacted_thinking" if has(own, "data") => Some(ProviderFormat::Anthropic),
+            "image" | "document" => {
+                let source = inner("source");
+                let is_whole = match source.and_then(|source| text(source, "type"))? {
+                    "base64" => has(source, "data") && has(source, "media_type"),
+                    "text" => has(source, "data"),
+                    "url" => has(source, "url"),
+                    "file" => has(source, "file_id"),
+                    _ => false,
+                };
+                is_whole.then_some(ProviderFormat::Anthropic)
+            }
+            "image_url" if has(inner("image_url"), "url") => Some(ProviderFormat::OpenAi),
+            "input_audio" if has(inner("input_audio"), "data") => Some(ProviderFormat::OpenAi),
+            "file" if has(inner("file"), "file_id") || has(inner("file"), "file_data") => {
+                Some(ProviderFormat::OpenAi)
+            }
+            "input_image" if has(own, "image_url") || has(own, "file_id") => {
+                Some(ProviderFormat::Responses)
+            }
+            "input_file"
+                if ["file_id", "file_data", "file_url"].iter().any(|key| has(own, key)) =>
+            {
+                Some(ProviderFormat::Responses)
+            }
             _ => None,
         }
     }
+}
+
+impl<'a> Other<'a> {
+    /// It as it is sent, without the mark for a provider's cache, of which a request takes a few.
+    pub(super) fn sent(self) -> JsonValue<'a> {
+        match self.json {
+            JsonValue::Object(entries) => {
+                let entries = entries.iter().filter(|(key, _)| key != "cache_control");
+                JsonValue::Object(entries.cloned().collect())
+            }
+            json => json.clone(),
+        }
+    }
+}
+
+/// Whether a text is not empty, nor a data URL without data.
+fn has_bytes(text: &str) -> bool {
+    !text.is_empty() && !(text.starts_with("data:") && text.ends_with(','))
 }
 
 /// Whether a block is a thought.

@@ -35,6 +35,8 @@ pub(super) enum Content<'a> {
     Text(Cow<'a, str>),
     /// It is of the form that is written.
     Other(Other<'a>),
+    /// Of the assistant alone.
+    Call(Call<'a>),
 }
 
 /// The result of a call, under the id that the call has in the prompt.
@@ -49,8 +51,8 @@ pub(super) struct SentResult<'a> {
 pub(super) enum Sent<'a> {
     System(Cow<'a, str>),
     User(Vec<Content<'a>>),
-    /// Calls are followed by their results.
-    Assistant(Vec<Content<'a>>, Vec<Call<'a>>),
+    /// Where there are calls, their results follow.
+    Assistant(Vec<Content<'a>>),
     Results(Vec<SentResult<'a>>),
 }
 
@@ -73,12 +75,12 @@ pub(super) fn sequence<'a>(
         options,
         check_interrupts,
     };
-    let recalled = recalled_text(&entries, check_interrupts);
+    let mut recalled = recalled_text(&entries, check_interrupts);
     for (place, (message, blocks)) in entries.into_iter().enumerate() {
         interrupts.item();
         if message.part == Part::Recalled {
-            if let Some(recalled) = recalled.as_ref().filter(|_| !sequence.joins) {
-                sequence.sent.push(Sent::User(vec![Content::Text(recalled.clone().into())]));
+            if let Some(recalled) = recalled.take() {
+                sequence.sent.push(Sent::User(vec![Content::Text(recalled.into())]));
                 sequence.joins = true;
             }
             continue;
@@ -100,12 +102,12 @@ type Place = (usize, usize);
 
 /// The results by the places of their calls, and the places of these results. A result answers the latest call of its
 /// id that the assistant made before it and that has none yet; those of tools come first, as a user may store
-/// anything.
+/// anything. Some applications store a result with its call.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
     let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
-    for role in [Role::Tool, Role::User] {
+    for role in [Role::Tool, Role::Assistant, Role::User] {
         let mut open: HashMap<&str, Vec<Place>> = HashMap::new();
         for (place, (message, blocks)) in entries.iter().enumerate() {
             if message.part == Part::Recalled {
@@ -187,7 +189,7 @@ struct Sequence<'a, 'c> {
 
 impl<'a> Sequence<'a, '_> {
     fn add(&mut self, role: Role, place: usize, blocks: impl Iterator<Item = (usize, Block<'a>)>) {
-        let (mut content, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut content, mut results) = (Vec::new(), Vec::new());
         let interrupts = Interrupts::new(self.check_interrupts);
         for (number, block) in blocks {
             interrupts.item();
@@ -209,32 +211,32 @@ impl<'a> Sequence<'a, '_> {
                     }
                     let call = Call { id: self.new_id(&call.id).into(), ..call };
                     results.push(answered(&call, answer));
-                    calls.push(Call { name: tool_name(&call.name).into(), ..call });
+                    let call = Call { name: tool_name(&call.name).into(), ..call };
+                    content.push(Content::Call(call));
                 }
             }
         }
+        if content.is_empty() {
+            return;
+        }
         let joins = std::mem::take(&mut self.joins);
-        if role == Role::Assistant && !(calls.is_empty() && content.is_empty()) {
-            self.sent.push(Sent::Assistant(content, calls));
-            if !results.is_empty() {
-                self.sent.push(Sent::Results(results));
+        match (role, self.sent.last_mut()) {
+            (Role::Assistant, _) => {
+                self.sent.push(Sent::Assistant(content));
+                if !results.is_empty() {
+                    self.sent.push(Sent::Results(results));
+                }
             }
-        } else if content.is_empty() {
-            self.joins = joins;
-        } else if role == Role::System {
-            self.sent.push(Sent::System(joined(content).into()));
-            self.joins = joins;
-        } else if let (true, Some(Sent::User(recalled))) = (joins, self.sent.last_mut()) {
-            recalled.extend(content);
-        } else {
-            self.sent.push(Sent::User(content));
+            (Role::System, _) => self.sent.push(Sent::System(joined(content).into())),
+            (_, Some(Sent::User(recalled))) if joins => recalled.extend(content),
+            _ => self.sent.push(Sent::User(content)),
         }
     }
 
     /// A block of a provider's form as it is, where that form is written, else the text that stands for it.
     fn other(&self, other: Other<'a>, role: Role) -> Option<Content<'a>> {
-        let has_place = role == Role::User || self.format == ProviderFormat::Anthropic;
-        if has_place && role != Role::System && other.format() == Some(self.format) {
+        let speaker = if other.is_thought() { Role::Assistant } else { Role::User };
+        if role == speaker && other.format() == Some(self.format) {
             return Some(Content::Other(other));
         }
         let text = other.text(self.check_interrupts);
@@ -260,7 +262,7 @@ impl<'a> Sequence<'a, '_> {
 pub(super) fn joined(content: Vec<Content<'_>>) -> String {
     let texts = content.into_iter().filter_map(|part| match part {
         Content::Text(text) => Some(text),
-        Content::Other(_) => None,
+        Content::Other(_) | Content::Call(_) => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")
 }
