@@ -14,7 +14,7 @@ BEGIN ATOMIC
     SELECT g.oid, g.tgrelid::regclass, g.tgname,
            -- As an escape string it may be any bytes: each backslash in it begins three octal digits.
            format('%s(%s)', g.tgfoid::regproc,
-                  (SELECT string_agg(CASE WHEN strpos(a.text, '\') = 0 THEN quote_literal(a.text)
+                  (SELECT string_agg(CASE WHEN strpos(a.text, chr(92)) = 0 THEN quote_literal(a.text)
                                           ELSE 'E''' || replace(a.text, '''', '''''') || '''' END, ', '
                                      ORDER BY a.position)
                    FROM unnest(given.arguments) WITH ORDINALITY AS a (text, position))),

@@ -606,3 +606,29 @@ fn no_index_that_was_made_concurrently_is_used_for_an_older_snapshot() {
         assert_eq!(turn_count(&crate::setup::text(&mut importer, slice)), whole - 1, "{made}");
     }
 }
+
+/// Any role can leave a transaction open, in any database.
+#[test]
+fn no_old_transaction_of_others_keeps_an_index_from_being_used() {
+    let setup = Setup::new("indexes_old_transaction");
+    let mut owner = setup.owner();
+    owner.batch_execute(&format!("SET search_path = pg_catalog, public; {PLAIN}")).unwrap();
+    let bind = "SELECT graph_kernel.bind_tables('b2.plain_turns', 'b2.plain_edges')";
+    setup.admin().batch_execute(bind).unwrap();
+    let mut idle = setup.reader();
+    idle.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
+    owner.batch_execute("REINDEX TABLE b2.plain_edges; REINDEX TABLE b2.plain_turns").unwrap();
+    let scans = "SELECT pg_stat_clear_snapshot(), sum(seq_scan)::text FROM pg_stat_user_tables
+                 WHERE relname IN ('plain_edges', 'plain_turns')";
+    let count = |setup: &Setup| {
+        // Counts are reported at a session's end.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        setup.admin().query_one(scans, &[]).unwrap().get::<_, String>(1)
+    };
+    let before = count(&setup);
+    for _ in 0..2 {
+        check(&mut setup.reader(), "after REINDEX");
+    }
+    assert_eq!(count(&setup), before);
+    idle.batch_execute("COMMIT").unwrap();
+}

@@ -183,8 +183,11 @@ impl<'a> PgStore<'a> {
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
             let (content, payload) = (text(1), text(3));
-            // A column may be of type json, whose values keep their spelling, and may be what no jsonb is.
-            let payload = payload.and_then(|json| jsonb_text(&json, &check_interrupts));
+            // Values of type json keep their spelling, and may be what no jsonb is.
+            let payload = match self.graph.has_json_payloads() {
+                true => payload.and_then(|json| jsonb_text(&json, &check_interrupts)),
+                false => payload,
+            };
             // Texts that are computed may be of another length than what is stored.
             let read = [&content, &payload].map(|text| text.as_ref().map_or(0, String::len));
             let more = read.into_iter().zip(known).map(|(read, known)| read.saturating_sub(known));

@@ -35,28 +35,39 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
     is_unfit.unwrap_or(true)
 }
 
-/// Whether an index was made, or made anew, by a transaction that the session's snapshots may not see: it has no
-/// entries for rows that were deleted before, which an older snapshot still sees. The server looks at this for some
-/// indexes alone. It has an index that is made CONCURRENTLY wait for older snapshots, of which it does not know those
-/// that a session imports later, and those of a standby.
-pub fn is_too_new(index: pg_sys::Oid) -> bool {
+/// The transactions that made an index, or made it anew, as far as they may not be over for each snapshot of the
+/// session. An index has no entries for rows that were deleted before it was made, which an older snapshot still sees.
+/// The server looks at this for some indexes alone. Who makes one CONCURRENTLY waits for older snapshots, but not for
+/// those that a session imports later, nor for those of a standby.
+pub fn recent_makers(index: pg_sys::Oid) -> Vec<pg_sys::TransactionId> {
     use pg_sys::SysCacheIdentifier as Cache;
     // REINDEX writes the row of pg_class alone.
-    [Cache::INDEXRELID, Cache::RELOID].into_iter().any(|cache| {
+    let makers = [Cache::INDEXRELID, Cache::RELOID].into_iter().filter_map(|cache| {
         // SAFETY: a syscache look-up; the tuple is released after its header was read.
         unsafe {
             let tuple = pg_sys::SearchSysCache1(cache as c_int, index.into());
             if tuple.is_null() {
-                return true;
+                return None;
             }
             let header = &*(*tuple).t_data;
             let is_frozen =
                 u32::from(header.t_infomask) & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
-            let writer = header.t_choice.t_heap.t_xmin;
+            let maker = header.t_choice.t_heap.t_xmin;
             pg_sys::ReleaseSysCache(tuple);
-            !is_frozen && !pg_sys::TransactionIdPrecedes(writer, pg_sys::TransactionXmin)
+            let is_old = is_frozen || pg_sys::TransactionIdPrecedes(maker, pg_sys::TransactionXmin);
+            (!is_old).then_some(maker)
         }
-    })
+    });
+    makers.collect()
+}
+
+/// Whether the active snapshot sees what this transaction has done. It has committed, or is the current one.
+pub fn is_seen(transaction: pg_sys::TransactionId) -> bool {
+    // SAFETY: a statement is planned and run under an active snapshot.
+    unsafe {
+        pg_sys::TransactionIdIsCurrentTransactionId(transaction)
+            || !pg_sys::XidInMVCCSnapshot(transaction, pg_sys::GetActiveSnapshot())
+    }
 }
 
 /// Whether values of a type may be compared otherwise now than when they were stored, or in no order at all: any but

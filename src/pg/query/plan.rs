@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
-use super::planner::{Analysed, Planned};
+use super::planner::{Analysed, IndexMakers, Planned};
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
@@ -60,8 +60,10 @@ pub(super) struct PreparedPlan {
     pub(super) text: CString,
     /// What it was last analysed or planned for.
     made_for: Cell<PlannedFor>,
-    /// The oldest transaction that the session's snapshots might see when it was planned.
+    /// The oldest transaction that the session's snapshots might see when it was planned, and who had made indexes
+    /// since.
     planned_at: Cell<pg_sys::TransactionId>,
+    index_makers: RefCell<IndexMakers>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
@@ -110,6 +112,7 @@ impl PreparedPlan {
             text,
             made_for: Cell::new(made_for),
             planned_at: Cell::new(pg_sys::InvalidTransactionId),
+            index_makers: RefCell::default(),
             is_planning: Cell::new(false),
             checked: RefCell::new(None),
         }
@@ -132,9 +135,9 @@ impl PreparedPlan {
         };
         let is_valid = self.is_valid();
         let made_for = planned_for();
-        if self.made_for.get().rights != made_for.rights || self.is_of_later_snapshot() {
+        if self.made_for.get().rights != made_for.rights || self.is_of_other_snapshot() {
             // SAFETY: the source lives as long as the plan. The server keeps policies that it has added for rights of
-            // before, and indexes that only later snapshots may use.
+            // before, and indexes that only other snapshots may use.
             unsafe { (*self.source()).is_valid = false };
         }
         self.is_planning.set(true);
@@ -192,6 +195,7 @@ impl PreparedPlan {
             let owner = pg_sys::CurrentResourceOwner;
             pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut())
         };
+        self.index_makers.replace(planned.index_makers());
         drop((planned, analysed));
         level.end();
         cached
@@ -240,7 +244,7 @@ impl PreparedPlan {
             let source = self.source();
             let plan = (*source).gplan;
             self.made_for.get() == planned_for()
-                && !self.is_of_later_snapshot()
+                && !self.is_of_other_snapshot()
                 && fixed_settings::is_path_fixed()
                 && (*source).is_valid
                 && !plan.is_null()
@@ -251,10 +255,13 @@ impl PreparedPlan {
     }
 
     /// Whether the present snapshot may see older transactions than when the statement was planned, as an imported one
-    /// does: an index that was made over rows of another kind is not for such a snapshot.
-    fn is_of_later_snapshot(&self) -> bool {
+    /// does, or sees other makers of indexes: an index is not for a snapshot that is older than it.
+    fn is_of_other_snapshot(&self) -> bool {
         // SAFETY: reads the session's state, and compares two numbers.
-        unsafe { pg_sys::TransactionIdPrecedes(pg_sys::TransactionXmin, self.planned_at.get()) }
+        let is_older = unsafe {
+            pg_sys::TransactionIdPrecedes(pg_sys::TransactionXmin, self.planned_at.get())
+        };
+        is_older || !self.index_makers.borrow().are_seen_alike()
     }
 
     /// How the statement writes, where it does.

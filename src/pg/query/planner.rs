@@ -3,7 +3,7 @@
 //! Indexes and bounds of partitions say which rows there are without a look at them. The tables' owner can make both
 //! say something else: by a function that he calls immutable, or by what a session was set to when a row was written.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
 
 use pgrx::prelude::*;
@@ -12,7 +12,7 @@ use pgrx::{PgList, pg_sys};
 use super::check::check_query;
 use super::statement::Statement;
 use crate::pg::catalog::functions::FIRST_NORMAL_OID;
-use crate::pg::catalog::unfit_index::{is_too_new, is_unfit};
+use crate::pg::catalog::unfit_index::{is_seen, is_unfit, recent_makers};
 use crate::pg::error::OrRaise;
 
 static mut PREVIOUS_HOOK: pg_sys::get_relation_info_hook_type = None;
@@ -24,6 +24,8 @@ thread_local! {
     /// Whether the hooks are there. A library whose loading has failed at its end is loaded again: a hook must not be
     /// the one before itself.
     static IS_WATCHING: Cell<bool> = const { Cell::new(false) };
+    /// The recent makers of indexes that the statement being planned could use.
+    static MAKERS: RefCell<Vec<pg_sys::TransactionId>> = const { RefCell::new(Vec::new()) };
     /// The text that is analysed for a statement.
     static ANALYSED: Cell<Option<(*const c_char, *const Statement)>> = const { Cell::new(None) };
 }
@@ -102,7 +104,22 @@ fn exclusion() -> *mut pg_sys::config_enum {
 /// As long as it lives, the server plans a statement of ours. Constraint exclusion is off: a CHECK constraint may call
 /// a function of its table's owner, which must not decide what is read. Code of users runs while the server plans, so
 /// the setting stands apart from what the planner reads meanwhile: no SET or RESET reaches that.
-pub(super) struct Planned;
+pub(super) struct Planned {
+    /// Of the statement around this one, if there is any.
+    makers_before: Vec<pg_sys::TransactionId>,
+}
+
+/// The recent makers of indexes that a plan could use, and whether its snapshot saw each.
+#[derive(Default)]
+pub(super) struct IndexMakers(Vec<(pg_sys::TransactionId, bool)>);
+
+impl IndexMakers {
+    /// Whether the active snapshot sees the same of them. With another one, indexes may be used that were left out, or
+    /// must be left out that are used.
+    pub(super) fn are_seen_alike(&self) -> bool {
+        self.0.iter().all(|(maker, was_seen)| is_seen(*maker) == *was_seen)
+    }
+}
 
 /// The value of the setting while it stands apart.
 static mut APART: c_int = 0;
@@ -119,12 +136,19 @@ impl Planned {
             }
         }
         PLANNED.set(PLANNED.get() + 1);
-        Planned
+        Planned { makers_before: MAKERS.take() }
+    }
+
+    /// Of the indexes that the plan could use.
+    pub(super) fn index_makers(&self) -> IndexMakers {
+        let makers = MAKERS.with_borrow(Vec::clone).into_iter();
+        IndexMakers(makers.map(|maker| (maker, is_seen(maker))).collect())
     }
 }
 
 impl Drop for Planned {
     fn drop(&mut self) {
+        MAKERS.set(std::mem::take(&mut self.makers_before));
         PLANNED.set(PLANNED.get() - 1);
         if PLANNED.get() == 0 {
             // SAFETY: as in `begin`.
@@ -156,10 +180,10 @@ unsafe extern "C-unwind" fn restrict(
         }
         let mut fit = PgList::<pg_sys::IndexOptInfo>::new();
         for index in PgList::<pg_sys::IndexOptInfo>::from_pg((*relation).indexlist).iter_ptr() {
-            if is_too_new((*index).indexoid) {
-                // Planned again when the oldest transaction is another one, as the server does.
-                (*(*root).glob).transientPlan = true;
-            } else if !is_unfit((*index).indexoid) {
+            let makers = recent_makers((*index).indexoid);
+            let is_made = makers.iter().all(|maker| is_seen(*maker));
+            MAKERS.with_borrow_mut(|all| all.extend(makers));
+            if is_made && !is_unfit((*index).indexoid) {
                 fit.push(index);
             }
         }

@@ -43,6 +43,15 @@ SELECT what, v.valid, v.reason FROM proven AS p, LATERAL (VALUES (1, 'record', p
         (3, 'slice for record', p.record -> 'slice', p.proof), (4, 'record for slice', p.record, graph_proof(p.record -> 'slice')),
         (5, 'slice', p.record -> 'slice', graph_proof(p.record -> 'slice'))) AS e (n, what, document, proof),
     graph_verify_proof(document, e.proof, public_key) AS v ORDER BY n;
+-- A payload may be nested deeper than what is read of it.
+UPDATE memory_turns SET payload = (repeat('[', 200) || repeat(']', 200))::jsonb WHERE id = turn(2);
+CREATE TEMP TABLE deep AS SELECT graph_messages_record(turn(5)) AS record;
+SELECT record #>> '{messages,1,payload}' = encode(sha256(convert_to(repeat('[', 200) || repeat(']', 200), 'UTF8')), 'hex') AS payload,
+       graph_messages_json(record) #> '{messages,1}' AS message FROM deep;
+UPDATE memory_turns SET payload = (repeat('[', 201) || repeat(']', 201))::jsonb WHERE id = turn(2);
+SELECT m.n, m.state FROM deep, graph_messages_show(record) AS m WHERE m.n = 2;
+DROP TABLE deep;
+UPDATE memory_turns SET payload = '{"id": "call-1", "n": [1.50, null]}' WHERE id = turn(2);
 -- As providers take it: what was recorded, whoever said it and when, or an error.
 SELECT format, graph_messages_json(record, format) FROM kept, unnest(ARRAY['openai', 'responses', 'anthropic', 'plain']) AS f (format) WHERE name = 'chat';
 SELECT n, code, detail, message, hint FROM (VALUES (1, 'record -> ''slice'''), (2, '''{}'''), (3, '(record::jsonb #- ''{messages,0}'')::json'), (4, 'record, ''OpenAI'''),

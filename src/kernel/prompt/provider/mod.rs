@@ -96,10 +96,8 @@ pub fn render(
     let mut values = MAX_PAYLOAD_VALUES;
     let mut payloads: Vec<Option<JsonValue<'_>>> = Vec::with_capacity(messages.len());
     for message in messages {
-        let payload =
-            message.payload.map(|text| payload::read(text, &mut values, check_interrupts));
-        // It is a jsonb: nothing but the number of its values is in the way.
-        payloads.push(payload.map(|json| json.ok_or(())).transpose().ok()?);
+        let read = |text| payload::read(text, &mut values, check_interrupts);
+        payloads.push(message.payload.map(read).transpose().ok()?.flatten());
     }
     let entries: Vec<(&PromptMessage<'_>, Blocks<'_>)> = messages
         .iter()

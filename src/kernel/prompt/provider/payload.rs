@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::graph::turn::Role;
-use crate::json::{JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
+use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
 use crate::prompt::provider::{PromptMessage, ProviderFormat};
 
@@ -54,7 +54,7 @@ impl<'a> Arguments<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
             Arguments::Text(text) => jsonb_text(text, check_interrupts)
-                .and_then(|_| read(text, &mut { MAX_ARGUMENT_VALUES }, check_interrupts))
+                .and_then(|_| read(text, &mut { MAX_ARGUMENT_VALUES }, check_interrupts).ok()?)
                 .unwrap_or(JsonValue::String(text.into())),
         };
         match json {
@@ -89,18 +89,24 @@ pub(super) enum Block<'a> {
 
 pub(super) type Blocks<'a> = Vec<Block<'a>>;
 
-/// A text as JSON of at most so many values, which are counted off; `None` where it is not, or has more.
+/// A text as JSON of at most so many values, which are counted off; `None` where it is not, or is nested too deep.
+///
+/// # Errors
+/// [`JsonError::TooManyValues`]
 pub(super) fn read<'a>(
     text: &'a str,
     values: &mut usize,
     check_interrupts: &dyn Fn(),
-) -> Option<JsonValue<'a>> {
+) -> Result<Option<JsonValue<'a>>, JsonError> {
     let limits = JsonLimits { bytes: usize::MAX, values: *values, token_bytes: MAX_MESSAGE_BYTES };
-    let mut reader = JsonReader::new(text, limits, check_interrupts).ok()?;
-    let json = reader.value().ok()?;
-    reader.finish().ok()?;
+    let mut reader = JsonReader::new(text, limits, check_interrupts)?;
+    let json = match reader.value() {
+        Ok(json) => json,
+        Err(error @ JsonError::TooManyValues(_)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
     *values = reader.values_left();
-    Some(json)
+    Ok(reader.finish().is_ok().then_some(json))
 }
 
 /// The most values of the arguments of a call that are read.
@@ -346,7 +352,7 @@ impl<'a> Other<'a> {
 
 /// Whether a text is not empty, nor a data URL without data.
 fn has_bytes(text: &str) -> bool {
-    !text.is_empty() && !(text.starts_with("data:") && text.ends_with(','))
+    !(text.is_empty() || text.starts_with("data:") && text.ends_with(','))
 }
 
 /// Whether a block is a thought.

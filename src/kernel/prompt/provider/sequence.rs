@@ -152,7 +152,11 @@ fn recalled_text(
         let day = message.created_at.and_then(DateTime::from_timestamp_micros);
         let day = day.map_or_else(String::new, |time| format!("{}, ", time.date_naive()));
         recalled.push_str(&format!("\n\n[{day}{}] ", message.role.name()));
-        Interrupts::new(check_interrupts).append(&mut recalled, text.trim());
+        // Further lines are indented, so that none of them reads like another turn, or like the end.
+        for (number, line) in text.trim().split(is_line_end).enumerate() {
+            recalled.push_str(if number == 0 { "" } else { "\n  " });
+            Interrupts::new(check_interrupts).append(&mut recalled, line);
+        }
     }
     (!recalled.is_empty()).then(|| format!("{recalled}\n\n{RECALLED_END}"))
 }
@@ -167,6 +171,11 @@ fn text_of<'a>(blocks: &[Block<'a>], check_interrupts: &dyn Fn()) -> Option<Cow<
     });
     let texts: Vec<String> = texts.filter(|text| !is_empty(text)).collect();
     (!texts.is_empty()).then(|| texts.join("\n").into())
+}
+
+/// Whether a character begins a new line, for a reader or a program.
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 fn is_empty(text: &str) -> bool {

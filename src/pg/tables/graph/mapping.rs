@@ -41,7 +41,7 @@ pub(super) const TURN_COLUMNS: &[ColumnRule] = &[
 ];
 
 /// The key of the message as its application sends it.
-const PAYLOAD: &str = "payload";
+pub(super) const PAYLOAD: &str = "payload";
 
 /// The key of whose turn it is.
 pub(super) const OWNER: &str = "owner";

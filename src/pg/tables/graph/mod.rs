@@ -20,8 +20,8 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-use self::mapping::OWNER;
 pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL};
+use self::mapping::{OWNER, PAYLOAD};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::literal_of;
 use crate::pg::catalog::privileges::{Use, check_binder};
@@ -78,6 +78,11 @@ struct ParentColumn {
 }
 
 impl Graph {
+    /// Whether payloads are of type json; else they are of type jsonb, or there are none.
+    pub fn has_json_payloads(&self) -> bool {
+        self.turns.columns[PAYLOAD].base_type() == Some(pg_sys::JSONOID)
+    }
+
     /// The tables.
     pub fn tables(&self) -> impl Iterator<Item = pg_sys::Oid> {
         self.bound_tables().map(|bound| bound.table.oid)
