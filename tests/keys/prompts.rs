@@ -117,6 +117,94 @@ fn each_step_is_shown_and_proven_after_edits_a_rotation_and_a_restore() {
     assert_eq!(states(&mut client, &later[0]), "u");
 }
 
+/// A run of an agent: a record at each step, shown and proven step by step when all is over.
+#[test]
+fn a_run_of_500_steps_is_shown_and_proven() {
+    const STEPS: usize = 500;
+    const EDITED: usize = 41;
+    const DELETED: usize = 67;
+    let root = random(32);
+    let origin = with_key_file(&root);
+    let mut client = origin.client();
+    client
+        .batch_execute(
+            "CREATE TABLE run (step int PRIMARY KEY, record json, proof json, public_key text)",
+        )
+        .unwrap();
+    for step in 1..=STEPS {
+        // The turn is committed, then what the model is shown of it is recorded.
+        client
+            .batch_execute(&format!(
+                "INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
+                 VALUES (graph_turn_id('run', '{step}'), 'run',
+                         CASE {step} % 3 WHEN 1 THEN 'user' WHEN 2 THEN 'assistant' ELSE 'tool' END,
+                         'step {step}: ' || repeat('word ', {step} % 40), to_timestamp(1700000000 + {step}));
+                 INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
+                 SELECT graph_turn_id('run', ({step} - 1)::text), graph_turn_id('run', '{step}'), 'reply'
+                  WHERE {step} > 1"
+            ))
+            .unwrap();
+        client
+            .batch_execute(&format!(
+                "INSERT INTO run SELECT {step}, graph_messages_record(graph_turn_id('run', '{step}'),
+                     format('{{\"preset\": \"chat\", \"max_tokens\": 300, \"pins\": [\"%s\"]}}',
+                            graph_turn_id('run', '1'))::slice_policy)"
+            ))
+            .unwrap();
+        if step == STEPS / 2 {
+            rotate(&mut client);
+        }
+    }
+    client
+        .batch_execute(&format!(
+            "UPDATE run SET proof = graph_proof(record), public_key = (SELECT k.public_key
+                 FROM graph_kernel.proof_keys AS k WHERE k.kid = record #>> '{{slice,attestation,kid}}');
+             UPDATE memory_turns SET content_text = 'edited'
+              WHERE id IN (SELECT graph_turn_id('run', n::text) FROM generate_series({EDITED}, {STEPS}, {EDITED}) AS n);
+             CREATE TABLE gone AS SELECT graph_turn_id('run', n::text) AS id
+               FROM generate_series({DELETED}, {STEPS}, {DELETED}) AS n;
+             DELETE FROM memory_turn_edges WHERE parent_turn_id IN (TABLE gone) OR child_turn_id IN (TABLE gone);
+             DELETE FROM memory_turns WHERE id IN (TABLE gone)"
+        ))
+        .unwrap();
+    let other = Cluster::start("");
+    secret_file::use_root(&other, &root);
+    restore(&other, "postgres", "postgres", &dump(&origin, "postgres", "postgres", &[]));
+    for cluster in [&origin, &other] {
+        let row = cluster
+            .client()
+            .query_one(
+                "SELECT count(*) FILTER (WHERE v.reason = 'ok' AND p.reason = 'ok'), count(DISTINCT v.kid)
+                   FROM run AS r, graph_verify(r.record) AS v,
+                        graph_verify_proof(r.record, r.proof, r.public_key) AS p",
+                &[],
+            )
+            .unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (STEPS as i64, 2));
+        let rows = cluster
+            .client()
+            .query(
+                "SELECT t.n, m.state, count(*) FROM run AS r, graph_messages_show(r.record) AS m,
+                        (SELECT n, graph_turn_id('run', n::text) AS id FROM generate_series(1, 500) AS n) AS t
+                  WHERE t.id = m.turn_id GROUP BY 1, 2",
+                &[],
+            )
+            .unwrap();
+        let mut shown = 0;
+        for row in rows {
+            let (n, state): (i32, &str) = (row.get(0), row.get(1));
+            let expected = match n as usize {
+                n if n.is_multiple_of(DELETED) => "gone",
+                n if n.is_multiple_of(EDITED) => "changed",
+                _ => "unchanged",
+            };
+            assert_eq!(state, expected, "turn {n}");
+            shown += row.get::<_, i64>(2);
+        }
+        assert!(shown > 5 * STEPS as i64, "{shown}");
+    }
+}
+
 #[test]
 fn without_its_root_a_record_is_known_nowhere_and_its_proof_everywhere() {
     let origin = Cluster::start("");
