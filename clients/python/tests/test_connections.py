@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from conftest import ANCHOR, MISSING
 
-from graph_kernel_client import GraphKernelError, PolicyRef, ServiceUnavailable, aio, sync
+from graph_kernel_client import ConfigurationError, GraphKernelError, PolicyRef, ServiceUnavailable, aio, sync
 
 
 def test_errors_have_sqlstate_and_word(connection: psycopg.Connection[Any]) -> None:
@@ -199,3 +199,62 @@ def test_pgbouncer_in_transaction_mode(pooler: str) -> None:
 def test_the_two_faces_are_of_one_source() -> None:
     script = os.path.join(os.path.dirname(__file__), "..", "make_sync.py")
     subprocess.run([sys.executable, script, "--check"], check=True)
+
+
+@pytest.mark.parametrize("wrong", [aio.Database(), 3, {}])
+def test_what_is_not_a_source(wrong: Any) -> None:
+    """Also what is of the other face."""
+    with pytest.raises(ConfigurationError, match="connection"):
+        sync.Conversation(wrong)
+
+
+@pytest.fixture
+def empty(connection: psycopg.Connection[Any]) -> Iterator[sync.Database]:
+    """A database of its own, without the extension."""
+    connection.execute("DROP DATABASE IF EXISTS gk_python_tables WITH (FORCE)")
+    connection.execute("CREATE DATABASE gk_python_tables")
+    with sync.Database("dbname=gk_python_tables") as database:
+        yield database
+    connection.execute("DROP DATABASE gk_python_tables WITH (FORCE)")
+
+
+def test_words_are_added_to_tables_that_are_there(empty: sync.Database) -> None:
+    empty.create_tables()
+    conversation = sync.Conversation(empty)
+    conversation.append({"role": "user", "content": "My sister Ida eats no fish."})
+    conversation.append({"role": "user", "content": "What do we cook?"})
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.recall("What does my sister eat?")
+    assert caught.value.word == "NO_WORDS"
+    for wrong in ("klingon", ""):
+        with pytest.raises(GraphKernelError) as caught:
+            empty.create_tables(words=wrong)
+        assert (caught.value.sqlstate, caught.value.word) == ("22023", "INVALID_OPTIONS")
+    for _ in range(2):
+        empty.create_tables(words="english", embeddings=True)
+    assert "My sister Ida eats no fish." in [turn.content for turn in conversation.recall("sisters")]
+    row = empty.fetch_one("SELECT count(*) AS n FROM pg_indexes WHERE indexname = 'memory_turns_words_idx'")
+    assert row["n"] == 1
+    with pytest.raises(GraphKernelError, match="words") as caught:
+        empty.create_tables(words="german")
+    assert caught.value.sqlstate == "42701"
+    empty.create_tables()
+
+
+def test_tables_with_words_are_as_create_tables_makes_them(empty: sync.Database) -> None:
+    def words() -> list[dict[str, Any]]:
+        return empty.fetch(
+            """SELECT pg_get_expr(d.adbin, d.adrelid) AS made_of, a.attgenerated, pg_get_indexdef(i.indexrelid) AS index
+                 FROM pg_attribute AS a JOIN pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+                 JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indkey[0] = a.attnum
+                WHERE a.attrelid = 'memory_turns'::regclass AND a.attname = 'words'"""
+        )
+
+    empty.create_tables(words="english")
+    at_once = words()
+    assert len(at_once) == 1
+    with empty.transaction() as transaction:
+        transaction.execute("DROP TABLE memory_turn_edges, memory_turns")
+    empty.create_tables()
+    empty.create_tables(words="english")
+    assert words() == at_once

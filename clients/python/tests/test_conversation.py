@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from conftest import QUESTION
+from conftest import MISSING, QUESTION
 
-from graph_kernel_client import Conversation, GraphKernelError, Step, aio, sync
+from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, Step, aio, sync
 
 
 @pytest.fixture
@@ -131,6 +132,11 @@ def test_branches(connection: psycopg.Connection[Any], conversation: Conversatio
         "SELECT array_agg(content ORDER BY n) FROM graph_messages(%s::uuid, 'chat')", (other.head(),)
     ).fetchone()
     assert row == (["one", "another two"],)
+    # Opened again, a session goes on at its latest turn, whichever line has it; the other is a branch away.
+    other.append({"role": "user", "content": "another three"})
+    again = Conversation(connection, conversation.session_id)
+    assert again.head() == other.head()
+    assert [turn.content for turn in again.branch(conversation.head()).turns()] == ["one", "two", "three"]
 
 
 def test_tokens_are_counted_of_what_is_sent(connection: psycopg.Connection[Any]) -> None:
@@ -148,6 +154,65 @@ def test_tokens_are_counted_of_what_is_sent(connection: psycopg.Connection[Any])
         "SELECT DISTINCT token_count FROM memory_turns WHERE session_id = %s", (conversation.session_id,)
     ).fetchall()
     assert rows == [(7,)]
+
+
+def test_calls_count_as_they_are_sent(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    """A budget bounds what is sent, also where a turn is a call without a text."""
+    goal = conversation.append({"role": "user", "content": "Write the files."})[0]
+    for n in range(30):
+        function = {"name": "write_file", "arguments": json.dumps({"path": f"{n}.txt", "text": "abcd " * 240})}
+        call = {"id": f"w{n}", "type": "function", "function": function}
+        conversation.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        conversation.append({"role": "tool", "tool_call_id": f"w{n}", "content": "ok"})
+    conversation.append({"role": "assistant", "content": "All are written."})
+    for form in ("openai", "responses", "anthropic"):
+        for max_tokens in (1000, 5000):
+            sent = json.dumps(conversation.messages(form, max_tokens=max_tokens, goal=goal))
+            assert "Write the files." in sent
+            assert 0.5 * max_tokens < len(sent) / 4 < 1.2 * max_tokens
+
+
+@pytest.mark.parametrize(
+    ("message", "tokens"),
+    [
+        # Nothing is sent but the text, whose bytes the server counts, also after it was edited.
+        ({"role": "user", "content": "abcd" * 5}, [None]),
+        ({"role": "user", "content": [{"type": "text", "text": "abcd" * 5}]}, [None]),
+        (
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "a" * 400, "signature": "s" * 400}]},
+            [212],
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {"a": "b" * 391}}],
+            },
+            [101],
+        ),
+        # A file by its kind, not by its bytes.
+        ({"role": "user", "content": [{"type": "image", "source": {"type": "base64", "data": "A" * 99999}}]}, [1602]),
+        ({"role": "user", "content": [{"type": "document", "source": {"type": "text", "data": "a" * 400}}]}, [115]),
+        ({"type": "function_call", "call_id": "c9", "name": "f", "arguments": "a" * 397}, [100]),
+        # One call in three forms, as packages store it.
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {"a": "b" * 391}}],
+                "tool_calls": [{"id": "c1", "name": "f", "args": {"a": "b" * 391}}],
+                "additional_kwargs": {"tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]},
+            },
+            [101],
+        ),
+    ],
+)
+def test_tokens_of_forms(
+    connection: psycopg.Connection[Any], conversation: Conversation, message: Any, tokens: list[int | None]
+) -> None:
+    conversation.append(message)
+    rows = connection.execute(
+        "SELECT token_count FROM memory_turns WHERE session_id = %s", (conversation.session_id,)
+    ).fetchall()
+    assert [count for (count,) in rows] == tokens
 
 
 def test_what_cannot_be_stored(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
@@ -200,23 +265,72 @@ def test_objects_of_a_package(connection: psycopg.Connection[Any], conversation:
     ]
 
 
-def test_what_the_package_of_openai_returns(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_the_package_of_openai_returns(
+    connection: psycopg.Connection[Any], conversation: Conversation, whole: bool
+) -> None:
     chat = pytest.importorskip("openai.types.chat")
     conversation.append(OPENAI[1])
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": OPENAI[2]}
     completion = chat.ChatCompletion.model_validate(
-        {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": OPENAI[2]}],
-        }
+        {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     )
-    conversation.append(completion.choices[0].message)
+    conversation.append(completion if whole else completion.choices[0].message)
     conversation.append(OPENAI[3])
     conversation.append(OPENAI[4])
     sent = conversation.messages("openai")["messages"]
     assert [call["id"] for call in sent[1]["tool_calls"]] == ["c0", "c1"] and sent[3]["content"] == "rain"
+
+
+RESPONSE: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+        },
+        *(
+            {"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "weather", "arguments": '{"n":1}'}
+            for n in range(2)
+        ),
+    ],
+}
+OUTPUTS = [
+    {"type": "function_call_output", "call_id": f"c{n}", "output": text} for n, text in enumerate(("sun", "rain"))
+]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_responses_of_openai(connection: psycopg.Connection[Any], conversation: Conversation, whole: bool) -> None:
+    """An agent with tools by the Responses API: what it returns is appended, whole or item by item."""
+    responses = pytest.importorskip("openai.types.responses")
+    response = responses.Response.model_validate(RESPONSE)
+    conversation.append(OPENAI[1])
+    for message in [response] if whole else response.output:
+        conversation.append(message)
+    for output in OUTPUTS:
+        conversation.append(output)
+    conversation.append({"role": "user", "content": "Thanks."})
+    said = [(role, text) for role, text, _ in stored(connection, conversation) if text or role == "tool"]
+    assert said[1:] == [("assistant", "I look."), ("tool", "sun"), ("tool", "rain"), ("user", "Thanks.")]
+    sent = conversation.messages("responses")["input"]
+    kinds = [item.get("type", "message") for item in sent]
+    calls = [item["call_id"] for item in sent if item.get("type") == "function_call"]
+    outputs = {item["call_id"]: item["output"] for item in sent if item.get("type") == "function_call_output"}
+    assert calls == ["c0", "c1"] and outputs == {"c0": "sun", "c1": "rain"}
+    assert kinds.index("function_call") < kinds.index("function_call_output") < len(kinds) - 1
+    assert "I look." in json.dumps(sent)
+    assert conversation.messages("openai")["messages"][-1] == {"role": "user", "content": "Thanks."}
 
 
 def test_what_the_package_of_anthropic_returns(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
@@ -242,7 +356,14 @@ def test_what_the_package_of_anthropic_returns(connection: psycopg.Connection[An
 
 @pytest.mark.parametrize(
     "message",
-    ["hello", {}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "assistant", "output": []}, None, 3],
+    [
+        *("hello", {}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "assistant", "output": []}, None, 3, []),
+        {"type": "human", "content": "Of LangChain."},
+        {"type": "item_reference", "id": "x"},
+        {"object": "response", "output": []},
+        {"object": "chat.completion", "choices": []},
+        {"object": "chat.completion", "choices": [{"message": OPENAI[1]}, {"message": OPENAI[1]}]},
+    ],
 )
 def test_what_is_not_a_message(connection: psycopg.Connection[Any], conversation: Conversation, message: Any) -> None:
     with pytest.raises(GraphKernelError) as caught:
@@ -306,6 +427,38 @@ def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation
     assert [turn.message for turn in conversation.turns()] == OPENAI
 
 
+def test_a_pin_that_is_left_out(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    goal = conversation.append({"role": "user", "content": "Find the fault. " * 100})[0]
+    conversation.append({"role": "assistant", "content": "Where?"})
+    for options in ({"goal": goal}, {"goal": True}, {"policy": {"pins": [goal]}}):
+        with pytest.warns(PinLeftOut, match=goal):
+            assert conversation.messages(max_tokens=50, **options)["messages"][-1]["content"] == "Where?"
+    with pytest.warns(PinLeftOut, match=goal):
+        conversation.turns(max_tokens=50, policy={"pins": [goal]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        conversation.messages(max_tokens=500, goal=goal)
+        conversation.messages(max_tokens=500, goal=conversation.head())
+        conversation.messages(max_tokens=500, goal=False)
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.messages(goal=[goal, MISSING])
+    assert caught.value.sqlstate == "02000" and MISSING in caught.value.message
+
+
+def test_the_goal_has_the_instructions_before_it(
+    connection: psycopg.Connection[Any], conversation: Conversation
+) -> None:
+    conversation.append({"role": "developer", "content": "You are brief."})
+    conversation.append({"role": "user", "content": "Find the fault."})
+    conversation.append({"role": "system", "content": "A later note."})
+    for n in range(30):
+        conversation.append({"role": "assistant", "content": f"Step {n}. " * 20})
+        conversation.append({"role": "user", "content": "Go on."})
+    sent = conversation.messages(max_tokens=200, goal=True)["messages"]
+    assert [message["content"] for message in sent[:2]] == ["You are brief.", "Find the fault."]
+    assert "A later note." not in json.dumps(sent)
+
+
 def test_a_step_is_recorded_shown_and_proved(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
     with pytest.raises(GraphKernelError, match="no message yet"):
         conversation.messages()
@@ -333,8 +486,12 @@ def test_a_step_is_recorded_shown_and_proved(connection: psycopg.Connection[Any]
     shown = conversation.show(step.record)
     assert [message.state for message in shown] == ["changed"] + ["unchanged"] * (len(shown) - 1)
     assert (shown[0].turn_id, shown[0].content) == (goal, "Something else.")
-    # A step that was read again from a file.
-    assert Step(step.record).digest == step.digest
+    # A step that was read again from a file, or from a column of JSON, by another process.
+    assert Step(step.record).digest == step.digest and step.digest in repr(step)
+    later = Conversation(connection)
+    for kept in (step.record, json.loads(step.record), dict(sorted(json.loads(step.record).items()))):
+        assert later.show(kept) == shown and later.prove(kept)
+    assert "record" in repr(Step("cut off"))
 
 
 def test_recall(connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]) -> None:
@@ -362,6 +519,22 @@ def test_recall(connection: psycopg.Connection[Any], embed: Callable[[str], list
         connection.execute("DELETE FROM memory_turns WHERE id NOT IN (SELECT id FROM sample)")
 
 
+def test_a_recalled_call_has_no_text(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    conversation.append(OPENAI[1])
+    conversation.append(OPENAI[2])
+    conversation.append(OPENAI[3])
+    vector = [1.0] + [0.0] * 383
+    connection.execute(
+        "UPDATE memory_turns SET embedding = %s WHERE session_id = %s AND role = 'tool'",
+        (vector, conversation.session_id),
+    )
+    found = conversation.recall(
+        "Weather", max_tokens=200, embedding=vector, filter={"sessions": [conversation.session_id]}
+    )
+    assert [(turn.role, turn.content) for turn in found][-2:] == [("assistant", None), ("tool", "sun")]
+    assert found[-2].message == OPENAI[2]
+
+
 def test_a_transaction_of_the_application(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
     """What is not committed is not signed, nor sent as a prompt."""
     with connection.transaction():
@@ -370,6 +543,7 @@ def test_a_transaction_of_the_application(connection: psycopg.Connection[Any], c
         with pytest.raises(GraphKernelError) as caught:
             conversation.messages()
         assert (caught.value.word, caught.value.reason) == ("NOT_ADMISSIBLE", "unattested")
+        assert "Commit" in (caught.value.hint or "")
     assert conversation.messages() == {"messages": [OPENAI[1]]}
     conversation.prove(conversation.record_step())
 

@@ -7,7 +7,7 @@ are not. `graph_kernel_client.aio` has all with coroutines, `graph_kernel_client
 from ._sync.conversation import Conversation
 from ._sync.database import Database
 from ._version import __version__
-from .errors import ConfigurationError, GraphKernelError, ServiceUnavailable
+from .errors import ConfigurationError, GraphKernelError, PinLeftOut, ServiceUnavailable
 from .retrieval import DualPlaneRetriever, MemoryRetriever, Plane
 from .slice.anchor import AnchorResolver, AutoAnchorResolver
 from .slice.client import SliceClient
@@ -50,6 +50,7 @@ __all__ = [
     "GlobalResults",
     "GraphKernelError",
     "MemoryRetriever",
+    "PinLeftOut",
     "Plane",
     "Policy",
     "PolicyRef",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,11 +53,17 @@ def _plain(value: Any) -> Any:
 def parts(message: Any) -> list[Part]:
     """The turns of a message: of results in Anthropic's form each is a turn, and what stands beside them another."""
     payload = _plain(message)
+    if isinstance(payload, dict) and payload.get("object") == "chat.completion":
+        payload = _chosen(payload.get("choices"))
+    if isinstance(payload, dict) and payload.get("object") == "response":
+        return [_response(payload.get("output"))]
+    if isinstance(payload, dict) and "role" not in payload and _ITEMS.search(str(payload.get("type"))):
+        return [item_part(payload)]
     if not isinstance(payload, dict) or not isinstance(payload.get("role"), str):
-        raise GraphKernelError(
-            "a message is an object with a role, in the form of OpenAI's chat completions or of Anthropic's messages",
-            sqlstate="22023",
-            word="INVALID_MESSAGE",
+        raise _not_a_message(
+            "a message is an object with a role, in the form of OpenAI's chat completions or of Anthropic's messages,"
+            " or what their packages return",
+            "Messages of other packages are stored by the adapters in graph_kernel_client.adapters.",
         )
     if payload.get("type") == "message" and "model" in payload and isinstance(payload.get("content"), list):
         # Anthropic's answer: what is sent again is its role and its blocks.
@@ -80,6 +87,41 @@ def parts(message: Any) -> list[Part]:
     return [Part(payload, [])]
 
 
+# Items of OpenAI's responses that have no role.
+_ITEMS = re.compile("_call$|_output$|^reasoning$")
+
+
+def _not_a_message(message: str, hint: str | None = None) -> GraphKernelError:
+    return GraphKernelError(message, sqlstate="22023", word="INVALID_MESSAGE", hint=hint)
+
+
+def _chosen(choices: Any) -> Any:
+    """The message of a completion."""
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        raise _not_a_message("a completion is one message if it has one choice", "Append the message of a choice.")
+    return choices[0].get("message")
+
+
+def _response(output: Any) -> Part:
+    """The turn of a response: its items, with all calls that were made side by side."""
+    if not isinstance(output, list) or not output or not all(isinstance(item, dict) for item in output):
+        raise _not_a_message("the response has no output")
+    blocks: list[Any] = []
+    for item in output:
+        if item.get("type") == "message" and isinstance(item.get("content"), list):
+            blocks += item["content"]
+    return Part({"role": "assistant", "output": output}, [], form={"role": "assistant", "content": blocks})
+
+
+def item_part(item: dict[str, Any]) -> Part:
+    """The turn of an item of OpenAI's responses."""
+    result = str(item.get("type", "message")).endswith("_output")
+    role = item.get("role") or ("tool" if result else "assistant")
+    role = "system" if role == "developer" else role
+    call = item.get("call_id")
+    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [], form=item)
+
+
 def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and str(block.get("type", "")).endswith(_RESULTS)
 
@@ -91,6 +133,54 @@ def is_text_alone(payload: Mapping[str, Any]) -> bool:
         and payload["role"] in ("user", "assistant", "system")
         and isinstance(payload["content"], str)
     )
+
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+_FILES = ("image", "image_url", "input_image", "document", "file", "input_file", "input_audio")
+_FILE_TOKENS = 1600  # about what providers count for a picture of full size
+_NAMES = ("name", "tool_name")
+_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
+_IDS = ("call_id", "tool_call_id", "tool_use_id", "id")
+
+
+def tokens(text: str | None, payload: Mapping[str, Any]) -> int | None:
+    """A quarter of the bytes that are sent; None where that is the text alone, which the server counts."""
+    calls: dict[str, int] = {}
+    beside = _beside(payload, calls) + sum(calls.values())
+    return (beside + len((text or "").encode()) + 3) // 4 if beside else None
+
+
+def _beside(value: Any, calls: dict[str, int]) -> int:
+    """The bytes of thoughts, files and ids of results; those of calls by their ids, for some forms repeat a call."""
+    if isinstance(value, list):
+        return sum(_beside(nested, calls) for nested in value)
+    if not isinstance(value, Mapping):
+        return 0
+    kind = value.get("type")
+    if kind in _THOUGHTS:
+        return _bytes(value)
+    if kind in _FILES:
+        source = value.get("source")
+        is_text = isinstance(source, Mapping) and source.get("type") in ("text", "content")
+        return _bytes(value) if is_text else 4 * _FILE_TOKENS
+    called = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), Mapping)), value)
+    name = next((called[key] for key in _NAMES if isinstance(called.get(key), str)), None)
+    arguments = next((called[key] for key in _ARGUMENTS if called.get(key) is not None), None)
+    id = next((value[key] for key in _IDS if isinstance(value.get(key), str)), None)
+    if name is not None and arguments is not None:
+        size = len(f"{name}{id or ''}".encode()) + _bytes(arguments)
+        key = id or f"call {len(calls)}"
+        calls[key] = max(size, calls.get(key, 0))
+        return 0
+    answered = next((value[key] for key in _IDS[:-1] if isinstance(value.get(key), str)), "")
+    if str(kind).endswith(("_result", "_output")):
+        return len(answered.encode())
+    return len(answered.encode()) + sum(_beside(nested, calls) for nested in value.values())
+
+
+def _bytes(value: Any) -> int:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode())
 
 
 def call_forms(call: str) -> list[dict[str, Any]]:

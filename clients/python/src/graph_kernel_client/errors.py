@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-__all__ = ["ConfigurationError", "GraphKernelError", "ServiceUnavailable"]
+__all__ = ["ConfigurationError", "GraphKernelError", "PinLeftOut", "ServiceUnavailable"]
 
 _WORD = re.compile(r"([A-Z][A-Z0-9_]{2,})(?:: ([a-z0-9_]+))?\Z")
 # The codes of the old service for what has another word in the database.
@@ -55,6 +55,10 @@ class ServiceUnavailable(GraphKernelError):
 
 class ConfigurationError(GraphKernelError, ValueError):
     """A setting or an argument that cannot be meant so."""
+
+
+class PinLeftOut(UserWarning):
+    """A pinned turn does not fit into the prompt, and is not in it."""
 
 
 def invalid_turn_id(value: object) -> GraphKernelError:

@@ -410,6 +410,12 @@ class Step:
     record: str = field(repr=False)
     messages: Any = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        try:
+            return f"Step(digest={self.digest!r})"
+        except (ValueError, LookupError, TypeError):
+            return f"Step(record={self.record[:40]!r})"
+
     @property
     def digest(self) -> str:
         """The SHA-256 that stands for the whole prompt."""
@@ -424,7 +430,10 @@ class Step:
 
 @dataclass(frozen=True)
 class PromptTurn:
-    """A turn as a model is shown it: its part of the slice, its text, and the message as it was stored."""
+    """A turn as a model is shown it: its part of the slice, its text, and the message as it was stored.
+
+    `content` is None where the turn is a call without a text: `message` has the call.
+    """
 
     turn_id: str
     part: str

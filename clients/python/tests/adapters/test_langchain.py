@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 
-from graph_kernel_client import Conversation, MemoryRetriever, sync
+from graph_kernel_client import ConfigurationError, Conversation, GraphKernelError, MemoryRetriever, aio, sync
 from graph_kernel_client.adapters.langchain import GraphKernelChatMessageHistory, GraphKernelRetriever, trim_hook
 
 MESSAGES: list[BaseMessage] = [
@@ -60,6 +60,14 @@ def test_history(connection: psycopg.Connection[Any]) -> None:
     assert [call["id"] for call in sent[2]["tool_calls"]] == [message["tool_call_id"] for message in sent[3:5]]
     history.clear()
     assert history.messages == []
+
+
+def test_what_is_not_a_conversation(connection: psycopg.Connection[Any]) -> None:
+    for wrong in (sync.Database(connection), aio.Conversation(), None):
+        with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.Conversation"):
+            GraphKernelChatMessageHistory(wrong)  # type: ignore[arg-type]
+    with pytest.raises(GraphKernelError, match="adapters"):
+        Conversation(connection).append(HumanMessage("Hi"))
 
 
 def test_history_within_a_budget(connection: psycopg.Connection[Any]) -> None:

@@ -15,7 +15,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 
-from graph_kernel_client import Conversation, MemoryRetriever, sync
+from graph_kernel_client import Conversation, MemoryRetriever, aio, sync
 from graph_kernel_client.adapters.llama_index import GraphKernelMemory, GraphKernelRetriever
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -40,6 +40,12 @@ def test_memory(connection: psycopg.Connection[Any]) -> None:
     assert again.get_all() == MESSAGES[:1]
     again.reset()
     assert again.get_all() == []
+
+
+def test_what_is_not_a_conversation(connection: psycopg.Connection[Any]) -> None:
+    for wrong in (sync.Database(connection), aio.Conversation()):
+        with pytest.raises(ValueError, match=r"graph_kernel_client\.Conversation"):
+            GraphKernelMemory.from_defaults(wrong)  # type: ignore[arg-type]
 
 
 def test_a_chat_engine_with_memory(connection: psycopg.Connection[Any]) -> None:

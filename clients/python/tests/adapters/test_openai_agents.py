@@ -17,7 +17,7 @@ from agents.models.interface import Model
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from graph_kernel_client import aio
+from graph_kernel_client import ConfigurationError, Conversation, aio
 from graph_kernel_client.adapters.openai_agents import GraphKernelSession
 
 ITEMS: list[Any] = [
@@ -61,6 +61,26 @@ def test_session(connection: psycopg.Connection[Any]) -> None:
             assert await session.get_items() == []
 
     asyncio.run(example())
+
+
+def test_a_response_in_a_session(connection: psycopg.Connection[Any]) -> None:
+    """What was appended as one turn comes back item by item."""
+
+    async def example() -> None:
+        async with aio.Conversation() as conversation:
+            calls = [{"type": "function_call", "call_id": f"c{n}", "name": "f", "arguments": "{}"} for n in range(2)]
+            await conversation.append({"object": "response", "output": calls})
+            session = GraphKernelSession(conversation)
+            assert await session.get_items() == calls and await session.get_items(1) == calls[1:]
+            await session.clear_session()
+
+    asyncio.run(example())
+
+
+def test_what_is_not_a_conversation() -> None:
+    for wrong in (aio.Database(), Conversation(), None):
+        with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.aio\.Conversation"):
+            GraphKernelSession(wrong)  # type: ignore[arg-type]
 
 
 def test_an_agent_with_a_session(connection: psycopg.Connection[Any]) -> None:

@@ -14,8 +14,16 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.test import TestModel
 
-from graph_kernel_client import aio
+from graph_kernel_client import ConfigurationError, Conversation, aio
 from graph_kernel_client.adapters.pydantic_ai import append_messages, message_history
+
+
+def test_what_is_not_a_conversation() -> None:
+    for wrong in (aio.Database(), Conversation()):
+        with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.aio\.Conversation"):
+            asyncio.run(append_messages(wrong, []))  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.aio\.Conversation"):
+            asyncio.run(message_history(wrong))  # type: ignore[arg-type]
 
 
 def test_message_history(connection: psycopg.Connection[Any]) -> None:

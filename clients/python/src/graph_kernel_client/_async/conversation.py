@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 import uuid
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Union
 
 from psycopg.types.json import Jsonb
 
-from .._messages import Part, call_forms, is_text_alone, parts, storable
-from ..errors import GraphKernelError
+from .._messages import Part, call_forms, is_text_alone, parts, storable, tokens
+from ..errors import GraphKernelError, PinLeftOut
 from ..types import PromptTurn, Recall, RecalledTurn, ShownMessage, SliceExport, Step, TurnId, turn_uuid
 from .database import Database, Source, Transaction, as_database
 from .embedding import Embed, embedded, embedded_if_any
 
 CountTokens = Callable[[Mapping[str, Any]], int]
+Record = Union[Step, str, Mapping[str, Any]]
 
 
 class Conversation:
     """A conversation in the tables that `graph_kernel.create_tables` makes, or tables of that form bound as `graph`.
 
-    `count_tokens` says how many tokens a message takes as it is sent; without it a quarter of the bytes of its text.
+    `count_tokens` says how many tokens a message takes as it is sent; without it a quarter of the bytes of its text,
+    calls and thoughts, and 1600 for each picture or file.
     `embed` makes the embedding of each text, for the column `embedding`. `owner` is whose turns are written. A session
     that is there goes on at its latest turn. One object is for one writer.
     """
@@ -61,7 +64,8 @@ class Conversation:
         """Stores a message, and returns the ids of its turns: each result of a call is a turn of its own.
 
         A message is an object in the form of OpenAI's chat completions or of Anthropic's messages, or what their
-        packages return. It follows the turn before it; a result follows its call, and what comes next all results.
+        packages return: a completion of one choice, a message, a response, or one item of it. It follows the turn
+        before it; a result follows its call, and what comes next all results.
         """
         return await self.append_parts(parts(message))
 
@@ -90,7 +94,10 @@ class Conversation:
         return [str(turn) for turn in written]
 
     async def branch(self, turn_id: TurnId | None = None) -> Conversation:
-        """The same conversation from a turn on, or from here: what is appended to one is not seen by the other."""
+        """The same conversation from a turn on, or from here: what is appended to one is not seen by the other.
+
+        Both are of one session, which goes on at its latest turn where it is opened again.
+        """
         other = Conversation(
             self.database,
             self.session_id,
@@ -132,7 +139,8 @@ class Conversation:
 
         It is what is given to the provider's call beside its model: `create(model=…, **conversation.messages())`.
 
-        `max_tokens` bounds it. `goal` is pinned: a turn, several, or True for the first message of the user. `recall`
+        `max_tokens` bounds it, at 16000 unless told. `goal` is pinned: a turn, several, or True for the first message
+        of the user with the instructions before it; of a pin that does not fit a `PinLeftOut` warns. `recall`
         is a question, whose hits are recalled in `recall_tokens` of the budget, a quarter unless told. `policy` has
         other keys of SlicePolicy v2. `context` is a SHA-256 of what else is sent, such as model and tools, which the
         record then says too. `options` are those of `graph_messages_json`.
@@ -173,26 +181,46 @@ class Conversation:
             policy["seeds"] = await self._seeds(recall, embedding)
             policy["recall_tokens"] = recall_tokens or max((max_tokens or 16_000) // 4, 1)
         policy.update(more)
-        row = await self.database.fetch_one(
-            """SELECT r::text AS record, {gk}graph_messages_json(r, %s::text, %s::jsonb) AS messages
-                 FROM {gk}graph_messages_record(%s::uuid, %s::{gk}slice_policy, %s::text) AS r""",
-            (format, Jsonb(dict(options)), anchor, json.dumps(policy, default=str), context),
-        )
-        return Step(row["record"], row["messages"])
+        try:
+            row = await self.database.fetch_one(
+                """SELECT r::text AS record, {gk}graph_messages_json(r, %s::text, %s::jsonb) AS messages
+                     FROM {gk}graph_messages_record(%s::uuid, %s::{gk}slice_policy, %s::text) AS r""",
+                (format, Jsonb(dict(options)), anchor, json.dumps(policy, default=str), context),
+            )
+        except GraphKernelError as error:
+            if error.reason != "unattested":
+                raise
+            raise GraphKernelError(
+                "no prompt is made in a transaction that has written turns",
+                sqlstate=error.sqlstate,
+                word=error.word,
+                reason=error.reason,
+                hint="Commit what was appended, then call messages.",
+            ) from error
+        step = Step(row["record"], row["messages"])
+        _warn_of_pins(policy, step.turn_ids, 4)
+        return step
 
     async def _pins(self, goal: TurnId | Sequence[TurnId] | bool) -> list[str]:
-        if isinstance(goal, (str, uuid.UUID)):
-            return [str(turn_uuid(goal))]
-        if not isinstance(goal, bool):
-            return [str(turn_uuid(turn)) for turn in goal]
         async with self.database.transaction() as transaction:
             turns, _ = await self._tables(transaction)
-            rows = await transaction.fetch(
-                f"SELECT id::text AS id FROM {turns} WHERE session_id = %s AND role = 'user'"
-                " ORDER BY created_at, id LIMIT 1",
-                (self.session_id,),
-            )
-        return [row["id"] for row in rows]
+            if isinstance(goal, bool):
+                rows = await transaction.fetch(
+                    f"""SELECT id::text AS id FROM {turns}
+                         WHERE session_id = %(session)s AND role IN ('system', 'user')
+                           AND (created_at, id) <= (SELECT created_at, id FROM {turns}
+                                                     WHERE session_id = %(session)s AND role = 'user'
+                                                     ORDER BY created_at, id LIMIT 1)
+                         ORDER BY created_at, id""",
+                    {"session": self.session_id},
+                )
+                return [row["id"] for row in rows]
+            given = [turn_uuid(turn) for turn in ([goal] if isinstance(goal, (str, uuid.UUID)) else goal)]
+            rows = await transaction.fetch(f"SELECT id FROM {turns} WHERE id = ANY (%s::uuid[])", (given,))
+        missing = set(given) - {row["id"] for row in rows}
+        if missing:
+            raise GraphKernelError(f"the goal is not a turn: {min(missing)}", sqlstate="02000", word="ANCHOR_NOT_FOUND")
+        return [str(turn) for turn in given]
 
     async def _seeds(self, question: str, embedding: Sequence[float] | None) -> dict[str, float] | None:
         vector = await embedded_if_any(self._embed, question, embedding)
@@ -243,11 +271,13 @@ class Conversation:
         whole: dict[str, Any] = {"preset": "lineage"}
         if max_tokens is not None:
             whole = {"preset": "chat", "max_tokens": max_tokens}
+        given = {**whole, **(policy or {})}
         rows = await self.database.fetch(
             """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens
                  FROM {gk}graph_messages(%s::uuid, %s::{gk}slice_policy) ORDER BY n""",
-            (anchor, json.dumps({**whole, **(policy or {})}, default=str)),
+            (anchor, json.dumps(given, default=str)),
         )
+        _warn_of_pins(given, [row["turn_id"] for row in rows], 3)
         return [PromptTurn(**row) for row in rows]
 
     async def remove(self, turn_ids: Sequence[TurnId] | None = None) -> None:
@@ -266,8 +296,11 @@ class Conversation:
             await transaction.execute(f"DELETE FROM {turns} WHERE {which}", parameters)
         self._heads = None
 
-    async def show(self, step: Step | str) -> list[ShownMessage]:
-        """The messages of a recorded prompt in their order, with what the tables hold of them now."""
+    async def show(self, step: Record) -> list[ShownMessage]:
+        """The messages of a recorded prompt in their order, with what the tables hold of them now.
+
+        Of a step, or of its record, as a text or as JSON: any conversation shows those of all.
+        """
         rows = await self.database.fetch(
             "SELECT n, turn_id::text AS turn_id, part, role, state, content, payload"
             " FROM {gk}graph_messages_show(%s::json) ORDER BY n",
@@ -275,7 +308,7 @@ class Conversation:
         )
         return [ShownMessage(**row) for row in rows]
 
-    async def prove(self, step: Step | str) -> str:
+    async def prove(self, step: Record) -> str:
         """A signed statement about a recorded prompt, which anyone can check with the public key."""
         row = await self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (_record(step),))
         proof: str = row["proof"]
@@ -383,7 +416,9 @@ class Conversation:
             "role": part.role,
             "content_text": part.text,
             "payload": None if is_text_alone(part.payload) else Jsonb(part.payload),
-            "token_count": None if self._count_tokens is None else self._count_tokens(part.payload),
+            "token_count": (
+                tokens(part.text, part.payload) if self._count_tokens is None else self._count_tokens(part.payload)
+            ),
             "owner": self._owner,
         }
         if self._embed is not None and part.text:
@@ -395,8 +430,16 @@ class Conversation:
         await transaction.execute(f"INSERT INTO {turns} ({', '.join(row)}) VALUES ({places})", list(row.values()))
 
 
-def _record(step: Step | str) -> str:
-    return step if isinstance(step, str) else step.record
+def _record(step: Record) -> str:
+    if isinstance(step, Step):
+        return step.record
+    return step if isinstance(step, str) else json.dumps(step)
+
+
+def _warn_of_pins(policy: Mapping[str, Any], turn_ids: Sequence[str], level: int) -> None:
+    for pin in policy.get("pins") or []:
+        if str(turn_uuid(pin)) not in turn_ids:
+            warnings.warn(f"pinned turn {pin} does not fit, and is left out", PinLeftOut, stacklevel=level)
 
 
 def _escaped(name: str) -> str:

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from ..config import conninfo, timeout_milliseconds
-from ..errors import translated
+from ..errors import ConfigurationError, GraphKernelError, translated
 
 
 class Pool(Protocol):
@@ -55,8 +55,14 @@ class Database:
         self._source: psycopg.AsyncConnection[Any] | Pool | None = None
         if source is None or isinstance(source, str):
             self._conninfo = conninfo(source)
-        else:
+        elif isinstance(source, psycopg.AsyncConnection) or hasattr(source, "connection"):
             self._source = source
+        else:
+            given = type(source)
+            raise ConfigurationError(
+                f"{given.__module__}.{given.__qualname__} is not a connection string, and not a connection, a pool or a"
+                " Database of this face"
+            )
         self._lock = asyncio.Lock()
 
     async def close(self) -> None:
@@ -74,18 +80,24 @@ class Database:
     async def create_tables(self, *, words: str | None = None, embeddings: bool = False) -> None:
         """Makes the extension, and the tables `memory_turns` and `memory_turn_edges` in the schema `public`.
 
-        Tables that are there stay as they are. `words` is a configuration of PostgreSQL's text search, such as
-        `english`: with it, texts are found by their words. `embeddings` adds a column for them, also to turns that are
-        there.
+        Tables that are there stay as they are, but for columns that are asked for and not there. `words` is a
+        configuration of PostgreSQL's text search, such as `english`: with it, texts are found by their words. To add it
+        to tables that are there writes their turns anew, under a lock. `embeddings` adds a column for them.
         """
         async with self.transaction() as transaction:
             await transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
             (found,) = await transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            options = {} if words is None else {"words": words}
+            create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
             if not found["is_there"]:
-                options = {} if words is None else {"words": words}
-                await transaction.execute(
-                    "SELECT graph_kernel.create_tables(options => %s::jsonb)", (json.dumps(options),)
-                )
+                await transaction.execute(create, (json.dumps(options),))
+            elif words is not None:
+                # The server says whether it is a configuration, before it says that the tables are there.
+                try:
+                    async with transaction.connection.transaction():
+                        await transaction.execute(create, (json.dumps(options),))
+                except psycopg.errors.DuplicateTable:
+                    await _add_words(transaction, words)
             if embeddings:
                 await transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
 
@@ -178,6 +190,29 @@ class Transaction:
     async def execute(self, query: str, parameters: Parameters = ()) -> None:
         """A statement without rows."""
         await self.connection.execute(self._database._statement(query), parameters, prepare=False)
+
+
+async def _add_words(transaction: Transaction, words: str) -> None:
+    """The column and the index that create_tables makes."""
+    there = await transaction.fetch(
+        """SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS made_of
+             FROM pg_catalog.pg_attribute AS a
+             LEFT JOIN pg_catalog.pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+            WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'words' AND NOT a.attisdropped"""
+    )
+    if not there:
+        await transaction.connection.execute(
+            sql.SQL(
+                """ALTER TABLE public.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS (
+                    pg_catalog.to_tsvector({}::pg_catalog.regconfig, pg_catalog."left"(content_text, 100000))
+                   ) STORED"""
+            ).format(f"pg_catalog.{words}")
+        )
+        await transaction.execute("CREATE INDEX memory_turns_words_idx ON public.memory_turns USING gin (words)")
+    elif f"'{words}'::regconfig" not in (there[0]["made_of"] or ""):
+        raise GraphKernelError(
+            f"public.memory_turns has a column words already, which is not made by {words}", sqlstate="42701"
+        )
 
 
 def as_database(

@@ -16,6 +16,7 @@ from .._messages import Part
 from .._sync.conversation import Conversation
 from .._sync.retrieval import MemoryRetriever
 from ..types import SearchResult, SliceExport
+from . import taken
 
 __all__ = ["GraphKernelChatMessageHistory", "GraphKernelRetriever", "part_of", "message_of", "trim_hook"]
 
@@ -35,7 +36,7 @@ class GraphKernelChatMessageHistory(BaseChatMessageHistory):
     """The messages of a conversation: all, or those that fit into `max_tokens`, by the preset `chat`."""
 
     def __init__(self, conversation: Conversation, *, max_tokens: int | None = None) -> None:
-        self.conversation = conversation
+        self.conversation = taken(conversation, Conversation)
         self.max_tokens = max_tokens
 
     @property
@@ -90,7 +91,7 @@ def trim_hook(
     """
 
     def hook(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        chosen = conversation(config)
+        chosen = taken(conversation(config), Conversation)
         stored = {turn.payload["data"].get("id") for turn in chosen.turns() if turn.payload is not None}
         new = [message for message in state["messages"] if message.id is None or message.id not in stored]
         chosen.append_parts([part_of(message) for message in new])

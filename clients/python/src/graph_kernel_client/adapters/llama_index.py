@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, field_validator
 from llama_index.core.memory import BaseMemory
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -14,6 +14,7 @@ from .._messages import Part
 from .._sync.conversation import Conversation
 from .._sync.retrieval import MemoryRetriever
 from ..types import SliceExport
+from . import taken
 
 __all__ = ["GraphKernelMemory", "GraphKernelRetriever"]
 
@@ -25,6 +26,11 @@ class GraphKernelMemory(BaseMemory):
 
     conversation: Any = Field(exclude=True)
     max_tokens: int | None = None
+
+    @field_validator("conversation")
+    @classmethod
+    def _is_conversation(cls, given: Any) -> Conversation:
+        return taken(given, Conversation)
 
     @classmethod
     def class_name(cls) -> str:

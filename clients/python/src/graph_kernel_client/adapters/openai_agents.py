@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._async.conversation import Conversation
-from .._messages import Part, is_text_alone
+from .._messages import Part, is_text_alone, item_part
 from ..types import PromptTurn
+from . import taken
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -24,13 +25,14 @@ class GraphKernelSession:
     session_settings: SessionSettings | None = None
 
     def __init__(self, conversation: Conversation, *, max_tokens: int | None = None) -> None:
-        self.conversation = conversation
+        self.conversation = taken(conversation, Conversation)
         self.session_id = conversation.session_id
         self.max_tokens = max_tokens
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         turns = await self.conversation.turns(max_tokens=self.max_tokens)
-        return [_item(turn) for turn in (turns if limit is None else turns[-limit:] if limit > 0 else [])]
+        items = [item for turn in turns for item in _items(turn)]
+        return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         await self.conversation.append_parts([_part(dict(item)) for item in items])
@@ -43,7 +45,7 @@ class GraphKernelSession:
         head = await self.conversation.head()
         latest = next(turn for turn in turns if turn.turn_id == head)
         await self.conversation.remove([latest.turn_id])
-        item: TResponseInputItem = _item(latest)
+        item: TResponseInputItem = _items(latest)[-1]
         return item
 
     async def clear_session(self) -> None:
@@ -54,13 +56,8 @@ class GraphKernelSession:
 def _part(item: dict[str, Any]) -> Part:
     if is_text_alone(item):
         return Part(item, [])
-    kind = str(item.get("type", "message"))
-    result = kind.endswith("_output")
-    role = item.get("role") or ("tool" if result else "assistant")
-    role = "system" if role == "developer" else role
-    call = item.get("call_id")
-    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [], form=item)
+    return item_part(item)
 
 
-def _item(turn: PromptTurn) -> Any:
-    return turn.message if turn.payload is None else turn.payload["output"][0]
+def _items(turn: PromptTurn) -> list[Any]:
+    return [turn.message] if turn.payload is None else list(turn.payload["output"])

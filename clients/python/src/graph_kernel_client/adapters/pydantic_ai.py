@@ -19,18 +19,19 @@ from pydantic_ai.messages import (
 
 from .._async.conversation import Conversation
 from .._messages import Part
+from . import taken
 
 __all__ = ["append_messages", "message_history"]
 
 
 async def append_messages(conversation: Conversation, messages: Sequence[ModelMessage]) -> None:
     """Stores messages, each as a turn: `result.new_messages()` after a run."""
-    await conversation.append_parts([_part(message) for message in messages])
+    await taken(conversation, Conversation).append_parts([_part(message) for message in messages])
 
 
 async def message_history(conversation: Conversation, *, max_tokens: int | None = None) -> list[ModelMessage]:
     """The messages up to now, for `message_history` of a run: all, or those that fit into `max_tokens`."""
-    turns = await conversation.turns(max_tokens=max_tokens)
+    turns = await taken(conversation, Conversation).turns(max_tokens=max_tokens)
     payloads = [turn.payload for turn in turns if turn.payload is not None]
     messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(payloads)
     return messages
