@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from conftest import ANCHOR, MISSING, QUESTION
 
-from graph_kernel_client import GraphKernelError, aio, can_promote_to_atom, sync, verify_replay
+from graph_kernel_client import GraphKernelError, SliceExport, aio, can_promote_to_atom, sync, verify_replay
 from graph_kernel_client.retrieval import DualPlaneRetriever, MemoryRetriever, Plane
 from graph_kernel_client.slice import AnchorResolver, PolicyRef, SliceClient
 from graph_kernel_client.slice.anchor import AutoAnchorResolver
@@ -53,6 +53,10 @@ def test_words(connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(GraphKernelError) as caught:
         resolver.resolve_from_query("gapless invoice numbers")
     assert caught.value.word == "NO_WORDS"
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    with pytest.raises(GraphKernelError) as caught:
+        retriever.search_slice("gapless invoice numbers", export)
+    assert caught.value.word == "NO_WORDS"
     latest = resolver.resolve_temporal(limit=1)[0]
     assert sync.AutoAnchorResolver(resolver).resolve(query="gapless invoice numbers") == latest
     connection.execute(
@@ -67,6 +71,14 @@ def test_words(connection: psycopg.Connection[Any]) -> None:
         assert anchor == str(found[0].turn_id)
         assert sync.AutoAnchorResolver(resolver).resolve(query="gapless invoice numbers") == anchor
         assert resolver.resolve_from_query("xylophone") is None
+
+        inside = retriever.search_slice("gapless invoice numbers", export, limit=3)
+        assert len(inside) == 3 and all(export.is_admissible(result.turn_id) for result in inside)
+        assert all("invoice" in result.content.lower() for result in inside)
+        assert inside.provenance.query_embedding_hash is None and retriever.can_promote(inside[0], inside.provenance)
+        assert all(row["matches"] for row in retriever.replay(inside.provenance))
+        nothing = retriever.search_slice("xylophone", export)
+        assert len(nothing) == 0 and retriever.is_admissible_result(nothing.provenance)
     finally:
         connection.execute("ALTER TABLE memory_turns DROP COLUMN words")
 
@@ -164,8 +176,23 @@ def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # Â
     assert len(everywhere) == 10 and not retriever.is_admissible_result(everywhere.provenance)
     assert len(retriever.search(QUESTION, limit=2)) == 2
 
+    # No turn is without an embedding: that nothing was found is itself admissible, as the server says.
     nothing = retriever.search_slice(QUESTION, slice_export, min_similarity=0.99)
-    assert len(nothing) == 0 and not nothing.provenance.is_admissible
+    assert len(nothing) == 0 and nothing.provenance.limit_returned == 0
+    assert nothing.provenance.is_admissible and not nothing.provenance.admissibility_shortfall
+    assert retriever.is_admissible_result(nothing.provenance)
+    assert nothing.provenance.query_embedding_hash == results.provenance.query_embedding_hash
+    assert nothing.provenance.filters_applied == {"min_similarity": pytest.approx(0.99)}
+    of_nobody = retriever.search_slice(QUESTION, slice_export, 7, min_salience=0.25, owner="nobody").provenance
+    assert (of_nobody.filters_applied, of_nobody.limit_requested) == ({"min_salience": 0.25, "owner": "nobody"}, 7)
+    assert not of_nobody.admissibility_shortfall
+    with connection.transaction(force_rollback=True):
+        connection.execute("UPDATE memory_turns SET embedding = NULL WHERE id = %s", (ANCHOR,))
+        inside = MemoryRetriever(connection, embed=embed)
+        short = inside.search_slice(QUESTION, slice_export, min_similarity=0.99)
+        assert len(short) == 0 and short.provenance.admissibility_shortfall and not short.provenance.is_admissible
+        found = inside.search_slice(QUESTION, slice_export, 1)
+        assert len(found) == 1 and not found.provenance.admissibility_shortfall
 
 
 def test_the_attested_policy_takes_the_same_slice(connection: psycopg.Connection[Any]) -> None:
@@ -183,22 +210,48 @@ def test_the_attested_policy_takes_the_same_slice(connection: psycopg.Connection
 
 
 def test_search_of_a_slice_that_has_changed(connection: psycopg.Connection[Any], embed: Embed) -> None:
+    """The export is what is searched, whatever has become of its slice."""
+    retriever = MemoryRetriever(connection, embed=embed)
+    client = sync.SliceClient(connection)
+    slice_export = client.get_slice(ANCHOR)
+    before = retriever.search_slice(QUESTION, slice_export, 1000)
+    edges = connection.execute(
+        "SELECT parent_turn_id, edge_type FROM memory_turn_edges WHERE child_turn_id = %s", (ANCHOR,)
+    ).fetchall()
+    connection.execute("DELETE FROM memory_turn_edges WHERE child_turn_id = %s", (ANCHOR,))
+    try:
+        assert client.get_slice(ANCHOR).slice_id != slice_export.slice_id
+        after = retriever.search_slice(QUESTION, slice_export, 1000)
+        assert verify_replay(before.provenance, after) and after.provenance.is_admissible
+        assert retriever.can_promote(after[0], after.provenance)
+    finally:
+        for parent, edge_type in edges:
+            connection.execute("INSERT INTO memory_turn_edges VALUES (%s, %s, %s)", (parent, ANCHOR, edge_type))
+    assert client.get_slice(ANCHOR).slice_id == slice_export.slice_id
+
+
+def test_search_of_what_is_no_signed_slice(connection: psycopg.Connection[Any], embed: Embed) -> None:
     retriever = MemoryRetriever(connection, embed=embed)
     slice_export = sync.SliceClient(connection).get_slice(ANCHOR)
+    assert slice_export.document is not None
+    edited = SliceExport.from_json(slice_export.document.replace('"role":"user"', '"role":"assistant"', 1))
+    with pytest.raises(GraphKernelError) as caught:
+        retriever.search_slice(QUESTION, edited)
+    assert (caught.value.word, caught.value.reason) == ("NOT_ADMISSIBLE", "digest_mismatch")
     with connection.transaction(force_rollback=True):
         connection.execute("DELETE FROM memory_turn_edges WHERE child_turn_id = %s", (ANCHOR,))
-        with pytest.raises(GraphKernelError) as caught:
-            retriever.search_slice(QUESTION, slice_export)
-        assert caught.value.word == "SLICE_CHANGED"
+        # Nobody signs what is not committed: what was taken before is found in, but nothing of it is to be promoted.
+        found = retriever.search_slice(QUESTION, slice_export)
+        assert len(found) and not retriever.is_admissible_result(found.provenance)
         unattested = sync.SliceClient(connection).get_slice(ANCHOR)
         assert unattested.admissibility_token is None
-        # Found, but not to be promoted: nobody signs what is not committed.
-        results = retriever.search_slice(QUESTION, unattested)
-        assert len(results) and not results.provenance.is_admissible
-        assert not retriever.is_admissible_result(results.provenance)
+        with pytest.raises(GraphKernelError) as caught:
+            retriever.search_slice(QUESTION, unattested)
+        assert (caught.value.word, caught.value.reason) == ("NOT_ADMISSIBLE", "unattested")
+    fields = {key: value for key, value in edited.__dict__.items() if not key.startswith("_") and key != "document"}
     with pytest.raises(GraphKernelError) as caught:
-        MemoryRetriever(connection).search_slice(QUESTION, slice_export)
-    assert caught.value.word == "INVALID_EMBEDDING"
+        retriever.search_slice(QUESTION, SliceExport(**fields))
+    assert caught.value.word == "INVALID_EXPORT"
 
 
 def test_coroutines(connection: psycopg.Connection[Any], embed: Embed) -> None:

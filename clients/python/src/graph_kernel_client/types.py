@@ -343,12 +343,15 @@ class TrajectoryCoordinates:
 
 @dataclass
 class SearchResult:
-    """A turn that a search found. The conversation of one whose session is not a uuid is a text."""
+    """A turn that a search found. The conversation of one whose session is not a uuid is a text.
+
+    `similarity` is None where the search was by words alone.
+    """
 
     turn_id: uuid.UUID
     content: str
     role: str
-    similarity: float
+    similarity: float | None
     conversation_id: uuid.UUID | str
     trajectory: TrajectoryCoordinates
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +18,6 @@ from ..types import (
     RetrievalProvenance,
     SearchResult,
     SliceExport,
-    SliceInfo,
     SliceScopedQuery,
     SliceScopedResults,
     TrajectoryCoordinates,
@@ -88,63 +86,48 @@ class MemoryRetriever:
         embedding: Sequence[float] | None = None,
         owner: str | None = None,
     ) -> SliceScopedResults:
-        """The turns of the slice that are nearest to the query: no other can be found.
+        """The turns of the slice that fit the query best: no other can be found.
 
-        The slice is taken again, as it is now. Where it is not that of the export any more, the word is SLICE_CHANGED.
+        The slice is what the export says, whatever has become of it since; it must verify. Without an embedding, and a
+        function that makes one, by the words alone.
         """
         if isinstance(query, SliceScopedQuery):
             limit, min_similarity, min_salience = query.limit, query.min_similarity, query.min_salience
             slice_export, query = slice_export or query.slice_export, query.text
         if slice_export is None:
             raise GraphKernelError("a search within a slice needs the slice", sqlstate="22004", word="INVALID_EXPORT")
-        document_of(slice_export)
-        policy = slice_export.policy
-        if policy is None:
-            raise GraphKernelError(
-                "the slice has no attestation, which says by what policy it was taken",
-                sqlstate="22023",
-                word="NOT_ADMISSIBLE",
-                reason="unattested",
-                hint="Take it with SliceClient.get_slice.",
-            )
-        vector = await embedded(self._embed, query, embedding)
+        asked: dict[str, Any] = {
+            "slice": document_of(slice_export),
+            "vector": await embedded_if_any(self._embed, query, embedding),
+            "query": query,
+            "limit": limit,
+            "min_similarity": min_similarity,
+            "min_salience": min_salience,
+            "options": Jsonb({} if owner is None else {"owner": owner}),
+            "owner": owner,
+        }
+        owned = "" if owner is None else ", 'owner', %(owner)s::text"
+        # Without a row there is no record. That of nothing found is in the body of the response, by the same statement.
         rows = await self.database.fetch(
-            f"""SELECT {_COLUMNS}
-                  FROM {{gk}}graph_search_slice(%s::real[], %s::uuid, %s::{{gk}}slice_policy, %s::integer, %s::real,
-                                                %s::real, %s::text, %s::jsonb)
+            f"""SELECT {_COLUMNS},
+                       CASE WHEN rank IS NULL THEN
+                           ({{gk}}graph_api_search_slice(pg_catalog.json_build_object(
+                                'slice', %(slice)s::json, 'query', %(query)s::text, 'limit', %(limit)s::integer,
+                                'query_embedding', %(vector)s::real[], 'min_similarity', %(min_similarity)s::real,
+                                'min_salience', %(min_salience)s::real{owned})) -> 'provenance')::jsonb
+                       END AS of_nothing
+                  FROM (SELECT) AS asked
+                  LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::json, %(limit)s::integer,
+                                                      %(min_similarity)s::real, %(min_salience)s::real,
+                                                      %(query)s::text, %(options)s::jsonb) ON true
                  ORDER BY rank""",
-            (
-                vector,
-                turn_uuid(slice_export.anchor_turn_id),
-                json.dumps(policy),
-                limit,
-                min_similarity,
-                min_salience,
-                query,
-                Jsonb({} if owner is None else {"owner": owner}),
-            ),
+            asked,
         )
-        if not rows:
-            # No row, no record: nothing says whether a turn without an embedding could have been found.
-            return SliceScopedResults(
-                [],
-                RetrievalProvenance.create_slice_provenance(
-                    query, _info(slice_export), [], limit_requested=limit, admissibility_shortfall=True
-                ),
-            )
-        provenance = RetrievalProvenance.from_document(rows[0]["provenance"])
-        info = provenance.slice_info
-        if info is None or (info.slice_id, info.graph_snapshot_hash) != (
-            slice_export.slice_id,
-            slice_export.graph_snapshot_hash,
-        ):
-            raise GraphKernelError(
-                f"the slice at {slice_export.anchor_turn_id} has changed since it was taken",
-                sqlstate="55000",
-                word="SLICE_CHANGED",
-                hint="Take the slice again with SliceClient.get_slice.",
-            )
-        return SliceScopedResults([_result(row) for row in rows], provenance)
+        if rows[0]["rank"] is None:
+            return SliceScopedResults([], RetrievalProvenance.from_document(rows[0]["of_nothing"]))
+        return SliceScopedResults(
+            [_result(row) for row in rows], RetrievalProvenance.from_document(rows[0]["provenance"])
+        )
 
     async def search_global(
         self,
@@ -197,7 +180,9 @@ class MemoryRetriever:
         """The search made again, and what it has in common: rows of `matches`, `field`, `was`, `now`."""
         if provenance.document is None:
             raise GraphKernelError("the provenance has no document", sqlstate="22023", word="INVALID_PROVENANCE")
-        vector = await embedded(self._embed, query or provenance.query_text, embedding)
+        # A search by words alone is made again by them.
+        by_words = provenance.document["query_embedding_hash"] is None
+        vector = [] if by_words else await embedded(self._embed, query or provenance.query_text, embedding)
         rows = await self.database.fetch(
             "SELECT matches, field, was, now FROM {gk}graph_replay_retrieval(%s::jsonb, %s::real[])",
             (Jsonb(provenance.document), vector),
@@ -213,19 +198,6 @@ class MemoryRetriever:
         )
         stored: str = row["id"]
         return stored
-
-
-def _info(export: SliceExport) -> SliceInfo:
-    return SliceInfo(
-        slice_id=export.slice_id,
-        anchor_turn_id=export.anchor_turn_id,
-        turn_count=len(export.turn_ids),
-        edge_count=export.edge_count,
-        policy_ref=export.policy_ref,
-        schema_version=export.schema_version,
-        graph_snapshot_hash=export.graph_snapshot_hash,
-        admissibility_token=export.admissibility_token or "",
-    )
 
 
 class DualPlaneRetriever:
