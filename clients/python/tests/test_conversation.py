@@ -552,14 +552,131 @@ def test_removing(connection: psycopg.Connection[Any], conversation: Conversatio
     first, second = (conversation.append({"role": "user", "content": text})[0] for text in ("one", "two"))
     conversation.messages()
     step = conversation.record_step()
-    with pytest.raises(GraphKernelError) as caught:
-        conversation.remove([first])
-    assert caught.value.sqlstate == "23503" and len(stored(connection, conversation)) == 2
+    with Conversation(connection) as other:
+        (quoting,) = other.append({"role": "user", "content": "another session"})
+        connection.execute("INSERT INTO memory_turn_edges VALUES (%s, %s, 'reference')", (first, quoting))
+        with pytest.raises(GraphKernelError) as caught:
+            conversation.remove([first])
+        assert caught.value.sqlstate == "23503" and edges(connection, conversation) == [(0, 1, "reply")]
+        assert len(stored(connection, conversation)) == 2 and conversation.head() == second
+        other.remove()
     conversation.remove([second])
     assert conversation.head() == first
     assert [message.state for message in conversation.show(step)] == ["unchanged", "gone"]
     conversation.remove()
     assert conversation.head() is None and conversation.turns() == []
+
+
+def test_removing_from_the_middle(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    """The line goes on from what stays."""
+    ids = [turn for message in OPENAI for turn in conversation.append(message)]
+    ids += conversation.append({"role": "user", "content": "And tomorrow?"})
+    (beside,) = conversation.branch(ids[5]).append({"role": "user", "content": "And Voss?"})
+    # One, of which there are two children on two lines.
+    conversation.remove([ids[5]])
+    assert [text for _, text, _ in stored(connection, conversation)] == [
+        *("You are brief.", "Weather in Oslo and Bergen?", None, "sun", "rain", "And tomorrow?", "And Voss?"),
+    ]
+    assert edges(connection, conversation) == [
+        *((0, 1, "reply"), (1, 2, "reply"), (2, 3, "reply"), (2, 4, "reply")),
+        *((3, 5, "reply"), (4, 5, "reply"), (3, 6, "branch"), (4, 6, "branch")),
+    ]
+    assert [turn.turn_id for turn in conversation.turns()] == [*ids[:5], ids[6]]
+    # Several behind each other: a call with its results.
+    conversation.remove([ids[4], ids[2], ids[3]])
+    assert edges(connection, conversation) == [(0, 1, "reply"), (1, 2, "reply"), (1, 3, "branch")]
+    # The conversation stays on its line, though the other one has the latest turn.
+    conversation.remove([ids[6]])
+    assert conversation.head() == ids[1]
+    conversation.append({"role": "user", "content": "In Oslo alone."})
+    assert edges(connection, conversation) == [(0, 1, "reply"), (1, 2, "branch"), (1, 3, "reply")]
+    # The first one: what followed it is the first then.
+    conversation.remove([ids[0]])
+    assert edges(connection, conversation) == [(0, 1, "branch"), (0, 2, "reply")]
+    assert beside in [turn.turn_id for turn in conversation.branch(beside).turns()]
+
+
+def test_removing_a_result_at_the_end(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    ids = [turn for message in OPENAI[:-1] for turn in conversation.append(message)]
+    conversation.remove([ids[4]])
+    assert conversation.head() == ids[3]
+    conversation.append(OPENAI[-1])
+    assert [(p, c) for p, c, _ in edges(connection, conversation)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
+def test_redacting(connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]) -> None:
+    secret = "hunter2"
+    with Conversation(connection) as conversation:
+        (word,) = conversation.append({"role": "user", "content": f"The password is {secret}."})
+        (pair,) = conversation.append(
+            {"role": "assistant", "content": [{"type": "text", "text": secret}, {"type": "image_url", "image_url": {}}]}
+        )
+        conversation.append(OPENAI[2])
+        (result,) = conversation.append({"role": "tool", "tool_call_id": "c0", "content": secret})
+        (other,) = conversation.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": secret}]}
+        )
+        connection.execute(
+            "UPDATE memory_turns SET embedding = %s::real[] WHERE id = %s", (embed(QUESTION), conversation.head())
+        )
+        before = stored(connection, conversation)
+        conversation.messages()
+        step = conversation.record_step()
+        with Conversation(connection) as stranger, pytest.raises(GraphKernelError) as caught:
+            stranger.redact(word)
+        assert caught.value.sqlstate == "02000" and stored(connection, conversation) == before
+        hashes = "SELECT array_agg(content_hash ORDER BY created_at) FROM memory_turns WHERE session_id = %s"
+        (old,) = connection.execute(hashes, (conversation.session_id,)).fetchall()[0]
+        for turn in (word, pair, result, other):
+            conversation.redact(turn)
+        assert stored(connection, conversation) == [
+            ("user", "[redacted]", None),
+            ("assistant", "[redacted]", None),
+            ("assistant", None, OPENAI[2]),
+            ("tool", "[redacted]", {"role": "tool", "tool_call_id": "c0", "content": "[redacted]"}),
+            (
+                *("tool", "[redacted]"),
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "[redacted]"}]},
+            ),
+        ]
+        left = connection.execute(
+            "SELECT count(embedding), count(*) FILTER (WHERE t::text LIKE %s) FROM memory_turns AS t"
+            " WHERE session_id = %s",
+            (f"%{secret}%", conversation.session_id),
+        ).fetchone()
+        assert left == (0, 0)
+        (new,) = connection.execute(hashes, (conversation.session_id,)).fetchall()[0]
+        assert [a == b for a, b in zip(old, new, strict=True)] == [False, False, True, False, False]
+        # The call keeps its results.
+        roles = [message["role"] for message in conversation.messages()["messages"]]
+        assert roles == ["user", "assistant", "assistant", "tool", "tool"]
+        states = [message.state for message in conversation.show(step)]
+        assert states == ["changed", "changed", "unchanged", "changed", "changed"]
+        conversation.remove()
+    with Conversation(connection, embed=lambda text: [float(len(text))] + [0.0] * 383) as conversation:
+        (turn,) = conversation.append({"role": "user", "content": secret})
+        conversation.redact(turn, text="x")
+        row = connection.execute(
+            "SELECT content_text, (embedding::real[])[1] FROM memory_turns WHERE id = %s", (turn,)
+        ).fetchone()
+        assert row == ("x", 1.0)
+        conversation.remove()
+
+
+def test_redacting_items(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    """Calls and results of OpenAI's responses, and calls of all: arguments go with their call."""
+    call = {"type": "function_call", "call_id": "f1", "name": "find", "arguments": "{}"}
+    (first,) = conversation.append(call)
+    (result,) = conversation.append({"type": "function_call_output", "call_id": "f1", "output": "secret"})
+    conversation.redact(result, "gone")
+    item = {"type": "function_call_output", "call_id": "f1", "output": "gone"}
+    assert stored(connection, conversation)[1] == ("tool", "gone", {"role": "tool", "output": [item]})
+    assert [entry.get("type") for entry in conversation.messages("responses")["input"]][-2:] == [
+        *("function_call", "function_call_output"),
+    ]
+    conversation.redact(first)
+    assert stored(connection, conversation)[0] == ("assistant", "[redacted]", None)
+    assert "find" not in str(conversation.messages("responses"))
 
 
 def test_coroutines(connection: psycopg.Connection[Any]) -> None:

@@ -126,6 +126,20 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and str(block.get("type", "")).endswith(_RESULTS)
 
 
+def redacted_result(payload: Any, text: str) -> dict[str, Any] | None:
+    """A result in OpenAI's forms or Anthropic's with this text, and nothing else but the id of its call."""
+    role = payload.get("role") if isinstance(payload, dict) else None
+    if role == "tool" and isinstance(payload.get("tool_call_id"), str):
+        return {"role": role, "tool_call_id": payload["tool_call_id"], "content": text}
+    for key, call, said in (("content", "tool_use_id", "content"), ("output", "call_id", "output")):
+        items = payload.get(key) if role in ("user", "tool") else None
+        if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
+            kind, id = items[0].get("type"), items[0].get(call)
+            if kind in ("tool_result", "function_call_output", "custom_tool_call_output") and isinstance(id, str):
+                return {"role": role, key: [{"type": kind, call: id, said: text}]}
+    return None
+
+
 def is_text_alone(payload: Mapping[str, Any]) -> bool:
     """Whether role and text say all of the message."""
     return (

@@ -62,6 +62,17 @@ def test_history(connection: psycopg.Connection[Any]) -> None:
     assert history.messages == []
 
 
+def test_what_was_redacted(connection: psycopg.Connection[Any]) -> None:
+    conversation = Conversation(connection)
+    history = GraphKernelChatMessageHistory(conversation)
+    history.add_messages(MESSAGES)
+    asked = conversation.turns()[1]
+    conversation.redact(asked.turn_id)
+    assert history.messages == [MESSAGES[0], *MESSAGES[2:]]
+    assert conversation.messages()["messages"][1] == {"role": "user", "content": "[redacted]"}
+    history.clear()
+
+
 def test_what_is_not_a_conversation(connection: psycopg.Connection[Any]) -> None:
     for wrong in (sync.Database(connection), aio.Conversation(), None):
         with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.Conversation"):

@@ -11,7 +11,7 @@ from typing import Any, Union
 
 from psycopg.types.json import Jsonb
 
-from .._messages import Part, call_forms, is_text_alone, parts, storable, tokens
+from .._messages import Part, call_forms, is_text_alone, parts, redacted_result, storable, tokens
 from ..errors import GraphKernelError, PinLeftOut
 from ..types import PromptTurn, Recall, RecalledTurn, ShownMessage, SliceExport, Step, TurnId, turn_uuid
 from .database import Database, Source, Transaction, as_database
@@ -283,18 +283,89 @@ class Conversation:
     async def remove(self, turn_ids: Sequence[TurnId] | None = None) -> None:
         """Deletes turns of this session with their edges, for good: these, or all. Recorded prompts say they are gone.
 
-        What others refer to is not deleted: that is an error, and nothing is.
+        What followed a turn follows what that one followed; remove a call with its results. What others refer to, turns
+        of other sessions too, is not deleted: that is an error, and nothing is.
         """
         async with self.database.transaction() as transaction:
             turns, edges = await self._tables(transaction)
-            chosen = None if turn_ids is None else [turn_uuid(turn) for turn in turn_ids]
-            which = "session_id = %(session)s AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[]))"
-            parameters = {"session": self.session_id, "turns": chosen}
-            await transaction.execute(
-                f"DELETE FROM {edges} WHERE child_turn_id IN (SELECT id FROM {turns} WHERE {which})", parameters
+            parameters = {
+                "session": self.session_id,
+                "turns": None if turn_ids is None else [turn_uuid(turn) for turn in turn_ids],
+                "heads": self._heads,
+            }
+            removed = f"""(SELECT id FROM {turns}
+                            WHERE session_id = %(session)s
+                              AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[])))"""
+            heads = await transaction.fetch(
+                f"""WITH RECURSIVE line (id) AS (
+                        SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                        UNION
+                        SELECT e.parent_turn_id
+                          FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id
+                         WHERE l.id IN {removed})
+                    SELECT t.id FROM line JOIN {turns} AS t USING (id)
+                     WHERE t.id NOT IN {removed} ORDER BY t.created_at, t.id""",
+                parameters,
             )
-            await transaction.execute(f"DELETE FROM {turns} WHERE {which}", parameters)
-        self._heads = None
+            await transaction.execute(
+                f"""WITH RECURSIVE line (child, parent, edge_type) AS (
+                        SELECT e.child_turn_id, e.parent_turn_id, e.edge_type
+                          FROM {edges} AS e JOIN {turns} AS c ON c.id = e.child_turn_id
+                         WHERE c.session_id = %(session)s AND c.id NOT IN {removed} AND e.parent_turn_id IN {removed}
+                        UNION
+                        SELECT l.child, e.parent_turn_id, l.edge_type
+                          FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.parent
+                         WHERE l.parent IN {removed})
+                    INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type)
+                    SELECT parent, child, edge_type FROM line WHERE parent <> child AND parent NOT IN {removed}
+                    ON CONFLICT DO NOTHING""",
+                parameters,
+            )
+            of_session = f"(SELECT id FROM {turns} WHERE session_id = %(session)s)"
+            for edge in (
+                f"child_turn_id IN {removed}",
+                f"parent_turn_id IN {removed} AND child_turn_id IN {of_session}",
+            ):
+                await transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
+            await transaction.execute(f"DELETE FROM {turns} WHERE id IN {removed}", parameters)
+        left = [row["id"] for row in heads]
+        # Of results that stood side by side those that stay; else what they followed.
+        self._heads = [head for head in self._heads or [] if head in left] or left or None
+
+    async def redact(self, turn_id: TurnId, text: str = "[redacted]") -> None:
+        """Replaces what a turn of this session says, for good, in its text, payload and embedding.
+
+        Its edges stay, and a result that of its call; the calls of a turn go. Recorded prompts say that it has changed.
+        """
+        text, turn = storable(text), turn_uuid(turn_id)
+        vector = await embedded(self._embed, text) if self._embed is not None and text else None
+        async with self.database.transaction() as transaction:
+            turns, _ = await self._tables(transaction)
+            rows = await transaction.fetch(
+                f"""SELECT t.role, t.payload,
+                           EXISTS (SELECT FROM pg_catalog.pg_attribute AS a
+                                    WHERE a.attrelid = t.tableoid AND a.attname = 'embedding' AND NOT a.attisdropped)
+                               AS is_embedded
+                      FROM {turns} AS t WHERE t.session_id = %s AND t.id = %s FOR UPDATE""",
+                (self.session_id, turn),
+            )
+            if not rows:
+                raise GraphKernelError(
+                    f"not a turn of session {self.session_id}: {turn}", sqlstate="02000", word="ANCHOR_NOT_FOUND"
+                )
+            (row,) = rows
+            result = redacted_result(row["payload"], text)
+            message = result or {"role": row["role"], "content": text}
+            changed = {
+                "content_text": text,
+                "payload": None if result is None else Jsonb(result),
+                "token_count": tokens(text, message) if self._count_tokens is None else self._count_tokens(message),
+                **({"embedding": vector} if row["is_embedded"] else {}),
+            }
+            await transaction.execute(
+                f"UPDATE {turns} SET {', '.join(f'{column} = {_place(column)}' for column in changed)} WHERE id = %s",
+                [*changed.values(), turn],
+            )
 
     async def show(self, step: Record) -> list[ShownMessage]:
         """The messages of a recorded prompt in their order, with what the tables hold of them now.
@@ -426,8 +497,12 @@ class Conversation:
         return row
 
     async def _insert(self, transaction: Transaction, turns: str, row: Mapping[str, Any]) -> None:
-        places = ", ".join("%s::real[]" if column == "embedding" else "%s" for column in row)
+        places = ", ".join(map(_place, row))
         await transaction.execute(f"INSERT INTO {turns} ({', '.join(row)}) VALUES ({places})", list(row.values()))
+
+
+def _place(column: str) -> str:
+    return "%s::real[]" if column == "embedding" else "%s"
 
 
 def _record(step: Record) -> str:
