@@ -567,6 +567,9 @@ fn no_index_that_was_made_concurrently_is_used_for_an_older_snapshot() {
     let bind = "SELECT graph_kernel.bind_tables('b2.late_turns', 'b2.late_edges')";
     setup.admin().batch_execute(bind).unwrap();
     let slice = "SELECT graph_slice(turn(1))::text";
+    // Anybody's transaction holds back what is known to be over.
+    let mut idle = setup.reader();
+    idle.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
     for made in [
         "CREATE INDEX CONCURRENTLY late ON b2.late_edges (parent_turn_id, child_turn_id, edge_type)",
         "REINDEX INDEX CONCURRENTLY b2.late",
@@ -589,6 +592,10 @@ fn no_index_that_was_made_concurrently_is_used_for_an_older_snapshot() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let mut importer = setup.reader();
+        // Plans are known, and were used more than once.
+        for _ in 0..3 {
+            crate::setup::text(&mut importer, slice);
+        }
         importer
             .batch_execute(&format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'"
@@ -600,6 +607,31 @@ fn no_index_that_was_made_concurrently_is_used_for_an_older_snapshot() {
         for _ in 0..20 {
             assert_eq!(turn_count(&crate::setup::text(&mut importer, slice)), whole, "{made}");
             std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        // A session whose plans use the index imports the snapshot of before it.
+        let give_up = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while !making.is_finished() && std::time::Instant::now() < give_up {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let again = crate::setup::text(&mut importer, "SELECT pg_export_snapshot()");
+        let mut planned = setup.reader();
+        for _ in 0..3 {
+            for _ in 0..3 {
+                assert_eq!(
+                    turn_count(&crate::setup::text(&mut planned, slice)),
+                    whole - 1,
+                    "{made}"
+                );
+            }
+            planned
+                .batch_execute(&format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{again}'"
+                ))
+                .unwrap();
+            for _ in 0..3 {
+                assert_eq!(turn_count(&crate::setup::text(&mut planned, slice)), whole, "{made}");
+            }
+            planned.batch_execute("COMMIT").unwrap();
         }
         importer.batch_execute("COMMIT").unwrap();
         making.join().unwrap();

@@ -61,10 +61,10 @@ regress() {
   return "$status"
 }
 
-# The targets of the tests package that need a server say so: required-features = ["server"].
+# The tests of the tests package that need a server say so: required-features = ["server"].
 server_targets() {
-  awk -F'"' '/^\[/ { name = "" } /^name = / { name = $2 }
-    /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
+  awk -F'"' '/^\[/ { name = ""; is_test = $0 == "[[test]]" } is_test && /^name = / { name = $2 }
+    name != "" && /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended.

@@ -195,7 +195,10 @@ impl PreparedPlan {
             let owner = pg_sys::CurrentResourceOwner;
             pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut())
         };
-        self.index_makers.replace(planned.index_makers());
+        // A plan that is there already was made with others.
+        if !self.is_checked(cached) {
+            self.index_makers.replace(planned.index_makers());
+        }
         drop((planned, analysed));
         level.end();
         cached

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::json::{JsonValue, compact_text};
 use crate::prompt::provider::ProviderFormat;
 use crate::prompt::provider::payload::{Call, is_thought};
-use crate::prompt::provider::sequence::{Content, Sent, SentResult, joined};
+use crate::prompt::provider::sequence::{Content, Sent, SentResult, indented, joined};
 
 pub(super) fn written(
     sent: Vec<Sent<'_>>,
@@ -170,9 +170,10 @@ impl Form<'_> {
                     ("assistant", texts.collect::<Vec<_>>().join("\n\n"))
                 }
                 Sent::Results(results) => {
-                    let texts = results.into_iter();
-                    let texts =
-                        texts.map(|result| format!("[{} returned]\n{}", result.name, result.text));
+                    let texts = results.into_iter().map(|result| {
+                        let text = indented(&result.text, self.check_interrupts);
+                        format!("[{} returned]\n  {text}", result.name)
+                    });
                     ("user", texts.collect::<Vec<_>>().join("\n\n"))
                 }
             };

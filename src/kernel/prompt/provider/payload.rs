@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
+use crate::prompt::provider::sequence::indented;
 use crate::prompt::provider::{PromptMessage, ProviderFormat};
 
 /// A call of a tool.
@@ -18,7 +19,8 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// It as a text.
     pub(super) fn described(&self, check_interrupts: &dyn Fn()) -> String {
-        format!("[called {}({})]", self.name, self.arguments.text(check_interrupts))
+        let arguments = self.arguments.text(check_interrupts);
+        format!("[called {}({})]", self.name, indented(&arguments, check_interrupts))
     }
 }
 

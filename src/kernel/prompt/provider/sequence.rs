@@ -152,11 +152,7 @@ fn recalled_text(
         let day = message.created_at.and_then(DateTime::from_timestamp_micros);
         let day = day.map_or_else(String::new, |time| format!("{}, ", time.date_naive()));
         recalled.push_str(&format!("\n\n[{day}{}] ", message.role.name()));
-        // Further lines are indented, so that none of them reads like another turn, or like the end.
-        for (number, line) in text.trim().split(is_line_end).enumerate() {
-            recalled.push_str(if number == 0 { "" } else { "\n  " });
-            Interrupts::new(check_interrupts).append(&mut recalled, line);
-        }
+        recalled.push_str(&indented(&text, check_interrupts));
     }
     (!recalled.is_empty()).then(|| format!("{recalled}\n\n{RECALLED_END}"))
 }
@@ -173,9 +169,23 @@ fn text_of<'a>(blocks: &[Block<'a>], check_interrupts: &dyn Fn()) -> Option<Cow<
     (!texts.is_empty()).then(|| texts.join("\n").into())
 }
 
-/// Whether a character begins a new line, for a reader or a program.
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+/// A text whose further lines are indented, so that none of them reads like a mark of ours.
+pub(super) fn indented(text: &str, check_interrupts: &dyn Fn()) -> String {
+    // What begins a new line, for a reader or a program.
+    let is_line_end = |c| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'
+                ..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let interrupts = Interrupts::new(check_interrupts);
+    let mut indented = String::with_capacity(text.len());
+    for (number, line) in text.trim().split(is_line_end).enumerate() {
+        indented.push_str(if number == 0 { "" } else { "\n  " });
+        interrupts.append(&mut indented, line);
+    }
+    indented
 }
 
 fn is_empty(text: &str) -> bool {
@@ -207,7 +217,8 @@ impl<'a> Sequence<'a, '_> {
                 Block::Text(text) => content.push(Content::Text(text)),
                 Block::Other(other) => content.extend(self.other(other, role)),
                 Block::Result(result) => {
-                    content.push(Content::Text(format!("{LONE_RESULT}\n{}", result.text).into()));
+                    let text = indented(&result.text, self.check_interrupts);
+                    content.push(Content::Text(format!("{LONE_RESULT}\n  {text}").into()));
                 }
                 // What others than the assistant store is not to be taken for what it has called.
                 Block::Call(call) if role != Role::Assistant => {
