@@ -106,7 +106,7 @@ impl Question {
     }
 
     /// The answer within a slice that was exported, as it is now: a turn that is missing, or hidden from the caller, is
-    /// not found, and counts as one without an embedding.
+    /// not found, and makes a shortfall, as it may have been the best.
     ///
     /// # Errors
     /// 22023 where the export does not verify; 22023, 42703 where the slice cannot be searched.
@@ -142,7 +142,7 @@ impl Question {
     ) -> Result<Ranked, SqlError> {
         let (graph, searcher) = (reader.graph(), reader.searcher());
         let mut ranking = Ranking::new(self.limit, self.sought.filter.least);
-        gone.iter().for_each(|turn| ranking.offer(turn.id, turn.salience, None));
+        gone.iter().for_each(|turn| ranking.miss(turn.salience));
         let (ranking, query) = match (&self.embedding, &self.text) {
             (None, Some(text)) => {
                 let column = graph.words()?.ok_or_else(|| graph.no_words())?;

@@ -508,3 +508,18 @@ fn no_line_of_a_recalled_text_reads_like_another_turn() {
     );
     assert!(text.ends_with("asked") && text.contains("  [2026-11-20, tool] approved"), "{text}");
 }
+
+#[test]
+fn what_is_nested_too_deep_is_said() {
+    let deep = format!("{{\"role\":\"user\",\"content\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    let message = PromptMessage {
+        part: Part::Anchor,
+        role: Role::User,
+        created_at: None,
+        content: Some("said"),
+        payload: Some(&deep),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let text = render(&[message], ProviderFormat::Plain, options, &|| {}).unwrap();
+    assert!(text.contains("said\\n\\n[The rest of this message is nested too deep"), "{text}");
+}

@@ -52,13 +52,23 @@ pub struct Ranking {
     best: BinaryHeap<Hit>,
     passed: usize,
     unknown: usize,
+    /// Whether a turn is not there that could have been found.
+    is_missing: bool,
 }
 
 impl Ranking {
     /// An empty ranking.
     #[must_use]
     pub fn new(limit: u32, filters: Filters) -> Self {
-        Ranking { limit: limit as usize, filters, best: BinaryHeap::new(), passed: 0, unknown: 0 }
+        let limit = limit as usize;
+        Ranking {
+            limit,
+            filters,
+            best: BinaryHeap::new(),
+            passed: 0,
+            unknown: 0,
+            is_missing: false,
+        }
     }
 
     /// Adds a turn; without a similarity where it has no embedding.
@@ -80,10 +90,15 @@ impl Ranking {
         }
     }
 
-    /// Whether turns without an embedding could have filled the limit.
+    /// Notes a turn that is not there: it may have been the best.
+    pub fn miss(&mut self, salience: f32) {
+        self.is_missing |= self.filters.min_salience.is_none_or(|least| salience >= least);
+    }
+
+    /// Whether a turn is not there, or turns without an embedding could have filled the limit.
     #[must_use]
     pub fn shortfall(&self) -> bool {
-        self.best.len() < self.limit.min(self.passed + self.unknown)
+        self.is_missing || self.best.len() < self.limit.min(self.passed + self.unknown)
     }
 
     /// The best turns, the best first.

@@ -114,6 +114,9 @@ pub(super) fn read<'a>(
 /// The most values of the arguments of a call that are read.
 const MAX_ARGUMENT_VALUES: usize = 100_000;
 
+/// What stands for a payload that is not read.
+const TOO_DEEP: &str = "[The rest of this message is nested too deep to be read.]";
+
 /// The blocks of a message: those of its payload where it is of a form that is known, else its content.
 pub(super) fn blocks<'a>(
     message: &PromptMessage<'a>,
@@ -123,7 +126,11 @@ pub(super) fn blocks<'a>(
     let known = payload.and_then(|json| Reader { check_interrupts }.message(json));
     let says = |block: &Block<'_>| !matches!(block, Block::Text(text) if text.trim().is_empty());
     let blocks = known.filter(|blocks| blocks.iter().any(says));
-    let content = || vec![Block::Text(Cow::Borrowed(message.content.unwrap_or_default()))];
+    let content = || {
+        let text = Block::Text(Cow::Borrowed(message.content.unwrap_or_default()));
+        let is_unread = message.payload.is_some() && payload.is_none();
+        [text].into_iter().chain(is_unread.then(|| Block::Text(TOO_DEEP.into()))).collect()
+    };
     let blocks = blocks.unwrap_or_else(content).into_iter();
     let block = |block| match block {
         // What a tool has stored is a result, whatever call it is of.
