@@ -1355,6 +1355,27 @@ fn batches_are_stored_in_the_order_of_the_file() {
     database.drop_role("gk_test_single");
 }
 
+/// The second connection waits within its transaction until the batch before is stored.
+#[test]
+fn a_timeout_of_idle_transactions_ends_no_import() {
+    let database = Database::with_tables("import_idle");
+    database
+        .connect()
+        .batch_execute(&format!(
+            "ALTER DATABASE {} SET idle_in_transaction_session_timeout = '500ms';
+             CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
+             CREATE TRIGGER wait AFTER INSERT ON memory_turns FOR EACH STATEMENT EXECUTE FUNCTION wait()",
+            database.name
+        ))
+        .unwrap();
+    let folder = Folder::new("idle");
+    let file =
+        folder.write("idle.json", Value::from(small_conversations(0..600, "text")).to_string());
+    let answer = import(&database, &["chatgpt", &file]).expect_success();
+    assert_eq!(answer.count("turns: "), 600);
+}
+
 #[test]
 fn what_follows_a_batch_that_fails_is_not_stored() {
     let database = Database::with_tables("import_fails");

@@ -10,6 +10,7 @@ use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{
     Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_micros, unix_seconds,
 };
+use kernel::json::canonical::json_text;
 use kernel::json::jsonb_text;
 use kernel::policy::needs::Needs;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
@@ -183,9 +184,12 @@ impl<'a> PgStore<'a> {
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
             let (content, payload) = (text(1), text(3));
-            // Values of type json keep their spelling, and may be what no jsonb is.
+            // Values of type json keep their spelling, and may be what no jsonb is: then their text is the value.
             let payload = match self.graph.has_json_payloads() {
-                true => payload.and_then(|json| jsonb_text(&json, &check_interrupts)),
+                true => payload.map(|json| {
+                    let text = jsonb_text(&json, &check_interrupts);
+                    text.unwrap_or_else(|| json_text(&json))
+                }),
                 false => payload,
             };
             // Texts that are computed may be of another length than what is stored.

@@ -63,7 +63,8 @@ pub(super) struct PreparedPlan {
     /// The oldest transaction that the session's snapshots might see when it was planned, and who had made indexes
     /// since.
     planned_at: Cell<pg_sys::TransactionId>,
-    index_makers: RefCell<IndexMakers>,
+    /// With the generation of the server's plan that they are of.
+    index_makers: RefCell<(c_int, IndexMakers)>,
     is_planning: Cell<bool>,
     /// The generation of the server's plan that was checked, and the tables that it reads.
     checked: RefCell<Option<(c_int, Vec<pg_sys::Oid>)>>,
@@ -195,9 +196,11 @@ impl PreparedPlan {
             let owner = pg_sys::CurrentResourceOwner;
             pg_sys::GetCachedPlan(self.source(), parameters, owner, null_mut())
         };
-        // A plan that is there already was made with others.
-        if !self.is_checked(cached) {
-            self.index_makers.replace(planned.index_makers());
+        // SAFETY: it was taken for this owner.
+        let generation = unsafe { (*cached).generation };
+        // A plan that was there already was made with others.
+        if self.index_makers.borrow().0 != generation {
+            self.index_makers.replace((generation, planned.index_makers()));
         }
         drop((planned, analysed));
         level.end();
@@ -264,7 +267,7 @@ impl PreparedPlan {
         let is_older = unsafe {
             pg_sys::TransactionIdPrecedes(pg_sys::TransactionXmin, self.planned_at.get())
         };
-        is_older || !self.index_makers.borrow().are_seen_alike()
+        is_older || !self.index_makers.borrow().1.are_seen_alike()
     }
 
     /// How the statement writes, where it does.

@@ -503,6 +503,18 @@ fn a_payload_of_type_json_has_the_hash_of_its_jsonb() {
     let shown = "SELECT payload::text FROM graph_messages_show($1::text::json) WHERE n = 1";
     let payload: String = client.query_one(shown, &[&taken]).unwrap().get(0);
     assert_eq!(payload, "{\"k\u{fffd}\": [\"a\u{fffd}b\", \"\u{fffd}x\"]}");
+    // What no jsonb is stands as its text, so that an edit of it shows.
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (json, edited) in [("[1e200000]", "[2e200000]"), (&*deep, "[1]")] {
+        let set = "UPDATE memory_turns SET payload = $1::text::json WHERE id = turn(1)";
+        client.execute(set, &[&json]).unwrap();
+        let taken = record(&mut client);
+        assert_eq!(states(&mut client, &taken), UNCHANGED);
+        let payload: String = client.query_one(shown, &[&taken]).unwrap().get(0);
+        assert_eq!(payload, format!("\"{json}\""));
+        client.execute(set, &[&edited]).unwrap();
+        assert_ne!(states(&mut client, &taken), UNCHANGED, "{json}");
+    }
 }
 
 #[test]

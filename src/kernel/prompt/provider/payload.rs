@@ -280,7 +280,8 @@ impl Other<'_> {
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
         let list = format!("[{}]", compact_text(self.json, check_interrupts));
         match message_text(&list, check_interrupts) {
-            MessageText::Text(text) => text,
+            // Names of files may be of several lines.
+            MessageText::Text(text) => indented(&text, check_interrupts),
             MessageText::AsStored | MessageText::Absent => String::new(),
         }
     }
