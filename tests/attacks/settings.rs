@@ -415,8 +415,9 @@ fn a_plan_made_after_waiting_for_a_lock_follows_no_setting_of_the_caller() {
         .unwrap();
     let pid = text(&mut reader, "SELECT pg_backend_pid()::text");
     let waiting = thread::spawn(move || (text(&mut reader, slice), reader));
-    let waits =
-        format!("SELECT (wait_event_type = 'Lock')::text FROM pg_stat_activity WHERE pid = {pid}");
+    let waits = format!(
+        "SELECT coalesce(wait_event_type = 'Lock', false)::text FROM pg_stat_activity WHERE pid = {pid}"
+    );
     let (begun, mut admin) = (Instant::now(), setup.admin());
     while text(&mut admin, &waits) != "true" {
         assert!(begun.elapsed() < Duration::from_secs(60), "it waits for the lock");
