@@ -24,8 +24,8 @@ psql -c 'CREATE EXTENSION graph_kernel' -c 'SELECT graph_kernel.create_tables()'
   -c 'CREATE TABLE steps (agent int, step int, record json, PRIMARY KEY (agent, step))' >/dev/null
 
 # A goal, then calls and results; texts as long as those of recorded agents: 20 to 900 tokens, 220 on average.
-turn="graph_turn_id('agent ' || :client_id, :step::text)"
-goal="graph_turn_id('agent ' || :client_id, '1')"
+turn="graph_turn_id('agent ' || :client_id || '/', :step::text)"
+goal="graph_turn_id('agent ' || :client_id || '/', '1')"
 policy="(json_build_object('preset', 'chat', 'max_tokens', 4000, 'pins', json_build_array($goal))::text)::slice_policy"
 cat >"$work/insert.sql" <<SQL
 \set step :step + 1
@@ -34,7 +34,7 @@ INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
 VALUES ($turn, 'agent ' || :client_id, CASE WHEN :step % 2 = 0 THEN 'assistant' ELSE 'tool' END,
         repeat('word ', 16 + (:step * 7919 + :client_id * 104729) % 320), clock_timestamp());
 INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-VALUES (graph_turn_id('agent ' || :client_id, (:step - 1)::text), $turn, 'reply');
+VALUES (graph_turn_id('agent ' || :client_id || '/', (:step - 1)::text), $turn, 'reply');
 COMMIT;
 SQL
 echo "SELECT count(content) FROM graph_messages($turn, $policy);" >"$work/messages.sql"
@@ -54,7 +54,7 @@ echo "SELECT count(content_text) FROM (SELECT content_text FROM memory_turns WHE
   ORDER BY created_at DESC LIMIT 18) AS t;" | tr '\n' ' ' >"$work/latest.sql"
 psql -c 'CREATE INDEX ON memory_turns (session_id, created_at)' \
   -c "INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
-      SELECT graph_turn_id('agent ' || a, '1'), 'agent ' || a, 'user', repeat('word ', 40), now()
+      SELECT graph_turn_id('agent ' || a || '/', '1'), 'agent ' || a, 'user', repeat('word ', 40), now()
         FROM generate_series(0, $agents - 1) AS a"
 
 cat >"$work/pgbouncer.ini" <<INI
