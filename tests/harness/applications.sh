@@ -202,4 +202,6 @@ for check in "$folder"/*.sql; do
     application "$name" 'tables of its schema' psql -f "$root/tests/server/applications/$name.sql"
   fi
 done
+# They would serve the next run.
+[[ -z ${CI:-} ]] || rm -rf "${packages:?}"
 exit "$status"

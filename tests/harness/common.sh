@@ -10,6 +10,8 @@ PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 # pgrx's linker workaround rebuilds the crate under other flags; the usual build needs it not.
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
+# Nothing is built twice there, and what would make that faster takes gigabytes.
+[[ -z ${CI:-} ]] || export CARGO_INCREMENTAL=0
 # A make that is run from here is not part of the one that called: it must not inherit variables and jobs.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 

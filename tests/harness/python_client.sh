@@ -107,6 +107,8 @@ for adapter in langchain openai_agents pydantic_ai llama_index google_adk; do
   if get "python_$adapter" "client for Python: $adapter"; then
     tests 'its package' "python_$adapter" "tests/adapters/test_$adapter.py"
     types "$adapter"
+    # They would serve the next run.
+    [[ -z ${CI:-} ]] || rm -rf "$work/python_$adapter" "$work/mypy-$adapter"
   fi
 done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then
