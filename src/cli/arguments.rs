@@ -1,5 +1,6 @@
 //! The command line; also the source of help, manual pages and completions.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -97,6 +98,15 @@ pub(crate) enum Command {
     /// session: each turn that no other follows, when it was created, and the beginning of its text. The latest comes
     /// first.
     Sessions(SessionsArguments),
+    /// Serve a page that shows what a model would be shown at a turn, and why.
+    ///
+    /// Prints the address of the page, which has a token in it: whoever has it reads what the database role can read.
+    /// Everything but the registering of policies runs in read-only transactions.
+    #[command(
+        after_help = "Examples:\n  graph-kernel serve --database postgresql://ann@localhost/memory\n  \
+            DATABASE_URL=postgresql://ann@localhost/memory PORT=8002 graph-kernel serve"
+    )]
+    Serve(ServeArguments),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  graph-kernel completions bash > /etc/bash_completion.d/graph-kernel"
@@ -138,6 +148,35 @@ pub(crate) struct SessionsArguments {
     pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) connection: DatabaseArguments,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ServeArguments {
+    /// The database is taken from DATABASE_URL where this is not given.
+    #[command(flatten)]
+    pub(crate) connection: DatabaseArguments,
+    /// The address to listen at. One that other machines can reach needs --token-file.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: IpAddr,
+    /// The port to listen at; 0 is any free one. Without it PORT, else 8001.
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// Another name under which the page is reached, as through a proxy: a host, with its port where it has one.
+    #[arg(long = "host", value_name = "HOST")]
+    pub(crate) hosts: Vec<String>,
+    /// Take the token from this file, which others cannot read: 32 to 256 letters and digits. Without it a new one is
+    /// made at each start.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Ask for no token: every user of this machine reads what the database role can read.
+    #[arg(long)]
+    pub(crate) no_token: bool,
+    /// How many connections to the database there are at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) connections: u16,
+    /// How long a statement may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub(crate) timeout: u16,
 }
 
 #[derive(clap::Args)]

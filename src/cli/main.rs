@@ -1,4 +1,5 @@
-//! `graph-kernel`: brings conversations into a database, and checks, inspects, compares and draws slices without one.
+//! `graph-kernel`: brings conversations into a database, shows them on a page, and checks, inspects, compares and draws
+//! slices without one.
 //!
 //! What a file or a table says is printed with its control characters escaped.
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@ mod import;
 mod input;
 mod output;
 mod query;
+mod serve;
 mod svg;
 
 use std::io::{self, ErrorKind, Write};
@@ -58,6 +60,7 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Slice(arguments) => query::slice(&mut text, &arguments)?,
         Command::Prompt(arguments) => query::prompt(&mut text, &arguments)?,
         Command::Sessions(arguments) => query::sessions(&mut text, &arguments)?,
+        Command::Serve(arguments) => serve::serve(&arguments)?,
         Command::Completions { shell } => {
             let name = "graph-kernel";
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut text);

@@ -13,6 +13,7 @@ use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, CopyInWriter, Row};
 use serde_json::Value;
 
+pub(crate) use self::password_file::is_private;
 use crate::Failure;
 use crate::arguments::DatabaseArguments;
 
@@ -27,6 +28,42 @@ const BEGIN: &str = "\
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 28;
+
+/// Where a database is, to connect to it more than once.
+pub(crate) struct Place {
+    settings: parameters::Settings,
+    graph: Option<String>,
+}
+
+impl Place {
+    /// What the arguments name. Where they name no database, `url` is a variable that may: it can hold a password.
+    pub(crate) fn of(arguments: &DatabaseArguments, url: &str) -> Result<Self, Failure> {
+        let settings = match &arguments.database {
+            Some(database) => parameters::of(Some(database))?,
+            None => parameters::of_variable(url)?,
+        };
+        Ok(Place { settings, graph: arguments.graph.clone() })
+    }
+
+    /// A new connection.
+    pub(crate) fn connect(&self) -> Result<Database, Failure> {
+        let client = hosts::connect(&self.settings)?;
+        Ok(Database { client: Some(client), graph: self.graph.clone(), is_in_transaction: false })
+    }
+}
+
+/// Why a query has no rows to give.
+pub(crate) enum QueryError {
+    Server(postgres::Error),
+    /// The answer is longer than is held in memory; the connection is of no more use.
+    TooLong,
+}
+
+impl From<postgres::Error> for QueryError {
+    fn from(error: postgres::Error) -> Self {
+        QueryError::Server(error)
+    }
+}
 
 /// A connection.
 pub(crate) struct Database {
@@ -45,7 +82,24 @@ pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure
 
 impl Database {
     fn client(&mut self) -> &mut Client {
-        self.client.as_mut().expect("after an answer that is too long the command ends")
+        self.client.as_mut().expect("after an answer that is too long the connection is not used")
+    }
+
+    /// Whether another transaction can begin.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_open() && !self.is_in_transaction
+    }
+
+    /// Whether there is a connection still.
+    pub(crate) fn is_open(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| !client.is_closed())
+    }
+
+    /// Says why this database cannot be asked about a graph.
+    pub(crate) fn check(mut self) -> Result<(), Failure> {
+        self.begin("").map_err(|error| server_error(&error))?;
+        self.schema()?;
+        self.graph().map(|_| ())
     }
 
     /// Begins a transaction with these commands.
@@ -93,13 +147,24 @@ impl Database {
         query: &str,
         parameters: Parameters,
     ) -> Result<Vec<Row>, Failure> {
+        self.rows(query, parameters).map_err(|error| match error {
+            QueryError::Server(error) => server_error(&error),
+            QueryError::TooLong => {
+                format!("the server's answer is longer than {MAX_ANSWER_BYTES} bytes")
+            }
+        })
+    }
+
+    /// The same, with the error as it is.
+    pub(crate) fn rows(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<Vec<Row>, QueryError> {
         let parameters = parameters.iter().map(|(value, its_type)| (*value, its_type.clone()));
-        let mut rows = self
-            .client()
-            .query_typed_raw(query, parameters)
-            .map_err(|error| server_error(&error))?;
+        let mut rows = self.client().query_typed_raw(query, parameters)?;
         let (mut list, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = rows.next().map_err(|error| server_error(&error))? {
+        while let Some(row) = rows.next()? {
             // Beside its bytes the driver holds where each column begins and ends.
             let places = row.len() * size_of::<Option<std::ops::Range<usize>>>();
             bytes += size_of::<Row>() + row.raw_size_bytes() + places;
@@ -108,7 +173,7 @@ impl Database {
                 drop(rows);
                 self.is_in_transaction = false;
                 std::mem::forget(self.client.take());
-                return Err(format!("the server's answer is longer than {MAX_ANSWER_BYTES} bytes"));
+                return Err(QueryError::TooLong);
             }
             list.push(row);
         }

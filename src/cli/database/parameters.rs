@@ -112,22 +112,42 @@ impl Settings {
 
 /// The settings that a URL, `key=value` pairs or the name of a database give, with those of the environment.
 pub(super) fn of(database: Option<&str>) -> Result<Settings, Failure> {
-    let variable = |name: &str| match env::var(name) {
+    with_variables(database, &of_environment)
+}
+
+/// The same of the variable of this name, which other users of the machine cannot see: there may be a password in it.
+pub(super) fn of_variable(name: &str) -> Result<Settings, Failure> {
+    merged(name, &of_environment(name)?, &of_environment)
+}
+
+fn of_environment(name: &str) -> Result<String, Failure> {
+    match env::var(name) {
         Ok(value) => Ok(value),
         Err(env::VarError::NotPresent) => Ok(String::new()),
         Err(env::VarError::NotUnicode(_)) => Err(format!("{name} is not UTF-8")),
-    };
-    with_variables(database, &variable)
+    }
 }
+
+/// The argument for the database.
+const ARGUMENT: &str = "--database";
 
 fn with_variables(
     database: Option<&str>,
     variable: &dyn Fn(&str) -> Result<String, Failure>,
 ) -> Result<Settings, Failure> {
-    let wrong = |why: String| format!("--database: {why}");
+    merged(ARGUMENT, database.unwrap_or_default(), variable)
+}
+
+/// The settings of a text from this source, with those of the variables.
+fn merged(
+    source: &str,
+    database: &str,
+    variable: &dyn Fn(&str) -> Result<String, Failure>,
+) -> Result<Settings, Failure> {
+    let wrong = |why: String| format!("{source}: {why}");
     let mut settings = Settings::default();
-    let pairs = parsed(database.unwrap_or_default()).map_err(wrong)?;
-    if pairs.iter().any(|(name, _)| name == "password") {
+    let pairs = parsed(database).map_err(wrong)?;
+    if source == ARGUMENT && pairs.iter().any(|(name, _)| name == "password") {
         return Err("a password on the command line can be seen by others: use a password file (PGPASSFILE, \
                     ~/.pgpass) or PGPASSWORD"
             .to_owned());
@@ -139,7 +159,7 @@ fn with_variables(
             let name = if is_word { &name } else { "of that name" };
             return Err(wrong(format!("graph-kernel knows no parameter {name}")));
         };
-        check(&format!("--database: {name}"), &value, *usage)?;
+        check(&format!("{source}: {name}"), &value, *usage)?;
         settings.set(&name, &value);
     }
     for (name, variable_name, usage) in PARAMETERS {

@@ -69,13 +69,15 @@ fn shown(path: &Path) -> String {
 }
 
 #[cfg(unix)]
-fn is_private(file: &fs::Metadata) -> bool {
+/// Whether nobody but its owner can read the file.
+pub(crate) fn is_private(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.permissions().mode() & 0o077 == 0
 }
 
 #[cfg(not(unix))]
-fn is_private(_: &fs::Metadata) -> bool {
+/// The same; where there are no such rights, every file is.
+pub(crate) fn is_private(_: &fs::Metadata) -> bool {
     true
 }
 

@@ -1,0 +1,149 @@
+//! Errors as a client gets them: a status, and JSON with the SQLSTATE, the word in DETAIL and the hint of the server.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use postgres::error::{DbError, SqlState};
+use serde_json::json;
+
+use crate::database::QueryError;
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// The status of the response.
+    pub(crate) status: StatusCode,
+    /// The SQLSTATE, of an error of the database.
+    pub(crate) sqlstate: Option<String>,
+    /// The fact, for people.
+    pub(crate) message: String,
+    /// A stable word, such as `ANCHOR_NOT_FOUND`.
+    pub(crate) detail: Option<String>,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal of the service's own.
+    pub(crate) fn new(status: StatusCode, word: &str, message: impl Into<String>) -> Self {
+        let (message, detail) = (message.into(), Some(word.to_owned()));
+        Refusal { status, sqlstate: None, message, detail, hint: None }
+    }
+
+    /// What the client sent is not what is asked for.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::BAD_REQUEST, "INVALID_REQUEST", message)
+    }
+
+    /// The database cannot be asked. Why stands in the log alone: addresses are not for clients.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message)
+    }
+
+    /// An error that the server raised.
+    pub(crate) fn of_server(error: &DbError) -> Self {
+        Refusal {
+            status: status_of(error.code()),
+            sqlstate: Some(error.code().code().to_owned()),
+            message: error.message().to_owned(),
+            detail: error.detail().map(str::to_owned),
+            hint: error.hint().map(str::to_owned),
+        }
+    }
+}
+
+impl From<QueryError> for Refusal {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::TooLong => Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "ANSWER_TOO_LARGE",
+                "the answer of the database is longer than is held in memory",
+            ),
+            QueryError::Server(error) => Refusal::from(error),
+        }
+    }
+}
+
+impl From<postgres::Error> for Refusal {
+    fn from(error: postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(error) => Refusal::of_server(error),
+            None => Refusal::unavailable("the connection to the database was lost"),
+        }
+    }
+}
+
+/// The status that belongs to a SQLSTATE; `PT400` and the like name theirs.
+fn status_of(code: &SqlState) -> StatusCode {
+    let text = code.code();
+    if let Some(status) = text.strip_prefix("PT").and_then(|digits| digits.parse().ok())
+        && let Ok(status) = StatusCode::from_u16(status)
+    {
+        return status;
+    }
+    match text {
+        "42501" | "25006" => StatusCode::FORBIDDEN,
+        "02000" | "42704" => StatusCode::NOT_FOUND,
+        "57014" => StatusCode::GATEWAY_TIMEOUT,
+        "23505" | "40001" | "40P01" => StatusCode::CONFLICT,
+        _ => match text.get(..2) {
+            Some("22") => StatusCode::BAD_REQUEST,
+            Some("54") => StatusCode::UNPROCESSABLE_ENTITY,
+            Some("08" | "53" | "57") => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        },
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({"error": {
+            "message": self.message,
+            "sqlstate": self.sqlstate,
+            "detail": self.detail,
+            "hint": self.hint,
+        }});
+        let mut response = (self.status, JsonText(body.to_string())).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// A text that is JSON, as a response.
+pub(crate) struct JsonText(pub(crate) String);
+
+impl IntoResponse for JsonText {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sqlstate_has_a_status() {
+        for (code, status) in [
+            ("22023", 400),
+            ("22P02", 400),
+            ("02000", 404),
+            ("42704", 404),
+            ("42501", 403),
+            ("25006", 403),
+            ("54000", 422),
+            ("57014", 504),
+            ("57P01", 503),
+            ("53300", 503),
+            ("23505", 409),
+            ("PT413", 413),
+            ("PT999", 999),
+            ("PTabc", 500),
+            ("XX000", 500),
+        ] {
+            assert_eq!(status_of(&SqlState::from_code(code)).as_u16(), status, "{code}");
+        }
+    }
+}
