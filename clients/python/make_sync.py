@@ -12,6 +12,8 @@ by_hand = {"embedding.py"}
 replacements = [
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
+    (r"\bAwaitable, ", ""),
+    (r"\bAwaitable\[None\]", "None"),
     (r"\bimport asyncio\b", "import threading"),
     (r"\basyncio\.Lock\b", "threading.Lock"),
     (r"\basynccontextmanager\b", "contextmanager"),

@@ -86,11 +86,11 @@ tests() {
     s/^SKIPPED \[[0-9]+\] ([^:]*):[0-9]+: (.*)/SKIPPED: client for Python, \1: \2/p" "$log"
 }
 
-# types ADAPTER: with the types of the package that it adapts, which the lint does not have.
+# types ADAPTER ENVIRONMENT: with the types of the package that it adapts, which the lint does not have.
 types() {
   local log="$work/types.log"
   if (cd "$client" && "$environment/bin/python" -m mypy --cache-dir "$work/mypy-$1" --follow-imports silent \
-    --python-executable "$work/python_$1/bin/python" "src/graph_kernel_client/adapters/$1.py") >"$log" 2>&1; then
+    --python-executable "$work/$2/bin/python" "src/graph_kernel_client/adapters/$1.py") >"$log" 2>&1; then
     note "ok types of $1"
   else
     status=1
@@ -103,12 +103,13 @@ trap drop_database EXIT
 export PGDATABASE=$database
 make_database
 tests 'real[]' python_client tests
-for adapter in langchain openai_agents pydantic_ai llama_index google_adk; do
-  if get "python_$adapter" "client for Python: $adapter"; then
-    tests 'its package' "python_$adapter" "tests/adapters/test_$adapter.py"
-    types "$adapter"
+for adapter in langchain langgraph openai_agents pydantic_ai llama_index google_adk; do
+  packages="python_${adapter/langgraph/langchain}" # which has both
+  if get "$packages" "client for Python: $adapter"; then
+    tests 'its package' "$packages" "tests/adapters/test_$adapter.py"
+    types "$adapter" "$packages"
     # They would serve the next run.
-    [[ -z ${CI:-} ]] || rm -rf "$work/python_$adapter" "$work/mypy-$adapter"
+    [[ -z ${CI:-} || $adapter == langchain ]] || rm -rf "$work/$packages" "$work/mypy-$adapter"
   fi
 done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then

@@ -77,6 +77,12 @@ def test_words(connection: psycopg.Connection[Any]) -> None:
         assert all("invoice" in result.content.lower() for result in inside)
         assert inside.provenance.query_embedding_hash is None and retriever.can_promote(inside[0], inside.provenance)
         assert all(row["matches"] for row in retriever.replay(inside.provenance))
+        nowhere = retriever.search_global("xylophone", limit=3, owner="nobody")
+        assert len(nowhere) == 0 and nowhere.provenance.document is not None
+        assert (nowhere.provenance.retrieval_mode, nowhere.provenance.limit_returned) == ("global", 0)
+        assert nowhere.provenance.filters_applied == {"owner": "nobody"} and nowhere.provenance.limit_requested == 3
+        assert all(row["matches"] for row in retriever.replay(nowhere.provenance))
+        assert not nowhere.provenance.is_admissible and not retriever.is_admissible_result(nowhere.provenance)
         nothing = retriever.search_slice("xylophone", export)
         assert len(nothing) == 0 and retriever.is_admissible_result(nothing.provenance)
     finally:
@@ -175,6 +181,9 @@ def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # Â
     assert everywhere.provenance.is_admissible is False and everywhere.provenance.slice_id is None
     assert len(everywhere) == 10 and not retriever.is_admissible_result(everywhere.provenance)
     assert len(retriever.search(QUESTION, limit=2)) == 2
+    unlike = retriever.search_global(QUESTION, min_similarity=0.99)
+    assert len(unlike) == 0 and unlike.provenance.filters_applied == {"min_similarity": pytest.approx(0.99)}
+    assert unlike.provenance.query_embedding_hash == results.provenance.query_embedding_hash
 
     # No turn is without an embedding: that nothing was found is itself admissible, as the server says.
     nothing = retriever.search_slice(QUESTION, slice_export, min_similarity=0.99)

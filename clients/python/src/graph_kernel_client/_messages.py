@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,10 @@ class Part:
     text: str | None = None
     # What the server reads role and text from, where the payload is something around it.
     form: dict[str, Any] | None = None
+    # Made of the id that the message has in its package, so that it is stored once.
+    turn_id: uuid.UUID | None = None
+    # Whether calls that it answers may be unknown: it follows the turn before it then.
+    answers_anything: bool = False
 
 
 # What PostgreSQL cannot store: U+0000, and halves of surrogate pairs.

@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 from psycopg.rows import DictRow
 
+from ._sql import identifier
 from .types import DualPlaneHit, SliceScopedResults
 
 _RANK_OFFSET = 60
 
 
-def _identifier(name: str) -> str:
-    """A name, quoted; a dot separates the schema of a table."""
-    parts = ['"' + part.replace('"', '""') + '"' for part in name.split(".")]
-    return ".".join(parts).replace("{", "{{").replace("}", "}}").replace("%", "%%")
+def _table(name: str) -> str:
+    """A name of a table; a dot separates its schema."""
+    return ".".join(map(identifier, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Plane:
     source_slice_id: str = "source_slice_id"
 
     def query(self) -> str:
-        names = {key: _identifier(getattr(self, key)) for key in self.__dataclass_fields__}
+        names = {key: identifier(getattr(self, key)) for key in self.__dataclass_fields__}
+        names["table"] = _table(self.table)
         return (
             "SELECT {id}::text AS id, {content}::text AS content, {embedding}::real[] AS embedding,"
             " {sources}::text[] AS sources FROM {table} WHERE {source_slice_id} = %s ORDER BY 1".format(**names)

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph, with their packages."""
+"""LangChain, with its package."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import psycopg
 import pytest
 
 pytest.importorskip("langchain_core")
-pytest.importorskip("langgraph")
 
 from conftest import ANCHOR, QUESTION
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_core.tools import tool
 
 from graph_kernel_client import ConfigurationError, Conversation, GraphKernelError, MemoryRetriever, aio, sync
-from graph_kernel_client.adapters.langchain import GraphKernelChatMessageHistory, GraphKernelRetriever, trim_hook
+from graph_kernel_client.adapters.langchain import GraphKernelChatMessageHistory, GraphKernelRetriever
 
 MESSAGES: list[BaseMessage] = [
     SystemMessage("You are brief.", id="m0"),
@@ -112,39 +110,3 @@ def test_retriever(connection: psycopg.Connection[Any], embed: Callable[[str], l
     assert documents[0].page_content and documents[0].metadata["provenance"]["slice_id"] == export.slice_id
     everywhere = GraphKernelRetriever(retriever=search, limit=2).invoke(QUESTION)
     assert len(everywhere) == 2 and everywhere[0].metadata["provenance"]["retrieval_mode"] == "global"
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_hook_of_langgraph_trims(connection: psycopg.Connection[Any]) -> None:
-    from langgraph.prebuilt import create_react_agent
-
-    seen: list[list[BaseMessage]] = []
-
-    class Model(GenericFakeChatModel):
-        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-            return self
-
-        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
-            seen.append(messages)
-            return super()._generate(messages, *args, **kwargs)
-
-    @tool
-    def weather(city: str) -> str:
-        """The weather of a city."""
-        return f"sun in {city} " * 20
-
-    answers = []
-    for n in range(6):
-        answers.append(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": f"call {n}"}]))
-    answers.append(AIMessage("Sun."))
-    hook = trim_hook(lambda config: Conversation(connection, config["configurable"]["thread_id"]), max_tokens=250)
-    agent = create_react_agent(Model(messages=iter(answers)), [weather], pre_model_hook=hook)
-    state = agent.invoke({"messages": [HumanMessage("Weather in Oslo?")]}, {"configurable": {"thread_id": "graph-1"}})
-    assert len(state["messages"]) == 14 and state["messages"][-1].content == "Sun."
-    assert [len(messages) for messages in seen][:2] == [1, 3]
-    for messages in seen:
-        # The goal comes first, and no result is without its call.
-        assert messages[0].content == "Weather in Oslo?"
-        calls = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
-        assert calls == {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    assert len(seen[-1]) < 13

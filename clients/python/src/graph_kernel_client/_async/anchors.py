@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psycopg import sql
-
+from .._sql import escaped, identifier
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Database, Source, as_database
@@ -77,13 +76,9 @@ class AnchorResolver:
                           coalesce(max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
                      FROM graph_kernel.bindings WHERE is_current"""
             )
-            names = [
-                sql.Identifier(name).as_string(transaction.connection)
-                for name in (bound["id"], self._project_column, bound["created_at"])
-            ]
-            turn, project, created = (name.replace("{", "{{").replace("}", "}}").replace("%", "%%") for name in names)
+            turn, project, created = map(identifier, (bound["id"], self._project_column, bound["created_at"]))
             rows = await transaction.fetch(
-                f"SELECT {turn}::text AS anchor FROM {bound['turns']} WHERE {project}::text = %s"
+                f"SELECT {turn}::text AS anchor FROM {escaped(bound['turns'])} WHERE {project}::text = %s"
                 f" ORDER BY {created} DESC NULLS LAST, {turn} LIMIT %s",
                 (project_id, limit),
             )

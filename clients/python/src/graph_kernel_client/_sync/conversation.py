@@ -18,6 +18,7 @@ from .database import Database, Source, Transaction, as_database
 from .embedding import Embed, embedded, embedded_if_any
 
 CountTokens = Callable[[Mapping[str, Any]], int]
+InTransaction = Callable[[Transaction], None]
 Record = Union[Step, str, Mapping[str, Any]]
 
 
@@ -69,25 +70,31 @@ class Conversation:
         """
         return self.append_parts(parts(message))
 
-    def append_parts(self, parts: Sequence[Part]) -> list[str]:
-        """Stores turns in the form of another package: for adapters. All of them, or none."""
+    def append_parts(self, parts: Sequence[Part], *, before: InTransaction | None = None) -> list[str]:
+        """Stores turns in the form of another package: for adapters. All of them, or none.
+
+        `before` is called in the transaction, before it reads or writes turns.
+        """
         # Before the transaction begins: a model may take its time.
         rows = [self._row(said) for said in self._read(parts)]
         written = []
         with self.database.transaction() as transaction:
-            turns, edges = self._tables(transaction)
+            if before is not None:
+                before(transaction)
+            turns, edges = transaction.tables()
             heads, edge_type = self._current(transaction, turns, edges), self._edge_type
             for part, row in zip(parts, rows, strict=True):
-                parents = self._call(transaction, turns, part) if part.answers else heads
+                calls = self._calls(transaction, turns, part) if part.answers else []
+                parents = calls or heads
                 turn = row["id"]
-                self._insert(transaction, turns, row)
+                transaction.insert(turns, row)
                 for parent in parents:
                     transaction.execute(
                         f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
-                        (parent, turn, "reply" if part.answers else edge_type),
+                        (parent, turn, "reply" if calls else edge_type),
                     )
                 # Results of one call stand side by side.
-                beside = [head for head in heads if head not in parents] if part.answers else []
+                beside = [head for head in heads if head not in parents] if calls else []
                 heads, edge_type = [*beside, turn], "reply"
                 written.append(turn)
         self._heads, self._edge_type = heads, edge_type
@@ -106,7 +113,7 @@ class Conversation:
             owner=self._owner,
         )
         with self.database.transaction() as transaction:
-            turns, edges = self._tables(transaction)
+            turns, edges = transaction.tables()
             if turn_id is None:
                 other._heads = list(self._current(transaction, turns, edges))
             else:
@@ -118,7 +125,7 @@ class Conversation:
         """The turn at which the conversation stands: its latest one."""
         if not self._heads:
             with self.database.transaction() as transaction:
-                turns, edges = self._tables(transaction)
+                turns, edges = transaction.tables()
                 self._heads = self._current(transaction, turns, edges)
         return str(self._heads[-1]) if self._heads else None
 
@@ -203,7 +210,7 @@ class Conversation:
 
     def _pins(self, goal: TurnId | Sequence[TurnId] | bool) -> list[str]:
         with self.database.transaction() as transaction:
-            turns, _ = self._tables(transaction)
+            turns, _ = transaction.tables()
             if isinstance(goal, bool):
                 rows = transaction.fetch(
                     f"""SELECT id::text AS id FROM {turns}
@@ -285,7 +292,7 @@ class Conversation:
         of other sessions too, is not deleted: that is an error, and nothing is.
         """
         with self.database.transaction() as transaction:
-            turns, edges = self._tables(transaction)
+            turns, edges = transaction.tables()
             parameters = {
                 "session": self.session_id,
                 "turns": None if turn_ids is None else [turn_uuid(turn) for turn in turn_ids],
@@ -338,13 +345,9 @@ class Conversation:
         text, turn = storable(text), turn_uuid(turn_id)
         vector = embedded(self._embed, text) if self._embed is not None and text else None
         with self.database.transaction() as transaction:
-            turns, _ = self._tables(transaction)
+            turns, _ = transaction.tables()
             rows = transaction.fetch(
-                f"""SELECT t.role, t.payload,
-                           EXISTS (SELECT FROM pg_catalog.pg_attribute AS a
-                                    WHERE a.attrelid = t.tableoid AND a.attname = 'embedding' AND NOT a.attisdropped)
-                               AS is_embedded
-                      FROM {turns} AS t WHERE t.session_id = %s AND t.id = %s FOR UPDATE""",
+                f"SELECT role, payload FROM {turns} WHERE session_id = %s AND id = %s FOR UPDATE",
                 (self.session_id, turn),
             )
             if not rows:
@@ -358,12 +361,9 @@ class Conversation:
                 "content_text": text,
                 "payload": None if result is None else Jsonb(result),
                 "token_count": tokens(text, message) if self._count_tokens is None else self._count_tokens(message),
-                **({"embedding": vector} if row["is_embedded"] else {}),
+                **({"embedding": vector} if transaction.has_embeddings(turns) else {}),
             }
-            transaction.execute(
-                f"UPDATE {turns} SET {', '.join(f'{column} = {_place(column)}' for column in changed)} WHERE id = %s",
-                [*changed.values(), turn],
-            )
+            transaction.update(turns, turn, changed)
 
     def show(self, step: Record) -> list[ShownMessage]:
         """The messages of a recorded prompt in their order, with what the tables hold of them now.
@@ -382,23 +382,6 @@ class Conversation:
         row = self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (_record(step),))
         proof: str = row["proof"]
         return proof
-
-    def _tables(self, transaction: Transaction) -> tuple[str, str]:
-        """The bound tables, which must have the columns of create_tables."""
-        rows = transaction.fetch(
-            "SELECT turns::text AS turns, edges::text AS edges, columns FROM graph_kernel.bindings WHERE is_current"
-        )
-        if not rows:
-            return "public.memory_turns", "public.memory_turn_edges"
-        (bound,) = rows
-        if bound["columns"] or bound["edges"] is None:
-            raise GraphKernelError(
-                f"{bound['turns']} is bound with columns of its own: a conversation is not written there",
-                sqlstate="0A000",
-                word="INVALID_BINDING",
-                hint="Write with what the table belongs to, or make tables with graph_kernel.create_tables.",
-            )
-        return _escaped(bound["turns"]), _escaped(bound["edges"])
 
     def _current(self, transaction: Transaction, turns: str, edges: str) -> list[uuid.UUID]:
         """Where the conversation stands: a turn, or all results of a call."""
@@ -426,7 +409,7 @@ class Conversation:
         )
         return [row["id"] for row in rows] or [turn]
 
-    def _call(self, transaction: Transaction, turns: str, part: Part) -> list[uuid.UUID]:
+    def _calls(self, transaction: Transaction, turns: str, part: Part) -> list[uuid.UUID]:
         """The turns with the calls that a result answers."""
         rows = transaction.fetch(
             f"""SELECT a.place, (SELECT id FROM {turns} AS t
@@ -440,7 +423,7 @@ class Conversation:
             {"session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},
         )
         for row in rows:
-            if row["id"] is None:
+            if row["id"] is None and not part.answers_anything:
                 raise GraphKernelError(
                     f"no turn of session {self.session_id} makes the call {part.answers[row['place'] - 1]!r},"
                     " which the message answers",
@@ -448,7 +431,7 @@ class Conversation:
                     word="CALL_NOT_FOUND",
                     hint="Append the message with the call first.",
                 )
-        return list(dict.fromkeys(row["id"] for row in rows))
+        return list(dict.fromkeys(row["id"] for row in rows if row["id"] is not None))
 
     def _read(self, parts: Sequence[Part]) -> list[Part]:
         """The turns with their role and text, which the server reads from the forms that it knows."""
@@ -480,7 +463,7 @@ class Conversation:
     def _row(self, part: Part) -> dict[str, Any]:
         """What is stored of a turn, by column."""
         row = {
-            "id": uuid.uuid4(),
+            "id": part.turn_id or uuid.uuid4(),
             "session_id": self.session_id,
             "role": part.role,
             "content_text": part.text,
@@ -494,14 +477,6 @@ class Conversation:
             row["embedding"] = embedded(self._embed, part.text)
         return row
 
-    def _insert(self, transaction: Transaction, turns: str, row: Mapping[str, Any]) -> None:
-        places = ", ".join(map(_place, row))
-        transaction.execute(f"INSERT INTO {turns} ({', '.join(row)}) VALUES ({places})", list(row.values()))
-
-
-def _place(column: str) -> str:
-    return "%s::real[]" if column == "embedding" else "%s"
-
 
 def _record(step: Record) -> str:
     if isinstance(step, Step):
@@ -513,8 +488,3 @@ def _warn_of_pins(policy: Mapping[str, Any], turn_ids: Sequence[str], level: int
     for pin in policy.get("pins") or []:
         if str(turn_uuid(pin)) not in turn_ids:
             warnings.warn(f"pinned turn {pin} does not fit, and is left out", PinLeftOut, stacklevel=level)
-
-
-def _escaped(name: str) -> str:
-    """A name as a statement has it, where braces and per cent signs stand for others."""
-    return name.replace("{", "{{").replace("}", "}}").replace("%", "%%")

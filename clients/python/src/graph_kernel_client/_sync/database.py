@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, Union
@@ -13,6 +14,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
+from .._sql import escaped
 from ..config import conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, translated
 
@@ -186,6 +188,47 @@ class Transaction:
     def execute(self, query: str, parameters: Parameters = ()) -> None:
         """A statement without rows."""
         self.connection.execute(self._database._statement(query), parameters, prepare=False)
+
+    def tables(self) -> tuple[str, str]:
+        """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""
+        rows = self.fetch(
+            "SELECT turns::text AS turns, edges::text AS edges, columns FROM graph_kernel.bindings WHERE is_current"
+        )
+        if not rows:
+            return "public.memory_turns", "public.memory_turn_edges"
+        (bound,) = rows
+        if bound["columns"] or bound["edges"] is None:
+            raise GraphKernelError(
+                f"{bound['turns']} is bound with columns of its own: a conversation is not written there",
+                sqlstate="0A000",
+                word="INVALID_BINDING",
+                hint="Write with what the table belongs to, or make tables with graph_kernel.create_tables.",
+            )
+        return escaped(bound["turns"]), escaped(bound["edges"])
+
+    def has_embeddings(self, turns: str) -> bool:
+        """Whether the table, as `tables` gives it, has a column for embeddings."""
+        return bool(
+            self.fetch(
+                f"""SELECT FROM pg_catalog.pg_attribute
+                     WHERE attrelid = '{turns.replace("'", "''")}'::pg_catalog.regclass
+                       AND attname = 'embedding' AND NOT attisdropped"""
+            )
+        )
+
+    def insert(self, turns: str, row: Mapping[str, Any], on_conflict: str = "") -> None:
+        """Stores a turn, by column."""
+        places = ", ".join(map(_place, row))
+        self.execute(f"INSERT INTO {turns} AS t ({', '.join(row)}) VALUES ({places}) {on_conflict}", list(row.values()))
+
+    def update(self, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
+        """Stores other values of a turn, by column."""
+        changed = ", ".join(f"{column} = {_place(column)}" for column in row)
+        self.execute(f"UPDATE {turns} SET {changed} WHERE id = %s", [*row.values(), turn])
+
+
+def _place(column: str) -> str:
+    return "%s::real[]" if column == "embedding" else "%s"
 
 
 def _add_words(transaction: Transaction, words: str) -> None:

@@ -30,8 +30,6 @@ from .embedding import Embed, embedded, embedded_if_any
 _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
               trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
               provenance"""
-
-
 _METADATA = ("rank", "strength", "session_id", "phase", "salience", "created_at")
 
 
@@ -55,6 +53,13 @@ def _result(row: DictRow) -> SearchResult:
         ),
         metadata={key: row[key] for key in _METADATA if key in row},
     )
+
+
+def _found(rows: list[DictRow]) -> tuple[list[SearchResult], RetrievalProvenance]:
+    """The results with their record. That of nothing found, whose row has no rank, is in the body of a response."""
+    nothing = rows[0]["rank"] is None
+    record = RetrievalProvenance.from_document(rows[0]["of_nothing" if nothing else "provenance"])
+    return [] if nothing else [_result(row) for row in rows], record
 
 
 class MemoryRetriever:
@@ -107,7 +112,6 @@ class MemoryRetriever:
             "owner": owner,
         }
         owned = "" if owner is None else ", 'owner', %(owner)s::text"
-        # Without a row there is no record. That of nothing found is in the body of the response, by the same statement.
         rows = self.database.fetch(
             f"""SELECT {_COLUMNS},
                        CASE WHEN rank IS NULL THEN
@@ -123,11 +127,7 @@ class MemoryRetriever:
                  ORDER BY rank""",
             asked,
         )
-        if rows[0]["rank"] is None:
-            return SliceScopedResults([], RetrievalProvenance.from_document(rows[0]["of_nothing"]))
-        return SliceScopedResults(
-            [_result(row) for row in rows], RetrievalProvenance.from_document(rows[0]["provenance"])
-        )
+        return SliceScopedResults(*_found(rows))
 
     def search_global(
         self,
@@ -142,17 +142,27 @@ class MemoryRetriever:
 
         Without an embedding, and a function that makes one, by the words alone.
         """
-        vector = embedded_if_any(self._embed, query, embedding)
         given = {"owner": owner, "min_similarity": min_similarity}
+        asked = {
+            "vector": embedded_if_any(self._embed, query, embedding),
+            "query": query,
+            "limit": limit,
+            "filter": Jsonb({key: value for key, value in given.items() if value is not None}),
+        }
         rows = self.database.fetch(
-            f"""SELECT strength, {_COLUMNS}
-                  FROM {{gk}}graph_search(%s::real[], %s::text, %s::integer, %s::jsonb)
+            f"""SELECT strength, {_COLUMNS},
+                       CASE WHEN rank IS NULL THEN
+                           ({{gk}}graph_api_search_global(pg_catalog.json_build_object(
+                                'query', %(query)s::text, 'query_embedding', %(vector)s::real[],
+                                'limit', %(limit)s::integer, 'filter', %(filter)s::jsonb)) -> 'provenance')::jsonb
+                       END AS of_nothing
+                  FROM (SELECT) AS asked
+                  LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::text, %(limit)s::integer,
+                                               %(filter)s::jsonb) ON true
                  ORDER BY rank""",
-            (vector, query, limit, Jsonb({key: value for key, value in given.items() if value is not None})),
+            asked,
         )
-        if not rows:
-            return GlobalResults([], RetrievalProvenance.create_global_provenance(query, [], limit_requested=limit))
-        return GlobalResults([_result(row) for row in rows], RetrievalProvenance.from_document(rows[0]["provenance"]))
+        return GlobalResults(*_found(rows))
 
     # What the old layer had before there were slices.
     search = search_global

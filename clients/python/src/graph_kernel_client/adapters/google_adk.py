@@ -1,22 +1,160 @@
-"""Google ADK: a memory service over sessions. Needs google-adk."""
+"""Google ADK: sessions whose events are turns, and a memory service over sessions. Needs google-adk."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from google.adk.events import Event
+from google.adk.errors import StaleSessionError
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
+from google.adk.events import Event, EventActions
 from google.adk.memory import BaseMemoryService
 from google.adk.memory.base_memory_service import SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
-from google.adk.sessions import Session
+from google.adk.sessions import BaseSessionService, Session, State
+from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 from google.genai import types
+from psycopg.types.json import Jsonb
 
 from .._async.conversation import Conversation
-from .._async.database import Database
+from .._async.database import Database, Transaction
 from .._async.embedding import Embed
-from .._messages import Part
+from .._messages import Part, storable
+from . import joined, taken
 
-__all__ = ["GraphKernelMemoryService"]
+__all__ = ["GraphKernelMemoryService", "GraphKernelSessionService"]
+
+_EVENTS = uuid.UUID("0d0f5a0c-4d5f-5d0b-9a53-6d9a1c1b4f0e")
+
+
+class GraphKernelSessionService(BaseSessionService):
+    """Events as turns, whose owner is the user of the application: what was said in a session is memory at once.
+
+    States are rows of `public.adk_sessions`, which `create_tables` makes.
+    """
+
+    def __init__(self, database: Database, *, embed: Embed | None = None) -> None:
+        self._database, self._embed = taken(database, Database), embed
+
+    async def create_tables(self) -> None:
+        """Makes the table of states, if it is not there; `Database.create_tables` makes those of turns."""
+        async with self._database.transaction() as transaction:
+            # A row without a session is of the user, one without a user of the application.
+            await transaction.execute(
+                """CREATE TABLE IF NOT EXISTS public.adk_sessions (
+                       app_name text NOT NULL,
+                       user_id text,
+                       session_id text,
+                       state jsonb NOT NULL,
+                       updated_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+                       UNIQUE NULLS NOT DISTINCT (app_name, user_id, session_id)
+                   )"""
+            )
+            await transaction.execute(
+                "COMMENT ON TABLE public.adk_sessions IS 'states of sessions, users and applications of Google ADK'"
+            )
+
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        session_id = (session_id or "").strip() or str(uuid.uuid4())
+        key = (app_name, user_id, session_id)
+        # As states of events are written.
+        delta = _payload(Event(author="user", actions=EventActions(state_delta=state or {})))["actions"]["stateDelta"]
+        conversation = _conversation(self._database, self._embed, *key)
+        async with self._database.transaction() as transaction:
+            turns, _ = await transaction.tables()
+            made = await transaction.fetch(
+                f"""INSERT INTO public.adk_sessions (app_name, user_id, session_id, state)
+                    SELECT %s, %s, %s, '{{{{}}}}'
+                     WHERE NOT EXISTS (SELECT FROM {turns} WHERE session_id = %s)
+                    ON CONFLICT DO NOTHING RETURNING app_name""",
+                (*key, conversation.session_id),
+            )
+            if not made:
+                raise AlreadyExistsError(f"Session with id {session_id} already exists.")
+            await _update_states(transaction, key, delta, None)
+            (session,) = _sessions(app_name, await _states(transaction, *key))
+            return session
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        session_id = session_id.strip()
+        conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
+        count = None if config is None else config.num_recent_events
+        after = None if config is None else config.after_timestamp
+        async with self._database.transaction() as transaction:
+            turns, _ = await transaction.tables()
+            # First the state: what is stored in between makes the session stale, and is not lost.
+            sessions = _sessions(app_name, await _states(transaction, app_name, user_id, session_id))
+            if not sessions:
+                return None
+            rows = await transaction.fetch(
+                f"""SELECT payload FROM {turns}
+                     WHERE session_id = %s AND payload ? 'actions'
+                       AND (%s::float8 IS NULL OR (payload ->> 'timestamp')::float8 >= %s)
+                     ORDER BY created_at DESC, id DESC LIMIT %s""",
+                (conversation.session_id, after, after, count),
+            )
+        (session,) = sessions
+        session.events = [Event.model_validate(row["payload"]) for row in reversed(rows)]
+        return session
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        async with self._database.transaction() as transaction:
+            rows = await _states(transaction, app_name, user_id)
+        return ListSessionsResponse(sessions=_sessions(app_name, rows))
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Deletes the state and the turns of the session, which are its memory too."""
+        key = (app_name, user_id, session_id.strip())
+        # First the state: nothing is appended from then on.
+        async with self._database.transaction() as transaction:
+            await transaction.execute(
+                "DELETE FROM public.adk_sessions WHERE (app_name, user_id, session_id) = (%s, %s, %s)", key
+            )
+        await _conversation(self._database, self._embed, *key).remove()
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        rows = await self._database.fetch(
+            "SELECT state FROM public.adk_sessions WHERE (app_name, user_id) = (%s, %s) AND session_id IS NULL",
+            (app_name, user_id),
+        )
+        return dict(rows[0]["state"]) if rows else {}
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Stores the event with what it changes in the states, unless it is partial."""
+        if event.partial:
+            return event
+        key = (session.app_name, session.user_id, session.id)
+        conversation = _conversation(self._database, self._embed, *key)
+        part = _part(conversation, event)
+
+        async def update(transaction: Transaction) -> None:
+            rows = await transaction.fetch(
+                f"SELECT {_UPDATED} FROM public.adk_sessions WHERE (app_name, user_id, session_id) = (%s, %s, %s)"
+                " FOR UPDATE",
+                key,
+            )
+            if not rows:
+                raise SessionNotFoundError(f"Session {session.id} not found.")
+            if rows[0]["updated"] > session.last_update_time:
+                raise StaleSessionError(f"Session {session.id} has events that this object of it has not.")
+            # Before others can lock the row: they may append to this object too.
+            session.last_update_time = await _update_states(
+                transaction, key, part.payload["actions"]["stateDelta"], event.timestamp
+            )
+
+        await conversation.append_parts([part], before=update)
+        return await super().append_event(session, event)
 
 
 class GraphKernelMemoryService(BaseMemoryService):
@@ -24,17 +162,36 @@ class GraphKernelMemoryService(BaseMemoryService):
     said around it, within `max_tokens`."""
 
     def __init__(self, database: Database, *, embed: Embed | None = None, max_tokens: int = 2000) -> None:
-        self._database, self._embed, self._max_tokens = database, embed, max_tokens
+        self._database, self._embed, self._max_tokens = taken(database, Database), embed, max_tokens
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Stores the events of a session that have a content and are not stored yet."""
-        conversation = self._conversation(session.app_name, session.user_id, session.id)
-        stored = {turn.payload["id"] for turn in await conversation.turns() if turn.payload is not None}
-        events = [event for event in session.events if event.content is not None and event.content.parts]
-        await conversation.append_parts([_part(event) for event in events if event.id not in stored])
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
+        parts = [_part(conversation, event) for event in events if event.content is not None and event.content.parts]
+        async with self._database.transaction() as transaction:
+            turns, _ = await transaction.tables()
+            rows = await transaction.fetch(
+                f"SELECT id FROM {turns} WHERE id = ANY (%s)", ([part.turn_id for part in parts],)
+            )
+        stored = {row["id"] for row in rows}
+        await conversation.append_parts([part for part in parts if part.turn_id not in stored])
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        found = await self._conversation(app_name, user_id).recall(query, self._max_tokens)
+        conversation = _conversation(self._database, self._embed, app_name, user_id)
+        found = await conversation.recall(query, self._max_tokens)
         return SearchMemoryResponse(
             memories=[
                 MemoryEntry(
@@ -49,21 +206,103 @@ class GraphKernelMemoryService(BaseMemoryService):
             ]
         )
 
-    def _conversation(self, app_name: str, user_id: str, session_id: str | None = None) -> Conversation:
-        owner = f"{app_name}/{user_id}"
-        return Conversation(
-            self._database, None if session_id is None else f"{owner}/{session_id}", embed=self._embed, owner=owner
+
+def _conversation(
+    database: Database, embed: Embed | None, app_name: str, user_id: str, session_id: str | None = None
+) -> Conversation:
+    session = None if session_id is None else joined(app_name, user_id, session_id)
+    return Conversation(database, session, embed=embed, owner=joined(app_name, user_id))
+
+
+_UPDATED = "pg_catalog.date_part('epoch', updated_at) AS updated"
+
+
+async def _states(
+    transaction: Transaction, app_name: str, user_id: str | None, session_id: str | None = None
+) -> list[dict[str, Any]]:
+    """The states of an application, of a user or all, and of a session or all; the latest session last."""
+    return await transaction.fetch(
+        f"""SELECT user_id, session_id, state, {_UPDATED} FROM public.adk_sessions
+             WHERE app_name = %(app)s
+               AND (user_id IS NULL OR %(user)s::text IS NULL OR user_id = %(user)s)
+               AND (session_id IS NULL OR %(session)s::text IS NULL OR session_id = %(session)s)
+             ORDER BY updated_at, user_id, session_id""",
+        {"app": app_name, "user": user_id, "session": session_id},
+    )
+
+
+def _sessions(app_name: str, rows: Sequence[Mapping[str, Any]]) -> list[Session]:
+    """The sessions without their events, each with the states that it sees."""
+    shared = {row["user_id"]: row["state"] for row in rows if row["session_id"] is None}
+    return [
+        Session(
+            app_name=app_name,
+            user_id=row["user_id"],
+            id=row["session_id"],
+            state={
+                **row["state"],
+                **{State.APP_PREFIX + key: value for key, value in shared.get(None, {}).items()},
+                **{State.USER_PREFIX + key: value for key, value in shared.get(row["user_id"], {}).items()},
+            },
+            last_update_time=row["updated"],
         )
+        for row in rows
+        if row["session_id"] is not None
+    ]
 
 
-def _part(event: Event) -> Part:
-    payload: dict[str, Any] = event.model_dump(mode="json", by_alias=True, exclude_none=True)
+async def _update_states(
+    transaction: Transaction, key: tuple[str, str, str], delta: Mapping[str, Any], timestamp: float | None
+) -> float:
+    """Changes the states of the session, its user and its application, and returns when the session was changed.
+
+    That is later than it was in any case: so whoever has not seen this change is stale.
+    """
+    app_name, user_id, _ = key
+    deltas: dict[tuple[str, str | None, str | None], dict[str, Any]] = {key: {}}
+    for name, value in delta.items():
+        if name.startswith(State.APP_PREFIX):
+            deltas.setdefault((app_name, None, None), {})[name.removeprefix(State.APP_PREFIX)] = value
+        elif name.startswith(State.USER_PREFIX):
+            deltas.setdefault((app_name, user_id, None), {})[name.removeprefix(State.USER_PREFIX)] = value
+        else:
+            deltas[key][name] = value
+    updated = []
+    # In one order, in which transactions wait for each other: the session, the user, the application.
+    for of in sorted(deltas, key=lambda of: of.count(None)):
+        updated += await transaction.fetch(
+            f"""INSERT INTO public.adk_sessions AS s (app_name, user_id, session_id, state)
+                VALUES (%s, %s, %s, %s)
+                ON CONFLICT (app_name, user_id, session_id) DO UPDATE SET state = s.state || excluded.state,
+                    updated_at = greatest(pg_catalog.to_timestamp(%s), s.updated_at + interval '1 microsecond')
+                RETURNING {_UPDATED}""",
+            (*of, Jsonb(deltas[of]), timestamp),
+        )
+    moment: float = updated[0]["updated"]
+    return moment
+
+
+def _payload(event: Event) -> dict[str, Any]:
+    """What is stored of an event: without values that last for an invocation alone."""
+    payload: dict[str, Any] = storable(event.model_dump(mode="json", by_alias=True, exclude_none=True))
+    delta = payload["actions"]["stateDelta"]
+    payload["actions"]["stateDelta"] = {
+        name: value for name, value in delta.items() if not name.startswith(State.TEMP_PREFIX)
+    }
+    return payload
+
+
+def _part(conversation: Conversation, event: Event) -> Part:
     content = event.content or types.Content()
     parts = content.parts or []
-    answers = [part.function_response.id for part in parts if part.function_response and part.function_response.id]
-    role = (
-        "tool" if any(part.function_response for part in parts) else "user" if content.role == "user" else "assistant"
-    )
+    responses = [part.function_response for part in parts if part.function_response]
     said = [part.text for part in parts if part.text and not part.thought]
-    said += [str(part.function_response.response) for part in parts if part.function_response]
-    return Part(payload, answers, role=role, text="\n".join(said))
+    said += [str(response.response) for response in responses]
+    return Part(
+        _payload(event),
+        [response.id for response in responses if response.id],
+        role="tool" if responses else "user" if content.role == "user" else "assistant",
+        text="\n".join(said),
+        turn_id=uuid.uuid5(_EVENTS, f"{conversation.session_id}/{event.id}"),
+        answers_anything=True,
+    )

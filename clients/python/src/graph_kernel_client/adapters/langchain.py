@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -10,7 +10,6 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
 
 from .._messages import Part
 from .._sync.conversation import Conversation
@@ -18,7 +17,7 @@ from .._sync.retrieval import MemoryRetriever
 from ..types import SearchResult, SliceExport
 from . import taken
 
-__all__ = ["GraphKernelChatMessageHistory", "GraphKernelRetriever", "part_of", "message_of", "trim_hook"]
+__all__ = ["GraphKernelChatMessageHistory", "GraphKernelRetriever", "part_of", "message_of"]
 
 
 def part_of(message: BaseMessage) -> Part:
@@ -79,24 +78,3 @@ def _document(result: SearchResult, provenance: dict[str, Any] | None) -> Docume
             "provenance": provenance,
         },
     )
-
-
-def trim_hook(
-    conversation: Callable[[RunnableConfig], Conversation], *, max_tokens: int, goal: bool = True
-) -> Callable[[dict[str, Any], RunnableConfig], dict[str, Any]]:
-    """A hook for LangGraph that runs before the model: stores what is new, and gives the model what fits.
-
-    `conversation` returns that of a configuration, by its thread, say. In `messages` of the state all stay: only the
-    input of the model is replaced, and each turn keeps the id of its message.
-    """
-
-    def hook(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        chosen = taken(conversation(config), Conversation)
-        stored = {turn.payload["data"].get("id") for turn in chosen.turns() if turn.payload is not None}
-        new = [message for message in state["messages"] if message.id is None or message.id not in stored]
-        chosen.append_parts([part_of(message) for message in new])
-        pins = {"pins": [turn.turn_id for turn in chosen.turns() if turn.role == "user"][:1]} if goal else None
-        turns = chosen.turns(max_tokens=max_tokens, policy=pins)
-        return {"llm_input_messages": [message_of(turn.payload) for turn in turns if turn.payload is not None]}
-
-    return hook
