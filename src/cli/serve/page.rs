@@ -1,18 +1,46 @@
 //! The page: its files, and what it asks for below `/page`.
 
+mod context;
+mod conversations;
+mod documents;
+mod request;
+
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use super::Shared;
 use super::errors::{JsonText, Refusal};
 
+/// The longest document that the page checks, in bytes.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
+
+/// The files of the page: what they are served as, and where.
+const FILES: [(&str, &str, &str); 11] = [
+    ("/", "text/html; charset=utf-8", include_str!("assets/index.html")),
+    ("/assets/page.css", "text/css; charset=utf-8", include_str!("assets/page.css")),
+    ("/assets/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
+    ("/assets/page.js", SCRIPT, include_str!("assets/page.js")),
+    ("/assets/server.js", SCRIPT, include_str!("assets/server.js")),
+    ("/assets/elements.js", SCRIPT, include_str!("assets/elements.js")),
+    ("/assets/conversations.js", SCRIPT, include_str!("assets/conversations.js")),
+    ("/assets/picture.js", SCRIPT, include_str!("assets/picture.js")),
+    ("/assets/prompt.js", SCRIPT, include_str!("assets/prompt.js")),
+    ("/assets/policy.js", SCRIPT, include_str!("assets/policy.js")),
+    ("/assets/documents.js", SCRIPT, include_str!("assets/documents.js")),
+];
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
 /// The files of the page.
 pub(super) fn assets() -> Router<Shared> {
-    const HTML: &str = "text/html; charset=utf-8";
-    Router::new().route("/", get(|| async { file(HTML, include_str!("assets/index.html")) }))
+    let mut router = Router::new();
+    for (path, content_type, text) in FILES {
+        router = router.route(path, get(async move || file(content_type, text)));
+    }
+    router
 }
 
 fn file(content_type: &'static str, text: &'static str) -> impl IntoResponse {
@@ -21,14 +49,30 @@ fn file(content_type: &'static str, text: &'static str) -> impl IntoResponse {
 
 /// What the page asks for. It needs the token.
 pub(super) fn data() -> Router<Shared> {
-    Router::new().route("/page/about", get(about))
+    let check = post(documents::check).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES));
+    Router::new()
+        .route("/page/about", get(about))
+        .route("/page/sessions", get(conversations::sessions))
+        .route("/page/thread", post(conversations::thread))
+        .route("/page/turns", post(conversations::turns))
+        .route("/page/search", post(conversations::search))
+        .route("/page/context", post(context::context))
+        .route("/page/why", post(context::why))
+        .route("/page/diff", post(context::diff))
+        .route("/page/register", post(documents::register))
+        .route("/page/check", check)
 }
 
-/// The graph that is read, the role, the versions.
+/// The graph that is read, the role, the policies, the versions.
 async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
     let query = "SELECT json_build_object('version', {schema}.graph_kernel_version(), 'server', \
                  current_setting('server_version'), 'role', current_user, 'database', current_database(), \
-                 'graph', graph_kernel.chosen_graph())::text";
+                 'graph', graph_kernel.chosen_graph(), 'can_register', NOT pg_is_in_recovery() AND EXISTS ( \
+                 SELECT FROM pg_proc AS p WHERE p.pronamespace = 'graph_kernel'::regnamespace \
+                 AND p.proname = 'register_policy' AND has_function_privilege(p.oid, 'EXECUTE')), \
+                 'policies', (SELECT coalesce(json_agg(json_build_object('name', coalesce(p.name, p.params_hash), \
+                 'policy', p.policy::json, 'is_preset', p.registered_by IS NULL)), '[]') \
+                 FROM {schema}.graph_policies AS p))::text";
     let text = service.pool.read(move |transaction| transaction.text(query, &[])).await?;
     Ok(JsonText(text.unwrap_or_default()))
 }

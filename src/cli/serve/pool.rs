@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use postgres::types::{ToSql, Type};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -185,11 +184,6 @@ impl Transaction<'_> {
         serde_json::from_str(&text.unwrap_or_default())
             .map_err(|error| Refusal::unavailable(error.to_string()))
     }
-}
-
-/// A text as a parameter.
-pub(crate) fn text_parameter<'a>(value: &'a (dyn ToSql + Sync)) -> (&'a (dyn ToSql + Sync), Type) {
-    (value, Type::TEXT)
 }
 
 /// Writes a line to the log, the error stream. No token, no password and no text of a turn goes there.

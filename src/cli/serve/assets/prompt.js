@@ -1,0 +1,253 @@
+// The prompt, as graph_messages gives it; and why a turn is in it or not.
+
+import { ask } from './server.js';
+import { byId, count, h, number, roleOf, say, short, time } from './elements.js';
+
+const LONG = 900;
+const opened = new Set();
+let revealed = null;
+
+/** How many messages at the beginning are the same as in the step before, and their tokens. */
+export function cached(messages, before) {
+  if (!before) return null;
+  const same = (a, b) =>
+    a &&
+    b &&
+    a.turn_id === b.turn_id &&
+    a.role === b.role &&
+    a.content === b.content &&
+    JSON.stringify(a.payload) === JSON.stringify(b.payload);
+  let n = 0;
+  while (same(messages[n], before[n])) n += 1;
+  return { n, tokens: messages.slice(0, n).reduce((sum, message) => sum + message.tokens, 0) };
+}
+
+export function draw(state, shown, page) {
+  const pane = byId('prompt');
+  const old = pane.querySelector('.scroll');
+  const kept = old && pane.dataset.anchor === shown.anchor ? old.scrollTop : null;
+  pane.dataset.anchor = shown.anchor;
+  const tokens = shown.messages.at(-1)?.cumulative_tokens ?? 0;
+  const budget = shown.policy.max_tokens;
+  const kept_before = cached(shown.messages, shown.before);
+  const list = h('ol', {
+    class: 'messages scroll',
+    'aria-label': 'The messages, in the order in which a model is shown them',
+  });
+  shown.messages.forEach((message, place) => {
+    if (kept_before && kept_before.n === place && place > 0) list.append(border(kept_before));
+    list.append(messageOf(message, kept_before && place < kept_before.n, state, shown, page));
+  });
+  if (kept_before && kept_before.n === shown.messages.length && kept_before.n > 0) list.append(border(kept_before));
+  pane.replaceChildren(
+    h(
+      'div',
+      { class: 'head' },
+      h('h2', { id: 'prompt-title' }, 'Prompt'),
+      h(
+        'span',
+        { class: 'sum', id: 'sum' },
+        `${count(shown.messages.length, 'message')}, ${number(tokens)}` +
+          `${budget ? ` of ${number(budget)}` : ''} tokens`,
+      ),
+    ),
+    meter(shown, tokens, budget),
+    h('p', { class: 'hint', id: 'cached' }, cachedText(kept_before, shown, tokens)),
+    list,
+  );
+  if (kept !== null) list.scrollTop = kept;
+  else list.scrollTop = list.scrollHeight;
+  if (state.turn && state.turn !== revealed) list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest' });
+  revealed = state.turn;
+}
+
+function cachedText(kept, shown, tokens) {
+  if (!shown.before) return 'There is no step before this one: nothing is cached.';
+  if (kept.n === 0) return 'The step before begins with another message: nothing is cached.';
+  const share = tokens ? Math.round((100 * kept.tokens) / tokens) : 0;
+  return `As in the step before: the first ${count(kept.n, 'message')}, ${number(kept.tokens)} tokens, ${share} %. A cache of prefixes can serve these.`;
+}
+
+function border(kept) {
+  return h('li', { class: 'border' }, `↑ as in the step before, ${number(kept.tokens)} tokens`);
+}
+
+/** How the tokens divide among the parts, and what of the budget is left. */
+function meter(shown, tokens, budget) {
+  const parts = ['pinned', 'line', 'recalled', 'anchor'].map((part) => [
+    part,
+    shown.messages.filter((message) => message.part === part).reduce((sum, message) => sum + message.tokens, 0),
+  ]);
+  const whole = Math.max(tokens, budget ?? 0, 1);
+  const bar = h('div', {
+    class: 'meter',
+    role: 'img',
+    'aria-label': parts.map(([part, sum]) => `${part} ${sum} tokens`).join(', '),
+  });
+  for (const [part, sum] of parts) {
+    if (sum === 0) continue;
+    const piece = h('span', { class: part, title: `${part}: ${number(sum)} tokens` });
+    piece.style.setProperty('flex-basis', `${(100 * sum) / whole}%`);
+    if (sum / whole > 0.14) piece.append(`${part} ${number(sum)}`);
+    bar.append(piece);
+  }
+  return bar;
+}
+
+function messageOf(message, isCached, state, shown, page) {
+  const text = message.content ?? '';
+  const isLong = text.length > LONG && !opened.has(message.turn_id);
+  const role = roleOf(message.role);
+  const isSeed = shown.explained.get(message.turn_id)?.via === 'seed';
+  const body = [
+    h(
+      'p',
+      { class: 'said' },
+      isLong ? `${text.slice(0, LONG).trimEnd()}…` : text || (message.payload ? '' : 'no text'),
+    ),
+  ];
+  if (isLong) {
+    body.push(
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'plain',
+          onclick: (event) => {
+            opened.add(message.turn_id);
+            event.target.previousElementSibling.textContent = text;
+            event.target.remove();
+          },
+        },
+        `Show all ${number(text.length)} characters`,
+      ),
+    );
+  }
+  if (message.payload !== null) {
+    body.push(h('details', {}, h('summary', {}, 'Payload'), h('pre', {}, JSON.stringify(message.payload, null, 1))));
+  }
+  return h(
+    'li',
+    {
+      class: `message ${role} ${message.part} ${isCached ? 'cached' : ''} ${message.turn_id === state.turn ? 'chosen' : ''}`,
+    },
+    h(
+      'button',
+      {
+        type: 'button',
+        class: 'caption',
+        'data-turn': message.turn_id,
+        'aria-pressed': message.turn_id === state.turn ? 'true' : 'false',
+        title: 'Why is it in?',
+        onclick: () => page.turn(message.turn_id),
+      },
+      h('span', { class: 'n' }, String(message.n)),
+      h('b', { class: `role ${role}` }, message.role),
+      h('span', { class: `part ${message.part}` }, isSeed ? 'recalled ◆ seed' : message.part),
+      isCached && h('span', { class: 'iscached' }, 'cached'),
+      h('span', { class: 'tokens' }, `${number(message.tokens)} tok`),
+    ),
+    ...body,
+  );
+}
+
+let asked = 0;
+
+/** Says of the chosen turn why it is in, or what would bring it in. */
+export async function drawWhy(state, shown, page) {
+  const pane = byId('why');
+  pane.hidden = !state.turn;
+  const mine = ++asked;
+  if (!state.turn) return;
+  const message = shown.byTurn.get(state.turn);
+  const known = message ?? page.known(state.turn) ?? {};
+  const explained = shown.explained.get(state.turn);
+  const answer = h('p', { class: 'answer', id: 'answer', 'aria-live': 'polite' }, '…');
+  const actions = h('div', { class: 'actions' });
+  pane.replaceChildren(
+    h(
+      'div',
+      { class: 'head' },
+      h('h2', { id: 'why-title' }, message ? 'Why is this turn in?' : 'Why is this turn not in?'),
+      h('button', { type: 'button', class: 'plain', 'aria-label': 'Close', onclick: () => page.turn(null) }, '×'),
+    ),
+    h(
+      'p',
+      { class: 'which' },
+      h('b', { class: `role ${roleOf(known.role)}` }, known.role ?? 'turn'),
+      ` ${time(message ? message.created_at : known.at)} `,
+      short(known.content ?? known.text, 160),
+    ),
+    answer,
+    actions,
+  );
+  const isPinned = (page.policy().pins ?? []).includes(state.turn);
+  if (state.turn !== state.anchor) {
+    if ('pins' in shown.policy) {
+      actions.append(
+        h('button', { type: 'button', id: 'pin', onclick: () => page.pin(state.turn) }, isPinned ? 'Unpin' : 'Pin'),
+      );
+    }
+    actions.append(
+      h(
+        'button',
+        { type: 'button', onclick: () => page.open(known.session_id ?? state.session, state.turn) },
+        'Make it the anchor',
+      ),
+    );
+  }
+  if (explained) {
+    const facts = [
+      explained.reason,
+      explained.distance !== null && `distance ${explained.distance}`,
+      explained.priority !== null && `priority ${Number(explained.priority).toPrecision(4)}`,
+    ];
+    answer.after(h('p', { class: 'hint' }, facts.filter(Boolean).join(' · ')));
+  }
+  let said;
+  try {
+    said = await ask('/page/why', { ...page.asked(), turn: state.turn });
+  } catch (error) {
+    said = { explanation: [error.message, error.hint].filter(Boolean).join(' '), path: null };
+  }
+  if (mine !== asked) return;
+  const text = said.explanation.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (id) => {
+    if (id === state.anchor) return 'the anchor';
+    return shown.byTurn.has(id) ? `message ${shown.byTurn.get(id).n}` : id.slice(0, 8);
+  });
+  answer.textContent = text;
+  say(text);
+  const change = /with (max_tokens|max_nodes|max_radius) (\d+)/.exec(said.explanation);
+  if (change && !said.included) {
+    actions.prepend(
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'main',
+          id: 'bring',
+          onclick: () => page.set({ [change[1]]: Number(change[2]) }),
+        },
+        `Set ${change[1]} to ${change[2]}`,
+      ),
+    );
+  }
+  if (said.path?.length > 1) {
+    actions.append(
+      h(
+        'span',
+        { class: 'path' },
+        `way: ${said.path
+          .map((id) => {
+            const turn = shown.byTurn.get(id) ?? page.known(id);
+            return id === state.anchor
+              ? 'anchor'
+              : turn?.n
+                ? String(turn.n)
+                : short(turn?.text ?? turn?.content, 18) || id.slice(0, 8);
+          })
+          .join(' → ')}`,
+      ),
+    );
+  }
+}
