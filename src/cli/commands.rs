@@ -33,12 +33,12 @@ pub(crate) fn verify(
     let (document, proof, key) = (read_text(document)?, read_text(proof)?, read_text(key)?);
     let kept = contents.map(read_kept).transpose()?;
     match verify_proof(&document, &proof, &key, &|| {}) {
-        Ok(()) => match kept {
+        Ok(document) => match kept {
             None => {
                 write_verdict(out, "", (GOOD, "valid"), "")?;
                 Ok(Outcome::Success)
             }
-            Some(kept) => compare(out, &document, &kept),
+            Some(kept) => compare_contents(out, document, &kept),
         },
         Err(ProofRefusal::MalformedKey) => Err(explained(ProofRefusal::MalformedKey).to_owned()),
         Err(refusal) => {
@@ -56,9 +56,14 @@ fn read_kept(path: &Path) -> Result<Vec<KeptMessage>, Failure> {
 }
 
 /// Says which of the messages of a record are not those that were kept.
-fn compare(out: &mut impl Write, record: &str, kept: &[KeptMessage]) -> Result<Outcome, Failure> {
-    let shown = Document::parse(record, &|| {})?.record;
-    let shown = shown.ok_or("a slice has no messages: --contents needs the record of a prompt")?;
+fn compare_contents(
+    out: &mut impl Write,
+    document: Document,
+    kept: &[KeptMessage],
+) -> Result<Outcome, Failure> {
+    let shown = document
+        .record
+        .ok_or("a slice has no messages: --contents needs the record of a prompt")?;
     let (given, messages) = (kept.len(), shown.messages.len());
     if given != messages {
         let why = format!(": {given} contents are given for {messages} messages");

@@ -8,7 +8,7 @@ use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::graph::turn::TurnId;
 use kernel::retrieval::provenance::Provenance;
 use kernel::trust::attestation::Attestation;
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
@@ -128,7 +128,7 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible")?;
     let usage = "graph_require_admissible('slice_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
     check(&guard, usage, |required, export, turns| {
-        let verdict = verify(export, &required.keys()?);
+        let verdict = verify_export(export, &required.keys()?);
         let refusal = match (verdict.valid(), verdict.attestation()) {
             (Some(valid), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
                 let message = "a source turn is not in its slice";
@@ -183,7 +183,8 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
                         "Search again, and give the column provenance of graph_search_slice."
                     }
                     "shortfall" => {
-                        "Embed the turns of the slice that have no embedding, or ask for fewer results."
+                        "Embed the turns of the slice that have no embedding, or ask for fewer results. Search an \
+                         export as a role from which row security hides nothing, while its turns are there."
                     }
                     _ => "Give the column provenance of graph_search_slice as it is.",
                 }

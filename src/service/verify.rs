@@ -6,7 +6,9 @@ use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use kernel::trust::attestation::{Status, TokenFields};
 use kernel::verification::proof::{ProofRefusal, proof as proof_of, verify_proof};
-use kernel::verification::verify::{KeyRing, Verdict, has_known_versions, verify, verify_document};
+use kernel::verification::verify::{
+    KeyRing, Verdict, has_known_versions, verify_document, verify_export,
+};
 use pgrx::PgSqlErrorCode;
 
 use super::refusals;
@@ -57,7 +59,7 @@ pub fn verdict(document: &str) -> Result<Verdict, SqlError> {
 /// # Errors
 /// As [`keys`].
 pub fn verdict_of_export(export: &str) -> Result<Verdict, SqlError> {
-    Ok(noted(verify(export, &keys()?)))
+    Ok(noted(verify_export(export, &keys()?)))
 }
 
 /// Those of these turns that are in an export that verifies; none where it does not.
@@ -75,7 +77,7 @@ pub fn admissible_turns(export: &str, mut turns: Vec<TurnId>) -> Result<Vec<Turn
 /// # Errors
 /// Why the proof is not accepted.
 pub fn check_proof(document: &str, proof: &str, public_key: &str) -> Result<(), ProofRefusal> {
-    let checked = verify_proof(document, proof, public_key, &check_interrupts);
+    let checked = verify_proof(document, proof, public_key, &check_interrupts).map(drop);
     refusals::note("proof", checked.map_or_else(ProofRefusal::name, |()| "ok"), None);
     checked
 }

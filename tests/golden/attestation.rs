@@ -12,7 +12,7 @@ use kernel::policy::{SlicePolicy, v1};
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::{Circumstances, TokenFields};
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 use serde::Deserialize;
 
 use crate::{bytes, data, last_members, without_white_space};
@@ -117,7 +117,7 @@ fn exports_are_the_worked_ones_to_the_byte() {
 #[test]
 fn worked_exports_verify() {
     for case in worked() {
-        let verdict = verify(&case.export, &case.ring());
+        let verdict = verify_export(&case.export, &case.ring());
         assert_eq!(verdict.reason(), "ok", "{:#?}", verdict.checks);
         assert!(verdict.valid().is_some());
         assert_eq!(verdict.attestation().unwrap().role, "alice");
@@ -131,10 +131,10 @@ fn worked_exports_do_not_verify_with_another_root_or_epoch() {
     for case in worked() {
         let mut ring = case.ring();
         ring.epochs[0].0 += 1;
-        assert_eq!(verify(&case.export, &ring).reason(), "unknown_key");
+        assert_eq!(verify_export(&case.export, &ring).reason(), "unknown_key");
         ring = case.ring();
         ring.epochs[0].1[31] ^= 1;
-        assert_eq!(verify(&case.export, &ring).reason(), "unknown_key");
+        assert_eq!(verify_export(&case.export, &ring).reason(), "unknown_key");
     }
 }
 

@@ -91,7 +91,7 @@ pub fn verify_proof(
     proof: &str,
     public_key: &str,
     check_interrupts: &dyn Fn(),
-) -> Result<(), ProofRefusal> {
+) -> Result<Document, ProofRefusal> {
     let key = PublicKey::from_pem(public_key).ok_or(ProofRefusal::MalformedKey)?;
     let signed = read_envelope(proof).map_err(|_| ProofRefusal::MalformedProof)?;
     if !key.verify(&signed_bytes(&signed.payload), &signed.signature) {
@@ -109,7 +109,7 @@ pub fn verify_proof(
     let says_the_same = InTotoStatement::of(&document, digest, source) == Some(stated)
         && claim.is_some_and(|claim| claim.kid == signed.key_id);
     if says_the_same && consistency(&document, check_interrupts).iter().all(|check| check.ok) {
-        Ok(())
+        Ok(document)
     } else {
         Err(ProofRefusal::Inconsistent)
     }

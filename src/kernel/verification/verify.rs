@@ -162,12 +162,12 @@ impl Verdict {
 
 /// Verifies an export. Every check is made that the export allows, also after one has failed.
 #[must_use]
-pub fn verify(text: &str, ring: &impl KeyRing) -> Verdict {
+pub fn verify_export(text: &str, ring: &impl KeyRing) -> Verdict {
     let export = ParsedExport::parse(text, &|| ring.check_interrupts());
     verdict(export.map(|export| Document { export, record: None }), ring)
 }
 
-/// As [`verify`], of an export or a record.
+/// As [`verify_export`], of an export or a record.
 #[must_use]
 pub fn verify_document(text: &str, ring: &impl KeyRing) -> Verdict {
     verdict(Document::parse(text, &|| ring.check_interrupts()), ring)

@@ -10,7 +10,7 @@ use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::trust::attestation::Circumstances;
 use kernel::trust::keys::{Secret, SigningKeys};
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 
 use crate::document::{Document, Json};
 
@@ -134,7 +134,7 @@ pub fn reason(export: &Document) -> &'static str {
 }
 
 pub fn reason_of(text: &str) -> &'static str {
-    verify(text, &ring()).reason()
+    verify_export(text, &ring()).reason()
 }
 
 /// The string at a path.

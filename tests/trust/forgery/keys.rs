@@ -2,7 +2,7 @@
 
 use graph_kernel_tests::key_ring::TestRing;
 use kernel::trust::keys::{VerifyingKey, VerifyingKeys};
-use kernel::verification::verify::{KeyRing, verify};
+use kernel::verification::verify::{KeyRing, verify_export};
 
 use crate::claim::{Claim, ring, string};
 
@@ -13,8 +13,8 @@ fn exports_of_older_epochs_verify() {
     old.epochs.pop();
     let export = claim.signed_with(&old.active());
     assert!(string(&export, "attestation.kid").starts_with("1-"));
-    assert_eq!(verify(&export.text(), &ring()).reason(), "ok");
-    assert_eq!(verify(&claim.signed().text(), &old).reason(), "unknown_key");
+    assert_eq!(verify_export(&export.text(), &ring()).reason(), "ok");
+    assert_eq!(verify_export(&claim.signed().text(), &old).reason(), "unknown_key");
 }
 
 #[test]
@@ -22,11 +22,11 @@ fn a_revoked_key_does_not_verify() {
     let export = Claim::genuine().signed();
     let mut verifier = ring();
     verifier.revoked.push(string(&export, "attestation.kid"));
-    assert_eq!(verify(&export.text(), &verifier).reason(), "revoked_key");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "revoked_key");
     // An older key still verifies.
     verifier.epochs.pop();
     let older = Claim::genuine().signed_with(&verifier.active());
-    assert_eq!(verify(&older.text(), &verifier).reason(), "ok");
+    assert_eq!(verify_export(&older.text(), &verifier).reason(), "ok");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn an_unknown_key_that_is_revoked_is_unknown() {
     let export = Claim::genuine().signed();
     let mut verifier = TestRing::new(&[7; 32]);
     verifier.revoked.push(string(&export, "attestation.kid"));
-    assert_eq!(verify(&export.text(), &verifier).reason(), "unknown_key");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "unknown_key");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_key_signs_for_its_graph() {
     let export = Claim::genuine().signed();
     let mut verifier = ring();
     verifier.graph = "7f0c1bd8-6b0a-4a5f-8a52-000000000000".to_owned();
-    assert_eq!(verify(&export.text(), &verifier).reason(), "other_graph");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "other_graph");
 }
 
 #[test]
@@ -85,5 +85,5 @@ fn keys_under_another_id_do_not_verify() {
         }
     }
     let export = Claim::genuine().signed();
-    assert_eq!(verify(&export.text(), &Careless(ring())).reason(), "bad_mac");
+    assert_eq!(verify_export(&export.text(), &Careless(ring())).reason(), "bad_mac");
 }

@@ -12,7 +12,7 @@ use kernel::prompt::record::{self, Hash, Record, RecordedMessage};
 use kernel::slicing::slice::Part;
 use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
-use kernel::verification::verify::{Check, verify, verify_document};
+use kernel::verification::verify::{Check, verify_document, verify_export};
 use serde_json::{Value, json};
 
 use crate::claim::{Claim, id, ring, selected, turn};
@@ -141,9 +141,9 @@ fn genuine_records_verify() {
         assert_eq!(prompt.with_token_of(&record).text(), record.text());
         // The slice that it holds verifies by itself.
         let slice = Document(record.get("slice"));
-        assert_eq!(verify(&slice.text(), &ring()).reason(), "ok");
+        assert_eq!(verify_export(&slice.text(), &ring()).reason(), "ok");
         assert_eq!(reason(&slice), "ok");
-        assert_eq!(verify(&record.text(), &ring()).reason(), "malformed");
+        assert_eq!(verify_export(&record.text(), &ring()).reason(), "malformed");
     }
 }
 
@@ -728,7 +728,7 @@ fn a_proof_is_of_a_prompt_or_of_a_slice() {
     let proven = Proven::genuine();
     let slice = Document(genuine().get("slice")).text();
     let of_slice =
-        proof(&verify(&slice, &ring()), &key_of(2), KeySource::Database, &|| {}).unwrap();
+        proof(&verify_export(&slice, &ring()), &key_of(2), KeySource::Database, &|| {}).unwrap();
     let check = |document: &str, proof: &str| verify_proof(document, proof, &proven.pem, &|| {});
     assert_eq!(check(&slice, &of_slice), Ok(()));
     assert_eq!(check(&slice, &proven.proof), Err(ProofRefusal::OtherExport));

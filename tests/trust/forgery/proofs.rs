@@ -7,7 +7,7 @@ use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
 use kernel::trust::keys::{ProofKey, Secret};
 use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 use serde_json::{Value, json};
 
 use crate::claim::{Claim, id, ring};
@@ -37,7 +37,7 @@ impl Proven {
     fn of(claim: &Claim) -> Self {
         let key = key_of(2);
         let export = claim.signed().text();
-        let proof = proof(&verify(&export, &ring()), &key, KeySource::Database, &|| {});
+        let proof = proof(&verify_export(&export, &ring()), &key, KeySource::Database, &|| {});
         let proven =
             Proven { export, proof: proof.expect("it is valid"), pem: key.public_key().to_pem() };
         assert_eq!(proven.check(&proven.proof), Ok(()));
@@ -108,7 +108,7 @@ fn as_many_pins_and_seeds_as_may_be_are_attested_and_proven() {
     // Another seed has the same slice_id and the same published token, and another digest.
     let other = proven.export.replacen(":123456", ":123457", 1);
     assert_ne!(other, proven.export);
-    assert_eq!(verify(&other, &ring()).reason(), "digest_mismatch");
+    assert_eq!(verify_export(&other, &ring()).reason(), "digest_mismatch");
     let without = Claim { policy: SlicePolicy::preset("chat").unwrap(), ..Claim::genuine() };
     let without = Proven::of(&without);
     let head = |export: &str| {
@@ -327,7 +327,7 @@ fn keys_of_small_order_check_nothing() {
 #[test]
 fn only_what_verifies_is_signed() {
     let made = |export: &str, key: &ProofKey| {
-        proof(&verify(export, &ring()), key, KeySource::File, &|| {})
+        proof(&verify_export(export, &ring()), key, KeySource::File, &|| {})
     };
     let genuine = Claim::genuine().signed();
     assert!(made(&genuine.text(), &key_of(2)).is_some());
@@ -341,6 +341,6 @@ fn only_what_verifies_is_signed() {
     assert_eq!(made("", &key_of(2)), None);
     let mut revoking = ring();
     revoking.revoked.push(key_of(2).kid);
-    let verdict = verify(&genuine.text(), &revoking);
+    let verdict = verify_export(&genuine.text(), &revoking);
     assert_eq!(proof(&verdict, &key_of(2), KeySource::File, &|| {}), None);
 }

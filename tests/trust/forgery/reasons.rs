@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use graph_kernel_tests::key_ring::TestRing;
-use kernel::verification::verify::{Check, verify, verify_document};
+use kernel::verification::verify::{Check, verify_document, verify_export};
 
 use crate::claim::{Claim, ring};
 use crate::document::{Document, Json};
@@ -146,7 +146,7 @@ fn the_first_check_that_fails_is_the_reason() {
     export.set("attestation.role", "bob");
     export.set("admissibility_token", "0".repeat(32));
     export.set("attestation.digest", "0".repeat(64));
-    let reason = |export: &Document| verify(&export.text(), &ring()).reason();
+    let reason = |export: &Document| verify_export(&export.text(), &ring()).reason();
     assert_eq!(reason(&export), "digest_mismatch");
     export.set("slice_id", "0123456789abcdef");
     assert_eq!(reason(&export), "slice_id_mismatch");

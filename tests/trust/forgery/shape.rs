@@ -5,7 +5,7 @@ use std::cell::Cell;
 use kernel::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
 use kernel::graph::edge::{Edge, EdgeType};
 
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 
 use crate::claim::{Claim, id, reason, reason_of, ring, selected, turn};
 use crate::document::{Document, Json};
@@ -322,7 +322,7 @@ fn looking_for_the_ends_of_edges_takes_few_steps() {
         let read = Cell::new(0);
         ParsedExport::parse(&text, &|| read.set(read.get() + 1)).unwrap();
         let ring = ring();
-        assert_eq!(verify(&text, &ring).reason(), expected);
+        assert_eq!(verify_export(&text, &ring).reason(), expected);
         let (verified, read) = (ring.interrupt_checks.get(), read.get());
         assert!(read > 0 && verified < 8 * read, "{verified} checks, {read} of them while reading");
         claim.slice.turns.swap(0, 1);

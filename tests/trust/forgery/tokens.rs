@@ -5,7 +5,7 @@ use kernel::hex::hex;
 use kernel::policy::{SlicePolicy, v1};
 use kernel::trust::attestation::TokenFields;
 use kernel::trust::keys::{Secret, SigningKey};
-use kernel::verification::verify::verify;
+use kernel::verification::verify::verify_export;
 
 use crate::claim::{Claim, id, reason, ring, string};
 use crate::document::{Document, Json};
@@ -122,13 +122,13 @@ fn published_tokens_of_a_shared_secret_need_that_secret() {
     let fields = fields_of(&export);
     export.set("admissibility_token", fields.token_fields().sign(&shared()));
     let mut verifier = ring();
-    assert_eq!(verify(&export.text(), &verifier).reason(), "bad_mac");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "bad_mac");
     verifier.shared_v2 = Some(shared());
-    assert_eq!(verify(&export.text(), &verifier).reason(), "ok");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "ok");
     // The epoch's own key still verifies; the attestation is still needed.
-    assert_eq!(verify(&claim.signed().text(), &verifier).reason(), "ok");
+    assert_eq!(verify_export(&claim.signed().text(), &verifier).reason(), "ok");
     export.set("attestation.token", "gk3");
-    assert_eq!(verify(&export.text(), &verifier).reason(), "bad_mac");
+    assert_eq!(verify_export(&export.text(), &verifier).reason(), "bad_mac");
 }
 
 /// The fields of a published token, each of which a forger may choose.
