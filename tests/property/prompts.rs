@@ -11,7 +11,7 @@ use kernel::prompt::record::{Document, Record, RecordedMessage};
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, SliceError, Slicer};
 use kernel::trust::attestation::Circumstances;
-use kernel::verification::verify::{verify, verify_document};
+use kernel::verification::verify::{verify_document, verify_export};
 use proptest::prelude::*;
 
 use crate::cases;
@@ -111,7 +111,7 @@ fn check(mut case: Case, policy: &SlicePolicy, seed: u64) -> Result<(), TestCase
     let read = Document::parse(&record, &|| {}).unwrap();
     prop_assert_eq!(&read.record.as_ref().unwrap().messages, &recorded);
     prop_assert_eq!(&read.canonical_text(&|| {}), &record);
-    prop_assert_eq!(verify(&record, &ring()).reason(), "malformed");
+    prop_assert_eq!(verify_export(&record, &ring()).reason(), "malformed");
 
     // Signed as well, so that nothing but the order is wrong.
     let mut random = fastrand::Rng::with_seed(seed);

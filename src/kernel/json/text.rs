@@ -12,6 +12,9 @@ use crate::interrupts::Interrupts;
 /// The longest text of a jsonb that is read or made, in bytes: numbers with exponents are written out.
 const MAX_JSONB_BYTES: usize = 256 << 20;
 
+/// What a jsonb may be longer than a multiple of its JSON.
+const MIN_GROWTH_BYTES: usize = 1 << 10;
+
 /// Values are not held, so that their number has no limit.
 const JSONB_LIMITS: JsonLimits =
     JsonLimits { bytes: MAX_JSONB_BYTES, values: usize::MAX, token_bytes: MAX_JSONB_BYTES };
@@ -22,13 +25,14 @@ const MAX_FRACTION_DIGITS: i64 = 16_383;
 
 /// A JSON text as the server writes it of a jsonb: keys by their length and then by their bytes, of a key that is
 /// given twice the last value, numbers as numeric has them. A NUL character and half of a surrogate pair, which a jsonb
-/// cannot hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, and beyond the limits of the
-/// reader.
+/// cannot hold, are U+FFFD. `None` for what is not JSON, for numbers that no numeric is, beyond the limits of the
+/// reader, and where it is more than `max_growth` times as long as the JSON, and some.
 #[must_use]
-pub fn jsonb_text(json: &str, check_interrupts: &dyn Fn()) -> Option<String> {
+pub fn jsonb_text(json: &str, max_growth: usize, check_interrupts: &dyn Fn()) -> Option<String> {
     let reader = JsonReader::new(json, JSONB_LIMITS, check_interrupts).ok()?;
     let mut reader = reader.replacing_surrogates();
-    let text = read_jsonb(&mut reader, check_interrupts).ok()?;
+    let max_bytes = json.len().saturating_mul(max_growth).saturating_add(MIN_GROWTH_BYTES);
+    let text = write_jsonb(&mut reader, max_bytes.min(MAX_JSONB_BYTES), check_interrupts).ok()?;
     reader.finish().ok()?;
     Some(text)
 }
@@ -42,8 +46,16 @@ pub(crate) fn read_jsonb(
     reader: &mut JsonReader<'_, '_>,
     check_interrupts: &dyn Fn(),
 ) -> Result<String, ParseError> {
-    let mut writer =
-        JsonbWriter { text: String::new(), interrupts: Interrupts::new(check_interrupts) };
+    write_jsonb(reader, MAX_JSONB_BYTES, check_interrupts)
+}
+
+fn write_jsonb(
+    reader: &mut JsonReader<'_, '_>,
+    max_bytes: usize,
+    check_interrupts: &dyn Fn(),
+) -> Result<String, ParseError> {
+    let interrupts = Interrupts::new(check_interrupts);
+    let mut writer = JsonbWriter { text: String::new(), max_bytes, interrupts };
     writer.value(reader)?;
     Ok(writer.text)
 }
@@ -95,6 +107,7 @@ fn write_string(string: &str, text: &mut String) {
 
 struct JsonbWriter<'c> {
     text: String,
+    max_bytes: usize,
     interrupts: Interrupts<'c>,
 }
 
@@ -119,9 +132,9 @@ impl JsonbWriter<'_> {
                 _ => self.text.push_str("null"),
             }
         }
-        match self.text.len() <= MAX_JSONB_BYTES {
+        match self.text.len() <= self.max_bytes {
             true => Ok(()),
-            false => Err(format!("jsonb of more than {MAX_JSONB_BYTES} bytes")),
+            false => Err(format!("jsonb of more than {} bytes", self.max_bytes)),
         }
     }
 
@@ -249,14 +262,14 @@ mod tests {
                 "[{\"x\u{fffd}\": 2}, {\"z\": 3, \"zz\": 2, \"é\": 1}]",
             ),
         ] {
-            assert_eq!(jsonb_text(json, &|| {}).as_deref(), Some(text), "{json}");
-            assert_eq!(jsonb_text(text, &|| {}).as_deref(), Some(text), "{json}");
+            assert_eq!(jsonb_text(json, usize::MAX, &|| {}).as_deref(), Some(text), "{json}");
+            assert_eq!(jsonb_text(text, usize::MAX, &|| {}).as_deref(), Some(text), "{json}");
         }
         for json in ["", "[1", "1e131072", "1e-16384", "1e99999999999999999999"] {
-            assert_eq!(jsonb_text(json, &|| {}), None, "{json}");
+            assert_eq!(jsonb_text(json, usize::MAX, &|| {}), None, "{json}");
         }
-        let longest = jsonb_text("1e131071", &|| {}).unwrap();
+        let longest = jsonb_text("1e131071", usize::MAX, &|| {}).unwrap();
         assert_eq!((longest.len(), &longest[..2]), (131_072, "10"));
-        assert_eq!(jsonb_text("0e999999999", &|| {}).as_deref(), Some("0"));
+        assert_eq!(jsonb_text("0e999999999", usize::MAX, &|| {}).as_deref(), Some("0"));
     }
 }

@@ -108,7 +108,8 @@ mod tests {
             created_at: None,
             tokens: 0,
             content: content.map(|text| text_hash(text, &|| {})),
-            payload: payload.map(|json| text_hash(&jsonb_text(json, &|| {}).unwrap(), &|| {})),
+            payload: payload
+                .map(|json| text_hash(&jsonb_text(json, usize::MAX, &|| {}).unwrap(), &|| {})),
         }
     }
 

@@ -187,7 +187,7 @@ impl<'a> PgStore<'a> {
             // Values of type json keep their spelling, and may be what no jsonb is: then their text is the value.
             let payload = match self.graph.has_json_payloads() {
                 true => payload.map(|json| {
-                    let text = jsonb_text(&json, &check_interrupts);
+                    let text = jsonb_text(&json, usize::MAX, &check_interrupts);
                     text.unwrap_or_else(|| json_text(&json))
                 }),
                 false => payload,

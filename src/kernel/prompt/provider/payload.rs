@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
-use crate::prompt::provider::sequence::indented;
+use crate::prompt::provider::sequence::{indented, tool_name};
 use crate::prompt::provider::{PromptMessage, ProviderFormat};
 
 /// A call of a tool.
@@ -20,7 +20,7 @@ impl Call<'_> {
     /// It as a text.
     pub(super) fn described(&self, check_interrupts: &dyn Fn()) -> String {
         let arguments = self.arguments.text(check_interrupts);
-        format!("[called {}({})]", self.name, indented(&arguments, check_interrupts))
+        format!("[called {}({})]", tool_name(&self.name), indented(&arguments, check_interrupts))
     }
 }
 
@@ -55,7 +55,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn object(self, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
-            Arguments::Text(text) => jsonb_text(text, check_interrupts)
+            Arguments::Text(text) => jsonb_text(text, MAX_ARGUMENTS_GROWTH, check_interrupts)
                 .and_then(|_| read(text, &mut { MAX_ARGUMENT_VALUES }, check_interrupts).ok()?)
                 .unwrap_or(JsonValue::String(text.into())),
         };
@@ -114,8 +114,12 @@ pub(super) fn read<'a>(
 /// The most values of the arguments of a call that are read.
 const MAX_ARGUMENT_VALUES: usize = 100_000;
 
+/// How many times as long as their JSON the text of a jsonb of arguments may be: numbers with exponents are written
+/// out.
+const MAX_ARGUMENTS_GROWTH: usize = 4;
+
 /// What stands for a payload that is not read.
-const TOO_DEEP: &str = "[The rest of this message is nested too deep to be read.]";
+const UNREAD: &str = "[The rest of this message cannot be read.]";
 
 /// The blocks of a message: those of its payload where it is of a form that is known, else its content.
 pub(super) fn blocks<'a>(
@@ -128,8 +132,8 @@ pub(super) fn blocks<'a>(
     let blocks = known.filter(|blocks| blocks.iter().any(says));
     let content = || {
         let text = Block::Text(Cow::Borrowed(message.content.unwrap_or_default()));
-        let is_unread = message.payload.is_some() && payload.is_none();
-        [text].into_iter().chain(is_unread.then(|| Block::Text(TOO_DEEP.into()))).collect()
+        let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
+        [text].into_iter().chain(is_unread.then(|| Block::Text(UNREAD.into()))).collect()
     };
     let blocks = blocks.unwrap_or_else(content).into_iter();
     let block = |block| match block {
@@ -137,9 +141,18 @@ pub(super) fn blocks<'a>(
         Block::Text(text) if message.role == Role::Tool => {
             Block::Result(CallResult { call: None, text, is_error: false })
         }
+        Block::Other(other) if message.role == Role::Tool && !other.is_known() => {
+            let text = other.text(check_interrupts).into();
+            Block::Result(CallResult { call: None, text, is_error: false })
+        }
         block => block,
     };
     blocks.map(block).collect()
+}
+
+/// Whether a payload is a string of JSON: so stands one that no jsonb can hold.
+fn is_json_in_text(json: &JsonValue<'_>) -> bool {
+    matches!(json, JsonValue::String(text) if text.trim_start().starts_with(['{', '[']))
 }
 
 struct Reader<'c> {
@@ -239,17 +252,31 @@ impl Reader<'_> {
         let id = |key| text(json, key).unwrap_or_default();
         match (text(json, "type"), json) {
             (_, JsonValue::String(text)) => Block::Text(Cow::Borrowed(text.as_ref())),
-            (Some("tool_use"), _) => Block::Call(Call {
+            (Some("tool_use" | "server_tool_use" | "mcp_tool_use"), _) => Block::Call(Call {
                 id: id("id").into(),
                 name: id("name").into(),
                 arguments: Arguments::of(get(json, "input")),
             }),
-            (Some("tool_result"), _) => Block::Result(CallResult {
-                call: Some(id("tool_use_id").into()),
-                text: get(json, "content")
-                    .map_or(Cow::Borrowed(""), |content| self.text_of(content)),
-                is_error: get(json, "is_error") == Some(&JsonValue::Bool(true)),
+            // Of the AI SDK.
+            (Some("tool-call"), _) => Block::Call(Call {
+                id: id("toolCallId").into(),
+                name: id("toolName").into(),
+                arguments: Arguments::of(get(json, "input").or_else(|| get(json, "args"))),
             }),
+            (Some("tool-result"), _) => Block::Result(CallResult {
+                call: Some(id("toolCallId").into()),
+                text: Other { json }.plain_text(self.check_interrupts).into(),
+                is_error: false,
+            }),
+            // Those of tools that a provider runs are named by them: `mcp_tool_result`.
+            (Some(kind), _) if kind == "tool_result" || kind.ends_with("_tool_result") => {
+                Block::Result(CallResult {
+                    call: Some(id("tool_use_id").into()),
+                    text: get(json, "content")
+                        .map_or(Cow::Borrowed(""), |content| self.text_of(content)),
+                    is_error: get(json, "is_error") == Some(&JsonValue::Bool(true)),
+                })
+            }
             (Some("text" | "input_text" | "output_text"), _) => Block::Text(id("text").into()),
             (Some("refusal"), _) => Block::Text(id("refusal").into()),
             _ => Block::Other(Other { json }),
@@ -276,18 +303,28 @@ fn text_of_json(json: String, check_interrupts: &dyn Fn()) -> String {
 }
 
 impl Other<'_> {
-    /// What stands for it in another form; "" for thoughts.
+    /// What stands for it in another form, its further lines indented, as names of files may be of several; "" for
+    /// thoughts.
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
+        indented(&self.plain_text(check_interrupts), check_interrupts)
+    }
+
+    fn plain_text(self, check_interrupts: &dyn Fn()) -> String {
         let list = format!("[{}]", compact_text(self.json, check_interrupts));
         match message_text(&list, check_interrupts) {
-            // Names of files may be of several lines.
-            MessageText::Text(text) => indented(&text, check_interrupts),
+            MessageText::Text(text) => text,
             MessageText::AsStored | MessageText::Absent => String::new(),
         }
     }
 
-    /// Whether it is of a type that a provider has.
-    fn is_known(self) -> bool {
+    /// Its type, as a name.
+    pub(super) fn kind(self) -> String {
+        tool_name(text(self.json, "type").unwrap_or("unknown"))
+    }
+
+    /// Whether it is a file or a thought, of which only what it is stands in a text. The text of others is from
+    /// somebody who is not the speaker, such as a page that was fetched.
+    pub(super) fn is_known(self) -> bool {
         const TYPES: [&str; 9] = [
             "image",
             "document",

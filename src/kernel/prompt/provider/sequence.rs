@@ -24,7 +24,7 @@ const LONE_RESULT: &str = "[Result of a call that is not shown]";
 const RECALLED: &str = "[Earlier messages that may help, with day and speaker]";
 const RECALLED_END: &str = "[End of earlier messages]";
 
-/// The longest id and name that every provider takes.
+/// The longest id and name that both OpenAI and Anthropic take.
 const MAX_ID_BYTES: usize = 40;
 const MAX_NAME_BYTES: usize = 64;
 
@@ -182,6 +182,7 @@ pub(super) fn indented(text: &str, check_interrupts: &dyn Fn()) -> String {
     let interrupts = Interrupts::new(check_interrupts);
     let mut indented = String::with_capacity(text.len());
     for (number, line) in text.trim().split(is_line_end).enumerate() {
+        interrupts.item();
         indented.push_str(if number == 0 { "" } else { "\n  " });
         interrupts.append(&mut indented, line);
     }
@@ -260,10 +261,14 @@ impl<'a> Sequence<'a, '_> {
             return Some(Content::Other(other));
         }
         let text = other.text(self.check_interrupts);
+        let text = match is_empty(&text) || other.is_known() {
+            true => text,
+            false => format!("[Content of type {}]\n  {text}", other.kind()),
+        };
         (!is_empty(&text)).then(|| Content::Text(text.into()))
     }
 
-    /// An id that every provider takes and that no call before has.
+    /// An id that both providers take and that no call before has.
     fn new_id(&mut self, id: &str) -> String {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         let hashed = |text: &str| format!("call_{}", &sha256_hex(text.as_bytes())[..24]);
@@ -296,8 +301,8 @@ fn answered<'a>(call: &Call<'a>, answer: Option<CallResult<'a>>) -> SentResult<'
     SentResult { id: call.id.to_string(), name: tool_name(&call.name), text, is_error }
 }
 
-/// A name that every provider takes: other characters than letters, digits, `_` and `-` are `_`.
-fn tool_name(name: &str) -> String {
+/// A name that both providers take: other characters than letters, digits, `_` and `-` are `_`.
+pub(super) fn tool_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().map(plain).take(MAX_NAME_BYTES).collect();
     if name.is_empty() { "tool".to_owned() } else { name }
