@@ -282,8 +282,8 @@ BEGIN
     SELECT 'words_row_security', n.found, NULL::bigint,
            format('row security on %s: words are sought among the turns of an owner or a session, by its index', turns),
            CASE WHEN NOT n.found AND n.key IS NOT NULL
-                THEN graph_kernel.index_command(turns, false, ARRAY[n.key], '{}', true) END
-    FROM jsonb_to_record(graph -> 'words_narrowing') AS n (key text, found boolean)
+                THEN graph_kernel.index_command(turns, false, ARRAY[n.key], '{}', n.is_exact) END
+    FROM jsonb_to_record(graph -> 'words_narrowing') AS n (key text, is_exact boolean, found boolean)
     JOIN pg_class AS t ON t.oid = turns AND t.relrowsecurity
     WHERE jsonb_typeof(graph -> 'words_narrowing') = 'object';
 

@@ -45,7 +45,8 @@ fn bad_context() -> SqlError {
         "context must be a SHA-256 in 64 lower-case hex digits",
     )
     .word(Word::InvalidContext)
-    .hint("Give encode(sha256(convert_to(TEXT, 'UTF8')), 'hex') of the request's other parameters.")
+    .hint("Give pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(TEXT, 'UTF8')), 'hex') of the request's \
+           other parameters.")
 }
 
 /// A message of a record, and what became of it.

@@ -3,6 +3,7 @@
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
+use crate::pg::catalog::names::literal_of;
 use crate::pg::catalog::privileges::is_owned;
 use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::{SqlError, Word};
@@ -27,8 +28,11 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
     if row_security_applies_to(table) {
         let message =
             format!("row security hides rows of table {} from its owner", graph.turns_name());
-        return Err(refused(message)
-            .hint("Let a role call it that row security does not apply to, such as a superuser."));
+        let (table, name) = (graph.turns_name(), literal_of(binding));
+        return Err(refused(message).hint(format!(
+            "Let the owner lift it for the call: ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY; \
+             CALL graph_kernel.refresh_words({name}); ALTER TABLE {table} FORCE ROW LEVEL SECURITY;"
+        )));
     }
     let column = graph.words()?.ok_or_else(|| graph.no_words())?;
     let counts = reader.searcher().count_words(&column)?;

@@ -77,3 +77,55 @@ fn the_command_for_an_index_calls_no_better_match_of_others() {
     let mut other = setup.admin();
     assert_eq!(other.query(hints, &[]).unwrap().len(), 0);
 }
+
+/// As above, of the commands for words: a literal's type is not known, and a text may be a varchar.
+#[test]
+fn the_commands_for_words_call_no_better_match_of_others() {
+    let setup = Setup::new("words_commands");
+    let mut admin = setup.admin();
+    admin.batch_execute(&format!("GRANT CREATE ON SCHEMA public TO {OWNER}")).unwrap();
+    setup
+        .owner()
+        .batch_execute(
+            "CREATE FUNCTION public.trim_array(text[], integer) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM planted.f(); RETURN $1; END $$;
+             CREATE FUNCTION public.to_tsvector(text, text) RETURNS tsvector LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM planted.f(); RETURN ''::tsvector; END $$;
+             CREATE FUNCTION public.\"left\"(varchar, integer) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM planted.f(); RETURN $1; END $$",
+        )
+        .unwrap();
+    admin
+        .batch_execute(
+            "CREATE TABLE b2.worded (id uuid PRIMARY KEY, parent uuid, tags text[], content_text varchar,
+                 words tsvector GENERATED ALWAYS AS (pg_catalog.to_tsvector('english'::regconfig,
+                     pg_catalog.\"left\"(content_text::text, 100000))) STORED);
+             CREATE TABLE b2.wordless (LIKE b2.worded INCLUDING INDEXES);
+             ALTER TABLE b2.wordless DROP COLUMN words;
+             ALTER TABLE b2.worded ENABLE ROW LEVEL SECURITY;
+             INSERT INTO b2.worded VALUES (gen_random_uuid(), NULL, '{a,b}', 'x');
+             INSERT INTO b2.wordless VALUES (gen_random_uuid(), NULL, '{a,b}', 'x');
+             SELECT graph_kernel.bind_tables('b2.worded', name => 'worded', columns => '{\"turns\": {
+                 \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}],
+                 \"session_id\": {\"expression\": \"(trim_array(tags, 1))[1]\"}}}');
+             SELECT graph_kernel.bind_tables('b2.wordless', name => 'wordless', columns => '{\"turns\": {
+                 \"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}');
+             SET graph_kernel.graph = 'worded'",
+        )
+        .unwrap();
+    let hints =
+        "SELECT hint FROM graph_check() WHERE check_name ~ 'words' AND NOT ok AND hint IS NOT NULL";
+    let mut commands: Vec<String> =
+        admin.query(hints, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(commands.iter().any(|command| command.contains("trim_array")), "{commands:?}");
+    admin.batch_execute("SET graph_kernel.graph = 'wordless'").unwrap();
+    let error = admin.batch_execute("SELECT graph_search(query_text => 'x')").unwrap_err();
+    let hint = error.as_db_error().unwrap().hint().unwrap();
+    let end = hint.find(" STORED;").unwrap() + " STORED;".len();
+    commands.push(hint[hint.find("ALTER TABLE").unwrap()..end].to_owned());
+    admin.batch_execute("SET search_path = \"$user\", public").unwrap();
+    for command in &commands {
+        admin.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+        assert!(!setup.has_caught(), "{command}");
+    }
+}

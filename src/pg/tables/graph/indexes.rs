@@ -81,8 +81,10 @@ impl Graph {
         let stored = [OWNER, "session_id"].map(|key| &turns.columns[key]);
         let mut stored = stored.into_iter().filter(|column| column.stored.is_some());
         let found = |column| Wanted::new("", turns, vec![column]).is_found();
-        let key = stored.clone().next().and_then(BoundColumn::index_key);
-        Some(json!({ "key": key.map(|key| names::with_escapes(&key)), "found": stored.any(found) }))
+        let first = stored.clone().next();
+        let key = first.and_then(BoundColumn::index_key).map(|key| names::with_escapes(&key));
+        let is_exact = first.is_none_or(BoundColumn::is_exact);
+        Some(json!({ "key": key, "is_exact": is_exact, "found": stored.any(found) }))
     }
 
     /// The columns that the index by ids should hold too, so that finding a turn's parents and scoring it read the

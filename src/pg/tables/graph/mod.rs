@@ -183,7 +183,8 @@ impl Graph {
         .word(Word::NoWords)
         .hint(format!(
             "Add a generated column \"words\", ALTER TABLE {table} ADD COLUMN words tsvector GENERATED ALWAYS AS \
-             (to_tsvector('english', left(content_text, 100000))) STORED; or name yours: {};",
+             (pg_catalog.to_tsvector('pg_catalog.english'::pg_catalog.regconfig, \
+             pg_catalog.\"left\"((content_text)::pg_catalog.text, 100000))) STORED; or name yours: {};",
             self.words_command
         ))
     }
