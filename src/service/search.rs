@@ -13,6 +13,7 @@ use kernel::retrieval::provenance::{Provenance, SliceInfo, iso_utc};
 use kernel::retrieval::ranking::{Filters, Hit, MAX_LIMIT, Ranking, result_hash};
 use kernel::retrieval::search::{Answer, SearchFilter, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
+use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::GraphStore;
 use kernel::trust::keys::SigningKeys;
 use pgrx::PgSqlErrorCode;
@@ -119,16 +120,27 @@ impl Question {
         };
         let mut there = HashSet::with_capacity(export.turns.len());
         let ids: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
+        let mut twice = None;
         reader.ask(Needs::default(), |store| {
             store.turns(&ids, &mut |(turn, _)| {
-                there.insert(turn.id);
+                twice = twice.or((!there.insert(turn.id)).then_some(turn.id));
                 ControlFlow::Continue(())
             })
         })?;
+        if let Some(id) = twice {
+            return Err(SliceError::<SqlError>::DuplicateTurn(id).into());
+        }
         let (turns, gone): (Vec<&Turn>, Vec<&Turn>) =
             export.turns.iter().partition(|turn| there.contains(&turn.id));
-        let ranked = self.ranked(&reader, &turns, &gone)?;
-        let keys = signing_keys(&reader, reader.circumstances()?.uncommitted)?;
+        let mut ranked = self.ranked(&reader, &turns, &gone)?;
+        let searcher = reader.circumstances()?;
+        // What is hidden from who searches decides what is found, even where the export hides nothing.
+        let is_of_searcher = export
+            .attestation
+            .as_ref()
+            .is_some_and(|claim| claim.rls && claim.role == searcher.role);
+        ranked.shortfall |= searcher.rls && !is_of_searcher;
+        let keys = signing_keys(&reader, searcher.uncommitted)?;
         self.answer(&reader, &turns, ranked, SliceInfo::of(export), keys)
     }
 
@@ -234,7 +246,10 @@ impl Question {
         if let Some((query, column)) = &by_embedding {
             for hit in searcher.nearest(column, query, list, sought)? {
                 let similarity = Some(hit.similarity);
-                candidates.insert(hit.id, Candidate { similarity, ..none(hit.id) });
+                let candidate = Candidate { similarity, ..none(hit.id) };
+                if candidates.insert(hit.id, candidate).is_some() {
+                    return Err(SliceError::<SqlError>::DuplicateTurn(hit.id).into());
+                }
             }
         }
         if let Some((column, text)) = &by_words {
@@ -246,7 +261,11 @@ impl Question {
             let others = matches.best.iter().filter(|hit| !candidates.contains_key(&hit.id));
             let others: Vec<Candidate> =
                 others.map(|hit| Candidate { words: hit.score, ..none(hit.id) }).collect();
-            candidates.extend(others.iter().map(|turn| (turn.id, *turn)));
+            for turn in &others {
+                if candidates.insert(turn.id, *turn).is_some() {
+                    return Err(SliceError::<SqlError>::DuplicateTurn(turn.id).into());
+                }
+            }
             if let Some((query, column)) = &by_embedding {
                 let ids: Vec<TurnId> = others.iter().map(|turn| turn.id).collect();
                 for (id, similarity) in searcher.similarities(column, &ids, query)? {

@@ -249,3 +249,76 @@ fn words_of_a_slice_are_narrowed_like_embeddings() {
     let anchor = text(&mut client, of_a_tool);
     assert_eq!(text(&mut client, &call("").replace(ANCHOR, &anchor)), "tool");
 }
+
+/// Whom row security hides rows from chooses what is found, though none of the export's turns be hidden.
+#[test]
+fn a_search_under_row_security_promotes_the_export_of_its_own_role_alone() {
+    let database = database("export_searcher", "real[]");
+    let mut client = database.connect();
+    let (question, of_admin) = (question(&mut client), export(&mut client));
+    client
+        .batch_execute(
+            "DO $$ BEGIN CREATE ROLE export_searcher NOLOGIN;
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
+             GRANT SELECT ON memory_turns, memory_turn_edges TO export_searcher;
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY everything ON memory_turns TO export_searcher USING (true);
+             SET ROLE export_searcher",
+        )
+        .unwrap();
+    let own = export(&mut client);
+    for (export, is_narrowed) in [(of_admin, true), (own, false)] {
+        let record =
+            provenance(&mut client, &format!("graph_search_export({question}, {export}, 3)"));
+        assert_eq!(record["admissibility_shortfall"], is_narrowed);
+        assert_eq!(record["attestation"]["rls"], !is_narrowed);
+    }
+}
+
+/// Another row with the id of a turn, which somebody may have inserted, decides nothing in silence.
+#[test]
+fn a_turn_that_is_stored_twice_is_not_found_by_one_of_its_rows() {
+    let database = database("export_twice", "real[]");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE SCHEMA many;
+             CREATE TABLE many.turns (id uuid, parent uuid, owner text, content_text text, embedding real[],
+                 words tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, content_text)) STORED,
+                 PRIMARY KEY (id, owner)) PARTITION BY LIST (owner);
+             CREATE TABLE many.shared PARTITION OF many.turns FOR VALUES IN ('shared');
+             CREATE TABLE many.others PARTITION OF many.turns DEFAULT;
+             INSERT INTO many.turns (id, parent, owner, content_text, embedding) VALUES
+                 ('00000000-0000-0000-0000-000000000001', NULL, 'shared', 'refunds are not allowed', '{1,0}'),
+                 ('00000000-0000-0000-0000-000000000002', '00000000-0000-0000-0000-000000000001', 'shared',
+                  'refunds', '{0.7,0.7}');
+             SELECT graph_kernel.bind_tables('many.turns', name => 'many', columns =>
+                 '{\"turns\": {\"parents\": [{\"parent\": \"parent\", \"edge_type\": \"reply\"}]}}');
+             SET graph_kernel.graph = 'many'",
+        )
+        .unwrap();
+    let export = text(
+        &mut client,
+        "SELECT graph_slice('00000000-0000-0000-0000-000000000002', 'default')::text",
+    );
+    let searches = [
+        format!("graph_search_export('{{1,0}}', '{export}', 1)"),
+        format!("graph_search_export(NULL, '{export}', 1, query_text => 'refunds allowed')"),
+        "graph_search('{1,0}', limit_count => 1)".to_owned(),
+        "graph_search('{1,0}', 'refunds allowed', limit_count => 1)".to_owned(),
+    ];
+    for search in &searches {
+        let found = text(&mut client, &format!("SELECT turn_id::text FROM {search}"));
+        assert!(found.ends_with('1'), "{search}");
+    }
+    client
+        .batch_execute(
+            "INSERT INTO many.turns (id, owner, content_text, embedding) VALUES
+                 ('00000000-0000-0000-0000-000000000001', 'other', 'x', '{0,1}')",
+        )
+        .unwrap();
+    for search in &searches {
+        let refused = refusal(&mut client, &format!("SELECT {search}"));
+        assert_eq!(refused, ("21000".into(), "DUPLICATE_TURN".into()), "{search}");
+    }
+}

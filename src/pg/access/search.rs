@@ -112,7 +112,7 @@ impl<'a> Searcher<'a> {
     ///
     /// # Errors
     /// 22023 when an embedding has other dimensions than the query, or the owner is not a uuid where all owners are;
-    /// 42703 when the table has no owners.
+    /// 42703 when the table has no owners; 55000 where a turn is stored more than once.
     pub fn rank(
         &self,
         column: &EmbeddingColumn,
@@ -162,10 +162,14 @@ impl<'a> Searcher<'a> {
         let arguments: Vec<_> =
             [Argument::Ids(ids)].into_iter().chain(narrowing.arguments()).collect();
         let mut similarities = HashMap::with_capacity(ids.len());
+        let mut twice = None;
         self.compare(&statement, &arguments, query, |id, similarity| {
-            similarities.insert(id, similarity);
+            twice = twice.or(similarities.insert(id, similarity).map(|_| id));
         })?;
-        Ok(similarities)
+        match twice {
+            Some(id) => Err(SliceError::<SqlError>::DuplicateTurn(id).into()),
+            None => Ok(similarities),
+        }
     }
 
     /// The condition on a turn that it is sought, after so many parameters of a statement.

@@ -9,6 +9,7 @@ use kernel::retrieval::search::SearchFilter;
 use kernel::retrieval::words::{
     MAX_MATCHES, TooManyMatches, WordHit, WordPass, WordRanking, WordScorer,
 };
+use kernel::slicing::slicer::SliceError;
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::access::search::{Narrowing, Searcher, Sought};
@@ -176,16 +177,19 @@ impl Searcher<'_> {
         ids: &[TurnId],
         narrowing: &Narrowing,
     ) -> Result<HashMap<TurnId, f64>, SqlError> {
-        let mut scores = HashMap::with_capacity(ids.len());
+        let (mut scores, mut twice) = (HashMap::with_capacity(ids.len()), None);
         let condition = narrowing.condition();
         let names = [("words", column.expression.as_str()), ("is_sought", &condition)];
         let statement = self.graph.statement(&WORDS_OF, &names);
         let arguments = [Argument::Ids(ids)].into_iter().chain(narrowing.arguments());
         self.each(&statement, &arguments.collect::<Vec<_>>(), |id, words| {
-            scores.insert(id, score(scorer, words));
+            twice = twice.or(scores.insert(id, score(scorer, words)).map(|_| id));
             ControlFlow::Continue(())
         })?;
-        Ok(scores)
+        match twice {
+            Some(id) => Err(SliceError::<SqlError>::DuplicateTurn(id).into()),
+            None => Ok(scores),
+        }
     }
 
     /// Counts the words of all turns.
