@@ -130,7 +130,7 @@ pub(crate) enum Command {
 }
 
 /// Where the graph is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct DatabaseArguments {
     /// The database: a URL, key=value pairs or a name. What it does not say is taken from PGHOST, PGPORT, PGUSER,
     /// PGDATABASE, PGSSLMODE, PGSSLROOTCERT and so on, as psql does, the password from PGPASSWORD or the password file.

@@ -70,8 +70,11 @@ impl Answer {
         digits.parse().unwrap()
     }
 
+    /// Says nothing but how far it has come, where it takes long.
     fn expect_success(self) -> Self {
-        assert_eq!((self.status, self.err.as_str()), (0, ""), "{}", self.out);
+        let is_progress = |line: &str| line.contains("B of ") && line.ends_with(" messages");
+        let others: Vec<&str> = self.err.lines().filter(|line| !is_progress(line)).collect();
+        assert_eq!((self.status, others), (0, Vec::new()), "{}", self.out);
         self
     }
 }
@@ -1357,12 +1360,14 @@ fn batches_are_stored_in_the_order_of_the_file() {
 
 /// The second connection waits within its transaction until the batch before is stored.
 #[test]
-fn a_timeout_of_idle_transactions_ends_no_import() {
+fn no_timeout_of_transactions_ends_an_import() {
     let database = Database::with_tables("import_idle");
     database
         .connect()
         .batch_execute(&format!(
-            "ALTER DATABASE {} SET idle_in_transaction_session_timeout = '500ms';
+            "ALTER DATABASE {0} SET idle_in_transaction_session_timeout = '500ms';
+             DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN
+                 ALTER DATABASE {0} SET transaction_timeout = '1500ms'; END IF; END $$;
              CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
                  $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
              CREATE TRIGGER wait AFTER INSERT ON memory_turns FOR EACH STATEMENT EXECUTE FUNCTION wait()",

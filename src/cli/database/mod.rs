@@ -20,10 +20,9 @@ use crate::arguments::DatabaseArguments;
 /// What a statement's parameters are, with their types.
 pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// What every transaction of the program sets. One may wait for another of the program's own.
+/// What every transaction of the program sets.
 const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
-    SET LOCAL idle_in_transaction_session_timeout = 0; \
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
 
 /// The longest answer to a query, in bytes.

@@ -50,7 +50,7 @@ impl Stages {
 /// columns of the turns, apart, as the rows are read many times and these once. `{conversations}` has the ids of those
 /// that are stored. `{turns}` has the ids of the turns, and whether they are new. `{links}` has the edges by turn ids,
 /// and which of their ends are among the turns. Values are stored as they are, and not sorted for a join: both take
-/// long.
+/// long. No timeout counts how long a transaction waits for that of the other connection.
 pub(super) fn stages() -> String {
     let columns: String = COLUMNS.iter().map(|column| format!(", {} text", column.name)).collect();
     let external: Vec<String> = COLUMNS
@@ -67,6 +67,8 @@ pub(super) fn stages() -> String {
          CREATE TEMPORARY TABLE {{links}} (conversation bigint, child uuid, parent uuid, edge_type text, n bigint, \
            has_child boolean, has_parent boolean) ON COMMIT DROP; \
          SET LOCAL jit = off; SET LOCAL enable_mergejoin = off; SET LOCAL default_statistics_target = 10; \
+         SELECT set_config(name, '0', true) FROM pg_settings \
+          WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout'); \
          SELECT set_config(name, 'lz4', true) FROM pg_settings \
           WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals)",
         external.join(", "),

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::columns::COLUMNS;
 use super::writer::{Complete, End, Origin, Part, Stored, Writer};
@@ -23,6 +24,9 @@ const PARTS: usize = 5;
 const MAX_ROWS: u64 = 20_000;
 const MAX_BYTES: usize = 32 << 20;
 const MAX_CONVERSATIONS: usize = 256;
+
+/// How long the first lane is not used for the sake of the second one, which connects.
+const CONNECTION_WAIT: Duration = Duration::from_secs(1);
 
 /// What a row in the temporary tables is.
 #[derive(Clone, Copy, PartialEq)]
@@ -78,14 +82,21 @@ impl Lane {
     }
 }
 
+/// The second lane. Its connection is made beside the first lane, as a pooler may let it wait.
+enum SecondLane {
+    Untried(Sender<Answer>),
+    Connecting(Receiver<Result<Lane, Failure>>),
+    /// It is one of the lanes, or cannot be had.
+    Tried,
+}
+
 pub(super) struct Store<'a> {
     connection: &'a DatabaseArguments,
     origin: Origin,
     /// The last one gets the next part. None where they have ended.
     lanes: VecDeque<Lane>,
     answers: Receiver<Answer>,
-    /// For the second lane, until it is tried.
-    answer: Option<Sender<Answer>>,
+    second: SecondLane,
     /// Tells that the batch before has ended.
     before: Option<Receiver<()>>,
     /// What is being filled, and what can be.
@@ -116,7 +127,7 @@ impl<'a> Store<'a> {
             origin,
             lanes: VecDeque::from([lane]),
             answers,
-            answer: Some(answer),
+            second: SecondLane::Untried(answer),
             before: None,
             part: Part::default(),
             spare: (1..PARTS).map(|_| Part::default()).collect(),
@@ -205,19 +216,36 @@ impl<'a> Store<'a> {
         Ok(std::mem::take(&mut self.stored))
     }
 
-    /// Lets the other lane take the next batch. Where there cannot be a second connection, or it leads to another
-    /// server, one lane takes all.
+    /// Lets the other lane take the next batch. Where there is not a second connection yet, or cannot be, or it leads to
+    /// another server, one lane takes all.
     fn change_lanes(&mut self) {
-        let second = self
-            .answer
-            .take()
-            .map(|answer| Lane::new(self.connection, self.origin.clone(), answer));
-        match second {
-            Some(Ok(lane)) if self.lanes.iter().all(|first| first.server == lane.server) => {
-                self.lanes.push_back(lane)
+        self.second = match std::mem::replace(&mut self.second, SecondLane::Tried) {
+            SecondLane::Untried(answer) => {
+                let (lane, connecting) = channel();
+                let (connection, origin) = (self.connection.clone(), self.origin.clone());
+                // Where the import ends before, this has no transaction.
+                thread::spawn(move || lane.send(Lane::new(&connection, origin, answer)));
+                self.second_lane(connecting, CONNECTION_WAIT)
             }
-            Some(_) => {}
-            None => self.lanes.rotate_left(1),
+            SecondLane::Connecting(connecting) => self.second_lane(connecting, Duration::ZERO),
+            SecondLane::Tried => SecondLane::Tried,
+        };
+        self.lanes.rotate_left(1);
+    }
+
+    /// Takes the second lane where it is connected within this time.
+    fn second_lane(
+        &mut self,
+        connecting: Receiver<Result<Lane, Failure>>,
+        wait: Duration,
+    ) -> SecondLane {
+        match connecting.recv_timeout(wait) {
+            Ok(Ok(lane)) if self.lanes.iter().all(|first| first.server == lane.server) => {
+                self.lanes.push_front(lane);
+                SecondLane::Tried
+            }
+            Err(RecvTimeoutError::Timeout) => SecondLane::Connecting(connecting),
+            _ => SecondLane::Tried,
         }
     }
 
@@ -253,7 +281,12 @@ impl<'a> Store<'a> {
 
     /// Waits until a part comes back.
     fn take_answer(&mut self) -> Result<(), Failure> {
-        let Ok((mut part, stored)) = self.answers.recv() else {
+        // A lane that is not one of these yet would let an import that has ended wait.
+        let answer = match self.lanes.is_empty() {
+            true => self.answers.try_recv().ok(),
+            false => self.answers.recv().ok(),
+        };
+        let Some((mut part, stored)) = answer else {
             self.join();
             return Err("what could not be stored was reported before".to_owned());
         };
@@ -279,7 +312,7 @@ impl<'a> Store<'a> {
 
     /// Waits for the end of the threads, which leave no transaction open.
     fn join(&mut self) {
-        self.answer = None;
+        self.second = SecondLane::Tried;
         let (senders, threads): (Vec<_>, Vec<_>) =
             self.lanes.drain(..).map(|lane| (lane.parts, lane.thread)).unzip();
         drop(senders);

@@ -19,13 +19,18 @@ use crate::common::{lack, variable};
 struct Pooler {
     process: Child,
     folder: Folder,
+    port: u16,
 }
 
 const PORT: u16 = 6432;
 
 impl Pooler {
-    /// None where it is not installed.
+    /// With one connection for a transaction of a client's. None where it is not installed.
     fn start(name: &str) -> Option<Self> {
+        Self::start_in(name, "transaction", PORT)
+    }
+
+    fn start_in(name: &str, mode: &str, port: u16) -> Option<Self> {
         let program = ["/usr/sbin/pgbouncer", "/usr/local/bin/pgbouncer"];
         let program = program.into_iter().find(|path| fs::exists(path).unwrap())?;
         let folder = Folder::new(name);
@@ -34,8 +39,8 @@ impl Pooler {
         let configuration = folder.write(
             "pgbouncer.ini",
             format!(
-                "[databases]\n* = host={} port={}\n[pgbouncer]\npool_mode = transaction\n\
-                 default_pool_size = 1\nlisten_port = {PORT}\nunix_socket_dir = {}\n\
+                "[databases]\n* = host={} port={}\n[pgbouncer]\npool_mode = {mode}\n\
+                 default_pool_size = 1\nlisten_port = {port}\nunix_socket_dir = {}\n\
                  auth_type = trust\nauth_file = {}\n",
                 variable("PGHOST"),
                 variable("PGPORT"),
@@ -51,9 +56,9 @@ impl Pooler {
         let mut command = Command::new(program);
         as_owner(&mut command);
         let process = command.arg(configuration).stdin(Stdio::null()).stderr(log).spawn().unwrap();
-        let pooler = Pooler { process, folder };
+        let pooler = Pooler { process, folder, port };
         let start = Instant::now();
-        while !pooler.folder.0.join(format!(".s.PGSQL.{PORT}")).exists() {
+        while !pooler.folder.0.join(format!(".s.PGSQL.{port}")).exists() {
             let log = || fs::read_to_string(pooler.folder.0.join("log")).unwrap();
             assert!(start.elapsed() < Duration::from_secs(30), "no start:\n{}", log());
             thread::sleep(Duration::from_millis(10));
@@ -65,7 +70,7 @@ impl Pooler {
     fn connect(&self, database: &Database) -> Client {
         Config::new()
             .host_path(&self.folder.0)
-            .port(PORT)
+            .port(self.port)
             .user(&variable("PGUSER"))
             .dbname(&database.name)
             .connect(NoTls)
@@ -74,7 +79,7 @@ impl Pooler {
 
     fn command(&self, database: &Database, arguments: &[&str]) -> Command {
         let mut command = super::graph_kernel(database);
-        command.env("PGHOST", &self.folder.0).env("PGPORT", PORT.to_string()).args(arguments);
+        command.env("PGHOST", &self.folder.0).env("PGPORT", self.port.to_string()).args(arguments);
         command
     }
 
@@ -231,4 +236,22 @@ fn a_command_does_not_depend_on_what_another_client_has_left() {
     assert_eq!(import.expect_success().count("turns: "), 12);
     assert_eq!(rows(&mut beside, "SELECT n FROM graph_kernel_links"), [[Some("1".to_owned())]]);
     assert_eq!(pooler.ask(&database, &["sessions"]).expect_success().out.lines().count(), 2);
+}
+
+/// The second connection would wait for the first, which the pooler has given away.
+#[test]
+fn an_import_goes_on_while_its_second_connection_waits() {
+    let name = "an_import_goes_on_while_its_second_connection_waits";
+    let Some(pooler) = Pooler::start_in("pooler_session", "session", PORT + 1) else {
+        return lack(name, "no PgBouncer");
+    };
+    let database = Database::with_tables("import_one_connection");
+    let folder = Folder::new("one_connection");
+    let conversations = super::small_conversations(0..600, "text");
+    let file = folder.write("many.json", serde_json::Value::from(conversations).to_string());
+    let start = Instant::now();
+    let answer = pooler.ask(&database, &["import", "chatgpt", &file]).expect_success();
+    assert_eq!(answer.count("turns: "), 600);
+    // The pooler's own time for a client that waits is two minutes.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
