@@ -18,7 +18,7 @@ replacements = [
     (r"\basyncio\.Lock\b", "threading.Lock"),
     (r"\basynccontextmanager\b", "contextmanager"),
     (
-        r"\b(AbstractAsync|Async)(ContextManager|Iterator|Connection|ConnectionPool)\b",
+        r"\b(AbstractAsync|Async)(ContextManager|Iterator|Connection|ConnectionPool|Cursor)\b",
         lambda m: ("Abstract" if m[1] == "AbstractAsync" else "") + m[2],
     ),
     (r"\b__a(enter|exit)__\b", r"__\1__"),

@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from conftest import ANCHOR, MISSING
+from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 
 from graph_kernel_client import ConfigurationError, GraphKernelError, PolicyRef, ServiceUnavailable, aio, sync
 
@@ -206,6 +207,102 @@ def test_what_is_not_a_source(wrong: Any) -> None:
     """Also what is of the other face."""
     with pytest.raises(ConfigurationError, match="connection"):
         sync.Conversation(wrong)
+
+
+def test_options_beside_a_database() -> None:
+    for options in ({"graph": "other"}, {"timeout": 5}, {"schema": "x"}):
+        with pytest.raises(ConfigurationError, match="Database"):
+            sync.Conversation(sync.Database(), **options)
+
+
+def test_the_other_face_is_named(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.aio\.Database"):
+        aio.SliceClient(sync.Database())  # type: ignore[arg-type]
+    pool = pytest.importorskip("psycopg_pool")
+    with pytest.raises(ConfigurationError, match="AsyncConnectionPool"):
+        sync.Database(pool.AsyncConnectionPool("", open=False)).fetch("SELECT 1 AS one")
+
+
+@pytest.mark.parametrize("factory", [dict_row, scalar_row, tuple_row, class_row(dict)])
+def test_rows_of_the_application(factory: Any) -> None:
+    with psycopg.connect(row_factory=factory, cursor_factory=psycopg.RawCursor) as connection:
+        connection.execute("SELECT 1")
+        client = sync.SliceClient(connection, timeout=20, graph="default")
+        assert client.get_slice(ANCHOR, "focused").slice_id == "23741c917101a898"
+        sync.Conversation(connection).append({"role": "user", "content": "x"})
+        connection.rollback()
+
+
+def test_calls_within_a_transaction_do_not_wait_for_it(connection: psycopg.Connection[Any]) -> None:
+    pool = pytest.importorskip("psycopg_pool")
+    with pool.ConnectionPool("", min_size=1, open=True) as opened:
+        for database in (sync.Database(), sync.Database(connection), sync.Database(opened)):
+            with pytest.raises(GraphKernelError) as caught, database.transaction():
+                sync.Conversation(database).head()
+            assert caught.value.sqlstate == "55000"
+            sync.Conversation(database).head()
+            database.close()
+
+    async def example() -> None:
+        async with aio.Database() as database:
+            with pytest.raises(GraphKernelError) as caught:
+                async with database.transaction():
+                    await aio.Conversation(database).head()
+            assert caught.value.sqlstate == "55000"
+
+    asyncio.run(example())
+
+
+def test_what_was_given_stays_open() -> None:
+    with sync.Database() as database:
+        with sync.SliceClient(database) as client:
+            client.health()
+        with sync.Conversation(database) as conversation, conversation.branch() as branch:
+            assert branch.head() is None
+        sync.AnchorResolver(database).close()
+        assert database._own is not None and not database._own.closed
+        own = database._own
+    assert own.closed
+    with sync.MemoryRetriever() as retriever:
+        retriever.database.fetch("SELECT 1 AS one")
+        own = retriever.database._own
+    assert own is not None and own.closed
+
+
+def test_objects_over_one_connection_wait_for_each_other(connection: psycopg.Connection[Any]) -> None:
+    """Else one would be in the transaction of another, and get a slice without a token."""
+    conversation = sync.Conversation(connection)
+
+    def use(n: int) -> bool:
+        if n % 4 == 0:
+            sync.Conversation(connection, conversation.session_id).append({"role": "user", "content": str(n)})
+        return sync.SliceClient(connection, timeout=60).get_slice(ANCHOR, "focused").admissibility_token is not None
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(use, range(48)))
+    assert len(conversation.turns()) == 12
+    conversation.clear()
+
+
+def test_a_call_that_is_cancelled() -> None:
+    async def example() -> None:
+        async with aio.Database() as database:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(database.fetch("SELECT pg_sleep(30) AS slept"), 0.2)
+            assert await database.fetch("SELECT 1 AS one") == [{"one": 1}]
+
+    asyncio.run(example())
+
+
+def test_extension_and_graph_in_a_schema(empty: sync.Database) -> None:
+    with sync.Database("dbname=gk_python_tables", schema="o%d {x}") as database:
+        with empty.transaction() as transaction:
+            transaction.execute('CREATE SCHEMA "o%%d {{x}}"')
+        database.create_tables(words="english")
+        conversation = sync.Conversation(database)
+        conversation.append({"role": "user", "content": "Hello."})
+        assert conversation.messages() == {"messages": [{"role": "user", "content": "Hello."}]}
+        assert sync.AnchorResolver(database).resolve_temporal(1) == [conversation.head()]
 
 
 @pytest.fixture

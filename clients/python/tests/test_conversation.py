@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 from conftest import MISSING, QUESTION
 
 from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, Step, aio, sync
+from graph_kernel_client._messages import Part
 
 
 @pytest.fixture
@@ -240,7 +242,7 @@ def test_a_model_that_asks_the_same_database(connection: psycopg.Connection[Any]
         "SELECT count(embedding) FROM memory_turns WHERE session_id = %s", (conversation.session_id,)
     ).fetchone()
     assert row == (6,)
-    conversation.remove()
+    conversation.clear()
     database.close()
 
 
@@ -559,11 +561,11 @@ def test_removing(connection: psycopg.Connection[Any], conversation: Conversatio
             conversation.remove([first])
         assert caught.value.sqlstate == "23503" and edges(connection, conversation) == [(0, 1, "reply")]
         assert len(stored(connection, conversation)) == 2 and conversation.head() == second
-        other.remove()
+        other.clear()
     conversation.remove([second])
     assert conversation.head() == first
     assert [message.state for message in conversation.show(step)] == ["unchanged", "gone"]
-    conversation.remove()
+    conversation.clear()
     assert conversation.head() is None and conversation.turns() == []
 
 
@@ -652,7 +654,7 @@ def test_redacting(connection: psycopg.Connection[Any], embed: Callable[[str], l
         assert roles == ["user", "assistant", "assistant", "tool", "tool"]
         states = [message.state for message in conversation.show(step)]
         assert states == ["changed", "changed", "unchanged", "changed", "changed"]
-        conversation.remove()
+        conversation.clear()
     with Conversation(connection, embed=lambda text: [float(len(text))] + [0.0] * 383) as conversation:
         (turn,) = conversation.append({"role": "user", "content": secret})
         conversation.redact(turn, text="x")
@@ -660,7 +662,7 @@ def test_redacting(connection: psycopg.Connection[Any], embed: Callable[[str], l
             "SELECT content_text, (embedding::real[])[1] FROM memory_turns WHERE id = %s", (turn,)
         ).fetchone()
         assert row == ("x", 1.0)
-        conversation.remove()
+        conversation.clear()
 
 
 def test_redacting_items(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
@@ -679,6 +681,215 @@ def test_redacting_items(connection: psycopg.Connection[Any], conversation: Conv
     assert "find" not in str(conversation.messages("responses"))
 
 
+def call(id: str, argument: int) -> dict[str, Any]:
+    made = {"id": id, "type": "function", "function": {"name": "w", "arguments": str(argument)}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def said(conversation: Conversation) -> list[str | None]:
+    return [turn.content for turn in conversation.turns()]
+
+
+def test_a_result_answers_the_call_of_its_own_line(conversation: Conversation) -> None:
+    conversation.append(user("root"))
+    other = conversation.branch()
+    conversation.append(user("A"))
+    conversation.append(call("call_0", 1))
+    other.append(user("B"))
+    other.append(call("call_0", 2))
+    conversation.append({"role": "tool", "tool_call_id": "call_0", "content": "for A"})
+    conversation.append({"role": "assistant", "content": "A done"})
+    assert said(conversation) == ["root", "A", None, "for A", "A done"] and said(other) == ["root", "B", None]
+    other.append({"role": "tool", "tool_call_id": "call_0", "content": "for B"})
+    assert said(other) == ["root", "B", None, "for B"]
+    # In one line the latest call with this id.
+    conversation.append(call("call_0", 3))
+    (late,) = conversation.append({"role": "tool", "tool_call_id": "call_0", "content": "again"})
+    assert said(conversation)[-2:] == [None, "again"] and conversation.head() == late
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.branch(other.head())
+        Conversation(conversation.database).branch(other.head())
+    assert caught.value.word == "ANCHOR_NOT_FOUND"
+
+
+def test_results_that_come_late_lose_nothing(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    conversation.append(OPENAI[2])
+    conversation.append(OPENAI[3])
+    conversation.append(user("in between"))
+    conversation.append(call("x", 1))
+    conversation.append({"role": "tool", "tool_call_id": "x", "content": "of x"})
+    conversation.append(OPENAI[4])
+    for opened in (conversation, Conversation(connection, conversation.session_id)):
+        assert sorted(str(text) for text in said(opened)) == ["None", "None", "in between", "of x", "rain", "sun"]
+        assert "in between" in str(opened.messages())
+    Conversation(connection, conversation.session_id).append(user("next"))
+    assert len(said(conversation)) == 7
+
+
+def test_two_writers_write_one_line(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    conversation.append(user("start"))
+    one, two = (Conversation(connection, conversation.session_id) for _ in range(2))
+    assert one.head() == two.head()
+    one.append(user("from one"))
+    one.append({"role": "assistant", "content": "to one"})
+    two.append(user("from two"))
+    one.append(user("one again"))
+    lines = [said(opened) for opened in (one, two, conversation, Conversation(connection, conversation.session_id))]
+    assert lines == [["start", "from one", "to one", "from two", "one again"]] * 4
+    # A branch is apart from it, before and after its first turn.
+    branch = two.branch(conversation.turns()[0].turn_id)
+    one.append(user("more"))
+    assert said(branch) == ["start"]
+    branch.append(user("beside"))
+    one.append(user("last"))
+    assert said(branch) == ["start", "beside"] and said(two)[-2:] == ["more", "last"]
+
+
+def test_many_appends_at_once_lose_nothing() -> None:
+    class Connections:
+        @asynccontextmanager
+        async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+            async with await psycopg.AsyncConnection.connect(autocommit=True) as connection:
+                yield connection
+
+    async def example() -> None:
+        conversation = aio.Conversation(Connections())
+        await conversation.append(OPENAI[2])
+        await asyncio.gather(*(conversation.append(OPENAI[n]) for n in (3, 4)))
+        await asyncio.gather(*(conversation.append(user(str(n))) for n in range(5)))
+        assert sorted(str(turn.content) for turn in await conversation.turns()) == sorted(
+            ["None", "sun", "rain", *"01234"]
+        )
+        await conversation.clear()
+
+    asyncio.run(example())
+
+
+def test_what_was_rolled_back_is_forgotten(connection: psycopg.Connection[Any]) -> None:
+    with psycopg.connect() as own:
+        conversation = Conversation(own)
+        first = conversation.append(user("one"))
+        with pytest.raises(KeyError), own.transaction():
+            (lost,) = conversation.append(user("rolled back"))
+            assert conversation.head() == lost
+            raise KeyError
+        assert said(conversation) == ["one"] and [conversation.head()] == first
+        conversation.append(user("three"))
+        assert said(conversation) == ["one", "three"]
+        with pytest.raises(KeyError), own.transaction():
+            conversation.clear()
+            raise KeyError
+        assert said(conversation) == ["one", "three"]
+        other = conversation.branch()
+        conversation.clear()
+        other.append(user("after"))
+        assert said(conversation) == ["after"]
+        conversation.clear()
+
+
+def test_an_append_whose_answer_was_lost_is_in_the_line(
+    connection: psycopg.Connection[Any], conversation: Conversation
+) -> None:
+    conversation.append(user("first"))
+    before = conversation._heads
+    conversation.append(user("committed"))
+    conversation._heads = before  # as where the answer to COMMIT does not arrive
+    conversation.append(user("next"))
+    assert said(conversation) == ["first", "committed", "next"]
+
+
+def test_what_is_removed_is_there(conversation: Conversation) -> None:
+    (first,) = conversation.append(user("one"))
+    (foreign,) = Conversation(conversation.database).append(user("other"))
+    for wrong in (MISSING, foreign):
+        with pytest.raises(GraphKernelError) as caught:
+            conversation.remove([first, wrong])
+        assert caught.value.word == "ANCHOR_NOT_FOUND" and said(conversation) == ["one"]
+
+
+def test_a_replacement_is_of_all_or_nothing(conversation: Conversation) -> None:
+    conversation.append(user("precious"))
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.replace([Part(user("new"), []), Part({"x": 1}, [])])
+    assert caught.value.word == "INVALID_MESSAGE" and said(conversation) == ["precious"]
+    conversation.replace([Part(user("new"), []), Part(user("two"), [])])
+    assert said(conversation) == ["new", "two"]
+
+
+def test_more_turns_than_a_slice_has(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    connection.execute(
+        """WITH t AS (INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
+                      SELECT gen_random_uuid(), %s, 'user', n, '2026-01-01'::timestamptz + n * interval '1 s'
+                        FROM generate_series(1, 10001) AS n RETURNING id, created_at)
+           INSERT INTO memory_turn_edges
+           SELECT lag(id) OVER w, id, 'reply' FROM t WINDOW w AS (ORDER BY created_at) OFFSET 1""",
+        (conversation.session_id,),
+    )
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.turns()
+    assert (caught.value.sqlstate, caught.value.word) == ("54000", "TOO_MANY_TURNS")
+    assert conversation.turns(max_tokens=20)[-1].content == "10001"
+
+
+def test_a_goal_before_the_user_has_spoken(conversation: Conversation) -> None:
+    conversation.append(OPENAI[0])
+    for goal in (True, []):
+        assert conversation.messages(goal=goal)["messages"][0] == OPENAI[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "banana", "content": "x"},
+        {"role": "user", "content": b"bytes"},
+        {"role": "user", "content": [float("nan")]},
+        {"role": "user", "content": json.loads("[" * 900 + "]" * 900), "x": {1, 2}},
+    ],
+)
+def test_messages_that_are_none(conversation: Conversation, wrong: Any) -> None:
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.append(wrong)
+    assert caught.value.word == "INVALID_MESSAGE" and conversation.head() is None
+
+
+@pytest.mark.parametrize("vector", [[], [float("nan")], [float("inf"), 1], "12345678", None, [None], 3])
+def test_embeddings_that_are_none(conversation: Conversation, vector: Any) -> None:
+    embedding = Conversation(conversation.database, embed=lambda text: vector)
+    with pytest.raises(GraphKernelError) as caught:
+        embedding.append(user("x"))
+    assert caught.value.word == "INVALID_EMBEDDING" and embedding.head() is None
+
+
+def test_an_owner_that_a_filter_does_not_lift(connection: psycopg.Connection[Any], embed: Any) -> None:
+    given = [1.0] + [0.0] * 383
+    with Conversation(sync.Database(), owner="ada", embed=lambda text: given) as ada:
+        ada.append(user("mine"))
+        with Conversation(sync.Database(), owner="bob", embed=lambda text: given) as bob:
+            bob.append(user("his"))
+            found = bob.recall("x", filter={"owner": "ada"})
+            assert [turn.content for turn in found] == ["his"]
+            # Of any text: what no text of the server can be becomes U+FFFD, as in messages.
+            assert [turn.content for turn in bob.recall("\0 \ud800")] == ["his"]
+            assert "his" in str(bob.messages(recall="\0 \ud800", policy={"max_tokens": 200}))
+            assert json.loads(bob.record_step().record)["slice"]["attestation"]["policy"]["recall_tokens"] == 50
+            bob.clear()
+        ada.clear()
+
+
+def test_names_of_sessions(connection: psycopg.Connection[Any]) -> None:
+    nameless = Conversation(connection, "")
+    nameless.append(user("x"))
+    assert said(Conversation(connection, "")) == ["x"]
+    nameless.clear()
+    for wrong in ("\0", "\ud800"):
+        with pytest.raises(GraphKernelError):
+            Conversation(connection, wrong).append(user("x"))
+
+
 def test_coroutines(connection: psycopg.Connection[Any]) -> None:
     async def example() -> None:
         async with aio.Conversation() as conversation:
@@ -687,6 +898,6 @@ def test_coroutines(connection: psycopg.Connection[Any]) -> None:
             assert await conversation.messages() == {"messages": OPENAI[:2]}
             step = await conversation.record_step()
             assert len(await conversation.show(step)) == 2 and await conversation.prove(step)
-            await conversation.remove()
+            await conversation.clear()
 
     asyncio.run(example())

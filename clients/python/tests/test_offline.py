@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from graph_kernel_client._export import canonical, digest, parse
 from graph_kernel_client._json import Number, binary32_text, compact
 from graph_kernel_client._record import parse as parse_document
 from graph_kernel_client._xxh64 import xxh64_hex
-from graph_kernel_client.offline import check_export, statement, verify_proof
+from graph_kernel_client.offline import _is_signature, check_export, statement, verify_proof
 
 pytest.importorskip("cryptography")
 
@@ -80,6 +81,10 @@ def test_keys_and_signatures_of_small_order() -> None:
     case = vectors("proof.json")[0]
     import base64
 
+    # OpenSSL takes this key and this signature for any message.
+    identity = (1).to_bytes(32, "little")
+    assert not _is_signature(identity, identity + bytes(32), b"any")
+    assert not _is_signature(bytes([1, *bytes(30), 0x80]), identity + bytes(32), b"any")
     for y in (0, 1, 2**255 - 20, 2**255 - 19):
         der = bytes.fromhex("302a300506032b6570032100") + y.to_bytes(32, "little")
         pem = f"-----BEGIN PUBLIC KEY-----\n{base64.b64encode(der).decode()}\n-----END PUBLIC KEY-----\n"
@@ -141,6 +146,29 @@ def test_numbers_are_written_as_the_kernel_writes_them(connection: psycopg.Conne
         export = client.get_slice("00000000-0000-4000-8000-000000000001", {"max_nodes": 10_000})
         assert len(export.turn_ids) == len(numbers)
         assert canonical(parse(export.document or "")) == export.document
+
+
+def test_long_tokens(connection: psycopg.Connection[Any]) -> None:
+    """The same limit as the server, and no computing that takes long before it."""
+    client = sync.SliceClient(connection)
+    document = client.get_slice(ANCHOR, {"max_nodes": 4}).document or ""
+    proof, key = client.proof(document), client.public_key()
+    begin = time.monotonic()
+    for old in ('"created_at":', '"salience":', '"session_id":"'):
+        at = document.index(old) + len(old)
+        end = next(n for n in range(at, len(document)) if document[n] in ',}"')
+        for size in (60_000, 65_535, 65_536, 65_537, 200_000):
+            value = document[at:end]
+            longer = value + ("" if "." in value or '"' in old else ".")
+            for filler in ("0", "3"):
+                edited = document[:at] + longer + filler * (size - len(longer)) + document[end:]
+                assert check_export(edited).reason == client.verify(edited).reason, (old, size, filler)
+                row = connection.execute(
+                    "SELECT reason FROM graph_verify_proof(%s::json, %s::json, %s)", (edited, proof, key)
+                ).fetchone()
+                assert (verify_proof(edited, proof, key).reason,) == row
+    assert Number("0." + "3" * 5_000_000).binary32() is None
+    assert time.monotonic() - begin < 20
 
 
 def edits(chosen: random.Random, text: str) -> Iterator[str]:

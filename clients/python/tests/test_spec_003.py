@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,16 @@ import psycopg
 import pytest
 from conftest import ANCHOR, MISSING, QUESTION
 
-from graph_kernel_client import GraphKernelError, SliceExport, aio, can_promote_to_atom, sync, verify_replay
+from graph_kernel_client import (
+    Conversation,
+    GraphKernelError,
+    SliceExport,
+    aio,
+    can_promote_to_atom,
+    sync,
+    verify_replay,
+)
+from graph_kernel_client.offline import check_export, verify_proof
 from graph_kernel_client.retrieval import DualPlaneRetriever, MemoryRetriever, Plane
 from graph_kernel_client.slice import AnchorResolver, PolicyRef, SliceClient
 from graph_kernel_client.slice.anchor import AutoAnchorResolver
@@ -89,6 +99,29 @@ def test_words(connection: psycopg.Connection[Any]) -> None:
         connection.execute("ALTER TABLE memory_turns DROP COLUMN words")
 
 
+def test_one_document_for_all(connection: psycopg.Connection[Any]) -> None:
+    """Exports and records, as they are returned, as text, or as the JSON of a column."""
+    client, conversation = sync.SliceClient(connection), Conversation(connection)
+    conversation.append({"role": "user", "content": "x"})
+    conversation.messages()
+    step = conversation.record_step()
+    for document in (step, step.record, json.loads(step.record), client.get_slice(ANCHOR, "lineage")):
+        assert client.verify(document).valid and check_export(document).valid
+        assert verify_proof(document, client.proof(document), client.public_key()).valid
+    assert conversation.show(json.loads(step.record))[0].content == "x"
+    conversation.clear()
+
+
+def test_without_embeddings(connection: psycopg.Connection[Any], embed: Embed) -> None:
+    with connection.transaction(force_rollback=True):
+        connection.execute("ALTER TABLE memory_turns DROP COLUMN embedding")
+        resolver = sync.AnchorResolver(connection, embed=embed)
+        with pytest.raises(GraphKernelError) as caught:
+            resolver.resolve_from_query(QUESTION)
+        assert caught.value.word == "NO_EMBEDDINGS"
+        assert sync.AutoAnchorResolver(resolver).resolve(query=QUESTION) == resolver.resolve_temporal(limit=1)[0]
+
+
 def test_tokens(connection: psycopg.Connection[Any]) -> None:
     client = sync.SliceClient(connection)
     export = client.get_slice(ANCHOR, "focused")
@@ -99,6 +132,10 @@ def test_tokens(connection: psycopg.Connection[Any]) -> None:
     # Fields that are not those of the document.
     export.turn_ids.append(MISSING)
     assert client.verify_token(export) is False
+    for check in (client.verify, client.proof, check_export, lambda mixed: verify_proof(mixed, "{}", "")):
+        with pytest.raises(GraphKernelError) as caught:
+            check(export)
+        assert caught.value.word == "INVALID_EXPORT"
     of_fields = type(export)(**{k: v for k, v in edited.__dict__.items() if not k.startswith("_") and k != "document"})
     assert client.verify_token(of_fields) is True
     of_fields.slice_id = "0" * 16

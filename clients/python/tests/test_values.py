@@ -54,6 +54,21 @@ def test_what_is_not_an_export(text: str) -> None:
     assert caught.value.word == "INVALID_EXPORT"
 
 
+@pytest.mark.parametrize("document", [{}, {"retrieval_mode": "slice"}, {"retrieval_mode": "global"}])
+def test_what_is_not_a_provenance(document: dict[str, object]) -> None:
+    with pytest.raises(GraphKernelError) as caught:
+        RetrievalProvenance.from_document(document)
+    assert caught.value.word == "INVALID_PROVENANCE"
+
+
+def test_no_part_of_a_password_is_shown() -> None:
+    right = "host=127.0.0.1 user=x password=SE://CRET"
+    assert conninfo(right) == right and conninfo("u:SE@h://x") == "u:SE@h://x"
+    with pytest.raises(ConfigurationError) as caught:
+        conninfo("mysql://u:SECRET@h/x")
+    assert "SECRET" not in str(caught.value)
+
+
 def test_the_four_conditions() -> None:
     admissible = RetrievalProvenance.create_slice_provenance("q", INFO, [])
     assert admissible.is_admissible and admissible.slice_id == "slice"

@@ -12,6 +12,7 @@ from ._json import Malformed, Object, as_integer, as_uuid, binary32_text, compac
 from ._xxh64 import xxh64_hex
 
 MAX_EXPORT_BYTES = 64 * 1024 * 1024
+MAX_TOKEN_BYTES = 64 * 1024
 SCHEMA_VERSION = "1.0.0"
 ROLES = ("user", "assistant", "system", "tool")
 _PHASES = ("exploration", "debugging", "planning", "consolidation", "synthesis")
@@ -37,7 +38,7 @@ class Export:
 
 
 def parse(text: str) -> Export:
-    return of_value(read(text, MAX_EXPORT_BYTES))
+    return of_value(read(text, MAX_EXPORT_BYTES, MAX_TOKEN_BYTES))
 
 
 def of_value(value: Any) -> Export:

@@ -37,7 +37,12 @@ class Number(str):
 
     def binary32(self) -> float | None:
         """The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64."""
-        return _binary32(str(self))
+        digits = re.split("[eE]", self)[0].replace(".", "").strip("-0")
+        # No shortest text of a binary64 has more. What is longer takes long to compute with.
+        return None if len(digits) > _MOST_DIGITS else _binary32(str(self))
+
+
+_MOST_DIGITS = 17
 
 
 @lru_cache(maxsize=65_536)
@@ -164,11 +169,24 @@ def _text(text: str) -> None:
         raise Malformed("half a surrogate pair") from None
 
 
-def read(text: str, max_bytes: int) -> Any:
+# A number is read to its end; of a string, which is between quotes, what an escape stands for counts as it is written.
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"?|-?[0-9][0-9.eE+-]*', re.S)
+
+
+def _check_tokens(text: bytes, max_bytes: int) -> None:
+    for token in _TOKEN.finditer(text):
+        if len(token[0] if token[1] is None else token[1]) > max_bytes:
+            raise Malformed(f"a string or number of more than {max_bytes} bytes")
+
+
+def read(text: str, max_bytes: int, max_token_bytes: int) -> Any:
     """The value of a text, numbers as `Number`."""
     try:
-        if len(text.encode()) > max_bytes:
+        encoded = text.encode()
+        if len(encoded) > max_bytes:
             raise Malformed(f"longer than {max_bytes} bytes")
+        if len(encoded) > max_token_bytes:
+            _check_tokens(encoded, max_token_bytes)
         value = json.loads(
             text, object_pairs_hook=_pairs, parse_int=Number, parse_float=Number, parse_constant=_constant
         )

@@ -27,8 +27,6 @@ class Part:
     form: dict[str, Any] | None = None
     # Made of the id that the message has in its package, so that it is stored once.
     turn_id: uuid.UUID | None = None
-    # Whether calls that it answers may be unknown: it follows the turn before it then.
-    answers_anything: bool = False
 
 
 # What PostgreSQL cannot store: U+0000, and halves of surrogate pairs.
@@ -57,15 +55,18 @@ def _plain(value: Any) -> Any:
 
 def parts(message: Any) -> list[Part]:
     """The turns of a message: of results in Anthropic's form each is a turn, and what stands beside them another."""
-    payload = _plain(message)
+    try:
+        payload = _plain(message)
+    except RecursionError as error:
+        raise not_a_message("the message is nested too deep") from error
     if isinstance(payload, dict) and payload.get("object") == "chat.completion":
         payload = _chosen(payload.get("choices"))
     if isinstance(payload, dict) and payload.get("object") == "response":
-        return [_response(payload.get("output"))]
+        return [items_part(payload.get("output"))]
     if isinstance(payload, dict) and "role" not in payload and _ITEMS.search(str(payload.get("type"))):
         return [item_part(payload)]
     if not isinstance(payload, dict) or not isinstance(payload.get("role"), str):
-        raise _not_a_message(
+        raise not_a_message(
             "a message is an object with a role, in the form of OpenAI's chat completions or of Anthropic's messages,"
             " or what their packages return",
             "Messages of other packages are stored by the adapters in graph_kernel_client.adapters.",
@@ -96,21 +97,21 @@ def parts(message: Any) -> list[Part]:
 _ITEMS = re.compile("_call$|_output$|^reasoning$")
 
 
-def _not_a_message(message: str, hint: str | None = None) -> GraphKernelError:
+def not_a_message(message: str, hint: str | None = None) -> GraphKernelError:
     return GraphKernelError(message, sqlstate="22023", word="INVALID_MESSAGE", hint=hint)
 
 
 def _chosen(choices: Any) -> Any:
     """The message of a completion."""
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        raise _not_a_message("a completion is one message if it has one choice", "Append the message of a choice.")
+        raise not_a_message("a completion is one message if it has one choice", "Append the message of a choice.")
     return choices[0].get("message")
 
 
-def _response(output: Any) -> Part:
-    """The turn of a response: its items, with all calls that were made side by side."""
+def items_part(output: Any) -> Part:
+    """The turn of several items, such as those of a response: with all calls that were made side by side."""
     if not isinstance(output, list) or not output or not all(isinstance(item, dict) for item in output):
-        raise _not_a_message("the response has no output")
+        raise not_a_message("the response has no output")
     blocks: list[Any] = []
     for item in output:
         if item.get("type") == "message" and isinstance(item.get("content"), list):

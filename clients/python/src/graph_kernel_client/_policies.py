@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from .errors import ConfigurationError, GraphKernelError
-from .types import Policy, PolicyRef, SliceExport
+from .types import Policy, PolicyRef
 
 
-def policy_sql(policy: Policy | None, default: str = "default") -> tuple[str, str]:
+def policy_sql(policy: Policy | None) -> tuple[str, str]:
     """An expression of type slice_policy with one parameter, and that parameter."""
     if policy is None:
-        return "%s::{gk}slice_policy", default
+        return "%s::{gk}slice_policy", "default"
     if isinstance(policy, PolicyRef):
         return "{gk}graph_policy(%s::text)", policy.params_hash
     if isinstance(policy, str):
@@ -30,15 +30,3 @@ def check_policy_id(policy: Policy | None, policy_id: str) -> None:
             sqlstate="42704",
             word="POLICY_NOT_FOUND",
         )
-
-
-def document_of(export: SliceExport | str) -> str:
-    document = export if isinstance(export, str) else export.document
-    if document is None:
-        raise GraphKernelError(
-            "the slice has no document: it was made of single fields, not taken by the kernel",
-            sqlstate="22023",
-            word="INVALID_EXPORT",
-            hint="Take it with SliceClient.get_slice, or read a stored one with SliceExport.from_json.",
-        )
-    return document

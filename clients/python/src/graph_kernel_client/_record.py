@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from ._export import MAX_EXPORT_BYTES, ROLES, Export, canonical, enc, inconsistency, of_value
+from ._export import MAX_EXPORT_BYTES, MAX_TOKEN_BYTES, ROLES, Export, canonical, enc, inconsistency, of_value
 from ._json import Malformed, Object, compact, read, uuid_bytes
 
 _KEYS = ("v", "context", "messages", "digest", "token", "slice")
@@ -56,7 +56,7 @@ class Document:
 
 def parse(text: str) -> Document:
     """Either document; the first key decides which. Raises `Malformed`."""
-    value = read(text, MAX_EXPORT_BYTES)
+    value = read(text, MAX_EXPORT_BYTES, MAX_TOKEN_BYTES)
     if not isinstance(value, dict) or next(iter(value), None) not in _KEYS:
         return Document(of_value(value), None)
     keys = Object(value)

@@ -8,5 +8,9 @@ def escaped(name: str) -> str:
     return name.replace("{", "{{").replace("}", "}}").replace("%", "%%")
 
 
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def identifier(name: str) -> str:
-    return escaped('"' + name.replace('"', '""') + '"')
+    return escaped(quoted(name))

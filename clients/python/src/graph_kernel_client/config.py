@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 
 from .errors import ConfigurationError
 
-__all__ = ["conninfo", "timeout_milliseconds"]
+__all__ = ["connect_timeout", "conninfo", "timeout_milliseconds"]
 
 
 def conninfo(url: str | None) -> str:
@@ -17,13 +18,15 @@ def conninfo(url: str | None) -> str:
         name, url = "GRAPH_KERNEL_URL", os.environ.get("GRAPH_KERNEL_URL")
     if not url:
         return ""
-    if url.lower().startswith(("http://", "https://")):
+    # A password in a string of another form may hold "://", and is not shown.
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", url)
+    if scheme is not None and scheme[1].lower() in ("http", "https"):
         raise ConfigurationError(
-            f"{name} begins with {url.split(':')[0]}://, as that of a service: the kernel is in the database now",
+            f"{name} begins with {scheme[1]}://, as that of a service: the kernel is in the database now",
             hint="Give the address of the database, postgresql://user@host/database.",
         )
-    if "://" in url and not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigurationError(f"{name} is not the address of a database: it begins with {url.split('://')[0]}://")
+    if scheme is not None and scheme[1] not in ("postgresql", "postgres"):
+        raise ConfigurationError(f"{name} is not the address of a database: it begins with {scheme[1]}://")
     return url
 
 
@@ -41,3 +44,9 @@ def timeout_milliseconds(timeout: float | None) -> int | None:
     if not (math.isfinite(value) and 0 < value <= 2_000_000):
         raise ConfigurationError(f"{name} is not a number of seconds above 0: {value!r}")
     return max(1, round(value * 1000))
+
+
+def connect_timeout(timeout: float | None) -> dict[str, int]:
+    """libpq's `connect_timeout` for the same time, in whole seconds, of which it takes two at least."""
+    milliseconds = timeout_milliseconds(timeout)
+    return {} if milliseconds is None else {"connect_timeout": max(2, math.ceil(milliseconds / 1000))}

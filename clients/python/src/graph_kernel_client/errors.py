@@ -84,3 +84,5 @@ def translated() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise _translate(error) from error
+    except UnicodeEncodeError as error:
+        raise GraphKernelError(f"not text: {error.reason}", sqlstate="22021", word="INVALID_TEXT") from error

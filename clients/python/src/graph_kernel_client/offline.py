@@ -8,12 +8,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 from typing import Any
 
 from ._export import policy_of
 from ._json import Malformed, Object, read
-from ._record import Document, parse
-from .types import SliceExport, Step, Verdict
+from ._record import Document as Parsed
+from ._record import parse
+from .types import Document, Verdict, document_of
 
 __all__ = ["check_export", "statement", "verify_proof"]
 
@@ -38,12 +40,12 @@ _SMALL_ORDER = frozenset(
 _L = 2**252 + 27742317777372353535851937790883648493
 
 
-def check_export(document: SliceExport | Step | str) -> Verdict:
+def check_export(document: Document) -> Verdict:
     """Whether an export, or the record of a prompt, agrees with itself: its order, bounds, fingerprints and digests,
     with the reasons of `graph_verify`. Whoever edits one can compute all of these again: only a token or a proof says
     whose it is."""
     try:
-        read = parse(_text(document))
+        read = parse(document_of(document))
     except Malformed:
         return Verdict(False, "malformed")
     claim = read.export.attestation or {}
@@ -51,26 +53,18 @@ def check_export(document: SliceExport | Step | str) -> Verdict:
     return Verdict(reason is None, reason or "ok", claim.get("kid"), claim.get("role"), claim.get("rls"))
 
 
-def verify_proof(document: SliceExport | Step | str, proof: str, public_key: str) -> Verdict:
+def verify_proof(document: Document, proof: str, public_key: str) -> Verdict:
     """Whether the proof is that of this export or record, under this public key in PEM; the reasons are those of
     `graph_verify_proof`."""
-    reason = _refusal(_text(document), proof, public_key)
+    reason = _refusal(document_of(document), proof, public_key)
     return Verdict(reason is None, reason or "ok")
 
 
 def statement(proof: str) -> dict[str, Any]:
     """What a proof says, unchecked."""
-    import json
-
     _, payload, _ = _envelope(proof)
     value: dict[str, Any] = json.loads(payload)
     return value
-
-
-def _text(document: SliceExport | Step | str) -> str:
-    if isinstance(document, Step):
-        return document.record
-    return document if isinstance(document, str) else document.document or ""
 
 
 def _refusal(document: str, proof: str, public_key: str) -> str | None:
@@ -125,11 +119,11 @@ def _public_key(pem: str) -> bytes | None:
 def _is_point(encoded: bytes) -> bool:
     """Whether these bytes are a point of the curve."""
     number = int.from_bytes(encoded, "little")
-    y, sign = number % 2**255 % _P, number >> 255
+    y = number % 2**255 % _P
     numerator, denominator = (y * y - 1) % _P, (-121665 * pow(121666, -1, _P) * y * y + 1) % _P
     square = numerator * pow(denominator, -1, _P) % _P
     if square == 0:
-        return sign in (0, 1)
+        return True  # with either sign
     return pow(square, (_P - 1) // 2, _P) == 1
 
 
@@ -163,7 +157,7 @@ def _base64(text: str) -> bytes:
 
 def _envelope(text: str) -> tuple[str, bytes, bytes]:
     """The key id, the payload and the signature."""
-    keys = Object(read(text, _MAX_PROOF_BYTES))
+    keys = Object(read(text, _MAX_PROOF_BYTES, _MAX_PROOF_BYTES))
     payload = _base64(keys.string("payload"))
     if keys.string("payloadType") != _PAYLOAD_TYPE:
         raise Malformed("payloadType")
@@ -188,7 +182,7 @@ def _statement(payload: bytes) -> dict[str, Any]:
         text = payload.decode()
     except UnicodeDecodeError as error:
         raise Malformed("not UTF-8") from error
-    keys = Object(read(text, _MAX_PROOF_BYTES))
+    keys = Object(read(text, _MAX_PROOF_BYTES, _MAX_PROOF_BYTES))
     if keys.string("_type") != _STATEMENT_TYPE:
         raise Malformed("_type")
     subjects = keys.list("subject", _subject)
@@ -236,7 +230,7 @@ def _predicate(value: Any, of_prompt: bool) -> dict[str, Any]:
     return predicate
 
 
-def _statement_of(document: Document, sha256: str, key_source: str) -> dict[str, Any]:
+def _statement_of(document: Parsed, sha256: str, key_source: str) -> dict[str, Any]:
     """The statement about an attested document."""
     export, record = document.export, document.record
     claim = export.attestation or {}

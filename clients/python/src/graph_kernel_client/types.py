@@ -17,6 +17,7 @@ __all__ = [
     "DualPlaneHit",
     "DualPlaneResults",
     "GlobalResults",
+    "Document",
     "Policy",
     "PolicyRef",
     "PromptTurn",
@@ -301,6 +302,15 @@ class RetrievalProvenance:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> RetrievalProvenance:
         """The record that a search returned."""
+        try:
+            return cls._read(document)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise GraphKernelError(
+                f"not a provenance: {error!r}", sqlstate="22023", word="INVALID_PROVENANCE"
+            ) from error
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> RetrievalProvenance:
         info = None
         if document["retrieval_mode"] == "slice":
             ref = document["policy_ref"]
@@ -429,6 +439,32 @@ class Step:
     def turn_ids(self) -> list[str]:
         """The turns in the order in which they were shown."""
         return [message["turn_id"] for message in json.loads(self.record)["messages"]]
+
+
+# An export, or the record of a prompt, as they are returned, as text or as the JSON of a column.
+Document = Union[SliceExport, Step, str, Mapping[str, Any]]
+
+
+def document_of(given: Document) -> str:
+    """The text of the document, which is what is signed: not fields beside it, which say what they are made to."""
+    if isinstance(given, Step):
+        return given.record
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        return json.dumps(given)
+    if given.document is None:
+        raise GraphKernelError(
+            "the slice has no document: it was made of single fields, not taken by the kernel",
+            sqlstate="22023",
+            word="INVALID_EXPORT",
+            hint="Take it with SliceClient.get_slice, or read a stored one with SliceExport.from_json.",
+        )
+    if given != SliceExport.from_json(given.document):
+        raise GraphKernelError(
+            "the fields of the slice are not those of its document", sqlstate="22023", word="INVALID_EXPORT"
+        )
+    return given.document
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event, EventActions
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import Runner
-from google.adk.sessions import BaseSessionService, InMemorySessionService
+from google.adk.sessions import BaseSessionService, InMemorySessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools import ToolContext
 from google.genai import types
 
-from graph_kernel_client import ConfigurationError, GraphKernelError, aio, sync
+from graph_kernel_client import ConfigurationError, aio, sync
 from graph_kernel_client.adapters.google_adk import GraphKernelMemoryService, GraphKernelSessionService
 
 
@@ -244,11 +244,25 @@ def test_who_has_not_seen_the_latest_event_is_stale(connection: psycopg.Connecti
         assert new is not None and sorted(e.id for e in new.events) == sorted(e.id for e in session.events)
         await service.append_event(new, said("user", "I have."))
         # An event is stored once; what it changes too.
-        with pytest.raises(GraphKernelError) as caught:
+        with pytest.raises(AlreadyExistsError):
             await service.append_event(new, new.events[-1])
-        assert caught.value.sqlstate == "23505"
 
     asyncio.run(example())
+
+
+def test_adding_a_session_many_times_at_once(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        memory = GraphKernelMemoryService(aio.Database(Connections()))
+        result = types.Part(function_response=types.FunctionResponse(id="adk-1", name="f", response={}))
+        events = [event("user", result), *(said("user", f"event {n}") for n in range(3))]
+        session = Session(id="cc", app_name="app", user_id="carl", events=events)
+        await asyncio.gather(*(memory.add_session_to_memory(session) for _ in range(3)))
+        said_there = [turn.content for turn in await aio.Conversation(Connections(), "app/carl/cc").turns()]
+        assert said_there[-3:] == ["event 0", "event 1", "event 2"]
+
+    asyncio.run(example())
+    row = connection.execute("SELECT count(*) FROM memory_turns WHERE owner = 'app/carl'").fetchone()
+    assert row == (4,)
 
 
 def test_names_with_slashes_are_not_those_of_others(connection: psycopg.Connection[Any], states: None) -> None:

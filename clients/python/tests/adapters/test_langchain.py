@@ -60,6 +60,31 @@ def test_history(connection: psycopg.Connection[Any]) -> None:
     assert history.messages == []
 
 
+def test_two_requests_of_one_session(connection: psycopg.Connection[Any]) -> None:
+    def history() -> GraphKernelChatMessageHistory:
+        return GraphKernelChatMessageHistory(Conversation(connection, "langchain-two"))
+
+    history().add_messages([HumanMessage("start"), AIMessage("ok")])
+    one, two = history(), history()
+    assert one.messages == two.messages
+    one.add_messages([HumanMessage("from tab 1"), AIMessage("answer 1")])
+    two.add_messages([HumanMessage("from tab 2"), AIMessage("answer 2")])
+    said = [message.content for message in history().messages]
+    assert said == ["start", "ok", "from tab 1", "answer 1", "from tab 2", "answer 2"]
+
+
+def test_a_result_of_no_call_that_is_known(connection: psycopg.Connection[Any]) -> None:
+    history = GraphKernelChatMessageHistory(Conversation(connection))
+    wrong = {"name": "w", "args": "{", "id": "i1", "error": "no JSON"}
+    messages: list[BaseMessage] = [
+        HumanMessage("x"),
+        AIMessage("", invalid_tool_calls=[wrong]),
+        ToolMessage("Try again.", tool_call_id="i1"),
+    ]
+    history.add_messages(messages)
+    assert history.messages == messages
+
+
 def test_what_was_redacted(connection: psycopg.Connection[Any]) -> None:
     conversation = Conversation(connection)
     history = GraphKernelChatMessageHistory(conversation)

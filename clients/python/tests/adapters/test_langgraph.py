@@ -13,7 +13,7 @@ pytest.importorskip("langgraph")
 
 from conftest import QUESTION
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
@@ -283,3 +283,34 @@ def test_the_hook_of_langgraph_trims(connection: psycopg.Connection[Any]) -> Non
         calls = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
         assert calls == {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     assert len(seen[-1]) < 13
+
+
+def test_the_hook_follows_the_state(connection: psycopg.Connection[Any]) -> None:
+    conversation = Conversation(connection)
+    hook = trim_hook(lambda config: conversation, max_tokens=1000)
+
+    def given(*messages: BaseMessage) -> list[Any]:
+        return [message.content for message in hook({"messages": list(messages)}, {})["llm_input_messages"]]
+
+    first, answer = HumanMessage("a secret", id="a"), AIMessage("ok", id="b")
+    assert given(SystemMessage("s", id="s")) == ["s"]  # without a message of the user
+    assert given(SystemMessage("s", id="s"), first, answer) == ["s", "a secret", "ok"]
+    assert given(SystemMessage("s", id="s"), first, answer) == ["s", "a secret", "ok"]
+    assert given(HumanMessage("no more", id="a"), answer) == ["no more", "ok"]
+    assert given(HumanMessage("new", id="c")) == ["new"]
+    assert len(conversation.turns()) == 4
+    with pytest.raises(GraphKernelError) as caught:
+        given(HumanMessage("without an id"))
+    assert caught.value.word == "INVALID_MESSAGE"
+
+
+def test_the_hook_stores_each_message_once(connection: psycopg.Connection[Any]) -> None:
+    """Also where there are more than a slice has."""
+    conversation = Conversation(connection)
+    messages = [HumanMessage(f"m{n}", id=str(n)) for n in range(10_050)]
+    hook = trim_hook(lambda config: conversation, max_tokens=100, goal=False)
+    for _ in range(2):
+        kept = hook({"messages": messages}, {})["llm_input_messages"]
+        assert kept[-1].content == "m10049"
+        row = connection.execute("SELECT count(*) FROM memory_turns WHERE session_id = %s", (conversation.session_id,))
+        assert row.fetchone() == (10_050,)

@@ -14,8 +14,9 @@ from conftest import ANCHOR, QUESTION
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
+from llama_index.core.schema import MetadataMode
 
-from graph_kernel_client import Conversation, MemoryRetriever, aio, sync
+from graph_kernel_client import Conversation, GraphKernelError, MemoryRetriever, aio, sync
 from graph_kernel_client.adapters.llama_index import GraphKernelMemory, GraphKernelRetriever
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -36,6 +37,10 @@ def test_memory(connection: psycopg.Connection[Any]) -> None:
     assert again.get_all() == MESSAGES and len(again.get()) < 4
     sent = conversation.messages("plain")
     assert "Weather?" in str(sent) and "Sun." in str(sent)
+    failing = Conversation(connection, conversation.session_id, embed=lambda text: [])
+    with pytest.raises(GraphKernelError):
+        GraphKernelMemory.from_defaults(failing).set(MESSAGES[:1])
+    assert again.get_all() == MESSAGES
     again.set(MESSAGES[:1])
     assert again.get_all() == MESSAGES[:1]
     again.reset()
@@ -60,5 +65,8 @@ def test_retriever(connection: psycopg.Connection[Any], embed: Callable[[str], l
     export = sync.SliceClient(connection).get_slice(ANCHOR)
     nodes = GraphKernelRetriever(MemoryRetriever(connection, embed=embed), export, limit=3).retrieve(QUESTION)
     assert [node.node.node_id[:8] for node in nodes] == ["42cf2e38", "10eae790", "95484ab0"]
+    # A model is sent the text, and nothing of the record.
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        assert nodes[0].node.get_content(mode) == nodes[0].node.get_content(MetadataMode.NONE)
     assert nodes[0].score and nodes[0].node.metadata["provenance"]["slice_id"] == export.slice_id
     assert len(GraphKernelRetriever(MemoryRetriever(connection, embed=embed), limit=2).retrieve(QUESTION)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import psycopg
@@ -17,7 +18,7 @@ from agents.models.interface import Model
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from graph_kernel_client import ConfigurationError, Conversation, aio
+from graph_kernel_client import ConfigurationError, Conversation, GraphKernelError, aio
 from graph_kernel_client.adapters.openai_agents import GraphKernelSession
 
 ITEMS: list[Any] = [
@@ -72,7 +73,67 @@ def test_a_response_in_a_session(connection: psycopg.Connection[Any]) -> None:
             await conversation.append({"object": "response", "output": calls})
             session = GraphKernelSession(conversation)
             assert await session.get_items() == calls and await session.get_items(1) == calls[1:]
+            # Item by item, too.
+            assert await session.pop_item() == calls[1] and await session.get_items() == calls[:1]
+            assert await session.pop_item() == calls[0] and await session.pop_item() is None
             await session.clear_session()
+
+    asyncio.run(example())
+
+
+def test_calls_side_by_side(connection: psycopg.Connection[Any]) -> None:
+    """Each is an item, and a turn, of its own: also where one is not answered yet, another object has all."""
+
+    def call(id: str) -> Any:
+        return {"type": "function_call", "call_id": id, "name": "w", "arguments": "{}"}
+
+    def result(id: str) -> Any:
+        return {"type": "function_call_output", "call_id": id, "output": f"of {id}"}
+
+    async def example() -> None:
+        async with aio.Database() as database:
+            first = GraphKernelSession(aio.Conversation(database))
+            items: list[Any] = [{"role": "user", "content": "hi"}, call("c1"), call("c2"), result("c1")]
+
+            async def seen() -> list[list[Any]]:
+                other = GraphKernelSession(aio.Conversation(database, first.session_id))
+                return [await first.get_items(), await other.get_items()]
+
+            def in_order(items: list[Any]) -> list[str]:
+                return sorted(json.dumps(item, sort_keys=True) for item in items)
+
+            await first.add_items(items)
+            assert [in_order(some) for some in await seen()] == [in_order(items)] * 2
+            await GraphKernelSession(aio.Conversation(database, first.session_id)).add_items([result("c2")])
+            await first.add_items([{"role": "user", "content": "next"}])
+            items += [result("c2"), {"role": "user", "content": "next"}]
+            assert [in_order(some) for some in await seen()] == [in_order(items)] * 2
+            popped = [await first.pop_item() for _ in items]
+            assert in_order(popped) == in_order(items) and popped[0] == items[-1]
+            assert await first.pop_item() is None
+            # Two writers, of which each only appends.
+            one, two = (GraphKernelSession(aio.Conversation(database, first.session_id)) for _ in range(2))
+            assert await one.get_items() == await two.get_items() == []
+            await one.add_items([{"role": "user", "content": "one"}])
+            await two.add_items([{"role": "user", "content": "two"}])
+            assert [item["content"] for item in await one.get_items()] == ["one", "two"]  # type: ignore[typeddict-item]
+            await first.clear_session()
+
+    asyncio.run(example())
+
+
+def test_what_another_form_has_stored(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        async with aio.Conversation() as conversation:
+            call = {"id": "k", "type": "function", "function": {"name": "w", "arguments": "{}"}}
+            await conversation.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            session = GraphKernelSession(conversation)
+            for asked in (session.get_items, session.pop_item):
+                with pytest.raises(GraphKernelError) as caught:
+                    await asked()
+                assert caught.value.word == "INVALID_MESSAGE"
+            assert len(await conversation.turns()) == 1
+            await conversation.clear()
 
     asyncio.run(example())
 

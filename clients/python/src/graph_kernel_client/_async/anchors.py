@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._messages import storable
 from .._sql import escaped, identifier
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
-from .database import Database, Source, as_database
+from .database import Client, Database, Source
 from .embedding import Embed, embedded_if_any
 
 _NOTHING = ("ANCHOR_NOT_FOUND", "SESSION_NOT_FOUND", "EMBEDDING_NOT_FOUND")
 
 
-class AnchorResolver:
+class AnchorResolver(Client):
     """Finds anchors. Each method returns the id of a turn, or None where there is none that the caller may see."""
 
     def __init__(
@@ -26,7 +27,7 @@ class AnchorResolver:
         graph: str | None = None,
         schema: str | None = None,
     ) -> None:
-        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
+        super().__init__(connection, timeout=timeout, graph=graph, schema=schema)
         self._embed = embed
         self._project_column = project_column
 
@@ -54,6 +55,7 @@ class AnchorResolver:
 
         Without either, the turn that fits the words of the query best.
         """
+        query = storable(query)
         vector = await embedded_if_any(self._embed, query, embedding)
         if vector is None:
             rows = await self.database.fetch(
@@ -111,8 +113,8 @@ class AutoAnchorResolver:
             try:
                 anchor = await self._resolver.resolve_from_query(query or "", embedding)
             except GraphKernelError as error:
-                # A table without words is one in which words find nothing.
-                if error.word != "NO_WORDS":
+                # A table without words, or without embeddings, is one in which they find nothing.
+                if error.word not in ("NO_WORDS", "NO_EMBEDDINGS"):
                     raise
         if anchor is None:
             latest = await self._resolver.resolve_temporal(limit=1)

@@ -7,28 +7,40 @@ import uuid
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Union
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from .._messages import Part, call_forms, is_text_alone, parts, redacted_result, storable, tokens
+from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
 from ..errors import GraphKernelError, PinLeftOut
-from ..types import PromptTurn, Recall, RecalledTurn, ShownMessage, SliceExport, Step, TurnId, turn_uuid
-from .database import Database, Source, Transaction, as_database
+from ..types import (
+    Document,
+    PromptTurn,
+    Recall,
+    RecalledTurn,
+    ShownMessage,
+    SliceExport,
+    Step,
+    TurnId,
+    document_of,
+    turn_uuid,
+)
+from .database import Client, Database, Source, Transaction
 from .embedding import Embed, embedded, embedded_if_any
 
+_ROLES = ("user", "assistant", "system", "tool")
+_MOST_TURNS = 10_000  # of a slice
 CountTokens = Callable[[Mapping[str, Any]], int]
 InTransaction = Callable[[Transaction], Awaitable[None]]
-Record = Union[Step, str, Mapping[str, Any]]
 
 
-class Conversation:
+class Conversation(Client):
     """A conversation in the tables that `graph_kernel.create_tables` makes, or tables of that form bound as `graph`.
 
     `count_tokens` says how many tokens a message takes as it is sent; without it a quarter of the bytes of its text,
     calls and thoughts, and 1600 for each picture or file.
     `embed` makes the embedding of each text, for the column `embedding`. `owner` is whose turns are written. A session
-    that is there goes on at its latest turn. One object is for one writer.
+    that is there goes on at its latest turn, and where others have appended in the meantime, behind what they have.
     """
 
     def __init__(
@@ -43,23 +55,14 @@ class Conversation:
         graph: str | None = None,
         schema: str | None = None,
     ) -> None:
-        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
-        self.session_id = session_id or str(uuid.uuid4())
+        super().__init__(connection, timeout=timeout, graph=graph, schema=schema)
+        self.session_id = str(uuid.uuid4()) if session_id is None else session_id
         self._count_tokens = count_tokens
         self._embed = embed
         self._owner = owner
         self._heads: list[uuid.UUID] | None = None
         self._edge_type = "reply"
         self._step: Step | None = None
-
-    async def close(self) -> None:
-        await self.database.close()
-
-    async def __aenter__(self) -> Conversation:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def append(self, message: Any) -> list[str]:
         """Stores a message, and returns the ids of its turns: each result of a call is a turn of its own.
@@ -68,24 +71,44 @@ class Conversation:
         packages return: a completion of one choice, a message, a response, or one item of it. It follows the turn
         before it; a result follows its call, and what comes next all results.
         """
-        return await self.append_parts(parts(message))
+        return await self._append(parts(message), strict=True)
 
     async def append_parts(self, parts: Sequence[Part], *, before: InTransaction | None = None) -> list[str]:
         """Stores turns in the form of another package: for adapters. All of them, or none.
 
+        Those whose id is stored already are left out. A result whose call is not there follows the turn before it.
         `before` is called in the transaction, before it reads or writes turns.
         """
+        ids = [part.turn_id for part in parts if part.turn_id is not None]
+        if ids:
+            # Looked for again below: here to spare a model the work.
+            async with self.database.transaction() as transaction:
+                turns, _ = await transaction.tables()
+                stored = await self._stored(transaction, turns, ids)
+            parts = [part for part in parts if part.turn_id not in stored]
+        return await self._append(parts, before=before)
+
+    async def _append(
+        self, parts: Sequence[Part], *, strict: bool = False, before: InTransaction | None = None
+    ) -> list[str]:
+        """Stores turns; where it is strict, roles that are known alone, and results whose calls are there."""
         # Before the transaction begins: a model may take its time.
-        rows = [await self._row(said) for said in await self._read(parts)]
+        rows = [await self._row(said) for said in await self._read(parts, strict)]
         written = []
         async with self.database.transaction() as transaction:
             if before is not None:
                 await before(transaction)
             turns, edges = await transaction.tables()
+            await self._lock(transaction)
             heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
+            stored = await self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
             for part, row in zip(parts, rows, strict=True):
-                calls = await self._calls(transaction, turns, part) if part.answers else []
-                parents = calls or heads
+                if part.turn_id in stored:
+                    continue
+                calls = await self._calls(transaction, turns, edges, heads, part, strict) if part.answers else []
+                # Also what came since the calls, such as another call, which would be on no line else.
+                others = await self._not_results(transaction, turns, edges, calls, heads) if calls else []
+                parents = list(dict.fromkeys([*calls, *others])) or heads
                 turn = row["id"]
                 await transaction.insert(turns, row)
                 for parent in parents:
@@ -115,18 +138,22 @@ class Conversation:
         async with self.database.transaction() as transaction:
             turns, edges = await transaction.tables()
             if turn_id is None:
-                other._heads = list(await self._current(transaction, turns, edges))
+                other._heads = await self._current(transaction, turns, edges)
             else:
-                other._heads = await self._end_of_call(transaction, turns, edges, turn_uuid(turn_id))
+                turn = turn_uuid(turn_id)
+                if not await transaction.fetch(
+                    f"SELECT FROM {turns} WHERE session_id = %s AND id = %s", (self.session_id, turn)
+                ):
+                    raise self._not_a_turn(turn)
+                other._heads = await self._end_of_call(transaction, turns, edges, turn)
         other._edge_type = "branch"
         return other
 
     async def head(self) -> str | None:
         """The turn at which the conversation stands: its latest one."""
-        if not self._heads:
-            async with self.database.transaction() as transaction:
-                turns, edges = await transaction.tables()
-                self._heads = await self._current(transaction, turns, edges)
+        async with self.database.transaction() as transaction:
+            turns, edges = await transaction.tables()
+            self._heads = await self._current(transaction, turns, edges)
         return str(self._heads[-1]) if self._heads else None
 
     async def messages(
@@ -179,14 +206,13 @@ class Conversation:
         anchor = await self.head()
         if anchor is None:
             raise GraphKernelError("the conversation has no message yet", sqlstate="02000", word="SESSION_NOT_FOUND")
-        policy: dict[str, Any] = {"preset": "chat"}
-        if max_tokens is not None:
-            policy["max_tokens"] = max_tokens
+        policy: dict[str, Any] = {"preset": "chat", **({} if max_tokens is None else {"max_tokens": max_tokens})}
         if goal is not None and goal is not False:
-            policy["pins"] = await self._pins(goal)
+            policy["pins"] = await self._pins(goal) or None
         if recall is not None:
-            policy["seeds"] = await self._seeds(recall, embedding)
-            policy["recall_tokens"] = recall_tokens or max((max_tokens or 16_000) // 4, 1)
+            policy["seeds"] = await self._seeds(storable(recall), embedding)
+            budget = more.get("max_tokens") or max_tokens or 16_000
+            policy["recall_tokens"] = max(budget // 4, 1) if recall_tokens is None else recall_tokens
         policy.update(more)
         try:
             row = await self.database.fetch_one(
@@ -238,8 +264,8 @@ class Conversation:
         return {row["turn_id"]: row["strength"] for row in rows} or None
 
     def _filter(self, filter: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What a search is narrowed by: to the turns of the owner, if there is one."""
-        return {**({} if self._owner is None else {"owner": self._owner}), **(filter or {})}
+        """What a search is narrowed by: to the turns of the owner, if there is one, whatever the filter says."""
+        return {**(filter or {}), **({} if self._owner is None else {"owner": self._owner})}
 
     async def recall(
         self,
@@ -255,6 +281,7 @@ class Conversation:
         `policy` has other keys of SlicePolicy v2, `filter` those of `graph_search`. Where the conversation has an
         owner, only turns of the owner are found.
         """
+        query = storable(query)
         vector = await embedded_if_any(self._embed, query, embedding)
         given = {"preset": "recall", **({} if max_tokens is None else {"max_tokens": max_tokens}), **(policy or {})}
         rows = await self.database.fetch(
@@ -284,60 +311,94 @@ class Conversation:
                  FROM {gk}graph_messages(%s::uuid, %s::{gk}slice_policy) ORDER BY n""",
             (anchor, json.dumps(given, default=str)),
         )
+        if len(rows) >= _MOST_TURNS and max_tokens is None:
+            raise GraphKernelError(
+                f"the conversation has {_MOST_TURNS} turns or more, of which only the latest would be returned",
+                sqlstate="54000",
+                word="TOO_MANY_TURNS",
+                hint="Give max_tokens.",
+            )
         _warn_of_pins(given, [row["turn_id"] for row in rows], 3)
         return [PromptTurn(**row) for row in rows]
 
-    async def remove(self, turn_ids: Sequence[TurnId] | None = None) -> None:
-        """Deletes turns of this session with their edges, for good: these, or all. Recorded prompts say they are gone.
+    async def remove(self, turn_ids: Sequence[TurnId]) -> None:
+        """Deletes turns of this session with their edges, for good. Recorded prompts say that they are gone.
 
         What followed a turn follows what that one followed; remove a call with its results. What others refer to, turns
         of other sessions too, is not deleted: that is an error, and nothing is.
         """
+        given = {turn_uuid(turn) for turn in turn_ids}
         async with self.database.transaction() as transaction:
-            turns, edges = await transaction.tables()
-            parameters = {
-                "session": self.session_id,
-                "turns": None if turn_ids is None else [turn_uuid(turn) for turn in turn_ids],
-                "heads": self._heads,
-            }
-            removed = f"""(SELECT id FROM {turns}
-                            WHERE session_id = %(session)s
-                              AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[])))"""
-            heads = await transaction.fetch(
-                f"""WITH RECURSIVE line (id) AS (
-                        SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
-                        UNION
-                        SELECT e.parent_turn_id
-                          FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id
-                         WHERE l.id IN {removed})
-                    SELECT t.id FROM line JOIN {turns} AS t USING (id)
-                     WHERE t.id NOT IN {removed} ORDER BY t.created_at, t.id""",
-                parameters,
+            turns, _ = await transaction.tables()
+            rows = await transaction.fetch(
+                f"SELECT id FROM {turns} WHERE session_id = %s AND id = ANY (%s)", (self.session_id, list(given))
             )
-            await transaction.execute(
-                f"""WITH RECURSIVE line (child, parent, edge_type) AS (
-                        SELECT e.child_turn_id, e.parent_turn_id, e.edge_type
-                          FROM {edges} AS e JOIN {turns} AS c ON c.id = e.child_turn_id
-                         WHERE c.session_id = %(session)s AND c.id NOT IN {removed} AND e.parent_turn_id IN {removed}
-                        UNION
-                        SELECT l.child, e.parent_turn_id, l.edge_type
-                          FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.parent
-                         WHERE l.parent IN {removed})
-                    INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type)
-                    SELECT parent, child, edge_type FROM line WHERE parent <> child AND parent NOT IN {removed}
-                    ON CONFLICT DO NOTHING""",
-                parameters,
-            )
-            of_session = f"(SELECT id FROM {turns} WHERE session_id = %(session)s)"
-            for edge in (
-                f"child_turn_id IN {removed}",
-                f"parent_turn_id IN {removed} AND child_turn_id IN {of_session}",
-            ):
-                await transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
-            await transaction.execute(f"DELETE FROM {turns} WHERE id IN {removed}", parameters)
+            for missing in given - {row["id"] for row in rows}:
+                raise self._not_a_turn(missing)
+            heads = await self._remove(transaction, given)
+        self._heads = heads
+
+    async def clear(self) -> None:
+        """Deletes all turns of this session, as `remove` does those that it is given."""
+        async with self.database.transaction() as transaction:
+            await self._remove(transaction, None)
+        self._heads = None
+
+    async def replace(self, parts: Sequence[Part]) -> list[str]:
+        """Deletes all turns of this session and stores these: for adapters. All of it, or nothing."""
+
+        async def remove_all(transaction: Transaction) -> None:
+            await self._lock(transaction)
+            await self._remove(transaction, None)
+
+        return await self._append(parts, before=remove_all)
+
+    async def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> list[uuid.UUID] | None:
+        """Deletes these turns of the session, or all, and returns where the conversation stands then."""
+        turns, edges = await transaction.tables()
+        parameters = {
+            "session": self.session_id,
+            "turns": None if turn_ids is None else list(turn_ids),
+            "heads": self._heads,
+        }
+        removed = f"""(SELECT id FROM {turns}
+                        WHERE session_id = %(session)s
+                          AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[])))"""
+        heads = await transaction.fetch(
+            f"""WITH RECURSIVE line (id) AS (
+                    SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    UNION
+                    SELECT e.parent_turn_id
+                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id
+                     WHERE l.id IN {removed})
+                SELECT t.id FROM line JOIN {turns} AS t USING (id)
+                 WHERE t.id NOT IN {removed} ORDER BY t.created_at, t.id""",
+            parameters,
+        )
+        await transaction.execute(
+            f"""WITH RECURSIVE line (child, parent, edge_type) AS (
+                    SELECT e.child_turn_id, e.parent_turn_id, e.edge_type
+                      FROM {edges} AS e JOIN {turns} AS c ON c.id = e.child_turn_id
+                     WHERE c.session_id = %(session)s AND c.id NOT IN {removed} AND e.parent_turn_id IN {removed}
+                    UNION
+                    SELECT l.child, e.parent_turn_id, l.edge_type
+                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.parent
+                     WHERE l.parent IN {removed})
+                INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type)
+                SELECT parent, child, edge_type FROM line WHERE parent <> child AND parent NOT IN {removed}
+                ON CONFLICT DO NOTHING""",
+            parameters,
+        )
+        of_session = f"(SELECT id FROM {turns} WHERE session_id = %(session)s)"
+        for edge in (
+            f"child_turn_id IN {removed}",
+            f"parent_turn_id IN {removed} AND child_turn_id IN {of_session}",
+        ):
+            await transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
+        await transaction.execute(f"DELETE FROM {turns} WHERE id IN {removed}", parameters)
         left = [row["id"] for row in heads]
         # Of results that stood side by side those that stay; else what they followed.
-        self._heads = [head for head in self._heads or [] if head in left] or left or None
+        return [head for head in self._heads or [] if head in left] or left or None
 
     async def redact(self, turn_id: TurnId, text: str = "[redacted]") -> None:
         """Replaces what a turn of this session says, for good, in its text, payload and embedding.
@@ -353,9 +414,7 @@ class Conversation:
                 (self.session_id, turn),
             )
             if not rows:
-                raise GraphKernelError(
-                    f"not a turn of session {self.session_id}: {turn}", sqlstate="02000", word="ANCHOR_NOT_FOUND"
-                )
+                raise self._not_a_turn(turn)
             (row,) = rows
             result = redacted_result(row["payload"], text)
             message = result or {"role": row["role"], "content": text}
@@ -367,7 +426,18 @@ class Conversation:
             }
             await transaction.update(turns, turn, changed)
 
-    async def show(self, step: Record) -> list[ShownMessage]:
+    async def rewrite(self, turn_id: TurnId, part: Part) -> None:
+        """Stores another message as a turn of this session: for adapters. Recorded prompts say that it has changed."""
+        turn = turn_uuid(turn_id)
+        (read,) = await self._read([part])
+        row = await self._row(read)
+        async with self.database.transaction() as transaction:
+            turns, _ = await transaction.tables()
+            columns = ["content_text", "payload", "token_count"]
+            columns += ["embedding"] if await transaction.has_embeddings(turns) else []
+            await transaction.update(turns, turn, {column: row.get(column) for column in columns})
+
+    async def show(self, step: Document) -> list[ShownMessage]:
         """The messages of a recorded prompt in their order, with what the tables hold of them now.
 
         Of a step, or of its record, as a text or as JSON: any conversation shows those of all.
@@ -375,20 +445,68 @@ class Conversation:
         rows = await self.database.fetch(
             "SELECT n, turn_id::text AS turn_id, part, role, state, content, payload"
             " FROM {gk}graph_messages_show(%s::json) ORDER BY n",
-            (_record(step),),
+            (document_of(step),),
         )
         return [ShownMessage(**row) for row in rows]
 
-    async def prove(self, step: Record) -> str:
+    async def prove(self, step: Document) -> str:
         """A signed statement about a recorded prompt, which anyone can check with the public key."""
-        row = await self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (_record(step),))
+        row = await self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (document_of(step),))
         proof: str = row["proof"]
         return proof
 
+    def _not_a_turn(self, turn: uuid.UUID) -> GraphKernelError:
+        return GraphKernelError(
+            f"not a turn of session {self.session_id}: {turn}", sqlstate="02000", word="ANCHOR_NOT_FOUND"
+        )
+
+    async def _lock(self, transaction: Transaction) -> None:
+        """Waits for others that append to the session."""
+        await transaction.execute(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(%s::text, 42))", (self.session_id,)
+        )
+
+    async def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
+        rows = await transaction.fetch(f"SELECT id FROM {turns} WHERE id = ANY (%s)", (ids,)) if ids else []
+        return {row["id"] for row in rows}
+
+    async def _not_results(
+        self, transaction: Transaction, turns: str, edges: str, calls: list[uuid.UUID], heads: list[uuid.UUID]
+    ) -> list[uuid.UUID]:
+        """Those of the heads that are no results of these calls."""
+        rows = await transaction.fetch(
+            f"""SELECT t.id FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id = t.id
+                 WHERE t.id = ANY (%s) AND e.parent_turn_id = ANY (%s) AND lower(t.role) = 'tool'""",
+            (heads, calls),
+        )
+        results = {row["id"] for row in rows}
+        return [head for head in heads if head not in results]
+
     async def _current(self, transaction: Transaction, turns: str, edges: str) -> list[uuid.UUID]:
-        """Where the conversation stands: a turn, or all results of a call."""
-        if self._heads is not None:
-            return self._heads
+        """Where the conversation stands: a turn, or all results of a call.
+
+        Where others have appended, or an answer to an append of its own was lost, that is at the end of its line; where
+        its turns are gone, such as with a transaction that was rolled back, at the latest turn of the session.
+        """
+        if self._heads:
+            # A branch follows nothing before it has a turn of its own.
+            line = await transaction.fetch(
+                f"""WITH RECURSIVE line (id) AS (
+                        SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                        UNION
+                        SELECT e.child_turn_id
+                          FROM line AS l JOIN {edges} AS e ON e.parent_turn_id = l.id AND e.edge_type = 'reply'
+                         WHERE %(follows)s)
+                    SELECT t.id, t.id = ANY (%(heads)s) AS is_head
+                      FROM line JOIN {turns} AS t USING (id) WHERE t.session_id = %(session)s
+                     ORDER BY t.created_at DESC NULLS LAST, t.id""",
+                {"heads": self._heads, "session": self.session_id, "follows": self._edge_type == "reply"},
+            )
+            if line and not line[0]["is_head"]:
+                return await self._end_of_call(transaction, turns, edges, line[0]["id"])
+            heads = {row["id"] for row in line if row["is_head"]}
+            if heads:
+                return [head for head in self._heads if head in heads]
         latest = await transaction.fetch(
             f"SELECT id FROM {turns} WHERE session_id = %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
             (self.session_id,),
@@ -411,10 +529,16 @@ class Conversation:
         )
         return [row["id"] for row in rows] or [turn]
 
-    async def _calls(self, transaction: Transaction, turns: str, part: Part) -> list[uuid.UUID]:
-        """The turns with the calls that a result answers."""
+    async def _calls(
+        self, transaction: Transaction, turns: str, edges: str, heads: list[uuid.UUID], part: Part, strict: bool
+    ) -> list[uuid.UUID]:
+        """The turns with the calls that a result answers: of the line, in which an id may stand again, the latest."""
         rows = await transaction.fetch(
-            f"""SELECT a.place, (SELECT id FROM {turns} AS t
+            f"""WITH RECURSIVE line (id) AS (
+                    SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    UNION
+                    SELECT e.parent_turn_id FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id)
+                SELECT a.place, (SELECT t.id FROM line JOIN {turns} AS t USING (id)
                                   WHERE t.session_id = %(session)s AND t.payload @> ANY (a.forms)
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
                   FROM (SELECT place, array_agg(form) AS forms
@@ -422,10 +546,10 @@ class Conversation:
                                jsonb_array_elements(c.call) AS f (form)
                          GROUP BY place) AS a
                  ORDER BY a.place""",
-            {"session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},
+            {"heads": heads, "session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},
         )
         for row in rows:
-            if row["id"] is None and not part.answers_anything:
+            if row["id"] is None and strict:
                 raise GraphKernelError(
                     f"no turn of session {self.session_id} makes the call {part.answers[row['place'] - 1]!r},"
                     " which the message answers",
@@ -435,9 +559,14 @@ class Conversation:
                 )
         return list(dict.fromkeys(row["id"] for row in rows if row["id"] is not None))
 
-    async def _read(self, parts: Sequence[Part]) -> list[Part]:
+    async def _read(self, parts: Sequence[Part], strict: bool = False) -> list[Part]:
         """The turns with their role and text, which the server reads from the forms that it knows."""
-        parts = [replace(part, payload=storable(part.payload), text=storable(part.text)) for part in parts]
+        try:
+            parts = [replace(part, payload=storable(part.payload), text=storable(part.text)) for part in parts]
+            for part in parts:
+                json.dumps(part.payload, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise not_a_message(f"the message is not JSON: {error}") from error
         messages = [
             None if part.role and part.text is not None else json.dumps(storable(part.form or part.payload))
             for part in parts
@@ -454,11 +583,11 @@ class Conversation:
                 # The text as it is: one that looks like JSON stays what was said.
                 text = part.payload["content"]
             role = part.role or row["role"]
+            # Without one that is known it would be read as the user's.
             if not role:
-                # Without one it would be read as the user's.
-                raise GraphKernelError(
-                    "the message has no form whose role is known", sqlstate="22023", word="INVALID_MESSAGE"
-                )
+                raise not_a_message("the message has no form whose role is known")
+            if strict and role not in _ROLES:
+                raise not_a_message(f"the role {role!r} is not known")
             read.append(replace(part, role=role, text=text))
         return read
 
@@ -478,12 +607,6 @@ class Conversation:
         if self._embed is not None and part.text:
             row["embedding"] = await embedded(self._embed, part.text)
         return row
-
-
-def _record(step: Record) -> str:
-    if isinstance(step, Step):
-        return step.record
-    return step if isinstance(step, str) else json.dumps(step)
 
 
 def _warn_of_pins(policy: Mapping[str, Any], turn_ids: Sequence[str], level: int) -> None:

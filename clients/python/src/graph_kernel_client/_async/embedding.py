@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 
+from .._embeddings import checked
 from ..errors import GraphKernelError
 
 Vector = Sequence[float]
@@ -23,7 +24,7 @@ async def embedded(embed: Embed | None, text: str, embedding: Vector | None = No
             )
         made = embed(text)
         embedding = await made if isawaitable(made) else made
-    return [float(number) for number in embedding]
+    return checked(embedding)
 
 
 async def embedded_if_any(embed: Embed | None, text: str, embedding: Vector | None = None) -> list[float] | None:

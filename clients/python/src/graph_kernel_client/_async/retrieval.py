@@ -9,8 +9,8 @@ from typing import Any
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from .._messages import storable
 from .._planes import Plane, fused, ranked
-from .._policies import document_of
 from ..errors import GraphKernelError
 from ..types import (
     DualPlaneResults,
@@ -22,9 +22,10 @@ from ..types import (
     SliceScopedResults,
     TrajectoryCoordinates,
     TurnId,
+    document_of,
     turn_uuid,
 )
-from .database import Database, Source, as_database
+from .database import Client, Database, Source
 from .embedding import Embed, embedded, embedded_if_any
 
 _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
@@ -37,6 +38,8 @@ def _result(row: DictRow) -> SearchResult:
     try:
         conversation: uuid.UUID | str = uuid.UUID(row["session_id"])
     except ValueError:
+        conversation = row["session_id"]
+    if str(conversation) != row["session_id"]:  # another spelling, which is the name of the session
         conversation = row["session_id"]
     return SearchResult(
         turn_id=row["turn_id"],
@@ -62,7 +65,7 @@ def _found(rows: list[DictRow]) -> tuple[list[SearchResult], RetrievalProvenance
     return [] if nothing else [_result(row) for row in rows], record
 
 
-class MemoryRetriever:
+class MemoryRetriever(Client):
     """Searches. `embed` makes the embedding of a query, with the model that made those of the turns."""
 
     def __init__(
@@ -74,11 +77,8 @@ class MemoryRetriever:
         graph: str | None = None,
         schema: str | None = None,
     ) -> None:
-        self.database = as_database(connection, timeout=timeout, graph=graph, schema=schema)
+        super().__init__(connection, timeout=timeout, graph=graph, schema=schema)
         self._embed = embed
-
-    async def close(self) -> None:
-        await self.database.close()
 
     async def search_slice(
         self,
@@ -101,10 +101,11 @@ class MemoryRetriever:
             slice_export, query = slice_export or query.slice_export, query.text
         if slice_export is None:
             raise GraphKernelError("a search within a slice needs the slice", sqlstate="22004", word="INVALID_EXPORT")
+        text: str = storable(query)
         asked: dict[str, Any] = {
             "slice": document_of(slice_export),
-            "vector": await embedded_if_any(self._embed, query, embedding),
-            "query": query,
+            "vector": await embedded_if_any(self._embed, text, embedding),
+            "query": text,
             "limit": limit,
             "min_similarity": min_similarity,
             "min_salience": min_salience,
@@ -142,6 +143,7 @@ class MemoryRetriever:
 
         Without an embedding, and a function that makes one, by the words alone.
         """
+        query = storable(query)
         given = {"owner": owner, "min_similarity": min_similarity}
         asked = {
             "vector": await embedded_if_any(self._embed, query, embedding),

@@ -7,15 +7,17 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol, Union
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, Union
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import escaped
-from ..config import conninfo, timeout_milliseconds
+from .._sql import escaped, quoted
+from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, translated
 
 
@@ -25,6 +27,11 @@ class Pool(Protocol):
     def connection(self) -> AbstractContextManager[psycopg.Connection[Any]]: ...
 
 
+# Of each connection one lock, whichever objects use it.
+_locks: WeakKeyDictionary[psycopg.Connection[Any], threading.Lock] = WeakKeyDictionary()
+# The databases in whose transactions the caller is.
+_entered: ContextVar[tuple[Database, ...]] = ContextVar("_entered", default=())
+
 Source = Union[str, psycopg.Connection[Any], Pool]
 Parameters = Union[Sequence[Any], Mapping[str, Any]]
 
@@ -32,9 +39,10 @@ Parameters = Union[Sequence[Any], Mapping[str, Any]]
 class Database:
     """Where calls go: a connection string, a connection, a pool, or None for `GRAPH_KERNEL_URL` or libpq's `PG…`.
 
-    `timeout` bounds each call, in seconds. `graph` names the graph that is read, `schema` the one that the extension
-    is in, where that is not in the `search_path`. Settings are of the transaction alone, and no statement is prepared,
-    so poolers in transaction mode work. Who shares a connection waits for the others; a pool has one for each.
+    `timeout` bounds each statement, and connecting, in seconds. `graph` names the graph that is read, `schema` the one
+    that the extension is in, where that is not in the `search_path`. Settings are of the transaction alone, and no
+    statement is prepared, so poolers in transaction mode work. Who shares a connection waits for the others; a pool
+    has one for each.
     """
 
     def __init__(
@@ -46,32 +54,33 @@ class Database:
         schema: str | None = None,
     ) -> None:
         self._settings: dict[str, str] = {}
+        self._connecting: dict[str, Any] = connect_timeout(timeout)
         milliseconds = timeout_milliseconds(timeout)
         if milliseconds is not None:
             self._settings["statement_timeout"] = f"{milliseconds}ms"
         if graph is not None:
             self._settings["graph_kernel.graph"] = graph
-        self._prefix = sql.SQL("") if schema is None else sql.SQL("{}.").format(sql.Identifier(schema))
+        self._schema = None if schema is None else quoted(schema)
         self._own: psycopg.Connection[Any] | None = None
         self._conninfo: str | None = None
         self._source: psycopg.Connection[Any] | Pool | None = None
         if source is None or isinstance(source, str):
             self._conninfo = conninfo(source)
-        elif isinstance(source, psycopg.Connection) or hasattr(source, "connection"):
+        elif isinstance(source, psycopg.Connection) or callable(getattr(source, "connection", None)):
             self._source = source
         else:
-            given = type(source)
-            raise ConfigurationError(
-                f"{given.__module__}.{given.__qualname__} is not a connection string, and not a connection, a pool or a"
-                " Database of this face"
-            )
+            raise _not_of_this_face(source)
         self._lock = threading.Lock()
+        if isinstance(source, psycopg.Connection):
+            self._lock = _locks.setdefault(source, self._lock)
 
     def close(self) -> None:
-        """Closes the connection that it opened itself. One that was given stays open."""
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        """Closes the connection that it opened itself, after the call that uses it. One that was given stays open."""
+        self._refuse_within()
+        with self._lock:
+            if self._own is not None:
+                self._own.close()
+                self._own = None
 
     def __enter__(self) -> Database:
         return self
@@ -87,7 +96,8 @@ class Database:
         to tables that are there writes their turns anew, under a lock. `embeddings` adds a column for them.
         """
         with self.transaction() as transaction:
-            transaction.execute("CREATE EXTENSION IF NOT EXISTS graph_kernel")
+            schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
+            transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
             (found,) = transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
             options = {} if words is None else {"words": words}
             create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
@@ -118,15 +128,31 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Several statements in one transaction."""
+        """Several statements in one transaction. Within it, other calls of this database are errors."""
         with self._connection() as connection, self._transaction(connection):
-            yield Transaction(self, connection)
+            token = _entered.set((*_entered.get(), self))
+            try:
+                yield Transaction(self, connection)
+            finally:
+                _entered.reset(token)
+
+    def _refuse_within(self) -> None:
+        if any(entered is self or entered._lock is self._lock for entered in _entered.get()):
+            raise GraphKernelError(
+                "a call within a transaction of the same Database would wait for its end",
+                sqlstate="55000",
+                hint="Use its Transaction, or give a connection: in a transaction of that each call is a savepoint.",
+            )
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        self._refuse_within()
         with translated():
             if self._source is not None and not isinstance(self._source, psycopg.Connection):
-                with self._source.connection() as connection:
+                given = self._source.connection()
+                if not isinstance(given, AbstractContextManager):
+                    raise _not_of_this_face(self._source)
+                with given as connection:
                     yield connection
                 return
             with self._lock:
@@ -135,23 +161,26 @@ class Database:
 
     def _opened(self) -> psycopg.Connection[Any]:
         if self._own is None or self._own.closed:
-            self._own = psycopg.Connection.connect(self._conninfo or "", autocommit=True, prepare_threshold=None)
+            self._own = psycopg.Connection.connect(
+                self._conninfo or "", autocommit=True, prepare_threshold=None, **self._connecting
+            )
         return self._own
 
     @contextmanager
     def _transaction(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
         idle = _is_idle(connection)
         with connection.transaction():
-            before = {}
+            before: dict[str, str | None] = {}
             if self._settings and not idle:
                 # The transaction is the application's, and goes on: its settings come back after the call.
-                cursor = connection.execute(
-                    "SELECT name, pg_catalog.current_setting(name, true)"
-                    " FROM pg_catalog.unnest(%s::text[]) AS asked (name)",
-                    (list(self._settings),),
-                    prepare=False,
-                )
-                before = dict(cursor.fetchall())
+                with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+                    cursor.execute(
+                        "SELECT name, pg_catalog.current_setting(name, true)"
+                        " FROM pg_catalog.unnest(%s::text[]) AS asked (name)",
+                        (list(self._settings),),
+                        prepare=False,
+                    )
+                    before = dict(cursor.fetchall())
             self._set(connection, self._settings)
             yield
             self._set(connection, before)
@@ -160,13 +189,16 @@ class Database:
         if settings:
             calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
             values = [part for name, value in settings.items() for part in (name, value or "")]
-            connection.execute(f"SELECT {calls}", values, prepare=False)
+            with psycopg.Cursor(connection) as cursor:
+                cursor.execute(f"SELECT {calls}", values, prepare=False)
 
     def _statement(self, query: str) -> sql.Composed:
-        return sql.SQL(query).format(gk=self._prefix)
+        prefix = "" if self._schema is None else self._schema.replace("%", "%%") + "."
+        return sql.SQL(query).format(gk=sql.SQL(prefix))
 
     def _execute(self, connection: psycopg.Connection[Any], query: str, parameters: Parameters) -> list[DictRow]:
-        with connection.cursor(row_factory=dict_row) as cursor:
+        # Of the plain class, whatever the connection's own are and return.
+        with psycopg.Cursor(connection, row_factory=dict_row) as cursor:
             cursor.execute(self._statement(query), parameters, prepare=False)
             return cursor.fetchall()
 
@@ -187,7 +219,8 @@ class Transaction:
 
     def execute(self, query: str, parameters: Parameters = ()) -> None:
         """A statement without rows."""
-        self.connection.execute(self._database._statement(query), parameters, prepare=False)
+        with psycopg.Cursor(self.connection) as cursor:
+            cursor.execute(self._database._statement(query), parameters, prepare=False)
 
     def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""
@@ -240,12 +273,12 @@ def _add_words(transaction: Transaction, words: str) -> None:
             WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'words' AND NOT a.attisdropped"""
     )
     if not there:
-        transaction.connection.execute(
-            sql.SQL(
-                """ALTER TABLE public.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS (
-                    pg_catalog.to_tsvector({}::pg_catalog.regconfig, pg_catalog."left"(content_text, 100000))
-                   ) STORED"""
-            ).format(f"pg_catalog.{words}")
+        configuration = sql.Literal(f"pg_catalog.{words}").as_string(transaction.connection)
+        transaction.execute(
+            f"""ALTER TABLE public.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS (
+                 pg_catalog.to_tsvector({escaped(configuration)}::pg_catalog.regconfig,
+                                        pg_catalog."left"(content_text, 100000))
+                ) STORED"""
         )
         transaction.execute("CREATE INDEX memory_turns_words_idx ON public.memory_turns USING gin (words)")
     elif f"'{words}'::regconfig" not in (there[0]["made_of"] or ""):
@@ -254,13 +287,42 @@ def _add_words(transaction: Transaction, words: str) -> None:
         )
 
 
-def as_database(
-    source: Source | Database | None,
-    *,
-    timeout: float | None = None,
-    graph: str | None = None,
-    schema: str | None = None,
-) -> Database:
-    if isinstance(source, Database):
-        return source
-    return Database(source, timeout=timeout, graph=graph, schema=schema)
+def _not_of_this_face(source: object) -> ConfigurationError:
+    given, module = type(source), __name__.replace("_async.database", "aio").replace("_sync.database", "sync")
+    name = f"{given.__module__}.{given.__qualname__}"
+    return ConfigurationError(
+        f"{name} is not a connection string, and not a connection, a pool or a Database of this face",
+        hint=f"This class takes a {module}.Database.",
+    )
+
+
+Self = TypeVar("Self", bound="Client")
+
+
+class Client:
+    """What asks a database. One that was given stays open, and has its own timeout, graph and schema."""
+
+    def __init__(
+        self,
+        source: Source | Database | None,
+        *,
+        timeout: float | None,
+        graph: str | None,
+        schema: str | None,
+    ) -> None:
+        self._closes = not isinstance(source, Database)
+        if not isinstance(source, Database):
+            source = Database(source, timeout=timeout, graph=graph, schema=schema)
+        elif (timeout, graph, schema) != (None, None, None):
+            raise ConfigurationError("timeout, graph and schema are those of the Database: give them to it")
+        self.database = source
+
+    def close(self) -> None:
+        if self._closes:
+            self.database.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .._embeddings import checked
 from ..errors import GraphKernelError
 
 Vector = Sequence[float]
@@ -21,7 +22,7 @@ def embedded(embed: Embed | None, text: str, embedding: Vector | None = None) ->
                 hint="Give embed, a function from a text to its embedding, or embedding itself.",
             )
         embedding = embed(text)
-    return [float(number) for number in embedding]
+    return checked(embedding)
 
 
 def embedded_if_any(embed: Embed | None, text: str, embedding: Vector | None = None) -> list[float] | None:

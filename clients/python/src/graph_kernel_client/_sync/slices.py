@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from .._policies import check_policy_id, document_of, policy_sql
+from .._policies import check_policy_id, policy_sql
 from ..errors import GraphKernelError
 from ..types import (
+    Document,
     Policy,
     PolicyRef,
     SliceBatch,
@@ -17,12 +18,13 @@ from ..types import (
     SliceInfo,
     TurnId,
     Verdict,
+    document_of,
     turn_uuid,
 )
-from .database import Database, Source, as_database
+from .database import Client, Database, Source
 
 
-class SliceClient:
+class SliceClient(Client):
     """Takes slices. `base_url` is the address of the database, `postgresql://…`; see `Database` for the rest."""
 
     def __init__(
@@ -33,16 +35,7 @@ class SliceClient:
         graph: str | None = None,
         schema: str | None = None,
     ) -> None:
-        self.database = as_database(base_url, timeout=timeout, graph=graph, schema=schema)
-
-    def close(self) -> None:
-        self.database.close()
-
-    def __enter__(self) -> SliceClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(base_url, timeout=timeout, graph=graph, schema=schema)
 
     def get_slice(self, anchor_turn_id: TurnId, policy_ref: Policy | None = None) -> SliceExport:
         """The slice at this turn. Its token is None where the transaction that asks has changed the turns itself."""
@@ -92,8 +85,8 @@ class SliceClient:
         )
         return [PolicyRef(row["policy_id"], row["params_hash"]) for row in rows]
 
-    def verify(self, export: SliceExport | str) -> Verdict:
-        """Whether the whole export is the kernel's, and if not, why."""
+    def verify(self, export: Document) -> Verdict:
+        """Whether the whole export, or record of a prompt, is the kernel's, and if not, why."""
         row = self.database.fetch_one(
             "SELECT valid, reason, kid, role, rls FROM {gk}graph_verify(%s::json)", (document_of(export),)
         )
@@ -121,8 +114,8 @@ class SliceClient:
         )
         return row["valid"] is True
 
-    def proof(self, document: SliceExport | str) -> str:
-        """A signed statement about an export, which `graph_kernel_client.offline` checks without a database."""
+    def proof(self, document: Document) -> str:
+        """A signed statement about an export or record, which `offline.verify_proof` checks without a database."""
         row = self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (document_of(document),))
         proof: str = row["proof"]
         return proof
@@ -135,7 +128,8 @@ class SliceClient:
             {"kid": kid},
         )
         if not rows:
-            raise GraphKernelError(f"there is no key {kid!r}", sqlstate="42704")
+            named = "that signs now" if kid is None else repr(kid)
+            raise GraphKernelError(f"there is no key {named}", sqlstate="42704")
         key: str = rows[0]["public_key"]
         return key
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, GraphKernelError
+from ..types import PromptTurn
 
 Taken = TypeVar("Taken")
 
@@ -24,3 +26,17 @@ def taken(given: object, kind: type[Taken]) -> Taken:
 def joined(*names: str) -> str:
     """Names of any text as one, which no other names give."""
     return "/".join(quote(name, safe="") for name in names)
+
+
+def payloads(turns: Iterable[PromptTurn], *keys: str) -> list[dict[str, Any]]:
+    """The messages of turns as an adapter has stored them, which have these keys; without what was redacted."""
+    found = [turn.payload for turn in turns if turn.payload is not None]
+    for payload in found:
+        if not payload.keys() >= set(keys):
+            raise GraphKernelError(
+                "a message of the conversation was stored by another package",
+                sqlstate="0A000",
+                word="INVALID_MESSAGE",
+                hint="Use the adapter that has stored it, or Conversation.messages, which reads most forms.",
+            )
+    return found

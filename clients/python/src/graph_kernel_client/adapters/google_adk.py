@@ -121,7 +121,7 @@ class GraphKernelSessionService(BaseSessionService):
             await transaction.execute(
                 "DELETE FROM public.adk_sessions WHERE (app_name, user_id, session_id) = (%s, %s, %s)", key
             )
-        await _conversation(self._database, self._embed, *key).remove()
+        await _conversation(self._database, self._embed, *key).clear()
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         rows = await self._database.fetch(
@@ -146,6 +146,9 @@ class GraphKernelSessionService(BaseSessionService):
             )
             if not rows:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
+            turns, _ = await transaction.tables()
+            if await transaction.fetch(f"SELECT FROM {turns} WHERE id = %s", (part.turn_id,)):
+                raise AlreadyExistsError(f"Event {event.id} already exists.")
             if rows[0]["updated"] > session.last_update_time:
                 raise StaleSessionError(f"Session {session.id} has events that this object of it has not.")
             # Before others can lock the row: they may append to this object too.
@@ -180,14 +183,9 @@ class GraphKernelMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
-        parts = [_part(conversation, event) for event in events if event.content is not None and event.content.parts]
-        async with self._database.transaction() as transaction:
-            turns, _ = await transaction.tables()
-            rows = await transaction.fetch(
-                f"SELECT id FROM {turns} WHERE id = ANY (%s)", ([part.turn_id for part in parts],)
-            )
-        stored = {row["id"] for row in rows}
-        await conversation.append_parts([part for part in parts if part.turn_id not in stored])
+        await conversation.append_parts(
+            [_part(conversation, event) for event in events if event.content is not None and event.content.parts]
+        )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         conversation = _conversation(self._database, self._embed, app_name, user_id)
@@ -304,5 +302,4 @@ def _part(conversation: Conversation, event: Event) -> Part:
         role="tool" if responses else "user" if content.role == "user" else "assistant",
         text="\n".join(said),
         turn_id=uuid.uuid5(_EVENTS, f"{conversation.session_id}/{event.id}"),
-        answers_anything=True,
     )

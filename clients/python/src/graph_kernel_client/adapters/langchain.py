@@ -15,7 +15,7 @@ from .._messages import Part
 from .._sync.conversation import Conversation
 from .._sync.retrieval import MemoryRetriever
 from ..types import SearchResult, SliceExport
-from . import taken
+from . import payloads, taken
 
 __all__ = ["GraphKernelChatMessageHistory", "GraphKernelRetriever", "part_of", "message_of"]
 
@@ -41,14 +41,14 @@ class GraphKernelChatMessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         turns = self.conversation.turns(max_tokens=self.max_tokens)
-        return [message_of(turn.payload) for turn in turns if turn.payload is not None]
+        return [message_of(payload) for payload in payloads(turns, "type", "data")]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         self.conversation.append_parts([part_of(message) for message in messages])
 
     def clear(self) -> None:
         """Deletes the turns of the session."""
-        self.conversation.remove()
+        self.conversation.clear()
 
 
 class GraphKernelRetriever(BaseRetriever):

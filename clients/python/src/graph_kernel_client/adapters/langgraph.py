@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import (
     BaseStore,
@@ -31,12 +33,13 @@ from .._sync.database import Database, Transaction
 from .._sync.embedding import Embed, embedded, embedded_if_any
 from ..errors import GraphKernelError
 from . import joined, taken
-from .langchain import message_of, part_of
+from .langchain import part_of
 
 __all__ = ["GraphKernelStore", "trim_hook"]
 
 Namespace = tuple[str, ...]
 
+_MESSAGES = uuid.UUID("a1c2a5d7-5c0e-5b0a-9d62-2f3a5d9a7c44")
 _ITEMS = uuid.UUID("5f6f5a3e-2f0f-5c0b-8a5a-0e2b7f1d9c11")
 # Sessions of items begin with this.
 _STORE = "langgraph.store"
@@ -233,17 +236,27 @@ def trim_hook(
 ) -> Callable[[dict[str, Any], RunnableConfig], dict[str, Any]]:
     """A hook for LangGraph that runs before the model: stores what is new, and gives the model what fits.
 
-    `conversation` returns that of a configuration, by its thread, say. In `messages` of the state all stay: only the
-    input of the model is replaced, and each turn keeps the id of its message.
+    `conversation` returns that of a configuration, by its thread, say. Messages are told apart by their ids, which the
+    reducer `add_messages` gives them. In `messages` of the state all stay, and of them alone the model is given: what
+    was taken out of the state, or changed there, is not sent as it was, though it stays stored until it is removed.
     """
 
     def hook(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         chosen = taken(conversation(config), Conversation)
-        stored = {turn.payload["data"].get("id") for turn in chosen.turns() if turn.payload is not None}
-        new = [message for message in state["messages"] if message.id is None or message.id not in stored]
-        chosen.append_parts([part_of(message) for message in new])
-        pins = {"pins": [turn.turn_id for turn in chosen.turns() if turn.role == "user"][:1]} if goal else None
-        turns = chosen.turns(max_tokens=max_tokens, policy=pins)
-        return {"llm_input_messages": [message_of(turn.payload) for turn in turns if turn.payload is not None]}
+        messages: dict[str, BaseMessage] = {}
+        for message in state["messages"]:
+            if message.id is None:
+                raise GraphKernelError(
+                    "a message of the state has no id, by which it is stored once",
+                    sqlstate="22023",
+                    word="INVALID_MESSAGE",
+                    hint="Annotate messages of the state with add_messages.",
+                )
+            turn_id = uuid.uuid5(_MESSAGES, joined(chosen.session_id, message.id))
+            messages[str(turn_id)] = message
+        chosen.append_parts([replace(part_of(message), turn_id=uuid.UUID(id)) for id, message in messages.items()])
+        pins = [id for id, message in messages.items() if isinstance(message, HumanMessage)][:1] if goal else []
+        turns = chosen.turns(max_tokens=max_tokens, policy={"pins": pins or None})
+        return {"llm_input_messages": [messages[turn.turn_id] for turn in turns if turn.turn_id in messages]}
 
     return hook

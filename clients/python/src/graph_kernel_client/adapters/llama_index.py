@@ -13,8 +13,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from .._messages import Part
 from .._sync.conversation import Conversation
 from .._sync.retrieval import MemoryRetriever
-from ..types import SliceExport
-from . import taken
+from ..types import SearchResult, SliceExport
+from . import payloads, taken
 
 __all__ = ["GraphKernelMemory", "GraphKernelRetriever"]
 
@@ -54,16 +54,15 @@ class GraphKernelMemory(BaseMemory):
 
     def set(self, messages: list[ChatMessage]) -> None:
         """Deletes the turns of the session, and stores these."""
-        self.reset()
-        self.put_messages(messages)
+        self.conversation.replace([_part(message) for message in messages])
 
     def reset(self) -> None:
         """Deletes the turns of the session."""
-        self.conversation.remove()
+        self.conversation.clear()
 
     def _messages(self, max_tokens: int | None) -> list[ChatMessage]:
         turns = self.conversation.turns(max_tokens=max_tokens)
-        return [ChatMessage.model_validate(turn.payload) for turn in turns if turn.payload is not None]
+        return [ChatMessage.model_validate(payload) for payload in payloads(turns, "role", "blocks")]
 
 
 def _part(message: ChatMessage) -> Part:
@@ -84,6 +83,7 @@ class GraphKernelRetriever(BaseRetriever):
     def __init__(
         self, retriever: MemoryRetriever, slice_export: SliceExport | None = None, limit: int = 10, **kwargs: Any
     ) -> None:
+        taken(retriever, MemoryRetriever)
         self._retriever, self._slice_export, self._limit = retriever, slice_export, limit
         super().__init__(**kwargs)
 
@@ -94,13 +94,18 @@ class GraphKernelRetriever(BaseRetriever):
         else:
             results = self._retriever.search_global(query, self._limit, embedding=embedding)
         return [
-            NodeWithScore(
-                node=TextNode(
-                    id_=str(result.turn_id),
-                    text=result.content,
-                    metadata={"role": result.role, **result.metadata, "provenance": results.provenance.document},
-                ),
-                score=result.similarity,
-            )
+            NodeWithScore(node=_node(result, results.provenance.document), score=result.similarity)
             for result in results
         ]
+
+
+def _node(result: SearchResult, provenance: dict[str, Any] | None) -> TextNode:
+    metadata = {"role": result.role, **result.metadata, "provenance": provenance}
+    # Not for a model: it is sent all metadata that are not excluded.
+    return TextNode(
+        id_=str(result.turn_id),
+        text=result.content,
+        metadata=metadata,
+        excluded_llm_metadata_keys=list(metadata),
+        excluded_embed_metadata_keys=list(metadata),
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._async.conversation import Conversation
-from .._messages import Part, is_text_alone, item_part
+from .._messages import Part, is_text_alone, item_part, items_part
 from ..types import PromptTurn
-from . import taken
+from . import payloads, taken
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -38,19 +38,22 @@ class GraphKernelSession:
         await self.conversation.append_parts([_part(dict(item)) for item in items])
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Deletes the latest turn, and returns its item."""
-        turns = await self.conversation.turns()
-        if not turns:
-            return None
+        """Deletes the latest item, and returns it: with its turn, or out of that of several."""
         head = await self.conversation.head()
-        latest = next(turn for turn in turns if turn.turn_id == head)
-        await self.conversation.remove([latest.turn_id])
-        item: TResponseInputItem = _items(latest)[-1]
-        return item
+        latest = [turn for turn in await self.conversation.turns(max_tokens=1) if turn.turn_id == head]
+        if not latest:
+            return None
+        *rest, item = _items(latest[0])
+        if rest:
+            await self.conversation.rewrite(latest[0].turn_id, items_part(rest))
+        else:
+            await self.conversation.remove([latest[0].turn_id])
+        popped: TResponseInputItem = item
+        return popped
 
     async def clear_session(self) -> None:
         """Deletes the turns of the session."""
-        await self.conversation.remove()
+        await self.conversation.clear()
 
 
 def _part(item: dict[str, Any]) -> Part:
@@ -60,4 +63,4 @@ def _part(item: dict[str, Any]) -> Part:
 
 
 def _items(turn: PromptTurn) -> list[Any]:
-    return [turn.message] if turn.payload is None else list(turn.payload["output"])
+    return [turn.message] if turn.payload is None else list(payloads([turn], "output")[0]["output"])

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 
 from .._async.conversation import Conversation
 from .._messages import Part
-from . import taken
+from . import payloads, taken
 
 __all__ = ["append_messages", "message_history"]
 
@@ -32,8 +32,7 @@ async def append_messages(conversation: Conversation, messages: Sequence[ModelMe
 async def message_history(conversation: Conversation, *, max_tokens: int | None = None) -> list[ModelMessage]:
     """The messages up to now, for `message_history` of a run: all, or those that fit into `max_tokens`."""
     turns = await taken(conversation, Conversation).turns(max_tokens=max_tokens)
-    payloads = [turn.payload for turn in turns if turn.payload is not None]
-    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(payloads)
+    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(payloads(turns, "kind", "parts"))
     return messages
 
 
@@ -41,7 +40,7 @@ def _part(message: ModelMessage) -> Part:
     (payload,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")
     if isinstance(message, ModelResponse):
         said = [part.content for part in message.parts if isinstance(part, TextPart)]
-        return Part(payload, [], role="assistant", text="\n".join(said) or "")
+        return Part(payload, [], role="assistant", text="\n".join(said))
     answers = [
         part.tool_call_id
         for part in message.parts
