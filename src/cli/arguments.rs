@@ -107,6 +107,14 @@ pub(crate) enum Command {
             DATABASE_URL=postgresql://ann@localhost/memory PORT=8002 graph-kernel serve"
     )]
     Serve(ServeArguments),
+    /// Answer a model's tools: the Model Context Protocol on the standard input and output.
+    ///
+    /// A program that talks with a model starts it. The tools find and show what is stored, with the rights of the
+    /// connection's role, in read-only transactions.
+    #[command(
+        after_help = "Example:\n  graph-kernel mcp --database postgresql://reader@localhost/memory"
+    )]
+    Mcp(McpArguments),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  graph-kernel completions bash > /etc/bash_completion.d/graph-kernel"
@@ -177,6 +185,15 @@ pub(crate) struct ServeArguments {
     /// How long a statement may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub(crate) timeout: u16,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct McpArguments {
+    #[command(flatten)]
+    pub(crate) connection: DatabaseArguments,
+    /// Offer the tool remember, which stores turns in tables of graph_kernel.create_tables.
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
 }
 
 #[derive(clap::Args)]

@@ -9,6 +9,7 @@ mod commands;
 mod database;
 mod import;
 mod input;
+mod mcp;
 mod output;
 mod query;
 mod serve;
@@ -61,6 +62,7 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Prompt(arguments) => query::prompt(&mut text, &arguments)?,
         Command::Sessions(arguments) => query::sessions(&mut text, &arguments)?,
         Command::Serve(arguments) => serve::serve(&arguments)?,
+        Command::Mcp(arguments) => mcp::mcp(arguments)?,
         Command::Completions { shell } => {
             let name = "graph-kernel";
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut text);

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stdout};
 
 use postgres::Row;
 use postgres::types::Type;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
@@ -81,6 +82,92 @@ fn query(
     }
 }
 
+/// Statements about the sessions of a graph.
+pub(crate) struct SessionStatements {
+    /// Every turn: id, session, time, text.
+    turns: String,
+    /// The edges and the parent of each.
+    edges: String,
+    parent: String,
+}
+
+/// The time of a row as a text.
+const TIME: &str = "coalesce(CASE WHEN isfinite(at) THEN to_char(at AT TIME ZONE 'UTC', \
+                    'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') ELSE at::text END, '-')";
+
+impl SessionStatements {
+    /// `graph` is what `graph_kernel.describe_graph` says.
+    pub(crate) fn new(graph: &Value) -> Self {
+        let from = |part: &str| graph[part]["from"].as_str().unwrap_or_default().to_owned();
+        let expression = |part: &str, key: &str| {
+            graph[part]["expressions"][key].as_str().unwrap_or("NULL").to_owned()
+        };
+        let turns = format!(
+            "SELECT {} AS id, {} AS session, {}::timestamptz AS at, {} AS content FROM {} AS t",
+            expression("turns", "id"),
+            expression("turns", "session_id"),
+            expression("turns", "created_at"),
+            expression("turns", "content_text"),
+            from("turns"),
+        );
+        SessionStatements { turns, edges: from("edges"), parent: expression("edges", "parent") }
+    }
+
+    /// Of each session the time of its latest turn, the number of its turns, its latest turn and its name; the latest
+    /// comes first.
+    pub(crate) fn list(&self) -> String {
+        format!(
+            "SELECT {TIME}, count, id::text, session FROM {} ORDER BY at DESC NULLS LAST, session",
+            self.grouped()
+        )
+    }
+
+    /// The same with the beginning of the latest turn's text, of a graph with many turns for some of the sessions.
+    pub(crate) fn list_with_beginnings(&self) -> String {
+        format!(
+            "SELECT {TIME}, count, id::text, session, \
+             (SELECT left(t.content, 200) FROM ({}) AS t WHERE t.id = s.id LIMIT 1) \
+             FROM {} ORDER BY at DESC NULLS LAST, session",
+            self.turns,
+            self.grouped()
+        )
+    }
+
+    fn grouped(&self) -> String {
+        format!(
+            "(SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id))[1] AS id, max(at) AS at \
+             FROM ({}) AS t WHERE id IS NOT NULL GROUP BY session) AS s",
+            self.turns
+        )
+    }
+
+    /// Of the session $1 the turns that no other follows: time, id, beginning of the text.
+    pub(crate) fn ends(&self) -> String {
+        format!(
+            "SELECT {TIME}, id::text, left(content, 60) FROM ({}) AS t WHERE session = $1 AND id IS NOT NULL \
+             AND NOT EXISTS (SELECT FROM {} AS e WHERE {} = t.id) ORDER BY at DESC NULLS LAST, id",
+            self.turns, self.edges, self.parent
+        )
+    }
+
+    /// 1 where the session $1 has a turn, else 0.
+    pub(crate) fn is_there(&self) -> String {
+        format!(
+            "SELECT count(*) FROM (SELECT FROM ({}) AS t WHERE session = $1 AND id IS NOT NULL LIMIT 1) AS t",
+            self.turns
+        )
+    }
+
+    /// The names of a few sessions whose ids in their applications are $1.
+    pub(crate) fn like(&self) -> String {
+        format!(
+            "SELECT DISTINCT session FROM ({}) AS t \
+             WHERE id IS NOT NULL AND right(session, length($1) + 1) = ':' || $1 ORDER BY 1 LIMIT {MAX_LIKE}",
+            self.turns
+        )
+    }
+}
+
 /// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which
 /// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other follows, with their times
 /// and the beginning of their texts.
@@ -92,27 +179,9 @@ pub(crate) fn sessions(
     database.begin("").map_err(|error| server_error(&error))?;
     database.schema()?;
     let (_, graph) = database.graph()?;
-    let part = |part: &str, key: &str| graph[part][key].as_str().unwrap_or_default().to_owned();
-    let expression = |part: &str, key: &str| {
-        graph[part]["expressions"][key].as_str().unwrap_or("NULL").to_owned()
-    };
-    let time = "coalesce(CASE WHEN isfinite(at) THEN to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') \
-                ELSE at::text END, '-')";
-    let turns = format!(
-        "SELECT {} AS id, {} AS session, {}::timestamptz AS at, {} AS content FROM {} AS t",
-        expression("turns", "id"),
-        expression("turns", "session_id"),
-        expression("turns", "created_at"),
-        expression("turns", "content_text"),
-        part("turns", "from"),
-    );
+    let statements = SessionStatements::new(&graph);
     let Some(session) = &arguments.session else {
-        let statement = format!(
-            "SELECT {time}, count, id::text, session FROM ( \
-             SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id))[1] AS id, max(at) AS at \
-             FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session) AS s ORDER BY at DESC NULLS LAST, session"
-        );
-        for row in database.last_query(&statement, &[])? {
+        for row in database.last_query(&statements.list(), &[])? {
             let session = value::<Option<&str>>(&row, 3)?.unwrap_or("-");
             let (time, turns, latest): (&str, i64, &str) =
                 (value(&row, 0)?, value(&row, 1)?, value(&row, 2)?);
@@ -120,27 +189,15 @@ pub(crate) fn sessions(
         }
         return Ok(Outcome::Success);
     };
-    let statement = format!(
-        "SELECT {time}, id::text, left(content, 60) FROM ({turns}) AS t WHERE session = $1 AND id IS NOT NULL \
-         AND NOT EXISTS (SELECT FROM {} AS e WHERE {} = t.id) ORDER BY at DESC NULLS LAST, id",
-        part("edges", "from"),
-        expression("edges", "parent"),
-    );
     let parameters: Parameters = &[(session, Type::TEXT)];
-    let ends = database.query(&statement, parameters)?;
+    let ends = database.query(&statements.ends(), parameters)?;
     if ends.is_empty() {
         // A circle has no end.
-        let statement = format!(
-            "SELECT count(*) FROM (SELECT FROM ({turns}) AS t WHERE session = $1 AND id IS NOT NULL LIMIT 1) AS t"
-        );
-        let found =
-            database.query_one(&statement, parameters).map_err(|error| server_error(&error))?;
+        let found = database
+            .query_one(&statements.is_there(), parameters)
+            .map_err(|error| server_error(&error))?;
         if value::<i64>(&found, 0)? == 0 {
-            let statement = format!(
-                "SELECT DISTINCT session FROM ({turns}) AS t \
-                 WHERE id IS NOT NULL AND right(session, length($1) + 1) = ':' || $1 ORDER BY 1 LIMIT {MAX_LIKE}"
-            );
-            let rows = database.query(&statement, parameters)?;
+            let rows = database.query(&statements.like(), parameters)?;
             let like: Vec<&str> =
                 rows.iter().map(|row| value(row, 0)).collect::<Result<_, Failure>>()?;
             let mut why = format!("there is no session {session}");

@@ -5,7 +5,7 @@
 //! agents. Beside each is what the tables hold after its import.
 
 mod connections;
-mod pooler;
+pub(crate) mod pooler;
 mod real_files;
 
 use std::fs;
@@ -23,7 +23,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 /// A folder for the files of a test, removed when it goes out of scope.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// `name` is the test's own.
@@ -47,9 +47,9 @@ impl Drop for Folder {
 }
 
 /// What the program has printed on its two streams, and its exit status.
-struct Answer {
+pub(crate) struct Answer {
     status: i32,
-    out: String,
+    pub(crate) out: String,
     err: String,
 }
 
@@ -71,7 +71,7 @@ impl Answer {
     }
 
     /// Says nothing but how far it has come, where it takes long.
-    fn expect_success(self) -> Self {
+    pub(crate) fn expect_success(self) -> Self {
         let is_progress = |line: &str| line.contains("B of ") && line.ends_with(" messages");
         let others: Vec<&str> = self.err.lines().filter(|line| !is_progress(line)).collect();
         assert_eq!((self.status, others), (0, Vec::new()), "{}", self.out);
@@ -80,22 +80,22 @@ impl Answer {
 }
 
 /// The program, connected to a database by the environment.
-fn graph_kernel(database: &Database) -> Command {
+pub(crate) fn graph_kernel(database: &Database) -> Command {
     let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
     command.env("PGDATABASE", &database.name).env("NO_COLOR", "1").env_remove("PGOPTIONS");
     command
 }
 
-fn ask(database: &Database, arguments: &[&str]) -> Answer {
+pub(crate) fn ask(database: &Database, arguments: &[&str]) -> Answer {
     Answer::of(graph_kernel(database).args(arguments).output().unwrap())
 }
 
-fn import(database: &Database, arguments: &[&str]) -> Answer {
+pub(crate) fn import(database: &Database, arguments: &[&str]) -> Answer {
     Answer::of(graph_kernel(database).arg("import").args(arguments).output().unwrap())
 }
 
 /// An export that comes with the tests.
-fn export(file: &str) -> String {
+pub(crate) fn export(file: &str) -> String {
     format!("{}/server/exports/{file}", env!("CARGO_MANIFEST_DIR"))
 }
 

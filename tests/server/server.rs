@@ -14,6 +14,7 @@ mod golden;
 mod import;
 mod invalid_bytes;
 mod little_memory;
+mod mcp;
 mod memory;
 mod policy_v2;
 mod postgrest;

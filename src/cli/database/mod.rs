@@ -6,8 +6,10 @@
 mod hosts;
 mod parameters;
 mod password_file;
+mod pool;
 mod tls;
 
+pub(crate) use pool::{Access, Fault, Pool};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, CopyInWriter, Row};

@@ -16,7 +16,7 @@ use crate::common::process::as_owner;
 use crate::common::{lack, variable};
 
 /// PgBouncer before the server under test.
-struct Pooler {
+pub(crate) struct Pooler {
     process: Child,
     folder: Folder,
     port: u16,
@@ -26,7 +26,7 @@ const PORT: u16 = 6432;
 
 impl Pooler {
     /// With one connection for a transaction of a client's. None where it is not installed.
-    fn start(name: &str) -> Option<Self> {
+    pub(crate) fn start(name: &str) -> Option<Self> {
         Self::start_in(name, "transaction", PORT)
     }
 
@@ -77,7 +77,7 @@ impl Pooler {
             .unwrap()
     }
 
-    fn command(&self, database: &Database, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, database: &Database, arguments: &[&str]) -> Command {
         let mut command = super::graph_kernel(database);
         command.env("PGHOST", &self.folder.0).env("PGPORT", self.port.to_string()).args(arguments);
         command
