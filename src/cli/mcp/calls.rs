@@ -298,7 +298,8 @@ fn why(pool: &Pool, given: &Given) -> Result<String, Failure> {
     let turn = given.turn("turn")?.expect("it is required");
     let (anchor, rows) = Place::of(given, "anchor")?.read(pool, |database, schema, anchor| {
         let query = format!(
-            "SELECT included, explanation, path::text[] FROM {schema}.graph_why($1, $2, $3::text::{schema}.slice_policy)"
+            "SELECT included, explanation, path::text[] \
+             FROM {schema}.graph_why($1, $2, $3::text::{schema}.slice_policy)"
         );
         let parameters: Parameters =
             &[(&anchor, Type::UUID), (&turn, Type::UUID), (&policy, Type::TEXT)];

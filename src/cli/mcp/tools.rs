@@ -20,7 +20,8 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
         "type": "string", "format": "uuid", "description": "The id of a turn, in place of a session."
     });
     let policy = json!({
-        "description": "Which turns count: a preset, \"chat\" unless told or \"lineage\", or a slice policy as an object.",
+        "description": "Which turns count: a preset, \"chat\" unless told or \"lineage\", or a slice policy as an \
+                        object.",
         "anyOf": [{"type": "string"}, {"type": "object"}]
     });
     let at = json!({
@@ -47,10 +48,12 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
         ),
         tool(
             "recall",
-            "Search all stored conversations for what was said about a question, with what was said around it. The best \
-             hit comes last.",
+            "Search all stored conversations for what was said about a question, with what was said around it. The \
+             best hit comes last.",
             json!({
-                "question": {"type": "string", "description": "The question, in words that the answer is likely to have."},
+                "question": {
+                    "type": "string", "description": "The question, in words that the answer is likely to have."
+                },
                 "embedding": {
                     "type": "array", "items": {"type": "number"},
                     "description": "An embedding of the question, by the model that embedded the stored turns."
@@ -71,7 +74,9 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
             json!({
                 "turn": {"type": "string", "format": "uuid", "description": "The turn that is asked about."},
                 "session": session,
-                "anchor": {"type": "string", "format": "uuid", "description": "The turn of `context`, in place of a session."},
+                "anchor": {
+                    "type": "string", "format": "uuid", "description": "The turn of `context`, in place of a session."
+                },
                 "policy": policy, "max_tokens": max_tokens
             }),
             &["turn"],
@@ -107,7 +112,9 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
              begins with it.",
             json!({
                 "session": {"type": "string", "description": "The name of the session, as `sessions` gives it or new."},
-                "text": {"type": "string", "description": "What to remember, to be understood without this conversation."},
+                "text": {
+                    "type": "string", "description": "What to remember, to be understood without this conversation."
+                },
                 "role": {"enum": ["assistant", "user"], "default": "assistant", "description": "Whose words they are."},
                 "after": {"type": "string", "format": "uuid", "description": "The turn of the session that it follows; \
                     the latest unless told."}
