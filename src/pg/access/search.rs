@@ -96,7 +96,9 @@ pub struct Searcher<'a> {
 pub fn contents_too_long() -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        format!("contents of the turns found are longer than {MAX_CONTENTS_BYTES} bytes"),
+        format!(
+            "contents and payloads of the turns found are longer than {MAX_CONTENTS_BYTES} bytes"
+        ),
     )
     .word(Word::SearchTooLarge)
     .hint("Use a smaller max_nodes or max_tokens.")

@@ -175,10 +175,12 @@ impl<'a> PgStore<'a> {
     pub fn messages(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, Message>, SqlError> {
         let mut messages = HashMap::with_capacity(ids.len());
         let mut left = Some(MAX_CONTENTS_BYTES);
+        let mut longest = (0, None);
         self.ask(&self.graph.kept(&MESSAGES, Needs::default()), &[Argument::Ids(ids)], |row| {
             let known = [2, 4].map(|column| row.i64(column).map_or(0, |bytes| bytes as usize));
             let take = |left: Option<usize>, bytes| left.and_then(|left| left.checked_sub(bytes));
             left = known.into_iter().fold(left, take);
+            longest = longest.max((known.into_iter().sum(), row.id(0)));
             if left.is_none() {
                 return ControlFlow::Break(());
             }
@@ -200,7 +202,14 @@ impl<'a> PgStore<'a> {
             messages.extend(row.id(0).map(|id| (id, message)));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        if left.is_some() { Ok(messages) } else { Err(contents_too_long()) }
+        match (left, longest) {
+            (Some(_), _) => Ok(messages),
+            (None, (bytes, Some(id))) => Err(contents_too_long().hint(format!(
+                "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, with {bytes} bytes of content \
+                 and payload, numbers written out."
+            ))),
+            (None, _) => Err(contents_too_long()),
+        }
     }
 
     /// The beginnings of the contents of these turns, of at most so many characters, where there are any.
