@@ -110,9 +110,19 @@ def test_extension_in_another_schema(connection: psycopg.Connection[Any]) -> Non
     connection.execute("SET search_path = pg_temp")
     export = sync.SliceClient(connection, schema="public").get_slice(ANCHOR, "focused")
     assert export.slice_id == "23741c917101a898"
-    with pytest.raises(GraphKernelError) as caught:
-        sync.SliceClient(connection).get_slice(ANCHOR)
-    assert caught.value.sqlstate in ("42883", "42704")
+    # It is found without being told, and is no function of its name that comes first.
+    assert sync.SliceClient(connection).get_slice(ANCHOR, "focused").slice_id == "23741c917101a898"
+    connection.execute("CREATE SCHEMA IF NOT EXISTS evil")
+    try:
+        connection.execute(
+            """CREATE FUNCTION evil.graph_verify(json, OUT valid boolean, OUT reason text, OUT kid text, OUT role text,
+                                                 OUT rls boolean)
+               LANGUAGE sql AS $$ SELECT true, 'ok', '', '', false $$"""
+        )
+        connection.execute("SET search_path = evil, public")
+        assert not sync.SliceClient(connection).verify("{}").valid
+    finally:
+        connection.execute("DROP SCHEMA evil CASCADE")
 
 
 def test_pipeline(connection: psycopg.Connection[Any]) -> None:
@@ -284,6 +294,17 @@ def test_objects_over_one_connection_wait_for_each_other(connection: psycopg.Con
     conversation.clear()
 
 
+def test_a_connection_that_is_left_in_the_middle() -> None:
+    """As cancellations leave it with some versions of psycopg: the next call has another one."""
+    with sync.Database() as database:
+        with pytest.raises(KeyError):  # noqa: SIM117
+            with database._connection() as connection:
+                connection.autocommit = True
+                connection.execute("BEGIN")
+                raise KeyError
+        assert database.fetch("SELECT 1 AS one") == [{"one": 1}] and connection.closed
+
+
 def test_a_call_that_is_cancelled() -> None:
     async def example() -> None:
         async with aio.Database() as database:
@@ -292,6 +313,15 @@ def test_a_call_that_is_cancelled() -> None:
             assert await database.fetch("SELECT 1 AS one") == [{"one": 1}]
 
     asyncio.run(example())
+
+
+def test_tables_are_made_once(empty: sync.Database) -> None:
+    def make(_: int) -> None:
+        with sync.Database("dbname=gk_python_tables") as database:
+            database.create_tables(words="english", embeddings=True)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(make, range(4)))
 
 
 def test_extension_and_graph_in_a_schema(empty: sync.Database) -> None:

@@ -880,6 +880,45 @@ def test_an_owner_that_a_filter_does_not_lift(connection: psycopg.Connection[Any
         ada.clear()
 
 
+def test_turns_of_one_time(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    """And of a clock that went back: a session that is opened again stands at its end."""
+    ids = [conversation.append(user(str(n)))[0] for n in range(6)]
+    for moment in ("'2026-01-01'", "'2026-01-01'::timestamptz - content_text::integer * interval '1 s'"):
+        connection.execute(
+            f"UPDATE memory_turns SET created_at = {moment} WHERE session_id = %s", (conversation.session_id,)
+        )
+        assert Conversation(connection, conversation.session_id).head() == ids[-1]
+
+
+def test_an_object_that_saw_an_empty_session(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    assert conversation.turns() == []
+    Conversation(connection, conversation.session_id).append(user("new"))
+    assert said(conversation) == ["new"]
+    conversation.append(user("mine"))
+    assert said(Conversation(connection, conversation.session_id)) == ["new", "mine"]
+
+
+def test_a_call_that_is_answered_twice(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
+    conversation.append({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"})
+    for output in ("first", "second"):
+        conversation.append({"type": "function_call_output", "call_id": "c", "output": output})
+    assert [(parent, child) for parent, child, _ in edges(connection, conversation)] == [(0, 1), (0, 2)]
+
+
+def test_a_goal_of_another_session(conversation: Conversation) -> None:
+    (foreign,) = Conversation(conversation.database).append(user("secret"))
+    conversation.append(user("hi"))
+    conversation.messages()
+    for goal in (foreign, [MISSING]):
+        with pytest.raises(GraphKernelError) as caught:
+            conversation.messages(goal=goal)
+        assert caught.value.word == "ANCHOR_NOT_FOUND"
+    # No prompt was made: there is none to record.
+    with pytest.raises(GraphKernelError) as caught:
+        conversation.record_step()
+    assert caught.value.sqlstate == "55000"
+
+
 def test_names_of_sessions(connection: psycopg.Connection[Any]) -> None:
     nameless = Conversation(connection, "")
     nameless.append(user("x"))

@@ -16,7 +16,7 @@ from conftest import ANCHOR, MISSING
 
 from graph_kernel_client import sync
 from graph_kernel_client._export import canonical, digest, parse
-from graph_kernel_client._json import Number, binary32_text, compact
+from graph_kernel_client._json import Number, _shortest_even, _slow_shortest_even, binary32_text, compact
 from graph_kernel_client._record import parse as parse_document
 from graph_kernel_client._xxh64 import xxh64_hex
 from graph_kernel_client.offline import _is_signature, check_export, statement, verify_proof
@@ -120,6 +120,22 @@ def test_binary32_reads_back() -> None:
         assert Number(text).integer() is None, text
 
 
+def test_the_fast_way_to_write_a_number_is_the_exact_one() -> None:
+    chosen = random.Random(9)
+    patterns = [chosen.getrandbits(32) for _ in range(4000)]
+    # Around powers of two and of ten, and those that are halfway between short texts.
+    patterns += [(power << 23) + step for power in range(1, 255, 3) for step in (0, 1, 2, 0x7FFFFF)]
+    patterns += [
+        struct.unpack("<I", struct.pack("<f", float(f"{n}e{power}")))[0]
+        for n in (1, 5, 15, 16777217)
+        for power in range(-44, 30)
+    ]
+    for bits in patterns:
+        number = binary32(bits)
+        if number - number == 0 and number != 0:
+            assert _shortest_even(number) == _slow_shortest_even(number), number
+
+
 def test_numbers_are_written_as_the_kernel_writes_them(connection: psycopg.Connection[Any]) -> None:
     chosen = random.Random(7)
     numbers = [1e-7, 1e-6, 1e-5, 1e-4, 0.001, 123456.79, 1e15, 1e16, 3.4e38, 1.5e-45, -0.0, -1.25, 9.5e14, 16777216.0]
@@ -167,6 +183,11 @@ def test_long_tokens(connection: psycopg.Connection[Any]) -> None:
                     "SELECT reason FROM graph_verify_proof(%s::json, %s::json, %s)", (edited, proof, key)
                 ).fetchone()
                 assert (verify_proof(edited, proof, key).reason,) == row
+    for pem in (key, "x\n" * 2000 + key, "x\n" * 200_000 + key):
+        row = connection.execute(
+            "SELECT reason FROM graph_verify_proof(%s::json, %s::json, %s)", (document, proof, pem)
+        ).fetchone()
+        assert (verify_proof(document, proof, pem).reason,) == row
     assert Number("0." + "3" * 5_000_000).binary32() is None
     assert time.monotonic() - begin < 20
 

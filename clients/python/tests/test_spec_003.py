@@ -334,6 +334,8 @@ def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
         ("other slice", near, inside, "0" * 16),
         ("no sources", near, [], export.slice_id),
         ("no embedding", None, inside, export.slice_id),
+        ("a number that is none", [float("nan"), *near[1:]], inside, export.slice_id),
+        ("an element that is none", [None, *near[1:]], inside, export.slice_id),
     ):
         connection.execute("INSERT INTO atoms VALUES (%s, 'a', %s, %s::uuid[], %s)", (atom, vector, sources, slice_id))
     for proposal, sources in (("admitted", ["near", "far"]), ("of an atom that is not", ["near", "outside"])):
@@ -353,6 +355,10 @@ def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
         ("turn", "10eae790"),
         ("atom", "far"),
     ]
+    connection.execute("INSERT INTO atoms VALUES ('short', 'a', '{1}', %s::uuid[], %s)", (inside, export.slice_id))
+    with pytest.raises(GraphKernelError) as caught:
+        retriever.search(QUESTION, export, limit=5)
+    assert caught.value.word == "EMBEDDING_DIMENSIONS"
     assert hits[0].score == pytest.approx(1 / 61) and hits[3].score == pytest.approx(1 / 62)
     assert hits[1].provenance["sources"] == [ANCHOR] and hits[0].provenance["mac"]
     assert hits.provenance.is_admissible

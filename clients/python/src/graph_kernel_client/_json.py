@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import uuid
@@ -47,6 +48,13 @@ _MOST_DIGITS = 17
 
 @lru_cache(maxsize=65_536)
 def _binary32(text: str) -> float | None:
+    try:
+        (near,) = struct.unpack("<f", struct.pack("<f", float(text)))
+        # As exports have it.
+        if math.isfinite(near) and text == binary32_text(near):
+            return float(near)
+    except OverflowError:
+        return None
     given = _decimal(text)
     number = None if given is None else _nearest32(given)
     if given is None or number is None:
@@ -113,8 +121,7 @@ def binary32_text(number: float) -> str:
     """The shortest text of a binary32, as exports have it; of two that are equally near the one with an even digit."""
     if number == 0:
         return "-0.0" if struct.pack("<d", number)[7] else "0.0"
-    texts = _shortest(Decimal(number), _is32(number))
-    text = next((text for text in texts if text.as_tuple().digits[-1] % 2 == 0), texts[0])
+    text = _shortest_even(number)
     sign, digits, _ = text.normalize().as_tuple()
     exponent = text.adjusted()
     whole = "".join(map(str, digits))
@@ -127,6 +134,29 @@ def binary32_text(number: float) -> str:
         return f"{prefix}{whole[: exponent + 1]}.{whole[exponent + 1 :]}"
     mantissa = whole[0] + (f".{whole[1:]}" if len(whole) > 1 else "")
     return f"{prefix}{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent)}"
+
+
+def _shortest_even(number: float) -> Decimal:
+    bits = struct.unpack("<I", struct.pack("<f", number))[0]
+    # Not where numbers are denser below than above, nor where all have fewer bits.
+    if bits & 0x007FFFFF and bits & 0x7F800000:
+        for digits in range(9):
+            # The nearest of so many digits, of two an even one: it reads back where any other does.
+            text = f"{number:.{digits}e}"
+            wide = float(text)
+            if struct.unpack("<Q", struct.pack("<d", wide))[0] & 0x1FFFFFFF == 0x10000000:
+                break  # halfway between two: the digits behind decide
+            try:
+                if struct.unpack("<f", struct.pack("<f", wide))[0] == number:
+                    return Decimal(text)
+            except OverflowError:
+                continue
+    return _slow_shortest_even(number)
+
+
+def _slow_shortest_even(number: float) -> Decimal:
+    texts = _shortest(Decimal(number), _is32(number))
+    return next((text for text in texts if text.as_tuple().digits[-1] % 2 == 0), texts[0])
 
 
 _LARGEST_PLAIN = 13

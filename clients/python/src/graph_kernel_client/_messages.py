@@ -94,7 +94,7 @@ def parts(message: Any) -> list[Part]:
 
 
 # Items of OpenAI's responses that have no role.
-_ITEMS = re.compile("_call$|_output$|^reasoning$")
+_ITEMS = re.compile("_call$|_output$|^mcp_|^(reasoning|compaction)$")
 
 
 def not_a_message(message: str, hint: str | None = None) -> GraphKernelError:
@@ -121,11 +121,13 @@ def items_part(output: Any) -> Part:
 
 def item_part(item: dict[str, Any]) -> Part:
     """The turn of an item of OpenAI's responses."""
-    result = str(item.get("type", "message")).endswith("_output")
-    role = item.get("role") or ("tool" if result else "assistant")
+    kind = str(item.get("type", "message"))
+    result = kind.endswith("_output")
+    role = item.get("role") or ("tool" if result else "user" if kind == "mcp_approval_response" else "assistant")
     role = "system" if role == "developer" else role
     call = item.get("call_id")
-    return Part({"role": role, "output": [item]}, [call] if result and isinstance(call, str) else [], form=item)
+    answers = [call] if result and isinstance(call, str) else []
+    return Part({"role": role, "output": [item]}, answers, role=role, form=item)
 
 
 def _is_result(block: Any) -> bool:

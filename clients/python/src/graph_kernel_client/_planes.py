@@ -10,6 +10,7 @@ from typing import Any, Literal
 from psycopg.rows import DictRow
 
 from ._sql import identifier
+from .errors import GraphKernelError
 from .types import DualPlaneHit, SliceScopedResults
 
 _RANK_OFFSET = 60
@@ -42,7 +43,9 @@ class Plane:
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
     if len(one) != len(other):
-        raise ValueError(f"embeddings of {len(one)} and of {len(other)} dimensions")
+        raise GraphKernelError(
+            f"embeddings of {len(one)} and of {len(other)} dimensions", sqlstate="22023", word="EMBEDDING_DIMENSIONS"
+        )
     lengths = math.sqrt(math.fsum(x * x for x in one)) * math.sqrt(math.fsum(y * y for y in other))
     return math.fsum(x * y for x, y in zip(one, other, strict=True)) / lengths if lengths else -1.0
 
@@ -50,8 +53,12 @@ def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
 def ranked(
     plane: Literal["atom", "proposal"], table: Plane, rows: Sequence[DictRow], vector: Sequence[float]
 ) -> list[DualPlaneHit]:
-    """The rows by similarity; those without an embedding are not found."""
-    found = [(_cosine(row["embedding"], vector), row) for row in rows if row["embedding"]]
+    """The rows by similarity; those without an embedding of finite numbers are not found."""
+    found = [
+        (_cosine(row["embedding"], vector), row)
+        for row in rows
+        if row["embedding"] and all(number is not None and math.isfinite(number) for number in row["embedding"])
+    ]
     found.sort(key=lambda pair: (-pair[0], pair[1]["id"]))
     return [
         DualPlaneHit(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
 
 from .errors import ConfigurationError, GraphKernelError
 from .types import Policy, PolicyRef
@@ -16,8 +19,19 @@ def policy_sql(policy: Policy | None) -> tuple[str, str]:
         return "{gk}graph_policy(%s::text)", policy.params_hash
     if isinstance(policy, str):
         return ("%s::{gk}slice_policy" if policy.lstrip().startswith("{") else "{gk}graph_policy(%s::text)"), policy
+    return "%s::{gk}slice_policy", policy_text(policy)
+
+
+def policy_text(policy: Mapping[str, Any]) -> str:
+    """The parameters as the server reads them; ids of turns may be UUIDs."""
+
+    def other(value: object) -> str:
+        if isinstance(value, uuid.UUID):
+            return str(value)
+        raise TypeError(f"{type(value).__name__} is not JSON")
+
     try:
-        return "%s::{gk}slice_policy", json.dumps(dict(policy), default=str)
+        return json.dumps(dict(policy), default=other, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"not a policy: {error}") from error
 

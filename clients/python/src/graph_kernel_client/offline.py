@@ -20,6 +20,7 @@ from .types import Document, Verdict, document_of
 __all__ = ["check_export", "statement", "verify_proof"]
 
 _MAX_PROOF_BYTES = 64 * 1024
+_MAX_PEM_BYTES = 4096
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _SLICE_TYPE = "urn:x-graph-kernel:slice:v1"
@@ -99,10 +100,11 @@ def _refusal(document: str, proof: str, public_key: str) -> str | None:
 
 
 def _public_key(pem: str) -> bytes | None:
+    if len(pem.encode(errors="replace")) > _MAX_PEM_BYTES:
+        return None
     # What RFC 7468 allows: text before it, each end of a line in any form, and one empty line after the base64.
     lines = pem.strip(" \t\r\n\f").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    while lines and "-----BEGIN" not in lines[0]:
-        lines.pop(0)
+    lines = lines[next((n for n, line in enumerate(lines) if "-----BEGIN" in line), len(lines)) :]
     if len(lines) == 4 and lines[2] == "":
         lines.pop(2)
     if len(lines) != 3 or (lines[0], lines[2]) != ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"):

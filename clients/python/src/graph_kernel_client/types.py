@@ -572,10 +572,14 @@ def can_promote_to_atom(result: SearchResult, provenance: RetrievalProvenance) -
 
 
 def verify_replay(original_provenance: RetrievalProvenance, replay_results: SliceScopedResults) -> bool:
-    """Whether a search that was made again is that of the provenance: same slice, same embedding, same turns."""
+    """Whether a search that was made again is that of the provenance: same slice, same embedding, same turns.
+
+    Of searches by words, which have no embedding, the same text.
+    """
     replayed = replay_results.provenance
     return (
         original_provenance.slice_id == replayed.slice_id
         and original_provenance.query_embedding_hash == replayed.query_embedding_hash
+        and (replayed.query_embedding_hash is not None or original_provenance.query_text == replayed.query_text)
         and set(original_provenance.retrieved_turn_ids) == set(replayed.retrieved_turn_ids)
     )

@@ -122,6 +122,27 @@ def test_calls_side_by_side(connection: psycopg.Connection[Any]) -> None:
     asyncio.run(example())
 
 
+def test_items_without_a_text(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        async with aio.Conversation() as conversation:
+            session = GraphKernelSession(conversation)
+            items: list[Any] = [
+                {"type": "compaction", "encrypted_content": "e"},
+                {"type": "mcp_approval_request", "id": "r", "name": "n", "arguments": "{}", "server_label": "s"},
+                {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
+                {"type": "item_reference", "id": "x"},
+                {"type": "function_call_output", "call_id": "of no call", "output": "o"},
+            ]
+            await session.add_items(items)
+            assert await session.get_items() == items
+            assert [turn.role for turn in await conversation.turns()] == [
+                *("assistant", "assistant", "user", "assistant", "tool"),
+            ]
+            await session.clear_session()
+
+    asyncio.run(example())
+
+
 def test_what_another_form_has_stored(connection: psycopg.Connection[Any]) -> None:
     async def example() -> None:
         async with aio.Conversation() as conversation:

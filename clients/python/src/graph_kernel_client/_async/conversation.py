@@ -7,11 +7,12 @@ import uuid
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
 from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
+from .._policies import policy_text
 from ..errors import GraphKernelError, PinLeftOut
 from ..types import (
     Document,
@@ -31,6 +32,7 @@ from .embedding import Embed, embedded, embedded_if_any
 _ROLES = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 10_000  # of a slice
 CountTokens = Callable[[Mapping[str, Any]], int]
+Format = Literal["openai", "responses", "anthropic", "plain"]
 InTransaction = Callable[[Transaction], Awaitable[None]]
 
 
@@ -158,7 +160,7 @@ class Conversation(Client):
 
     async def messages(
         self,
-        format: str = "openai",
+        format: Format = "openai",
         *,
         max_tokens: int | None = None,
         goal: TurnId | Sequence[TurnId] | bool | None = None,
@@ -168,7 +170,7 @@ class Conversation(Client):
         policy: Mapping[str, Any] | None = None,
         context: str | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """The prompt at the latest turn, as a provider takes it: `openai`, `responses`, `anthropic` or `plain`.
 
         It is what is given to the provider's call beside its model: `create(model=…, **conversation.messages())`.
@@ -179,11 +181,13 @@ class Conversation(Client):
         other keys of SlicePolicy v2. `context` is a SHA-256 of what else is sent, such as model and tools, which the
         record then says too. `options` are those of `graph_messages_json`.
         """
+        self._step = None
         step = await self._take(
             format, max_tokens, goal, recall, recall_tokens, embedding, policy or {}, context, options or {}
         )
         self._step = step
-        return step.messages
+        made: dict[str, Any] = step.messages
+        return made
 
     async def record_step(self) -> Step:
         """The record of what `messages` gave last."""
@@ -218,7 +222,7 @@ class Conversation(Client):
             row = await self.database.fetch_one(
                 """SELECT r::text AS record, {gk}graph_messages_json(r, %s::text, %s::jsonb) AS messages
                      FROM {gk}graph_messages_record(%s::uuid, %s::{gk}slice_policy, %s::text) AS r""",
-                (format, Jsonb(dict(options)), anchor, json.dumps(policy, default=str), context),
+                (format, Jsonb(dict(options)), anchor, policy_text(policy), context),
             )
         except GraphKernelError as error:
             if error.reason != "unattested":
@@ -249,10 +253,11 @@ class Conversation(Client):
                 )
                 return [row["id"] for row in rows]
             given = [turn_uuid(turn) for turn in ([goal] if isinstance(goal, (str, uuid.UUID)) else goal)]
-            rows = await transaction.fetch(f"SELECT id FROM {turns} WHERE id = ANY (%s::uuid[])", (given,))
-        missing = set(given) - {row["id"] for row in rows}
-        if missing:
-            raise GraphKernelError(f"the goal is not a turn: {min(missing)}", sqlstate="02000", word="ANCHOR_NOT_FOUND")
+            rows = await transaction.fetch(
+                f"SELECT id FROM {turns} WHERE session_id = %s AND id = ANY (%s)", (self.session_id, given)
+            )
+        for missing in set(given) - {row["id"] for row in rows}:
+            raise self._not_a_turn(missing)
         return [str(turn) for turn in given]
 
     async def _seeds(self, question: str, embedding: Sequence[float] | None) -> dict[str, float] | None:
@@ -279,7 +284,7 @@ class Conversation(Client):
         """What was said anywhere that fits a question, with what was said around it, within a budget.
 
         `policy` has other keys of SlicePolicy v2, `filter` those of `graph_search`. Where the conversation has an
-        owner, only turns of the owner are found.
+        owner, the hits are turns of the owner; what was said around them in their session may be of others.
         """
         query = storable(query)
         vector = await embedded_if_any(self._embed, query, embedding)
@@ -288,7 +293,7 @@ class Conversation(Client):
             """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens, session_id,
                       created_at, distance, score, seed::text AS seed, slice::text AS slice
                  FROM {gk}graph_recall(%s::real[], %s::text, %s::{gk}slice_policy, filter => %s::jsonb) ORDER BY n""",
-            (vector, query, json.dumps(given, default=str), Jsonb(self._filter(filter))),
+            (vector, query, policy_text(given), Jsonb(self._filter(filter))),
         )
         export = SliceExport.from_json(rows[0]["slice"]) if rows else None
         for row in rows:
@@ -309,7 +314,7 @@ class Conversation(Client):
         rows = await self.database.fetch(
             """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens
                  FROM {gk}graph_messages(%s::uuid, %s::{gk}slice_policy) ORDER BY n""",
-            (anchor, json.dumps(given, default=str)),
+            (anchor, policy_text(given)),
         )
         if len(rows) >= _MOST_TURNS and max_tokens is None:
             raise GraphKernelError(
@@ -490,28 +495,46 @@ class Conversation(Client):
         """
         if self._heads:
             # A branch follows nothing before it has a turn of its own.
-            line = await transaction.fetch(
-                f"""WITH RECURSIVE line (id) AS (
-                        SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
-                        UNION
-                        SELECT e.child_turn_id
-                          FROM line AS l JOIN {edges} AS e ON e.parent_turn_id = l.id AND e.edge_type = 'reply'
-                         WHERE %(follows)s)
-                    SELECT t.id, t.id = ANY (%(heads)s) AS is_head
-                      FROM line JOIN {turns} AS t USING (id) WHERE t.session_id = %(session)s
-                     ORDER BY t.created_at DESC NULLS LAST, t.id""",
-                {"heads": self._heads, "session": self.session_id, "follows": self._edge_type == "reply"},
-            )
-            if line and not line[0]["is_head"]:
-                return await self._end_of_call(transaction, turns, edges, line[0]["id"])
-            heads = {row["id"] for row in line if row["is_head"]}
-            if heads:
-                return [head for head in self._heads if head in heads]
+            follows = ["reply"] if self._edge_type == "reply" else []
+            ends = await self._ends(transaction, turns, edges, self._heads, follows)
+            if ends and ends[0] not in self._heads:
+                return await self._end_of_call(transaction, turns, edges, ends[0])
+            if ends:
+                return [head for head in self._heads if head in ends]
         latest = await transaction.fetch(
             f"SELECT id FROM {turns} WHERE session_id = %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
             (self.session_id,),
         )
-        return await self._end_of_call(transaction, turns, edges, latest[0]["id"]) if latest else []
+        if not latest:
+            return []
+        # What follows it may be of the same time, or, by another clock, of an earlier one.
+        turn = latest[0]["id"]
+        ends = await self._ends(transaction, turns, edges, [turn], None)
+        return await self._end_of_call(transaction, turns, edges, ends[0] if ends else turn)
+
+    async def _ends(
+        self, transaction: Transaction, turns: str, edges: str, heads: list[uuid.UUID], follows: list[str] | None
+    ) -> list[uuid.UUID]:
+        """The turns of the session that nothing follows, of these and of what follows them by edges of these types, or
+        of all; the latest first."""
+        rows = await transaction.fetch(
+            f"""WITH RECURSIVE line (id, parent) AS (
+                    SELECT head, NULL::uuid FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    UNION
+                    SELECT e.child_turn_id, e.parent_turn_id
+                      FROM line AS l
+                      JOIN {edges} AS e ON e.parent_turn_id = l.id
+                      JOIN {turns} AS t ON t.id = e.child_turn_id AND t.session_id = %(session)s
+                     WHERE e.parent_turn_id <> e.child_turn_id
+                       AND (%(follows)s::text[] IS NULL OR e.edge_type = ANY (%(follows)s)))
+                SELECT t.id FROM {turns} AS t
+                 WHERE t.session_id = %(session)s
+                   AND t.id IN (SELECT id FROM line)
+                   AND t.id NOT IN (SELECT parent FROM line WHERE parent IS NOT NULL)
+                 ORDER BY t.created_at DESC NULLS LAST, t.id""",
+            {"heads": heads, "session": self.session_id, "follows": follows},
+        )
+        return [row["id"] for row in rows]
 
     async def _end_of_call(self, transaction: Transaction, turns: str, edges: str, turn: uuid.UUID) -> list[uuid.UUID]:
         """The turn; of a call, or one of its results, all results."""
@@ -540,6 +563,7 @@ class Conversation(Client):
                     SELECT e.parent_turn_id FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id)
                 SELECT a.place, (SELECT t.id FROM line JOIN {turns} AS t USING (id)
                                   WHERE t.session_id = %(session)s AND t.payload @> ANY (a.forms)
+                                    AND lower(t.role) IS DISTINCT FROM 'tool'
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
                   FROM (SELECT place, array_agg(form) AS forms
                           FROM jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),

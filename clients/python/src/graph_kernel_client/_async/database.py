@@ -40,7 +40,7 @@ class Database:
     """Where calls go: a connection string, a connection, a pool, or None for `GRAPH_KERNEL_URL` or libpq's `PG…`.
 
     `timeout` bounds each statement, and connecting, in seconds. `graph` names the graph that is read, `schema` the one
-    that the extension is in, where that is not in the `search_path`. Settings are of the transaction alone, and no
+    in which `create_tables` makes the extension, elsewhere it is found. Settings are of the transaction alone, and no
     statement is prepared, so poolers in transaction mode work. Who shares a connection waits for the others; a pool
     has one for each.
     """
@@ -96,6 +96,8 @@ class Database:
         to tables that are there writes their turns anew, under a lock. `embeddings` adds a column for them.
         """
         async with self.transaction() as transaction:
+            # Of several at once one makes them.
+            await transaction.fetch("SELECT pg_catalog.pg_advisory_xact_lock(7163384, 1)")
             schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
             await transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
             (found,) = await transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
@@ -156,8 +158,16 @@ class Database:
                     yield connection
                 return
             async with self._lock:
-                connection = self._source if self._source is not None else await self._opened()
-                yield connection
+                if self._source is not None:
+                    yield self._source
+                    return
+                connection = await self._opened()
+                try:
+                    yield connection
+                finally:
+                    # Such as after a cancellation that came in the middle of another's work.
+                    if not _is_idle(connection):
+                        connection.pgconn.finish()
 
     async def _opened(self) -> psycopg.AsyncConnection[Any]:
         if self._own is None or self._own.closed:
@@ -192,16 +202,27 @@ class Database:
             async with psycopg.AsyncCursor(connection) as cursor:
                 await cursor.execute(f"SELECT {calls}", values, prepare=False)
 
-    def _statement(self, query: str) -> sql.Composed:
+    async def _statement(self, connection: psycopg.AsyncConnection[Any], query: str) -> sql.Composed:
+        if self._schema is None and "{gk}" in query:
+            # The functions of the extension, not any of their names that the search_path finds first.
+            async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+                await cursor.execute(
+                    "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e"
+                    " JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'graph_kernel'",
+                    prepare=False,
+                )
+                found = await cursor.fetchone()
+                self._schema = None if found is None else found[0]
         prefix = "" if self._schema is None else self._schema.replace("%", "%%") + "."
         return sql.SQL(query).format(gk=sql.SQL(prefix))
 
     async def _execute(
         self, connection: psycopg.AsyncConnection[Any], query: str, parameters: Parameters
     ) -> list[DictRow]:
+        statement = await self._statement(connection, query)
         # Of the plain class, whatever the connection's own are and return.
         async with psycopg.AsyncCursor(connection, row_factory=dict_row) as cursor:
-            await cursor.execute(self._statement(query), parameters, prepare=False)
+            await cursor.execute(statement, parameters, prepare=False)
             return await cursor.fetchall()
 
 
@@ -221,8 +242,9 @@ class Transaction:
 
     async def execute(self, query: str, parameters: Parameters = ()) -> None:
         """A statement without rows."""
+        statement = await self._database._statement(self.connection, query)
         async with psycopg.AsyncCursor(self.connection) as cursor:
-            await cursor.execute(self._database._statement(query), parameters, prepare=False)
+            await cursor.execute(statement, parameters, prepare=False)
 
     async def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""

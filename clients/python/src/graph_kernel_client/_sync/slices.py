@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from .._policies import check_policy_id, policy_sql
+from .._policies import check_policy_id, policy_sql, policy_text
 from ..errors import GraphKernelError
 from ..types import (
     Document,
@@ -75,7 +74,7 @@ class SliceClient(Client):
         """Registers a policy for good; parameters that are not given are those of `default`."""
         row = self.database.fetch_one(
             "SELECT policy_id, params_hash FROM {gk}graph_policy_register(%s::{gk}slice_policy, %s::text)",
-            (json.dumps(parameters, default=str), name),
+            (policy_text(parameters), name),
         )
         return PolicyRef(row["policy_id"], row["params_hash"])
 
