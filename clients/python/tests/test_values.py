@@ -47,7 +47,7 @@ def test_export_membership_and_frozen_reference() -> None:
         EXPORT.policy_ref.params_hash = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"slice_id": "x"}', "null"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"slice_id": "x"}', "null", "[" * 200_000])
 def test_what_is_not_an_export(text: str) -> None:
     with pytest.raises(GraphKernelError) as caught:
         SliceExport.from_json(text)

@@ -104,19 +104,22 @@ export class GraphKernelError extends Error {
   }
 }
 
-/** The prompt at a turn as a provider takes it, and its record: what is sent is what was recorded. */
+/**
+ * The prompt at a turn as a provider takes it, and its record: what is sent is what was recorded. In arguments of calls,
+ * where a form has them as JSON and not as text, integers above 2^53 are rounded, as JavaScript reads JSON.
+ */
 export async function messages(database: Database, anchor: string, options: RenderOptions = {}): Promise<Prompt> {
   const { format = 'openai', options: render = {} } = options
   if ('rpc' in database) {
     const taken = await record(database, anchor, options)
-    const prompt = await call(database, 'graph_messages_json', { record: taken, format, options: render })
+    const prompt = await call(database, 'graph_messages_json', { record: taken, format, options: finite(render) })
     return { prompt: prompt as Record<string, unknown>, record: taken }
   }
   const row = await one(
     database,
     `SELECT r::text AS record, graph_messages_json(r, $4::text, $5::jsonb) AS prompt
        FROM graph_messages_record($1::uuid, $2::slice_policy, $3::text) AS r`,
-    [anchor, policyText(options.policy, 'chat'), options.context ?? null, format, JSON.stringify(render)],
+    [anchor, policyText(options.policy, 'chat'), options.context ?? null, format, JSON.stringify(finite(render))],
   )
   return { prompt: row['prompt'] as Record<string, unknown>, record: row['record'] as string }
 }
@@ -125,7 +128,7 @@ export async function messages(database: Database, anchor: string, options: Rend
 export async function record(database: Database, anchor: string, options: PromptOptions = {}): Promise<PromptRecord> {
   const { policy = 'chat', context } = options
   if ('rpc' in database) {
-    const args = { anchor, policy, ...(context === undefined ? {} : { context }) }
+    const args = { anchor, policy: finite(policy), ...(context === undefined ? {} : { context }) }
     return (await call(database, 'graph_messages_record', args)) as Record<string, unknown>
   }
   const row = await one(database, 'SELECT graph_messages_record($1::uuid, $2::slice_policy, $3::text)::text AS record', [
@@ -141,15 +144,15 @@ export async function recall(database: Database, options: RecallOptions): Promis
   const { embedding = null, text = null, policy = 'recall', anchor = null, filter = {} } = options
   let rows: Record<string, unknown>[]
   if ('rpc' in database) {
-    const args = { query_embedding: embedding, query_text: text, policy, anchor, filter }
-    rows = (await call(database, 'graph_recall', args)) as Record<string, unknown>[]
+    const args = { query_embedding: embedding, query_text: text, policy: finite(policy), anchor, filter: finite(filter) }
+    rows = await rowsOf(database, 'graph_recall', args)
   } else {
     rows = await all(
       database,
       `SELECT n, turn_id::text AS turn_id, part, role, content, payload, session_id, tokens,
               cumulative_tokens::float8 AS cumulative_tokens, distance, score, seed::text AS seed, slice::text AS slice
          FROM graph_recall($1::real[], $2::text, $3::slice_policy, $4::uuid, $5::jsonb) ORDER BY n`,
-      [embedding, text, policyText(policy, 'recall'), anchor, JSON.stringify(filter)],
+      [embedding, text, policyText(policy, 'recall'), anchor, JSON.stringify(finite(filter))],
     )
   }
   const slice = (rows[0]?.['slice'] ?? null) as Recall['slice']
@@ -159,8 +162,7 @@ export async function recall(database: Database, options: RecallOptions): Promis
 /** Why a turn is in the slice at an anchor, or is not. */
 export async function why(database: Database, anchor: string, turn: string, policy: Policy = 'default'): Promise<Why> {
   if ('rpc' in database) {
-    const rows = (await call(database, 'graph_why', { anchor, turn, policy })) as Why[]
-    return rows[0] as Why
+    return only(await rowsOf(database, 'graph_why', { anchor, turn, policy: finite(policy) })) as Why
   }
   return (await one(database, 'SELECT * FROM graph_why($1::uuid, $2::uuid, $3::slice_policy)', [
     anchor,
@@ -170,21 +172,37 @@ export async function why(database: Database, anchor: string, turn: string, poli
 }
 
 function policyText(policy: Policy | undefined, preset: string): string {
-  return policy === undefined ? preset : typeof policy === 'string' ? policy : JSON.stringify(policy)
+  return policy === undefined ? preset : typeof policy === 'string' ? policy : JSON.stringify(finite(policy))
+}
+
+/** The same value. A number that is none is null as JSON, and so would be no limit at all. */
+function finite<T>(value: T, name = 'a parameter'): T {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new GraphKernelError(`${name} is not a finite number: ${value}`, '22023', null, null, undefined)
+  }
+  if (typeof value === 'object' && value !== null) {
+    for (const [key, nested] of Object.entries(value)) finite(nested, key)
+  }
+  return value
 }
 
 async function all(database: Queryable, text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
   try {
     return (await database.query(text, values)).rows
   } catch (error) {
-    if (!(error instanceof Error) || !('code' in error)) throw error
+    // Of the server, not of the connection to it.
+    if (!(error instanceof Error) || !('code' in error && 'severity' in error)) throw error
     const { code, detail, hint } = error as Error & { code?: unknown; detail?: unknown; hint?: unknown }
     throw new GraphKernelError(error.message, textOf(code), textOf(detail), textOf(hint), error)
   }
 }
 
 async function one(database: Queryable, text: string, values: unknown[]): Promise<Record<string, unknown>> {
-  const [row] = await all(database, text, values)
+  return only(await all(database, text, values))
+}
+
+function only(rows: Record<string, unknown>[]): Record<string, unknown> {
+  const [row] = rows
   if (row === undefined) throw new GraphKernelError('the server returned no row', null, null, null, undefined)
   return row
 }
@@ -192,7 +210,13 @@ async function one(database: Queryable, text: string, values: unknown[]): Promis
 async function call(database: Rpc, name: string, args: Record<string, unknown>): Promise<unknown> {
   const { data, error } = await database.rpc(name, args)
   if (error === null) return data
-  throw new GraphKernelError(error.message, error.code ?? null, error.details ?? null, error.hint ?? null, error)
+  // PostgREST has codes of its own, and what is not of it has none.
+  const sqlstate = /^[0-9A-Z]{5}$/.test(error.code ?? '') ? (error.code ?? null) : null
+  throw new GraphKernelError(error.message, sqlstate, error.details ?? null, error.hint ?? null, error)
+}
+
+async function rowsOf(database: Rpc, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>[]> {
+  return ((await call(database, name, args)) ?? []) as Record<string, unknown>[]
 }
 
 function textOf(value: unknown): string | null {

@@ -72,6 +72,15 @@ for (const database of [pool, supabase]) {
       return true
     })
   }
+  // What JSON has no number for is not sent: as null it would be no limit.
+  for (const given of [
+    () => record(database, ANCHOR, { policy: { preset: 'chat', max_tokens: NaN } }),
+    () => recall(database, { text: 'x', policy: { edge_weights: { reply: Infinity } } }),
+    () => recall(database, { text: 'x', filter: { from: NaN } }),
+    () => why(database, ANCHOR, ANCHOR, { max_nodes: -Infinity }),
+  ]) {
+    await assert.rejects(given, { name: 'GraphKernelError', sqlstate: '22023', message: /not a finite number/ })
+  }
   const turns = found.turns.map(({ turn_id, content }) => [turn_id, content])
   answers.push({ prompt: taken.prompt, record: JSON.parse(text), turns, because })
 }
@@ -79,3 +88,14 @@ for (const database of [pool, supabase]) {
 assert.deepEqual(answers[0], answers[1])
 server.close()
 await pool.end()
+
+// Where there is no server, nothing was refused by one.
+const nobody = new pg.Pool({ host: '127.0.0.1', port: 1 })
+await assert.rejects(record(nobody, ANCHOR), (error) => !(error instanceof GraphKernelError))
+const failing = (code) => ({ rpc: async () => ({ data: null, error: { message: 'no', code } }) })
+for (const [code, sqlstate] of [['', null], ['PGRST202', null], [undefined, null], ['22023', '22023']]) {
+  await assert.rejects(record(failing(code), ANCHOR), { name: 'GraphKernelError', sqlstate })
+}
+const empty = { rpc: async () => ({ data: null, error: null }) }
+assert.deepEqual(await recall(empty, { text: 'x' }), { turns: [], slice: null })
+await assert.rejects(why(empty, ANCHOR, ANCHOR), { name: 'GraphKernelError', message: /no row/ })

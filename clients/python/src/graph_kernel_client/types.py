@@ -111,7 +111,7 @@ class SliceExport:
     policy_params_hash: str
     schema_version: str
     graph_snapshot_hash: str = ""
-    admissibility_token: str | None = None
+    admissibility_token: str | None = field(default=None, repr=False)
     document: str | None = field(default=None, repr=False)
     _turn_id_set: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -135,7 +135,7 @@ class SliceExport:
                 admissibility_token=value["admissibility_token"],
                 document=document,
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise GraphKernelError(f"not an export: {error!r}", sqlstate="22023", word="INVALID_EXPORT") from error
 
     def is_admissible(self, turn_id: TurnId) -> bool:
@@ -218,7 +218,7 @@ class SliceInfo:
     policy_ref: PolicyRef
     schema_version: str
     graph_snapshot_hash: str = ""
-    admissibility_token: str = ""
+    admissibility_token: str = field(default="", repr=False)
 
     def has_valid_token(self) -> bool:
         """Whether a token and all that it covers are there. Whether it is the kernel's, the server alone can say."""
