@@ -764,6 +764,9 @@ def test_many_appends_at_once_lose_nothing() -> None:
         assert sorted(str(turn.content) for turn in await conversation.turns()) == sorted(
             ["None", "sun", "rain", *"01234"]
         )
+        branch = await conversation.branch()
+        await asyncio.gather(*(branch.append(user(str(n))) for n in range(3)))
+        assert len(await branch.turns()) == 11
         await conversation.clear()
 
     asyncio.run(example())

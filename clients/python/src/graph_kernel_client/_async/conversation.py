@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 import warnings
@@ -39,8 +40,8 @@ InTransaction = Callable[[Transaction], Awaitable[None]]
 class Conversation(Client):
     """A conversation in the tables that `graph_kernel.create_tables` makes, or tables of that form bound as `graph`.
 
-    `count_tokens` says how many tokens a message takes as it is sent; without it a quarter of the bytes of its text,
-    calls and thoughts, and 1600 for each picture or file.
+    `count_tokens` says how many tokens a message takes, which it is given as it is stored; without it a quarter of the
+    bytes of its text, calls and thoughts, and 1600 for each picture or file.
     `embed` makes the embedding of each text, for the column `embedding`. `owner` is whose turns are written. A session
     that is there goes on at its latest turn, and where others have appended in the meantime, behind what they have.
     """
@@ -65,6 +66,7 @@ class Conversation(Client):
         self._heads: list[uuid.UUID] | None = None
         self._edge_type = "reply"
         self._step: Step | None = None
+        self._writing = asyncio.Lock()
 
     async def append(self, message: Any) -> list[str]:
         """Stores a message, and returns the ids of its turns: each result of a call is a turn of its own.
@@ -97,32 +99,33 @@ class Conversation(Client):
         # Before the transaction begins: a model may take its time.
         rows = [await self._row(said) for said in await self._read(parts, strict)]
         written = []
-        async with self.database.transaction() as transaction:
-            if before is not None:
-                await before(transaction)
-            turns, edges = await transaction.tables()
-            await self._lock(transaction)
-            heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
-            stored = await self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
-            for part, row in zip(parts, rows, strict=True):
-                if part.turn_id in stored:
-                    continue
-                calls = await self._calls(transaction, turns, edges, heads, part, strict) if part.answers else []
-                # Also what came since the calls, such as another call, which would be on no line else.
-                others = await self._not_results(transaction, turns, edges, calls, heads) if calls else []
-                parents = list(dict.fromkeys([*calls, *others])) or heads
-                turn = row["id"]
-                await transaction.insert(turns, row)
-                for parent in parents:
-                    await transaction.execute(
-                        f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
-                        (parent, turn, "reply" if calls else edge_type),
-                    )
-                # Results of one call stand side by side.
-                beside = [head for head in heads if head not in parents] if calls else []
-                heads, edge_type = [*beside, turn], "reply"
-                written.append(turn)
-        self._heads, self._edge_type = heads, edge_type
+        async with self._writing:
+            async with self.database.transaction() as transaction:
+                if before is not None:
+                    await before(transaction)
+                turns, edges = await transaction.tables()
+                await self._lock(transaction)
+                heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
+                stored = await self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
+                for part, row in zip(parts, rows, strict=True):
+                    if part.turn_id in stored:
+                        continue
+                    calls = await self._calls(transaction, turns, edges, heads, part, strict) if part.answers else []
+                    # Also what came since the calls, such as another call, which would be on no line else.
+                    others = await self._not_results(transaction, turns, edges, calls, heads) if calls else []
+                    parents = list(dict.fromkeys([*calls, *others])) or heads
+                    turn = row["id"]
+                    await transaction.insert(turns, row)
+                    for parent in parents:
+                        await transaction.execute(
+                            f"INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES (%s, %s, %s)",
+                            (parent, turn, "reply" if calls else edge_type),
+                        )
+                    # Results of one call stand side by side.
+                    beside = [head for head in heads if head not in parents] if calls else []
+                    heads, edge_type = [*beside, turn], "reply"
+                    written.append(turn)
+            self._heads, self._edge_type = heads, edge_type
         return [str(turn) for turn in written]
 
     async def branch(self, turn_id: TurnId | None = None) -> Conversation:
@@ -353,13 +356,13 @@ class Conversation(Client):
         """Deletes all turns of this session and stores these: for adapters. All of it, or nothing."""
 
         async def remove_all(transaction: Transaction) -> None:
-            await self._lock(transaction)
             await self._remove(transaction, None)
 
         return await self._append(parts, before=remove_all)
 
     async def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> list[uuid.UUID] | None:
         """Deletes these turns of the session, or all, and returns where the conversation stands then."""
+        await self._lock(transaction)
         turns, edges = await transaction.tables()
         parameters = {
             "session": self.session_id,
