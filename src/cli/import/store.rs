@@ -216,8 +216,8 @@ impl<'a> Store<'a> {
         Ok(std::mem::take(&mut self.stored))
     }
 
-    /// Lets the other lane take the next batch. Where there is not a second connection yet, or cannot be, or it leads to
-    /// another server, one lane takes all.
+    /// Lets the other lane take the next batch. Where there is not a second connection yet, or cannot be, or it leads
+    /// to another server, one lane takes all.
     fn change_lanes(&mut self) {
         self.second = match std::mem::replace(&mut self.second, SecondLane::Tried) {
             SecondLane::Untried(answer) => {
