@@ -502,8 +502,17 @@ class Conversation(Client):
             ends = await self._ends(transaction, turns, edges, self._heads, follows)
             if ends and ends[0] not in self._heads:
                 return await self._end_of_call(transaction, turns, edges, ends[0])
-            if ends:
-                return [head for head in self._heads if head in ends]
+            heads = [head for head in self._heads if head in ends]
+            if heads and follows:
+                # Results of the same call, which others have appended.
+                beside = await self._end_of_call(transaction, turns, edges, heads[-1])
+                if not set(beside) <= set(heads):
+                    rows = await transaction.fetch(
+                        f"SELECT id FROM {turns} WHERE id = ANY (%s) ORDER BY created_at, id", ([*heads, *beside],)
+                    )
+                    return [row["id"] for row in rows]
+            if heads:
+                return heads
         latest = await transaction.fetch(
             f"SELECT id FROM {turns} WHERE session_id = %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
             (self.session_id,),

@@ -17,10 +17,7 @@ __all__ = ["GraphKernelSession"]
 
 
 class GraphKernelSession:
-    """The items of a conversation: all, or those that fit into `max_tokens`, by the preset `chat`.
-
-    Results stand behind their call, also where calls were made side by side.
-    """
+    """The items of a conversation: all, or those that fit into `max_tokens`, by the preset `chat`."""
 
     session_settings: SessionSettings | None = None
 
