@@ -46,11 +46,12 @@ stop: ## end the demo's server
 test: setup ## run every test on PostgreSQL 15 to 18; MAJORS='15 18' takes some; the last line counts them
 	@$(harness)/test.sh $(MAJORS)
 
-test-clients: setup ## run drivers and clients, and bind what applications of PyPI and npm store
+test-clients: setup ## run drivers and clients, use the page, and bind what applications of PyPI and npm store
 	@$(with_server) install_release && $(harness)/server.sh start test && trap '$(harness)/server.sh stop test' EXIT && \
 	  use_server test && status=0 && { $(harness)/clients.sh || status=1; } && \
 	  { $(harness)/python_client.sh || status=1; } && \
-	  { $(harness)/typescript_client.sh || status=1; } && { $(harness)/applications.sh || status=1; } && exit $$status
+	  { $(harness)/typescript_client.sh || status=1; } && { $(harness)/page.sh || status=1; } && \
+	  { $(harness)/applications.sh || status=1; } && exit $$status
 
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored

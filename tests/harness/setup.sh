@@ -27,6 +27,7 @@ wanted_test_packages() {
   python3 -m pip --version >/dev/null 2>&1 || note python3-pip
   note git debhelper lintian debootstrap # for packages
   note pgbouncer
+  note chromium # for the page
   server="$base/server-17/bin/pg_config"
   if [[ " ${majors[*]} " == *' 17 '* && $(server_of 17) == "$server" && ! -x $server ]]; then
     note "${postgres_build_packages[*]}"

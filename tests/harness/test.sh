@@ -197,6 +197,7 @@ server_steps() {
     step count_lines "$server: client for Python" "$root/tests/harness/python_client.sh"
     step count_lines "$server: client for TypeScript" "$root/tests/harness/typescript_client.sh"
     step count_lines "$server: clients of the program" "$root/tests/harness/service.sh"
+    step count_lines "$server: page" "$root/tests/harness/page.sh"
     step count_lines "$server: applications" "$root/tests/harness/applications.sh"
   fi
   stop_server

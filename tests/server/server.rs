@@ -21,6 +21,7 @@ mod postgrest;
 mod proofs;
 mod providers;
 mod recorder;
+mod serve;
 mod snapshot;
 mod statements;
 mod statistics;

@@ -6,6 +6,10 @@ use postgres::error::{DbError, SqlState};
 use serde_json::json;
 
 use crate::database::QueryError;
+use crate::output::shortened;
+
+/// The longest text of an error, in bytes: one may repeat what a client has sent.
+const MAX_TEXT_BYTES: usize = 8 << 10;
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -44,9 +48,9 @@ impl Refusal {
         Refusal {
             status: status_of(error.code()),
             sqlstate: Some(error.code().code().to_owned()),
-            message: error.message().to_owned(),
-            detail: error.detail().map(str::to_owned),
-            hint: error.hint().map(str::to_owned),
+            message: shortened(error.message(), MAX_TEXT_BYTES),
+            detail: error.detail().map(|text| shortened(text, MAX_TEXT_BYTES)),
+            hint: error.hint().map(|text| shortened(text, MAX_TEXT_BYTES)),
         }
     }
 }

@@ -158,3 +158,50 @@ pub(crate) fn check_address(address: IpAddr, has_token_file: bool) -> Result<(),
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_that_of_bearer_or_the_password_of_basic() {
+        let guard = Guard::new(Some("t0k".to_owned()), "127.0.0.1:80".parse().unwrap(), &[]);
+        let checked = |header: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, header.parse().unwrap());
+            guard.check_token(&headers).is_ok()
+        };
+        let basic = |text: &str| format!("Basic {}", Base64::encode_string(text.as_bytes()));
+        for good in ["Bearer t0k", "bearer t0k", &basic("any:t0k"), &basic(":t0k")] {
+            assert!(checked(good), "{good}");
+        }
+        for wrong in ["t0k", "Bearer", "Bearer t0kk", "Bearer t0", &basic("t0k"), "Basic t0k", ""] {
+            assert!(!checked(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_one_of_the_service_s_names() {
+        let guard = Guard::new(None, "[::1]:8001".parse().unwrap(), &["Memory.example".to_owned()]);
+        let checked = |uri: &str, host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            guard.check_origin(&uri.parse().unwrap(), &headers).is_ok()
+        };
+        for good in ["[::1]:8001", "localhost:8001", "LOCALHOST:8001", "memory.example"] {
+            assert!(checked("/", good), "{good}");
+        }
+        for wrong in ["[::1]", "localhost", "localhost:8001.", "x:8001", "memory.example:80", ""] {
+            assert!(!checked("/", wrong), "{wrong}");
+        }
+        assert!(checked("http://localhost:8001/", "localhost:8001"));
+        assert!(!checked("http://evil.example/", "localhost:8001"));
+        assert!(guard.check_origin(&"/".parse().unwrap(), &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_new_token_is_new() {
+        let (one, other) = (new_token().unwrap(), new_token().unwrap());
+        assert!(one.len() == 2 * TOKEN_BYTES && one != other);
+    }
+}

@@ -84,7 +84,9 @@ const page = {
   pin(id) {
     const pins = shown?.policy.pins ?? [];
     const next = pins.includes(id) ? pins.filter((pin) => pin !== id) : [...pins, id];
-    return page.set({ pins: next.length ? next : null });
+    if (next.length) return page.set({ pins: next });
+    const { pins: _, ...rest } = state.policy;
+    return go({ policy: rest }, false);
   },
   change(changes) {
     if (

@@ -95,7 +95,7 @@ export function draw(state, shown, page) {
         tool('−', 'Smaller', () => zoom(1 / 1.3)),
         tool('+', 'Larger', () => zoom(1.3)),
         tool('Fit', 'Fit the width', fit),
-        tool('All', 'Show all', all),
+        tool('All', 'The whole picture', all),
       ),
     ),
     h(
@@ -269,7 +269,7 @@ function resize() {
 function zoom(by) {
   const view = byId('picture').querySelector('.canvas');
   const middle = (view.scrollTop + view.clientHeight / 2) / scale;
-  scale = Math.max(0.02, Math.min(3, scale * by));
+  scale = Math.max(0.005, Math.min(3, scale * by));
   resize();
   view.scrollTop = middle * scale - view.clientHeight / 2;
 }
@@ -284,7 +284,7 @@ function fit() {
 
 function all() {
   const view = byId('picture').querySelector('.canvas');
-  scale = Math.max(0.02, Math.min(1, view.clientWidth / placed.width, view.clientHeight / placed.height));
+  scale = Math.max(0.005, Math.min(1, view.clientWidth / placed.width, view.clientHeight / placed.height));
   resize();
 }
 

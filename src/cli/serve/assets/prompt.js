@@ -217,37 +217,36 @@ export async function drawWhy(state, shown, page) {
   });
   answer.textContent = text;
   say(text);
-  const change = /with (max_tokens|max_nodes|max_radius) (\d+)/.exec(said.explanation);
-  if (change && !said.included) {
+  const change = said.included ? null : changeIn(said.explanation, shown.policy);
+  if (change) {
+    const [key, value] = change;
+    const set = () => page.set({ [key]: value });
     actions.prepend(
       h(
         'button',
-        {
-          type: 'button',
-          class: 'main',
-          id: 'bring',
-          onclick: () => page.set({ [change[1]]: Number(change[2]) }),
-        },
-        `Set ${change[1]} to ${change[2]}`,
+        { type: 'button', class: 'main', id: 'bring', onclick: set },
+        `Set ${key} to ${JSON.stringify(value)}`,
       ),
     );
   }
   if (said.path?.length > 1) {
-    actions.append(
-      h(
-        'span',
-        { class: 'path' },
-        `way: ${said.path
-          .map((id) => {
-            const turn = shown.byTurn.get(id) ?? page.known(id);
-            return id === state.anchor
-              ? 'anchor'
-              : turn?.n
-                ? String(turn.n)
-                : short(turn?.text ?? turn?.content, 18) || id.slice(0, 8);
-          })
-          .join(' → ')}`,
-      ),
-    );
+    const name = (id) => {
+      const turn = shown.byTurn.get(id) ?? page.known(id);
+      return id === state.anchor ? 'anchor' : turn?.n ? String(turn.n) : short(turn?.text, 18) || id.slice(0, 8);
+    };
+    const names = said.path.map(name);
+    if (names.length > 8) names.splice(5, names.length - 7, `${names.length - 7} more`);
+    actions.append(h('span', { class: 'path' }, `way: ${names.join(' → ')}`));
+  }
+}
+
+/** The key and the value that an explanation names, where it names one of the policy's. */
+function changeIn(explanation, policy) {
+  const [, key, text] = /with ([a-z_]+) (\S+) it is in/.exec(explanation) ?? [];
+  if (!(key in policy)) return null;
+  try {
+    return [key, JSON.parse(text)];
+  } catch {
+    return null;
   }
 }

@@ -57,7 +57,8 @@ pub(super) async fn context(
     let query = format!(
         "WITH p AS MATERIALIZED (SELECT {} AS policy) SELECT json_build_object( \
          'policy', (SELECT policy::json FROM p), 'params_hash', {{schema}}.graph_policy_hash((SELECT policy FROM p)), \
-         'messages', (SELECT coalesce(json_agg(m ORDER BY m.n), '[]') FROM p, {{schema}}.graph_messages($1, policy) AS m), \
+         'messages', (SELECT coalesce(json_agg(m ORDER BY m.n), '[]') FROM p, \
+         {{schema}}.graph_messages($1, policy) AS m), \
          'turns', (SELECT coalesce(json_agg(e), '[]') FROM (SELECT e.* FROM p, \
          {{schema}}.graph_slice_explain($1, policy) AS e LIMIT {MAX_EXPLAINED}) AS e), \
          'edges', (SELECT coalesce(json_agg(e), '[]') FROM p, {{schema}}.graph_slice_edges($1, policy) AS e), \

@@ -125,7 +125,8 @@ pub(super) async fn search(
             let by_text = move |transaction: &mut Transaction| {
                 let query = format!(
                     "SELECT t.id, t.session_id, t.role, {SECONDS} AS at, \
-                     substr(t.content, greatest(1, strpos(lower(t.content), lower($1)) - 80), {MAX_CHARACTERS}) AS text \
+                     substr(t.content, greatest(1, strpos(lower(t.content), lower($1)) - 80), \
+                     {MAX_CHARACTERS}) AS text \
                      FROM ({}) AS t WHERE strpos(lower(t.content), lower($1)) > 0 \
                      ORDER BY t.at DESC NULLS LAST, t.id LIMIT {MAX_FOUND}",
                     turns_of(&transaction.graph()?)

@@ -1,0 +1,484 @@
+// The page of graph-kernel serve, used as a person does, in Chromium. Prints a line "ok NAME" or "not ok NAME" for each.
+//
+//   node page.mjs PROGRAM FOLDER: FOLDER is for what is made; GRAPH_KERNEL_BLESS=1 also draws the figures of the page's
+//   documentation. The database is that of PG*.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import { chromium } from 'playwright-core';
+
+const [program, folder] = process.argv.slice(2);
+const browserPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const root = process.env.GRAPH_KERNEL_ROOT;
+const flags = [
+  '--headless',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+if (process.getuid() === 0) flags.push('--no-sandbox');
+
+const sql = (text) =>
+  execFileSync('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', text], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  }).trim();
+const rows = (query) => JSON.parse(sql(`SELECT coalesce(json_agg(r), '[]') FROM (${query}) AS r`));
+
+/** A service on a free port: its address as it is printed, and how to end it. */
+async function serve(...given) {
+  const service = spawn(program, ['serve', '--port', '0', ...given], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let log = '';
+  service.stderr.on('data', (text) => (log += text));
+  const address = await new Promise((resolve, reject) => {
+    service.stdout.on('data', (text) => resolve(String(text).trim()));
+    service.on('exit', () => reject(new Error(`no start: ${log}`)));
+  });
+  const ended = new Promise((resolve) => service.on('exit', (code) => resolve(code)));
+  const end = () => {
+    service.kill('SIGTERM');
+    return ended;
+  };
+  return { address, end, log: () => log };
+}
+
+let failed = 0;
+const errors = [];
+
+async function test(name, body) {
+  try {
+    await body();
+    assert.deepEqual(errors, [], 'errors of the page');
+    console.log(`ok page: ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(error.stack);
+    console.log(`not ok page: ${name}`);
+    await page.screenshot({ path: path.join(folder, `failed-${failed}.png`) }).catch(() => {});
+  }
+  errors.length = 0;
+}
+
+const userFolder = fs.mkdtempSync(path.join(folder, 'chromium-'));
+const browser = await chromium.launchPersistentContext(userFolder, {
+  executablePath: browserPath,
+  args: flags,
+  viewport: { width: 1280, height: 800 },
+  colorScheme: 'light',
+});
+const page = await browser.newPage();
+page.setDefaultTimeout(15000);
+page.on('pageerror', (error) => errors.push(String(error)));
+page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+
+const ready = async () => {
+  await page.waitForFunction(() => document.body.getAttribute('aria-busy') !== 'true');
+  // Changes of controls wait a moment for the next one.
+  await page.waitForTimeout(500);
+  await page.waitForFunction(() => document.body.getAttribute('aria-busy') !== 'true');
+};
+const state = () => Object.fromEntries(new URL(page.url()).searchParams);
+const said = () => page.locator('#prompt .message .said').allTextContents();
+const sum = () => page.locator('#sum').textContent();
+const plain = (text) => text.replaceAll('\u202f', '');
+const anchorOf = () => state().anchor;
+const POLICY = (tokens) => `'{"preset": "chat", "max_tokens": ${tokens}}'`;
+
+const service = await serve();
+const latest = rows('SELECT id FROM memory_turns ORDER BY created_at DESC, id LIMIT 1')[0].id;
+
+await test('the address that is printed opens it, and the token does not stay in the address', async () => {
+  assert.match(service.address, /^http:\/\/127\.0\.0\.1:\d+\/#token=[0-9a-f]{32}$/);
+  await page.goto(service.address);
+  await page.getByRole('heading', { name: '5 sessions' }).waitFor();
+  assert.ok(!page.url().includes('token'));
+  assert.equal(await page.locator('#conversations .row').count(), 5);
+  assert.match(await page.locator('#about').textContent(), /graph default · role /);
+});
+
+await test('without the token it asks for it, and takes it where it is pasted', async () => {
+  const other = await browser.newPage();
+  await other.goto(new URL('/', service.address).href);
+  await other.getByRole('heading', { name: 'The token is missing' }).waitFor();
+  await other.getByLabel('Token').fill('0'.repeat(32));
+  await other.getByRole('button', { name: 'Open' }).click();
+  await other.getByRole('heading', { name: 'The token is missing' }).waitFor();
+  await other.getByLabel('Token').fill(new URL(service.address).hash.slice('#token='.length));
+  await other.getByRole('button', { name: 'Open' }).click();
+  await other.getByRole('heading', { name: '5 sessions' }).waitFor();
+  await other.close();
+});
+
+await test('a session opens at its latest turn, with the prompt that graph_messages gives', async () => {
+  await page.locator('#conversations .row').first().click();
+  await page.locator('#prompt .message').first().waitFor();
+  assert.equal(anchorOf(), latest);
+  const expected = rows(`SELECT content, tokens, cumulative_tokens FROM graph_messages('${latest}', 'chat')`);
+  const total = expected.at(-1).cumulative_tokens;
+  assert.equal(plain(await sum()), `${expected.length} messages, ${total} of 16000 tokens`);
+  for (const button of await page.getByRole('button', { name: /^Show all/ }).all()) await button.click();
+  const opened = await said();
+  const all = expected.filter((message) => message.content.length <= 900).map((message) => message.content);
+  assert.deepEqual(
+    opened.filter((text) => text.length <= 900),
+    all,
+  );
+});
+
+await test('what is cached is the beginning that the step before has, too', async () => {
+  const text = plain(await page.locator('#cached').textContent());
+  const before = rows(
+    `SELECT e.parent_turn_id AS id FROM memory_turn_edges AS e WHERE e.child_turn_id = '${latest}'`,
+  )[0].id;
+  const [now, was] = [latest, before].map((id) => rows(`SELECT turn_id, tokens FROM graph_messages('${id}', 'chat')`));
+  let [n, tokens] = [0, 0];
+  while (n < was.length && now[n].turn_id === was[n].turn_id) tokens += now[n++].tokens;
+  assert.match(text, new RegExp(`the first ${n} messages, ${tokens} tokens`));
+  assert.equal(await page.locator('#prompt .message.cached').count(), n);
+});
+
+await test('the slider of tokens changes prompt and picture at once', async () => {
+  const boxes = await page.locator('#picture .box:not(.out)').count();
+  await page.locator('#max_tokens').focus();
+  for (let step = 0; step < 170; step += 1) await page.keyboard.press('ArrowLeft');
+  await ready();
+  const tokens = Number(await page.locator('#max_tokens-number').inputValue());
+  assert.ok(tokens < 1200, String(tokens));
+  assert.equal(JSON.parse(state().policy).max_tokens, tokens);
+  const expected = rows(`SELECT turn_id FROM graph_messages('${latest}', ${POLICY(tokens)})`);
+  assert.equal(await page.locator('#prompt .message').count(), expected.length);
+  assert.equal(await page.locator('#picture .box:not(.out)').count(), expected.length);
+  assert.ok(expected.length < boxes);
+});
+
+await test('a turn that is missing says why, and which budget brings it in', async () => {
+  const out = page.locator('#conversations li.out.onpath').first();
+  const turn = await out.locator('.row').getAttribute('data-turn');
+  await out.getByRole('button', { name: /^Why is this turn not in/ }).click();
+  await page.getByRole('heading', { name: 'Why is this turn not in?' }).waitFor();
+  await page.locator('#bring').waitFor();
+  const answer = await page.locator('#answer').textContent();
+  const [, tokens] = /with max_tokens (\d+) it is in/.exec(answer);
+  await page.getByRole('button', { name: `Set max_tokens to ${tokens}` }).click();
+  await page.getByRole('heading', { name: 'Why is this turn in?' }).waitFor();
+  assert.equal(await page.locator(`#prompt [data-turn="${turn}"]`).count(), 1);
+  const found = rows(`SELECT turn_id FROM graph_messages('${latest}', ${POLICY(tokens)}) WHERE turn_id = '${turn}'`);
+  assert.equal(found.length, 1);
+});
+
+await test('the same address shows the same, and going back leads back', async () => {
+  const [was, before] = [state(), await said()];
+  await page.reload();
+  await page.locator('#prompt .message').first().waitFor();
+  await ready();
+  assert.deepEqual(state(), was);
+  assert.deepEqual(await said(), before);
+  const turn = page.locator('#conversations .thread .row').first();
+  await turn.click();
+  await ready();
+  assert.equal(anchorOf(), await turn.getAttribute('data-turn'));
+  await page.goBack();
+  await ready();
+  assert.equal(anchorOf(), was.anchor);
+});
+
+await test('a turn is pinned by clicking, and unpinned', async () => {
+  await page.keyboard.press('Escape');
+  await page.locator('#max_tokens-number').fill('600');
+  await page.keyboard.press('Tab');
+  await ready();
+  await page.locator('#conversations li.out .ask').first().click();
+  await page.locator('#pin').click();
+  await ready();
+  const pins = JSON.parse(state().policy).pins;
+  assert.equal(pins.length, 1);
+  assert.equal(await page.locator(`#picture .box.pinned[data-turn="${pins[0]}"]`).count(), 1);
+  assert.equal(await page.locator('#prompt .message.pinned').count(), 1);
+  await page
+    .locator('#policy')
+    .getByRole('button', { name: /^Unpin/ })
+    .click();
+  await ready();
+  assert.equal(await page.locator('#prompt .message.pinned').count(), 0);
+});
+
+await test('a question recalls, and its hits are seeds in the picture', async () => {
+  await page.locator('#max_tokens-number').fill('1500');
+  await page.keyboard.press('Tab');
+  await ready();
+  await page.locator('#query').click();
+  await page.keyboard.type('duplicate invoices, leader lock', { delay: 5 });
+  await ready();
+  await page.locator('#prompt .message.recalled').first().waitFor();
+  const policy = JSON.parse(state().policy);
+  const expected = rows(`SELECT m.turn_id, m.part FROM graph_recall(query_text => 'duplicate invoices, leader lock',
+    anchor => '${latest}', policy => '${JSON.stringify({ preset: policy.base, ...policy, base: undefined })}') AS m`);
+  const ids = await page
+    .locator('#prompt .message .caption')
+    .evaluateAll((list) => list.map((button) => button.dataset.turn));
+  assert.deepEqual(
+    ids,
+    expected.map((message) => message.turn_id),
+  );
+  assert.ok((await page.locator('#picture .box.recalled.seed').count()) > 0);
+  assert.equal(await page.locator('#query').inputValue(), 'duplicate invoices, leader lock');
+});
+
+async function shots(name) {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const width of [1280, 390]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+      await page.waitForTimeout(200);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${name} is ${wide} wide at ${width}`);
+      await page.screenshot({ path: path.join(folder, `${name}-${colorScheme}-${width}.png`) });
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+await test('it is whole in light and dark, 1280 and 390 pixels wide', async () => {
+  await page.locator('#picture .box.seed').first().scrollIntoViewIfNeeded();
+  await shots('prompt');
+  if (process.env.GRAPH_KERNEL_BLESS) {
+    fs.copyFileSync(path.join(folder, 'prompt-light-1280.png'), path.join(root, 'docs/figures/page.png'));
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const [name, id] of [
+    ['Turns', 'conversations'],
+    ['Picture', 'picture'],
+    ['Prompt', 'prompt'],
+    ['Policy', 'policy'],
+  ]) {
+    await page.locator('#tabs').getByRole('button', { name }).click();
+    await page.locator(`#${id}`).waitFor({ state: 'visible' });
+    await page.screenshot({ path: path.join(folder, `narrow-${id}.png`) });
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+await test('another policy, also one without tokens, is shown at once', async () => {
+  await page.locator('#query').fill('');
+  await ready();
+  await page.locator('#base').selectOption('focused');
+  await ready();
+  const expected = rows(`SELECT turn_id FROM graph_messages('${latest}', 'focused')`);
+  assert.equal(await page.locator('#prompt .message').count(), expected.length);
+  assert.equal(await page.locator('#max_tokens').count(), 0);
+  await page.locator('#max_nodes').fill('5');
+  await page.keyboard.press('Tab');
+  await ready();
+  assert.equal(await page.locator('#prompt .message').count(), 5);
+  await page.getByRole('button', { name: 'Reset' }).click();
+  await ready();
+  assert.equal(await page.locator('#prompt .message').count(), expected.length);
+});
+
+await test('an error of the database says its word and its hint', async () => {
+  await page.locator('#policy summary', { hasText: 'The whole policy' }).click();
+  await page.locator('#whole').fill('{"max_nodes": 0}');
+  await page.getByRole('button', { name: 'Use it', exact: true }).click();
+  await page.locator('#notice', { hasText: 'INVALID_POLICY' }).waitFor();
+  assert.match(await page.locator('#notice').textContent(), /max_nodes/);
+  errors.length = 0; // the browser reports the status 400
+  await page.locator('#base').selectOption('chat');
+  await ready();
+  assert.ok(await page.locator('#notice').isHidden());
+});
+
+await test('the picture is read and used by keyboard, and has zoom', async () => {
+  const box = page.locator('#picture .box[tabindex="0"]');
+  await box.focus();
+  const name = await box.getAttribute('aria-label');
+  assert.match(name, /, assistant, anchor, \d+ tokens, on the line: /);
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Why is this turn in?' }).waitFor();
+  await page.keyboard.press('Escape');
+  const width = () => page.locator('#picture .canvas > svg').getAttribute('width').then(Number);
+  const was = await width();
+  await page.getByRole('button', { name: 'Larger' }).click();
+  assert.ok((await width()) > was);
+  await page.getByRole('button', { name: 'The whole picture' }).click();
+  assert.ok((await width()) < was);
+  await page.getByRole('button', { name: 'Fit the width' }).click();
+});
+
+await test('a search by words finds turns of every session, and opens one', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('invoice numbers', { delay: 5 });
+  await page.getByRole('list', { name: 'Turns that were found' }).waitFor();
+  const first = rows(
+    "SELECT turn_id, session_id FROM graph_search(query_text => 'invoice numbers', limit_count => 1)",
+  )[0];
+  assert.ok((await page.locator('#conversations mark').count()) > 0);
+  await page.locator('#conversations .list .row').first().click();
+  await ready();
+  assert.deepEqual([anchorOf(), state().session], [first.turn_id, first.session_id]);
+});
+
+await test('two steps, and two policies, are compared', async () => {
+  await page.goto(
+    new URL(
+      `/?session=${rows(`SELECT session_id FROM memory_turns WHERE id = '${latest}'`)[0].session_id}` +
+        `&anchor=${latest}`,
+      service.address,
+    ).href,
+  );
+  await page.locator('#prompt .message').first().waitFor();
+  await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Compare' }).click();
+  await page.locator('#compared').waitFor();
+  assert.match(
+    plain(await page.locator('#compared').textContent()),
+    /^0 turns only before \(0 tokens\), 1 turn only now/,
+  );
+  await page.locator('#with').selectOption('policy:focused');
+  await page.locator('#compare table', { hasText: 'max_nodes' }).waitFor();
+  const [was, now] = ["'focused'", "'chat'"].map(
+    (policy) =>
+      new Set(rows(`SELECT turn_id FROM graph_messages('${latest}', ${policy})`).map((message) => message.turn_id)),
+  );
+  const gone = [...was].filter((id) => !now.has(id)).length;
+  assert.equal(await page.locator('#compare .mark.gone').count(), gone);
+  assert.equal(await page.locator('#compare .mark.fresh').count(), [...now].filter((id) => !was.has(id)).length);
+  assert.match(await page.locator('#compare table').textContent(), /max_nodes/);
+  await shots('compare');
+});
+
+await test('an export, a record and a proof that are pasted are checked', async () => {
+  await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Check' }).click();
+  const check = async (document, proof = '', key = '') => {
+    await page.getByLabel('Document').fill(document);
+    await page.locator('#check details').evaluate((details) => (details.open = true));
+    await page.getByLabel('Proof, as graph_proof gives it').fill(proof);
+    await page.getByLabel('Public key, in PEM').fill(key);
+    await page.locator('#verdict').evaluate((element) => element.replaceChildren());
+    await page.locator('#check-it').click();
+    await page.locator('#verdict .answer').waitFor();
+    return page.locator('#verdict').textContent();
+  };
+  const slice = sql(`SELECT graph_slice('${latest}', 'focused')`);
+  assert.match(await check(slice), /✓ valid This is an export of a slice.*The same slice can be taken again/s);
+  assert.match(await check(slice.replace('"role":"user"', '"role":"tool"')), /✗ not valid .*Reason: digest_mismatch/s);
+  const record = sql(`SELECT graph_messages_record('${latest}', ${POLICY(300)})`);
+  assert.match(await check(record), /✓ valid This is a record of a prompt.*unchanged/s);
+  await shots('check');
+  const proof = sql(`SELECT graph_proof($doc$${slice}$doc$::json)`);
+  const key = sql("SELECT public_key FROM graph_kernel.proof_keys WHERE state = 'active'");
+  assert.match(await check(slice, proof, key), /Proof: ✓ valid/);
+  assert.match(await check(record, proof, key), /Proof: ✗ not valid other_export/);
+});
+
+await test('a policy is registered by a role that may, and then chosen', async () => {
+  await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Prompt' }).click();
+  await page.locator('#max_tokens-number').fill('777');
+  await page.keyboard.press('Tab');
+  await ready();
+  await page.locator('#policy summary', { hasText: 'Register it' }).click();
+  await page.getByLabel('Name of the policy').fill('of the page');
+  await page.locator('#register').click();
+  await page.locator('#base option[value="of the page"]').waitFor({ state: 'attached' });
+  await ready();
+  assert.equal(sql("SELECT (graph_policy('of the page')::jsonb ->> 'max_tokens')"), '777');
+  assert.equal(await page.locator('#base').inputValue(), 'of the page');
+  assert.match(plain(await sum()), / of 777 tokens$/);
+});
+
+await test('everything that can be used has a name', async () => {
+  const nameless = await page.evaluate(() =>
+    [...document.querySelectorAll('button, input, select, textarea, summary, [role=button]')]
+      .filter((element) => {
+        const labels = element.labels ? [...element.labels].map((label) => label.textContent).join('') : '';
+        return !(
+          element.getAttribute('aria-label') ||
+          labels ||
+          (element.tagName !== 'INPUT' && element.textContent)
+        ).trim();
+      })
+      .map((element) => element.outerHTML.slice(0, 100)),
+  );
+  assert.deepEqual(nameless, []);
+});
+
+await test('a page of another origin, and another name, read nothing', async () => {
+  const elsewhere = http.createServer((_, response) => response.end('<title>elsewhere</title>'));
+  await new Promise((resolve) => elsewhere.listen(0, '127.0.0.1', resolve));
+  const other = await browser.newPage();
+  await other.goto(`http://127.0.0.1:${elsewhere.address().port}/`);
+  const target = new URL('/page/sessions', service.address).href;
+  const token = new URL(service.address).hash.slice('#token='.length);
+  const read = await other.evaluate(
+    async ([address, bearer]) => {
+      const tries = [{}, { headers: { Authorization: `Bearer ${bearer}` } }, { mode: 'no-cors' }];
+      return Promise.all(
+        tries.map((options) =>
+          fetch(address, options).then(
+            (response) => response.text(),
+            (error) => error.name,
+          ),
+        ),
+      );
+    },
+    [target, token],
+  );
+  assert.deepEqual(read, ['TypeError', 'TypeError', 'TypeError']);
+  await other.close();
+  elsewhere.close();
+});
+
+await test('it ends when it is told to, and its log has no token', async () => {
+  assert.equal(await service.end(), 0);
+  assert.ok(!service.log().includes(new URL(service.address).hash.slice('#token='.length)), service.log());
+});
+
+const tables = await serve('--graph', 'chat', '--database', `user=page_reader`);
+
+await test('tables of an application that are bound show the same, and no text becomes markup', async () => {
+  await page.goto(tables.address);
+  await page.locator('#conversations .row', { hasText: 'first' }).click();
+  await page.locator('#prompt .message').first().waitFor();
+  assert.equal(state().session, 'room <b>one</b>');
+  assert.equal(await page.locator('#prompt .message').count(), 12);
+  assert.match((await said())[0], /^<img src=x onerror=/);
+  assert.match((await said())[3], /^<\/p><\/li><a href=/);
+  assert.equal(await page.locator('#work img, #work a, #work script, #work b:has(b)').count(), 0);
+  assert.deepEqual(
+    await page.locator('#prompt .caption b').allTextContents(),
+    Array.from({ length: 6 }, () => ['user', 'assistant']).flat(),
+  );
+  await page.locator('#conversations .thread .row').nth(5).click();
+  await ready();
+  assert.equal(await page.locator('#prompt .message').count(), 6);
+  assert.equal(await page.title(), 'graph_kernel');
+});
+
+await test('a role that may not register is told so', async () => {
+  assert.match(await page.locator('#policy').textContent(), /The role page_reader may not register policies/);
+});
+
+await test('a thousand turns are drawn', async () => {
+  await page.getByRole('button', { name: '← Sessions' }).click();
+  await page.locator('#conversations .row', { hasText: 'turn 1 of the long' }).click();
+  await page.locator('#picture .box').first().waitFor();
+  assert.equal(await page.locator('#picture .box').count(), 1000);
+  assert.equal(await page.locator('#picture .edge.line').count(), 999);
+  await page.getByRole('button', { name: 'The whole picture' }).click();
+  const [drawing, pane] = await Promise.all(
+    ['#picture .canvas > svg', '#picture .canvas'].map((of) => page.locator(of).boundingBox()),
+  );
+  assert.ok(drawing.height <= pane.height + 1, `${drawing.height} in ${pane.height}`);
+  await page.getByRole('button', { name: /^Begins/ }).click();
+});
+await tables.end();
+
+await browser.close();
+fs.rmSync(userFolder, { recursive: true, force: true });
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,324 @@
+//! `graph-kernel serve` without a browser: who is answered, what is refused, what stays in the database.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+use crate::cluster::send_signal;
+use crate::common::database::Database;
+use crate::common::process::execute;
+use crate::common::variable;
+
+/// The service on a free port.
+struct Service {
+    process: Child,
+    address: SocketAddr,
+    token: String,
+}
+
+/// A response: its status, its head, and its body as JSON where it is.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    head: String,
+    body: Value,
+}
+
+impl Response {
+    /// The status, the SQLSTATE and the word of an error.
+    fn refusal(&self) -> (u16, &str, &str) {
+        let text = |key: &str| self.body["error"][key].as_str().unwrap_or_default();
+        (self.status, text("sqlstate"), text("detail"))
+    }
+}
+
+fn program(database: &Database) -> Command {
+    let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
+    command.env("PGDATABASE", &database.name).env("NO_COLOR", "1");
+    for name in ["PGOPTIONS", "DATABASE_URL", "PORT"] {
+        command.env_remove(name);
+    }
+    command.arg("serve");
+    command
+}
+
+impl Service {
+    fn start(database: &Database, arguments: &[&str]) -> Self {
+        let mut command = program(database);
+        command.args(["--port", "0"]).args(arguments);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let rest = line.trim().strip_prefix("http://").expect("it prints its address");
+        let (address, token) = rest.split_once('/').unwrap();
+        let token = token.strip_prefix("#token=").unwrap_or_default().to_owned();
+        Service { process, address: address.parse().unwrap(), token }
+    }
+
+    /// Sends a request with these lines in its head, and Host where they have none.
+    fn send(&self, request: &str, head: &[&str], body: &str) -> Response {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut text = format!("{request} HTTP/1.1\r\nConnection: close\r\n");
+        if !head.iter().any(|line| line.to_lowercase().starts_with("host:")) {
+            text.push_str(&format!("Host: {}\r\n", self.address));
+        }
+        if !body.is_empty() {
+            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        head.iter().for_each(|line| text.push_str(&format!("{line}\r\n")));
+        stream.write_all(format!("{text}\r\n").as_bytes()).unwrap();
+        // A refusal may come before all of a body is read.
+        _ = stream.write_all(body.as_bytes());
+        let mut answer = Vec::new();
+        _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a response has a head");
+        Response {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_owned(),
+            body: serde_json::from_str(body).unwrap_or(Value::Null),
+        }
+    }
+
+    fn get(&self, path: &str) -> Response {
+        let token = format!("Authorization: Bearer {}", self.token);
+        self.send(&format!("GET {path}"), &[&token], "")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Response {
+        let token = format!("Authorization: Bearer {}", self.token);
+        self.send(&format!("POST {path}"), &[&token], &body.to_string())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+/// A database with two turns of one session.
+fn database(name: &str) -> Database {
+    let database = Database::with_tables(&format!("gk_serve_{name}"));
+    execute(
+        &mut database.connect(),
+        "INSERT INTO memory_turns (id, session_id, role, content_text) VALUES \
+         ('00000000-0000-4000-8000-000000000001', 's', 'user', 'question'), \
+         ('00000000-0000-4000-8000-000000000002', 's', 'assistant', 'answer'); \
+         INSERT INTO memory_turn_edges VALUES ('00000000-0000-4000-8000-000000000001', \
+         '00000000-0000-4000-8000-000000000002', 'reply')",
+    );
+    database
+}
+
+/// A role that may read the turns, and nothing else.
+fn reader(database: &Database) -> String {
+    let role = format!("{}_reader", database.name);
+    let commands = format!(
+        "DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN; \
+         GRANT SELECT ON memory_turns, memory_turn_edges TO {role}"
+    );
+    execute(&mut database.connect(), &commands);
+    role
+}
+
+const ANCHOR: &str = "00000000-0000-4000-8000-000000000002";
+
+#[test]
+fn only_requests_for_this_service_with_the_token_are_answered() {
+    let database = database("guard");
+    let service = Service::start(&database, &[]);
+    assert_eq!(service.token.len(), 32);
+    let token = format!("Authorization: Bearer {}", service.token);
+    let sessions = |head: &[&str]| service.send("GET /page/sessions", head, "");
+    assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
+
+    for head in [&["Authorization: Bearer 0123"][..], &["Authorization: x"], &[]] {
+        assert_eq!(sessions(head).refusal(), (401, "", "TOKEN_REQUIRED"), "{head:?}");
+    }
+    let port = service.address.port();
+    let own = [format!("Host: localhost:{port}"), format!("Host: 127.0.0.1:{port}")];
+    for host in &own {
+        assert_eq!(sessions(&[&token, host]).status, 200, "{host}");
+    }
+    let rebound = format!("Host: evil.example:{port}");
+    for host in [&rebound, "Host: localhost", "Host: 127.0.0.1:1", "Host:", "Host: 127.0.0.1"] {
+        assert_eq!(sessions(&[&token, host]).refusal(), (403, "", "OTHER_HOST"), "{host}");
+        // The page itself is not given either.
+        assert_eq!(service.send("GET /", &[host], "").status, 403, "{host}");
+    }
+    assert_eq!(sessions(&[&token, &own[0], &own[1]]).status, 403);
+    let own_origin = format!("Origin: http://127.0.0.1:{port}");
+    assert_eq!(sessions(&[&token, &own_origin]).status, 200);
+    for origin in ["Origin: http://evil.example", "Origin: null", "Origin: http://127.0.0.1:1"] {
+        assert_eq!(sessions(&[&token, origin]).refusal(), (403, "", "OTHER_ORIGIN"), "{origin}");
+    }
+    for site in ["cross-site", "same-site"] {
+        let line = format!("Sec-Fetch-Site: {site}");
+        assert_eq!(sessions(&[&token, &line]).refusal(), (403, "", "OTHER_ORIGIN"), "{site}");
+    }
+    assert_eq!(service.send("GET /page/none", &[&token], "").status, 404);
+
+    let page = service.send("GET /", &[], "");
+    assert_eq!(page.status, 200);
+    for line in [
+        "content-security-policy: default-src 'none'; script-src 'self';",
+        "require-trusted-types-for 'script'",
+        "frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cache-control: no-store",
+    ] {
+        assert!(page.head.contains(line), "{line}: {}", page.head);
+    }
+    assert!(!page.head.contains("access-control"), "{}", page.head);
+}
+
+#[test]
+fn errors_have_the_sqlstate_the_word_and_the_hint() {
+    let database = database("errors");
+    let role = reader(&database);
+    let service = Service::start(&database, &["--database", &format!("user={role}")]);
+    let context = |policy: Value, anchor: &str| {
+        service.post("/page/context", &json!({"anchor": anchor, "policy": policy}))
+    };
+    let good = context(json!("chat"), ANCHOR);
+    assert_eq!(good.body["messages"][1]["content"], "answer", "{good:?}");
+    let missing = context(json!("chat"), "00000000-0000-4000-8000-00000000dead");
+    assert_eq!(missing.refusal(), (404, "02000", "ANCHOR_NOT_FOUND"));
+    let wrong = context(json!({"max_nodes": 0}), ANCHOR);
+    assert_eq!(wrong.refusal(), (400, "22023", "INVALID_POLICY"));
+    let unknown = context(json!("none of these"), ANCHOR);
+    assert_eq!(unknown.refusal(), (404, "42704", "POLICY_NOT_FOUND"));
+    assert!(unknown.body["error"]["hint"].is_string(), "{unknown:?}");
+    let injected = context(json!("chat'); DROP TABLE memory_turns; --"), ANCHOR);
+    assert_eq!(injected.refusal(), (404, "42704", "POLICY_NOT_FOUND"));
+    for body in ["", "[]", "{", "{\"anchor\": 1}", "{\"anchor\": \"x\", \"policy\": \"chat\"}"] {
+        let token = format!("Authorization: Bearer {}", service.token);
+        let refused = service.send("POST /page/context", &[&token], body);
+        assert_eq!(refused.refusal(), (400, "", "INVALID_REQUEST"), "{body}");
+    }
+    let registered = json!({"policy": "focused", "name": "x"});
+    assert_eq!(service.post("/page/register", &registered).refusal(), (403, "42501", ""));
+    drop(service);
+    database.drop_role(&role);
+}
+
+#[test]
+fn a_body_that_is_too_long_is_refused() {
+    let database = database("bodies");
+    let service = Service::start(&database, &["--no-token"]);
+    assert_eq!(service.token, "");
+    let long = |length: usize| json!({"document": "x".repeat(length)});
+    assert_eq!(service.post("/page/context", &long(2 << 20)).status, 413);
+    let repeated = service.post("/page/check", &long(2 << 20));
+    let (status, sqlstate, detail) = repeated.refusal();
+    assert_eq!((status, sqlstate), (400, "22P02"));
+    assert!((1..=9000).contains(&detail.len()), "{}", detail.len());
+    assert_eq!(service.post("/page/check", &long(17 << 20)).status, 413);
+}
+
+#[test]
+fn what_reads_cannot_write_and_ends_in_time() {
+    let database = database("limits");
+    let role = reader(&database);
+    execute(
+        &mut database.connect(),
+        "CREATE TABLE written (n int); GRANT INSERT ON written TO PUBLIC; \
+         CREATE FUNCTION writes() RETURNS boolean LANGUAGE plpgsql SET search_path = public AS \
+         'BEGIN INSERT INTO written VALUES (1); RETURN true; END'; \
+         ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY reads ON memory_turns USING (public.writes())",
+    );
+    let user = format!("user={role}");
+    let service = Service::start(&database, &["--database", &user, "--timeout", "1"]);
+    let thread = || service.post("/page/thread", &json!({"session": "s"}));
+    assert_eq!(thread().refusal(), (403, "25006", ""));
+    let change = "ALTER POLICY reads ON memory_turns USING (pg_sleep(20) IS NOT NULL)";
+    execute(&mut database.connect(), change);
+    assert_eq!(thread().refusal(), (504, "57014", ""));
+    execute(&mut database.connect(), "ALTER POLICY reads ON memory_turns USING (role = 'user')");
+    // Row security of the one role holds, and the connections are whole after the errors.
+    let turns = thread().body;
+    assert_eq!(turns["turns"].as_array().map(Vec::len), Some(1), "{turns}");
+    drop(service);
+    database.drop_role(&role);
+}
+
+#[test]
+fn a_connection_that_is_lost_is_made_again() {
+    let database = database("lost");
+    let service = Service::start(&database, &["--connections", "2"]);
+    let is_good = || service.get("/page/sessions").status == 200;
+    thread::scope(|scope| {
+        let requests: Vec<_> = (0..20).map(|_| scope.spawn(is_good)).collect();
+        assert!(requests.into_iter().all(|request| request.join().unwrap()));
+    });
+    let count = "SELECT count(*) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND application_name = 'graph-kernel'";
+    let open: i64 = database.connect().query_one(count, &[]).unwrap().get(0);
+    assert!((1..=2).contains(&open), "{open}");
+    execute(
+        &mut database.connect(),
+        "DO $$ BEGIN PERFORM pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND application_name = 'graph-kernel'; END $$",
+    );
+    assert!(is_good());
+}
+
+#[test]
+fn it_ends_when_it_is_told_to() {
+    let database = database("end");
+    let mut service = Service::start(&database, &[]);
+    let mut open = TcpStream::connect(service.address).unwrap();
+    open.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    send_signal("TERM", service.process.id());
+    assert!(service.process.wait().unwrap().success());
+}
+
+#[test]
+fn what_would_let_others_in_is_refused_and_no_password_is_shown() {
+    let database = database("start");
+    let fails = |command: &mut Command, word: &str| {
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(word) && !text.contains("s3cret"), "{text}");
+    };
+    fails(program(&database).args(["--listen", "0.0.0.0"]), "--token-file");
+    fails(program(&database).args(["--listen", "::", "--no-token"]), "--token-file");
+    fails(program(&database).env("PORT", "many"), "PORT");
+    let url = "postgresql://nobody:s3cret@127.0.0.1:1/none";
+    fails(program(&database).env("DATABASE_URL", url), "no connection");
+    fails(program(&database).args(["--database", url]), "can be seen by others");
+    fails(program(&database).env("DATABASE_URL", "mysql://u:s3cret@h/x"), "DATABASE_URL");
+
+    let file = std::env::temp_dir().join(format!("gk_serve_token_{}", std::process::id()));
+    let path = file.to_str().unwrap();
+    let write = |text: &str, mode: u32| {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let token = "s3cret".repeat(6);
+    write(&token, 0o644);
+    fails(program(&database).args(["--token-file", path]), "others can read it");
+    write("s3cret", 0o600);
+    fails(program(&database).args(["--token-file", path]), "32 to 256");
+    write(&format!("{token}\n"), 0o600);
+    let mut service =
+        Service::start(&database, &["--token-file", path, "--host", "memory.example"]);
+    assert_eq!(service.token, "", "a token that is known is not printed");
+    service.token = token;
+    assert_eq!(service.get("/page/sessions").status, 200);
+    let bearer = format!("Authorization: Bearer {}", service.token);
+    let head = [bearer.as_str(), "Host: memory.example", "Origin: https://memory.example"];
+    assert_eq!(service.send("GET /page/sessions", &head, "").status, 200);
+    fs::remove_file(&file).unwrap();
+}
