@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -261,6 +262,16 @@ def test_calls_within_a_transaction_do_not_wait_for_it(connection: psycopg.Conne
             assert caught.value.sqlstate == "55000"
 
     asyncio.run(example())
+
+
+def test_a_server_that_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"host=127.0.0.1 user=x port={silent.getsockname()[1]}"
+        for database in (sync.Database(address, timeout=1), sync.Database(f"{address} connect_timeout=2", timeout=60)):
+            begin = time.monotonic()
+            with pytest.raises(ServiceUnavailable):
+                database.fetch("SELECT 1 AS one")
+            assert time.monotonic() - begin < 30
 
 
 def test_what_was_given_stays_open() -> None:

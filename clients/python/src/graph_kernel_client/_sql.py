@@ -8,6 +8,10 @@ def escaped(name: str) -> str:
     return name.replace("{", "{{").replace("}", "}}").replace("%", "%%")
 
 
+def unescaped(name: str) -> str:
+    return name.replace("{{", "{").replace("}}", "}").replace("%%", "%")
+
+
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import escaped, quoted
+from .._sql import escaped, quoted, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, translated
 
@@ -66,6 +66,8 @@ class Database:
         self._source: psycopg.AsyncConnection[Any] | Pool | None = None
         if source is None or isinstance(source, str):
             self._conninfo = conninfo(source)
+            if "connect_timeout" in self._conninfo:
+                self._connecting = {}
         elif isinstance(source, psycopg.AsyncConnection) or callable(getattr(source, "connection", None)):
             self._source = source
         else:
@@ -267,9 +269,9 @@ class Transaction:
         """Whether the table, as `tables` gives it, has a column for embeddings."""
         return bool(
             await self.fetch(
-                f"""SELECT FROM pg_catalog.pg_attribute
-                     WHERE attrelid = '{turns.replace("'", "''")}'::pg_catalog.regclass
-                       AND attname = 'embedding' AND NOT attisdropped"""
+                """SELECT FROM pg_catalog.pg_attribute
+                    WHERE attrelid = %s::pg_catalog.regclass AND attname = 'embedding' AND NOT attisdropped""",
+                (unescaped(turns),),
             )
         )
 

@@ -28,6 +28,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from .._messages import storable
+from .._sql import identifier, unescaped
 from .._sync.conversation import Conversation
 from .._sync.database import Database, Transaction
 from .._sync.embedding import Embed, embedded, embedded_if_any
@@ -74,8 +75,10 @@ class GraphKernelStore(BaseStore):
         """Makes the index by which a namespace with those below it is found, if it is not there."""
         with self._database.transaction() as transaction:
             turns, _ = transaction.tables()
+            (table,) = transaction.fetch("SELECT relname FROM pg_class WHERE oid = %s::regclass", (unescaped(turns),))
+            index = identifier(f"{table['relname']}_items_idx")
             transaction.execute(
-                f"""CREATE INDEX IF NOT EXISTS memory_turns_items_idx ON {turns} (session_id COLLATE "C")
+                f"""CREATE INDEX IF NOT EXISTS {index} ON {turns} (session_id COLLATE "C")
                      WHERE session_id ^@ '{_STORE}/'"""
             )
 
