@@ -30,8 +30,8 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
             format!("row security hides rows of table {} from its owner", graph.turns_name());
         let (table, name) = (graph.turns_name(), literal_of(binding));
         return Err(refused(message).hint(format!(
-            "Let the owner lift it for the call: ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY; \
-             CALL graph_kernel.refresh_words({name}); ALTER TABLE {table} FORCE ROW LEVEL SECURITY;"
+            "Let the owner lift it for the call: BEGIN; ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY; \
+             CALL graph_kernel.refresh_words({name}); ALTER TABLE {table} FORCE ROW LEVEL SECURITY; COMMIT;"
         )));
     }
     let column = graph.words()?.ok_or_else(|| graph.no_words())?;

@@ -588,29 +588,119 @@ fn add_spoken(json: &Value, texts: &mut Vec<String>) {
     }
 }
 
+/// Each with a call of `pay` and its result, in one payload or in two.
 #[test]
-fn calls_and_results_of_the_ai_sdk_and_of_provided_tools_are_pairs() {
-    let call = json!({ "role": "assistant", "content": [
-        { "type": "tool-call", "toolCallId": "c1", "toolName": "fetch", "input": { "url": "x" } },
-    ] });
-    let result = json!({ "role": "tool", "content": [
-        { "type": "tool-result", "toolCallId": "c1", "toolName": "fetch", "output": { "type": "text", "value": "a page" } },
-    ] });
-    let turns = [(Part::Line, Role::Assistant, call), (Part::Anchor, Role::Tool, result)];
+fn calls_and_results_of_every_form_are_pairs() {
+    let input = json!({ "sum": 5 });
+    let of_ai_sdk = |kind: &str| {
+        json!({ "type": kind, "toolCallId": "c", "toolName": "pay", "state": "output-available",
+                "input": input, "output": "paid" })
+    };
+    let assistant = |content: Value| json!({ "role": "assistant", "content": content });
+    let forms: Vec<(Value, Option<Value>)> = vec![
+        (
+            assistant(
+                json!([{ "type": "tool-call", "toolCallId": "c", "toolName": "pay", "input": input }]),
+            ),
+            Some(json!({ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "c",
+                "toolName": "pay", "output": { "type": "text", "value": "paid" } }] })),
+        ),
+        (
+            json!({ "role": "assistant", "parts": [{ "type": "step-start" }, of_ai_sdk("tool-pay")] }),
+            None,
+        ),
+        (json!({ "role": "assistant", "parts": [of_ai_sdk("dynamic-tool")] }), None),
+        (
+            json!({ "role": "assistant", "content": "", "toolInvocations": [
+                { "state": "result", "toolCallId": "c", "toolName": "pay", "args": input, "result": "paid" }] }),
+            None,
+        ),
+        (
+            json!({ "role": "assistant", "parts": [{ "type": "tool-invocation", "toolInvocation": {
+                "state": "result", "toolCallId": "c", "toolName": "pay", "args": input, "result": "paid" } }] }),
+            None,
+        ),
+        (
+            assistant(json!([
+                { "type": "server_tool_use", "id": "c", "name": "pay", "input": input },
+                { "type": "pay_tool_result", "tool_use_id": "c", "content": [{ "type": "text", "text": "paid" }] },
+            ])),
+            None,
+        ),
+        (
+            json!([{ "type": "mcp_call", "id": "c", "name": "pay", "server_label": "x",
+                     "arguments": input.to_string(), "output": "paid", "error": null }]),
+            None,
+        ),
+        (
+            json!({ "role": "assistant", "content": null,
+                    "function_call": { "name": "pay", "arguments": input.to_string() } }),
+            Some(json!({ "role": "function", "name": "pay", "content": "paid" })),
+        ),
+        (
+            assistant(json!([{ "toolUse": { "toolUseId": "c", "name": "pay", "input": input } }])),
+            Some(json!({ "role": "user", "content": [
+                { "toolResult": { "toolUseId": "c", "content": [{ "text": "paid" }], "status": "success" } }] })),
+        ),
+        (
+            json!({ "role": "model", "parts": [{ "functionCall": { "name": "pay", "args": input } }] }),
+            Some(json!({ "role": "user", "parts": [
+                { "functionResponse": { "name": "pay", "response": "paid" } }] })),
+        ),
+        (
+            json!({ "lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {
+                "content": "", "tool_calls": [{ "name": "pay", "args": input, "id": "c", "type": "tool_call" }] } }),
+            Some(
+                json!({ "lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"],
+                "kwargs": { "content": "paid", "tool_call_id": "c" } }),
+            ),
+        ),
+    ];
+    for (call, result) in forms {
+        let mut turns = vec![(Part::Line, Role::Assistant, call)];
+        turns.extend(result.map(|result| (Part::Anchor, Role::Tool, result)));
+        let sent = rendered(&turns, ProviderFormat::OpenAi);
+        let messages = sent["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 3, "{sent}");
+        let call = &messages[1]["tool_calls"][0];
+        assert_eq!(call["function"]["name"], "pay", "{sent}");
+        let arguments: Value =
+            serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(arguments, input, "{sent}");
+        assert_eq!(messages[2]["tool_call_id"], call["id"], "{sent}");
+        assert_eq!(
+            (&messages[2]["role"], &messages[2]["content"]),
+            (&json!("tool"), &json!("paid"))
+        );
+    }
+}
+
+/// Some applications give all calls of a message one id.
+#[test]
+fn results_of_calls_with_one_id_answer_them_in_their_order() {
+    let call = |name: &str| json!({ "type": "tool_use", "id": "c", "name": name, "input": {} });
+    let result = |text: &str| json!({ "type": "tool_result", "tool_use_id": "c", "content": text });
+    let turns = [
+        (Part::Line, Role::Assistant, json!({ "role": "assistant", "content": [call("old")] })),
+        (
+            Part::Line,
+            Role::Assistant,
+            json!({ "role": "assistant", "content": [call("a"), call("b")] }),
+        ),
+        (
+            Part::Anchor,
+            Role::Tool,
+            json!({ "role": "user", "content": [result("of a"), result("of b")] }),
+        ),
+    ];
     let sent = rendered(&turns, ProviderFormat::OpenAi);
     let messages = sent["messages"].as_array().unwrap();
-    assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], "fetch", "{sent}");
-    assert_eq!((&messages[2]["role"], &messages[2]["content"]), (&json!("tool"), &json!("a page")));
-    let own = json!({ "role": "assistant", "content": [
-        { "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "query": "x" } },
-        { "type": "web_search_tool_result", "tool_use_id": "s1", "content": [
-            { "type": "text", "text": "found" },
-        ] },
-    ] });
-    let sent = rendered(&[(Part::Anchor, Role::Assistant, own)], ProviderFormat::OpenAi);
-    let messages = sent["messages"].as_array().unwrap();
-    assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], "web_search", "{sent}");
-    assert_eq!((&messages[2]["role"], &messages[2]["content"]), (&json!("tool"), &json!("found")));
+    let results: Vec<&Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(results[1..], [&json!("of a"), &json!("of b")], "{sent}");
 }
 
 /// What no jsonb can hold is given as the string of its text.

@@ -239,8 +239,8 @@ impl From<PolicyError> for SqlError {
         if let PolicyError::Parameter(message) = &error
             && message.starts_with("slice policy key \"as_of\" must")
         {
-            hint = "as_of is a time in seconds since 1970: jsonb_build_object('version', 'slice_policy_v2', 'as_of', \
-                    extract(epoch FROM timestamptz '2025-03-01')::bigint)::text::slice_policy."
+            hint = "as_of is a time in seconds since 1970, as extract(epoch FROM timestamptz '2025-03-01')::bigint \
+                    gives it: '{\"version\": \"slice_policy_v2\", \"as_of\": 1740787200}'."
                 .to_owned();
         }
         if let PolicyError::OtherVersion { version, .. } = &error {

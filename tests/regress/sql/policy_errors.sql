@@ -41,7 +41,7 @@ SELECT e.code, e.message, e.detail FROM test_error($$SELECT graph_slice(turn(2),
 SELECT e.code, e.message, e.detail FROM test_error($$SELECT graph_slice(turn(2), '{"max_node": 5}')$$) AS e;
 -- A time is in seconds: a date is answered with the form that makes them, which is one.
 SELECT e.message, e.hint FROM test_error($$SELECT '{"version": "slice_policy_v2", "as_of": "2025-03-01"}'::slice_policy$$) AS e;
-SELECT (jsonb_build_object('version', 'slice_policy_v2', 'as_of', extract(epoch FROM timestamptz '2025-03-01+00')::bigint)::text::slice_policy)::text::json ->> 'as_of' AS as_of;
+SELECT ('{"version": "slice_policy_v2", "as_of": 1740787200}'::slice_policy)::text::json ->> 'as_of' = (extract(epoch FROM timestamptz '2025-03-01+00')::bigint)::text AS as_of;
 -- jsonb has one value a key before we see it, so the last one counts.
 SELECT graph_policy_hash('{"max_nodes": 5, "max_nodes": 256}'::jsonb) = graph_policy_hash('default');
 \a

@@ -168,8 +168,9 @@ impl Reader<'_> {
                 items.iter().map(|item| self.item(item)).collect();
             return blocks.into_iter().collect::<Option<Vec<_>>>().map(|blocks| blocks.concat());
         }
-        // LangChain's `{"type": "ai", "data": {…}}`.
-        let json = get(json, "data").filter(|data| get(data, "content").is_some()).unwrap_or(json);
+        // LangChain's `{"type": "ai", "data": {…}}` and `{"lc": 1, "id": […], "kwargs": {…}}`.
+        let data = get(json, "data").or_else(|| get(json, "lc").and_then(|_| get(json, "kwargs")));
+        let json = data.filter(|data| get(data, "content").is_some()).unwrap_or(json);
         if let Some(call) = text(json, "tool_call_id") {
             let content = get(json, "content");
             return Some(vec![Block::Result(CallResult {
@@ -181,15 +182,38 @@ impl Reader<'_> {
         if let Some(JsonValue::Array(items)) = get(json, "output") {
             return Some(items.iter().filter_map(|item| self.item(item)).flatten().collect());
         }
-        if text(json, "role").is_none() && get(json, "content").is_none() {
+        let parts = get(json, "parts").filter(|parts| matches!(parts, JsonValue::Array(_)));
+        let content = parts.or_else(|| get(json, "content"));
+        if text(json, "role").is_none() && content.is_none() {
             return self.item(json);
         }
-        let mut blocks = match get(json, "content") {
+        let mut blocks = match content {
             Some(JsonValue::String(text)) => vec![Block::Text(Cow::Borrowed(text.as_ref()))],
-            Some(JsonValue::Array(items)) => items.iter().map(|item| self.block(item)).collect(),
+            Some(JsonValue::Array(items)) => {
+                items.iter().flat_map(|item| self.blocks(item)).collect()
+            }
             None | Some(JsonValue::Null) => Vec::new(),
             Some(_) => return None,
         };
+        // The results and calls of functions, before there were tools.
+        if text(json, "role") == Some("function")
+            && let (Some(name), Some(content)) = (text(json, "name"), get(json, "content"))
+        {
+            let text = self.text_of(content);
+            return Some(vec![Block::Result(CallResult {
+                call: Some(name.into()),
+                text,
+                is_error: false,
+            })]);
+        }
+        if let Some(call) = get(json, "function_call").and_then(|call| self.call(call)) {
+            blocks.push(Block::Call(Call { id: call.name.clone(), ..call }));
+        }
+        if let Some(JsonValue::Array(calls)) =
+            get(json, "toolInvocations").filter(|_| parts.is_none())
+        {
+            blocks.extend(calls.iter().filter_map(|call| self.invocation(call)).flatten());
+        }
         if let Some(refusal) = text(json, "refusal").filter(|refusal| !refusal.is_empty()) {
             blocks.push(Block::Text(refusal.into()));
         }
@@ -207,7 +231,8 @@ impl Reader<'_> {
     /// A call of chat completions, or of LangChain.
     fn call<'a>(&self, json: &'a JsonValue<'a>) -> Option<Call<'a>> {
         let function = get(json, "function").or_else(|| get(json, "custom")).unwrap_or(json);
-        let arguments = ["arguments", "input", "args"].iter().find_map(|key| get(function, key));
+        let keys = ["arguments", "input", "args", "parameters"];
+        let arguments = keys.iter().find_map(|key| get(function, key));
         Some(Call {
             id: text(json, "id").unwrap_or_default().into(),
             name: text(function, "name")?.into(),
@@ -231,10 +256,11 @@ impl Reader<'_> {
                 is_error: false,
             }),
             "reasoning" => self.block(json),
-            _ => match self.block(json) {
-                Block::Other(other) if !other.is_known() => return None,
-                block => block,
-            },
+            _ => {
+                let is_unknown =
+                    |block: &Block<'_>| matches!(block, Block::Other(other) if !other.is_known());
+                return Some(self.blocks(json)).filter(|blocks| !blocks.iter().any(is_unknown));
+            }
         };
         Some(vec![block])
     }
@@ -242,9 +268,89 @@ impl Reader<'_> {
     fn message_item<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         match get(json, "content")? {
             JsonValue::String(text) => Some(vec![Block::Text(Cow::Borrowed(text.as_ref()))]),
-            JsonValue::Array(items) => Some(items.iter().map(|item| self.block(item)).collect()),
+            JsonValue::Array(items) => {
+                Some(items.iter().flat_map(|item| self.blocks(item)).collect())
+            }
             _ => None,
         }
+    }
+
+    /// What an element of a content is: one block, or a call with its result.
+    fn blocks<'a>(&self, json: &'a JsonValue<'a>) -> Blocks<'a> {
+        let invocation = match text(json, "type") {
+            Some("tool-call" | "tool-result" | "tool-error") => None,
+            Some("tool-invocation") => {
+                get(json, "toolInvocation").and_then(|call| self.invocation(call))
+            }
+            Some(kind) if kind == "dynamic-tool" || kind.starts_with("tool-") => {
+                self.invocation(json)
+            }
+            Some("mcp_call") => self.mcp_call(json),
+            _ => None,
+        };
+        invocation.unwrap_or_else(|| vec![self.block(json)])
+    }
+
+    /// A call of the AI SDK's with its result, where it has one.
+    fn invocation<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+        let id = text(json, "toolCallId")?;
+        let of_kind = text(json, "type").and_then(|kind| kind.strip_prefix("tool-"));
+        let call = Block::Call(Call {
+            id: id.into(),
+            name: text(json, "toolName").or(of_kind)?.into(),
+            arguments: Arguments::of(get(json, "input").or_else(|| get(json, "args"))),
+        });
+        let output = get(json, "output").or_else(|| get(json, "result"));
+        let error = get(json, "errorText").filter(|error| **error != JsonValue::Null);
+        let result = error.or(output).map(|result| {
+            Block::Result(CallResult {
+                call: Some(id.into()),
+                text: self.text_of(result),
+                is_error: error.is_some(),
+            })
+        });
+        Some([call].into_iter().chain(result).collect())
+    }
+
+    /// A call of the Responses API's that the provider has made, with its result.
+    fn mcp_call<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+        let id = text(json, "id").unwrap_or_default();
+        let call = Block::Call(Call {
+            id: id.into(),
+            name: text(json, "name")?.into(),
+            arguments: Arguments::of(get(json, "arguments")),
+        });
+        let is_there = |value: &&JsonValue<'_>| **value != JsonValue::Null;
+        let error = get(json, "error").filter(is_there);
+        let result = error.or_else(|| get(json, "output").filter(is_there)).map(|result| {
+            Block::Result(CallResult {
+                call: Some(id.into()),
+                text: self.text_of(result),
+                is_error: error.is_some(),
+            })
+        });
+        Some([call].into_iter().chain(result).collect())
+    }
+
+    /// A call or a result under a key, as Bedrock and Gemini have them: without an id by its name.
+    fn keyed<'a>(&self, json: &'a JsonValue<'a>) -> Option<Block<'a>> {
+        let under = |keys: [&str; 2]| keys.iter().find_map(|key| get(json, key));
+        let id = |of: &'a JsonValue<'a>| {
+            ["toolUseId", "id", "name"].iter().find_map(|key| text(of, key)).unwrap_or_default()
+        };
+        if let Some(call) =
+            under(["functionCall", "function_call"]).or_else(|| get(json, "toolUse"))
+        {
+            return Some(Block::Call(Call { id: id(call).into(), ..self.call(call)? }));
+        }
+        let result =
+            under(["functionResponse", "function_response"]).or_else(|| get(json, "toolResult"))?;
+        let content = get(result, "response").or_else(|| get(result, "content"));
+        Some(Block::Result(CallResult {
+            call: Some(id(result).into()),
+            text: content.map_or(Cow::Borrowed(""), |content| self.text_of(content)),
+            is_error: text(result, "status") == Some("error"),
+        }))
     }
 
     /// A block of a content.
@@ -263,10 +369,21 @@ impl Reader<'_> {
                 name: id("toolName").into(),
                 arguments: Arguments::of(get(json, "input").or_else(|| get(json, "args"))),
             }),
-            (Some("tool-result"), _) => Block::Result(CallResult {
+            (Some("tool-result"), _) => {
+                let output = get(json, "output").or_else(|| get(json, "result"));
+                let kind = output.and_then(|output| text(output, "type"));
+                let value =
+                    output.and_then(|output| get(output, "value")).filter(|_| kind.is_some());
+                Block::Result(CallResult {
+                    call: Some(id("toolCallId").into()),
+                    text: value.or(output).map_or(Cow::Borrowed(""), |value| self.text_of(value)),
+                    is_error: kind.is_some_and(|kind| kind.starts_with("error")),
+                })
+            }
+            (Some("tool-error"), _) => Block::Result(CallResult {
                 call: Some(id("toolCallId").into()),
-                text: Other { json }.plain_text(self.check_interrupts).into(),
-                is_error: false,
+                text: get(json, "error").map_or(Cow::Borrowed(""), |error| self.text_of(error)),
+                is_error: true,
             }),
             // Those of tools that a provider runs are named by them: `mcp_tool_result`.
             (Some(kind), _) if kind == "tool_result" || kind.ends_with("_tool_result") => {
@@ -279,6 +396,12 @@ impl Reader<'_> {
             }
             (Some("text" | "input_text" | "output_text"), _) => Block::Text(id("text").into()),
             (Some("refusal"), _) => Block::Text(id("refusal").into()),
+            (None, _) => match text(json, "text") {
+                Some(text) if get(json, "thought") != Some(&JsonValue::Bool(true)) => {
+                    Block::Text(text.into())
+                }
+                _ => self.keyed(json).unwrap_or(Block::Other(Other { json })),
+            },
             _ => Block::Other(Other { json }),
         }
     }
@@ -306,13 +429,9 @@ impl Other<'_> {
     /// What stands for it in another form, its further lines indented, as names of files may be of several; "" for
     /// thoughts.
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
-        indented(&self.plain_text(check_interrupts), check_interrupts)
-    }
-
-    fn plain_text(self, check_interrupts: &dyn Fn()) -> String {
         let list = format!("[{}]", compact_text(self.json, check_interrupts));
         match message_text(&list, check_interrupts) {
-            MessageText::Text(text) => text,
+            MessageText::Text(text) => indented(&text, check_interrupts),
             MessageText::AsStored | MessageText::Absent => String::new(),
         }
     }

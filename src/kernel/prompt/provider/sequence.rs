@@ -2,7 +2,7 @@
 //! user's, none empty.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use chrono::DateTime;
 
@@ -100,32 +100,43 @@ pub(super) fn sequence<'a>(
 /// The place of a block: that of its message, and its own in it.
 type Place = (usize, usize);
 
-/// The results by the places of their calls, and the places of these results. A result answers the latest call of its
-/// id that the assistant made before it and that has none yet; those of tools come first, as a user may store
-/// anything. Some applications store a result with its call.
+/// The results by the places of their calls, and the places of these results. A result answers a call of its id that the
+/// assistant made before it and that has none yet: of the latest message with one the first. Those of tools come first,
+/// as a user may store anything. Some applications store a result with its call.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
     let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
     for role in [Role::Tool, Role::Assistant, Role::User] {
-        let mut open: HashMap<&str, Vec<Place>> = HashMap::new();
+        // The calls by their ids: of each message one after the other.
+        let mut open: HashMap<&str, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
         for (place, (message, blocks)) in entries.iter().enumerate() {
             if message.part == Part::Recalled {
                 continue;
             }
             for (number, block) in blocks.iter().enumerate() {
-                let place = (place, number);
                 match block {
                     Block::Call(call)
-                        if message.role == Role::Assistant && !answers.contains_key(&place) =>
+                        if message.role == Role::Assistant
+                            && !answers.contains_key(&(place, number)) =>
                     {
-                        open.entry(&call.id).or_default().push(place);
+                        let calls = open.entry(&call.id).or_default();
+                        match calls.last_mut() {
+                            Some((last, numbers)) if *last == place => numbers.push_back(number),
+                            _ => calls.push((place, VecDeque::from([number]))),
+                        }
                     }
                     Block::Result(result) if message.role == role => {
                         let calls = result.call.as_deref().and_then(|id| open.get_mut(id));
-                        if let Some(call) = calls.and_then(Vec::pop) {
-                            answers.insert(call, result.clone());
-                            answering.insert(place);
+                        let Some(calls) = calls else { continue };
+                        if let Some((message, numbers)) = calls.last_mut()
+                            && let Some(call) = numbers.pop_front()
+                        {
+                            answers.insert((*message, call), result.clone());
+                            answering.insert((place, number));
+                        }
+                        while calls.last().is_some_and(|(_, numbers)| numbers.is_empty()) {
+                            calls.pop();
                         }
                     }
                     _ => {}

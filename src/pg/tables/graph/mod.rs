@@ -23,9 +23,9 @@ use self::follows::Follows;
 pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL};
 use self::mapping::{OWNER, PAYLOAD};
 use self::statements::KeptBy;
-use crate::pg::catalog::names::literal_of;
+use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
+use crate::pg::catalog::relation::{self, TableColumn};
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
@@ -181,12 +181,25 @@ impl Graph {
             format!("table {table} is bound without words"),
         )
         .word(Word::NoWords)
-        .hint(format!(
-            "Add a generated column \"words\", ALTER TABLE {table} ADD COLUMN words tsvector GENERATED ALWAYS AS \
-             (pg_catalog.to_tsvector('pg_catalog.english'::pg_catalog.regconfig, \
-             pg_catalog.\"left\"((content_text)::pg_catalog.text, 100000))) STORED; or name yours: {};",
-            self.words_command
-        ))
+        .hint(match self.text_column() {
+            Some(content) => format!(
+                "Add a generated column \"words\", ALTER TABLE {table} ADD COLUMN words tsvector GENERATED ALWAYS AS \
+                 (pg_catalog.to_tsvector('pg_catalog.english'::pg_catalog.regconfig, \
+                 pg_catalog.\"left\"(({content})::pg_catalog.text, 100000))) STORED; or name yours: {};",
+                self.words_command
+            ),
+            None => format!("Add a column of type tsvector and name it: {};", self.words_command),
+        })
+    }
+
+    /// The column of contents, quoted, where it is a text: a cast of another type to text may be a user's.
+    fn text_column(&self) -> Option<String> {
+        let is_text =
+            |raw: &&TableColumn| [pg_sys::TEXTOID, pg_sys::VARCHAROID].contains(&raw.type_oid);
+        let content = &self.turns.columns["content_text"];
+        let name = content.column_name()?;
+        self.turns.raw_columns(content).into_iter().find(is_text)?;
+        Some(names::with_escapes(&names::quote_as_needed(name)))
     }
 
     /// Checks an embedding column that was named; a recognised one may be anything.
