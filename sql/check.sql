@@ -242,7 +242,7 @@ BEGIN
         END IF;
     END IF;
     writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
-        ' -- CALL graph_kernel.backfill_content_hashes() writes hashes, and nothing else.' ELSE '' END;
+        ' -- Let the owner of the table CALL graph_kernel.backfill_content_hashes(): it writes hashes, and no other text.' ELSE '' END;
     -- Only these defaults, as the server writes them: the text of any other may name what its owner has chosen.
     IF NOT graph -> 'expressions' ? 'turns.created_at' THEN
         tells_times := (
@@ -402,9 +402,9 @@ BEGIN
                WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
-               ELSE format('CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
+               ELSE format('BEGIN; CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
                            ' EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I; DROP TRIGGER %1$I ON'
-                           ' %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I;',
+                           ' %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I; COMMIT;',
                            g.name, g.place, graph_kernel.free_trigger_name(g.place, g.guard), g.call) END)
     FROM (SELECT) AS always
     LEFT JOIN (graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place)
@@ -450,8 +450,8 @@ BEGIN
     SELECT 'promotion_children', d.place IS NULL, CASE WHEN d.place IS NULL THEN 0 ELSE 1 END::bigint,
            'tables that inherit from one that promotes and take rows without its trigger',
            graph_kernel.whole_command(CASE WHEN d.place IS NOT NULL THEN
-               format('CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
-                      ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I;',
+               format('BEGIN; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
+                      ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I; COMMIT;',
                       d.free, d.place, d.call) END)
     FROM (SELECT) AS always
     LEFT JOIN (
@@ -549,7 +549,7 @@ BEGIN
                     x ->> 'id', x ->> 'salience', t)),
             ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
              format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s OPERATOR(pg_catalog.!~) ''^[0-9a-f]{64}$'';',
-                    x ->> 'id', x ->> 'content_hash', t) || writes_hashes),
+                    x ->> 'id', x ->> 'content_hash', t)),
             ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
              format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]{64}$'' AND NOT'
                     ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',

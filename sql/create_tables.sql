@@ -56,7 +56,7 @@ BEGIN
         RAISE EXCEPTION 'table % already exists%', format('%I.%I', schema, taken),
             coalesce(', and belongs to ' || other, '')
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_tables(''my_schema'');'
+                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_tables(''<your schema>'');'
                          WHEN schema = 'public' THEN format('SELECT * FROM %s();', graph_kernel.own_name('graph_check'))
                          ELSE format('SELECT graph_kernel.bind_tables(%L, %L, name => ''my_graph'');',
                                      format('%I.memory_turns', schema), format('%I.memory_turn_edges', schema)) END;

@@ -138,7 +138,7 @@ BEGIN
         RAISE EXCEPTION 'table % already exists%', format('%I.%I', schema, taken),
             coalesce(', and belongs to ' || other, '')
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_trace_table(''my_schema'');'
+                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_trace_table(''<your schema>'');'
                          ELSE format('SELECT graph_kernel.bind_traces(%L);',
                                      format('%I.retrieval_traces', schema)) END;
     END IF;

@@ -56,6 +56,16 @@ BEGIN
             USING ERRCODE = 'duplicate_schema',
                   HINT = format('Look at what is in it; then: ALTER SCHEMA api OWNER TO %I;', current_user);
     END IF;
+    -- Whoever may create functions in it answers in the place of these.
+    SELECT string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
+    INTO foreigner
+    FROM pg_namespace AS n CROSS JOIN aclexplode(n.nspacl) AS a LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+    WHERE n.nspname = 'api' AND a.privilege_type = 'CREATE' AND r.rolsuper IS NOT TRUE;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'others may create functions in schema api: %', foreigner
+            USING ERRCODE = 'duplicate_schema',
+                  HINT = format('Look at what is in it; then: REVOKE CREATE ON SCHEMA api FROM %s CASCADE;', foreigner);
+    END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %s TO graph_reader', home);
     GRANT USAGE ON SCHEMA api TO authenticated;
 

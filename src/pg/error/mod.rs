@@ -231,7 +231,9 @@ impl From<PolicyError> for SqlError {
         if let PolicyError::UnknownPreset { name, .. } = &error
             && may_be_registered(name)
         {
-            hint += &format!(" For a registered policy write graph_policy('{name}').");
+            hint += &format!(
+                " For a registered policy, give what the function graph_policy returns for {name}."
+            );
         }
         if let Some(key) = error.near_key() {
             hint = format!("The key may be meant to be {key:?}. {hint}");

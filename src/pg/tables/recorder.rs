@@ -113,7 +113,7 @@ fn bind_command(events: pg_sys::Oid, mapping: &Value, change: MappingChange) -> 
     if let Some((place, value)) = change {
         place.put(&mut columns, value);
     }
-    let table = names::typed_name(events).unwrap_or("events".to_owned());
+    let table = names::typed_name(events).unwrap_or("<events table>".to_owned());
     let columns = match columns.is_empty() {
         true => String::new(),
         false => format!(", {}", literal(&Value::Object(columns))),
@@ -129,7 +129,7 @@ fn no_default_table() -> SqlError {
     .word(Word::RecorderTable)
     .hint(
         "Run SELECT graph_kernel.create_recorder_table(), or bind a table of your own with \
-         SELECT graph_kernel.bind_recorder_table('events').",
+         SELECT graph_kernel.bind_recorder_table('<events table>').",
     )
 }
 

@@ -1,8 +1,10 @@
 //! What applications store of a message, as texts, calls and results.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::graph::turn::Role;
+use crate::interrupts::Interrupts;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::{MAX_MESSAGE_BYTES, MessageText, message_text};
 use crate::prompt::provider::sequence::{indented, tool_name};
@@ -127,9 +129,22 @@ pub(super) fn blocks<'a>(
     payload: Option<&'a JsonValue<'a>>,
     check_interrupts: &dyn Fn(),
 ) -> Blocks<'a> {
-    let known = payload.and_then(|json| Reader { check_interrupts }.message(json));
-    let says = |block: &Block<'_>| !matches!(block, Block::Text(text) if text.trim().is_empty());
-    let blocks = known.filter(|blocks| blocks.iter().any(says));
+    let interrupts = Interrupts::new(check_interrupts);
+    let known = payload.and_then(|json| Reader { check_interrupts, interrupts }.message(json));
+    let says = |block: &Block<'_>| match block {
+        Block::Text(text) => !text.trim().is_empty(),
+        Block::Other(other) => {
+            !other.is_thought() && (other.is_known() || !other.text(check_interrupts).is_empty())
+        }
+        Block::Call(_) | Block::Result(_) => true,
+    };
+    // What imports keep of attachments beside the message stands in the content alone.
+    let has_attachments = payload.is_some_and(has_attachments) && message.content.is_some();
+    let is_text = |block: &Block<'_>| matches!(block, Block::Text(_));
+    let is_whole = |blocks: &Blocks<'a>| {
+        blocks.iter().any(says) && !(has_attachments && blocks.iter().all(is_text))
+    };
+    let blocks = known.filter(is_whole);
     let content = || {
         let text = Block::Text(Cow::Borrowed(message.content.unwrap_or_default()));
         let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
@@ -155,8 +170,16 @@ fn is_json_in_text(json: &JsonValue<'_>) -> bool {
     matches!(json, JsonValue::String(text) if text.trim_start().starts_with(['{', '[']))
 }
 
+/// Whether files stand beside the message, as in exports of Claude, LibreChat and Open WebUI.
+fn has_attachments(json: &JsonValue<'_>) -> bool {
+    let is_some =
+        |key| matches!(get(json, key), Some(JsonValue::Array(items)) if !items.is_empty());
+    is_some("attachments") || is_some("files")
+}
+
 struct Reader<'c> {
     check_interrupts: &'c dyn Fn(),
+    interrupts: Interrupts<'c>,
 }
 
 impl Reader<'_> {
@@ -169,7 +192,9 @@ impl Reader<'_> {
             return blocks.into_iter().collect::<Option<Vec<_>>>().map(|blocks| blocks.concat());
         }
         // LangChain's `{"type": "ai", "data": {…}}` and `{"lc": 1, "id": […], "kwargs": {…}}`.
-        let data = get(json, "data").or_else(|| get(json, "lc").and_then(|_| get(json, "kwargs")));
+        let is_typed = text(json, "type").is_some() && text(json, "role").is_none();
+        let data = get(json, "data").filter(|_| is_typed);
+        let data = data.or_else(|| get(json, "lc").and_then(|_| get(json, "kwargs")));
         let json = data.filter(|data| get(data, "content").is_some()).unwrap_or(json);
         if let Some(call) = text(json, "tool_call_id") {
             let content = get(json, "content");
@@ -179,7 +204,7 @@ impl Reader<'_> {
                 is_error: text(json, "status") == Some("error"),
             })]);
         }
-        if let Some(JsonValue::Array(items)) = get(json, "output") {
+        if let Some(JsonValue::Array(items)) = get(json, "output").filter(|_| !is_typed) {
             return Some(items.iter().filter_map(|item| self.item(item)).flatten().collect());
         }
         let parts = get(json, "parts").filter(|parts| matches!(parts, JsonValue::Array(_)));
@@ -192,6 +217,7 @@ impl Reader<'_> {
             Some(JsonValue::Array(items)) => {
                 items.iter().flat_map(|item| self.blocks(item)).collect()
             }
+            Some(block @ JsonValue::Object(_)) => self.blocks(block),
             None | Some(JsonValue::Null) => Vec::new(),
             Some(_) => return None,
         };
@@ -218,12 +244,11 @@ impl Reader<'_> {
             blocks.push(Block::Text(refusal.into()));
         }
         if let Some(JsonValue::Array(calls)) = get(json, "tool_calls") {
-            let mut calls = calls.iter().filter_map(|call| self.call(call)).peekable();
-            if calls.peek().is_some() {
-                // LangChain repeats the calls of a content that is a list.
-                blocks.retain(|block| !matches!(block, Block::Call(_)));
-            }
-            blocks.extend(calls.map(Block::Call));
+            let calls: Vec<Call<'a>> = calls.iter().filter_map(|call| self.call(call)).collect();
+            // LangChain repeats the calls of a content that is a list.
+            let ids: HashSet<&str> = calls.iter().map(|call| &*call.id).collect();
+            blocks.retain(|block| !matches!(block, Block::Call(call) if ids.contains(&*call.id)));
+            blocks.extend(calls.into_iter().map(Block::Call));
         }
         Some(blocks)
     }
@@ -277,6 +302,7 @@ impl Reader<'_> {
 
     /// What an element of a content is: one block, or a call with its result.
     fn blocks<'a>(&self, json: &'a JsonValue<'a>) -> Blocks<'a> {
+        self.interrupts.item();
         let invocation = match text(json, "type") {
             Some("tool-call" | "tool-result" | "tool-error") => None,
             Some("tool-invocation") => {
@@ -388,7 +414,9 @@ impl Reader<'_> {
             // Those of tools that a provider runs are named by them: `mcp_tool_result`.
             (Some(kind), _) if kind == "tool_result" || kind.ends_with("_tool_result") => {
                 Block::Result(CallResult {
-                    call: Some(id("tool_use_id").into()),
+                    call: text(json, "tool_use_id")
+                        .or_else(|| text(json, "toolUseId"))
+                        .map(Cow::from),
                     text: get(json, "content")
                         .map_or(Cow::Borrowed(""), |content| self.text_of(content)),
                     is_error: get(json, "is_error") == Some(&JsonValue::Bool(true)),

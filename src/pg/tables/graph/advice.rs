@@ -39,11 +39,11 @@ const ABSENT: [(&str, &str); 6] = [
 /// Columns that applications have in the place of a role.
 const LIKELY_ROLES: [&str; 4] = ["type", "kind", "message_type", "sender_type"];
 
-/// Names of roles that applications use, and what each means.
-const USUAL_ROLES: [(&str, Role); 6] = [
+/// Names of roles that applications use, and what each means. None is the system: whoever writes turns writes their
+/// roles, and what he may say so has to be thought about.
+const USUAL_ROLES: [(&str, Role); 5] = [
     ("ai", Role::Assistant),
     ("bot", Role::Assistant),
-    ("developer", Role::System),
     ("function", Role::Tool),
     ("human", Role::User),
     ("model", Role::Assistant),

@@ -164,7 +164,7 @@ fn default_table(name: &'static CStr) -> Result<pg_sys::Oid, SqlError> {
                 literal_of(graph)
             ),
             None => "Run SELECT graph_kernel.create_tables(), or bind tables of your own with \
-                     SELECT graph_kernel.bind_tables('turns', 'edges')."
+                     SELECT graph_kernel.bind_tables('<turns table>', '<edges table>')."
                 .to_owned(),
         })
     })

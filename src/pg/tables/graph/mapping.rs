@@ -143,8 +143,8 @@ impl GraphTables<'_> {
         }
         let table =
             |oid, word: &str| literal_of(&names::typed_name(oid).unwrap_or(word.to_owned()));
-        let mut arguments = vec![table(self.turns, "turns")];
-        arguments.extend(self.edges.map(|edges| table(edges, "edges")));
+        let mut arguments = vec![table(self.turns, "<turns table>")];
+        arguments.extend(self.edges.map(|edges| table(edges, "<edges table>")));
         // Without a mapping it is another graph than with an empty one.
         if !(columns.is_empty() && self.columns.is_null()) {
             arguments.push(format!("columns => {}", literal(&Value::Object(columns))));
