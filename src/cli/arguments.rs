@@ -98,10 +98,10 @@ pub(crate) enum Command {
     /// session: each turn that no other follows, when it was created, and the beginning of its text. The latest comes
     /// first.
     Sessions(SessionsArguments),
-    /// Serve a page that shows what a model would be shown at a turn, and why.
+    /// Serve a page that shows what a model would be shown at a turn, and why; an HTTP API; and tools for a model.
     ///
     /// Prints the address of the page, which has a token in it: whoever has it reads what the database role can read.
-    /// Everything but the registering of policies runs in read-only transactions.
+    /// Everything but the registering of policies, and what --allow-writes offers, runs in read-only transactions.
     #[command(
         after_help = "Examples:\n  graph-kernel serve --database postgresql://ann@localhost/memory\n  \
             DATABASE_URL=postgresql://ann@localhost/memory PORT=8002 graph-kernel serve"
@@ -185,6 +185,9 @@ pub(crate) struct ServeArguments {
     /// How long a statement may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub(crate) timeout: u16,
+    /// Offer models at /mcp the tool remember, which stores turns in tables of graph_kernel.create_tables.
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
 }
 
 #[derive(clap::Args)]

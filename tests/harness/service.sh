@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# service.sh: runs what others have written for MCP against the program, in a database of its own on the server that
-# PG* names. Prints a line "ok NAME" or "not ok NAME" for each test; what cannot be had is SKIPPED.
+# service.sh: runs what others have written for MCP and OpenAPI against the program, in a database of its own on the
+# server that PG* names. Prints a line "ok NAME" or "not ok NAME" for each test; what cannot be had is SKIPPED.
 . "$(dirname "$0")/common.sh"
 
 work="$root/target/clients"
@@ -17,13 +17,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 psql() { command psql -X -q -v ON_ERROR_STOP=1 "$@"; }
 get_service() {
   python3 -m venv "$environment"
-  "$environment/bin/python" -m pip install --quiet --retries 1 --upgrade 'mcp>=2,<3'
+  "$environment/bin/python" -m pip install --quiet --retries 1 --upgrade 'mcp>=2,<3' 'openapi-spec-validator<1'
 }
 
 if [[ $(cat "$environment.done" 2>/dev/null) != "$(declare -f get_service)" ]]; then
   rm -rf "$environment"
   if ! get_service >"$environment.log" 2>&1; then
-    note "SKIPPED: MCP: its Python client could not be installed: $(tail -n 1 "$environment.log")"
+    note "SKIPPED: clients of the program: could not be installed: $(tail -n 1 "$environment.log")"
     exit 0
   fi
   declare -f get_service >"$environment.done"
@@ -50,4 +50,9 @@ psql -c 'CREATE EXTENSION graph_kernel' \
   -c "SELECT graph_kernel.create_tables('public', '{\"words\": \"english\"}')" >/dev/null
 run 'MCP client' "$environment/bin/python" "$root/tests/clients/service/mcp_client.py" "$program" \
   "$root/tests/server/exports/claude-code.jsonl"
+described() {
+  "$environment/bin/python" -m openapi_spec_validator "$root/src/cli/serve/api/openapi.json" >&2 &&
+    note 'ok the description of the HTTP API'
+}
+run 'the description of the HTTP API' described
 exit "$status"

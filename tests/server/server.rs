@@ -11,6 +11,7 @@ mod cancel;
 mod content;
 mod docs;
 mod golden;
+mod http;
 mod import;
 mod invalid_bytes;
 mod little_memory;

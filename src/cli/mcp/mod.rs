@@ -17,6 +17,9 @@ use rmcp::model::{
     Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::Semaphore;
 
 use crate::arguments::McpArguments;
 use crate::database::{Place, Pool};
@@ -31,13 +34,32 @@ const INSTRUCTIONS: &str = "Memory of earlier conversations, kept in PostgreSQL.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pool: Arc<Pool>,
+    /// One permit for each call that may be worked on at a time.
+    permits: Arc<Semaphore>,
     /// Whether `remember` is offered.
     allows_writes: bool,
 }
 
+/// The tools over HTTP: each request is answered by itself, and no session is kept.
+pub(crate) type HttpTools = StreamableHttpService<Tools, NeverSessionManager>;
+
+/// How many calls of one client on the standard input are worked on at a time.
+const CONNECTIONS: u16 = 4;
+
 impl Tools {
-    pub(crate) fn new(pool: Arc<Pool>, allows_writes: bool) -> Self {
-        Tools { pool, allows_writes }
+    /// Over at most so many connections.
+    pub(crate) fn new(pool: Arc<Pool>, connections: u16, allows_writes: bool) -> Self {
+        let permits = Arc::new(Semaphore::new(connections.into()));
+        Tools { pool, permits, allows_writes }
+    }
+
+    /// For a service that has checked host, origin and token.
+    pub(crate) fn over_http(self) -> HttpTools {
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .disable_allowed_hosts();
+        StreamableHttpService::new(move || Ok(self.clone()), Arc::default(), config)
     }
 }
 
@@ -72,7 +94,10 @@ impl ServerHandler for Tools {
             ));
         };
         let pool = Arc::clone(&self.pool);
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
         let work = move || {
+            // Held until the connection is back, also where nobody waits for the answer any more.
+            let _permit = permit;
             let values = request.arguments.unwrap_or_default();
             given::Given::new(&tool, values)
                 .and_then(|given| calls::call(&pool, &tool.name, &given))
@@ -91,7 +116,7 @@ impl ServerHandler for Tools {
 /// Answers on standard input and output until the input ends.
 pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
     let pool = Arc::new(Pool::new(Place::of(&arguments.connection, "DATABASE_URL")?));
-    let tools = Tools::new(Arc::clone(&pool), arguments.allow_writes);
+    let tools = Tools::new(Arc::clone(&pool), CONNECTIONS, arguments.allow_writes);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,6 +4,7 @@
 //! takes `State<Shared>`, asks the database by [`Pool::read`], and answers with [`errors::JsonText`] or
 //! [`errors::Refusal`].
 
+mod api;
 mod errors;
 mod guard;
 mod page;
@@ -16,10 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -32,7 +35,8 @@ use self::errors::Refusal;
 use self::guard::{Guard, check_address, new_token, token_of};
 use self::pool::{Pool, tell};
 use crate::arguments::ServeArguments;
-use crate::database::Place;
+use crate::database::{self, Place};
+use crate::mcp::{HttpTools, Tools};
 use crate::{Failure, Outcome};
 
 /// The port where nothing else says one.
@@ -76,6 +80,8 @@ const HEADERS: [(&str, &str); 8] = [
 /// What every request is answered with.
 pub(crate) struct Service {
     pub(crate) pool: Arc<Pool>,
+    /// The tools for a model.
+    tools: HttpTools,
     guard: Guard,
     /// One permit for each request that is worked on.
     requests: Semaphore,
@@ -98,22 +104,26 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     // What is wrong with the connection is said now, and not to the first client.
     place.connect()?.check()?;
     let pool = Arc::new(Pool::new(place, arguments.connections, arguments.timeout));
+    // Tools wait for a connection of their own, not for those of the page.
+    let kept = Arc::new(database::Pool::new(Place::of(&arguments.connection, "DATABASE_URL")?));
+    let tools = Tools::new(Arc::clone(&kept), arguments.connections, arguments.allow_writes);
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let ended = runtime.block_on(listen(arguments, Arc::clone(&pool), token));
+    let ended = runtime.block_on(listen(arguments, Arc::clone(&pool), tools, token));
     // A statement that still runs is left to its timeout.
     runtime.shutdown_timeout(Duration::from_secs(1));
     // Connections are closed here, outside: closing one waits.
-    drop(pool);
+    drop((pool, kept));
     ended.map(|()| Outcome::Success)
 }
 
 async fn listen(
     arguments: &ServeArguments,
     pool: Arc<Pool>,
+    tools: Tools,
     token: Option<String>,
 ) -> Result<(), Failure> {
     let wanted = SocketAddr::new(arguments.listen, port(arguments.port)?);
@@ -123,6 +133,7 @@ async fn listen(
     let fragment = token.as_ref().map(|token| format!("#token={token}")).unwrap_or_default();
     let service = Arc::new(Service {
         pool,
+        tools: tools.over_http(),
         guard: Guard::new(token, address, &arguments.hosts),
         requests: Semaphore::new(MAX_REQUESTS),
         request_seconds: Duration::from_secs(u64::from(arguments.timeout) + MORE_SECONDS),
@@ -136,12 +147,14 @@ async fn listen(
     accept(listener, routes(&service)).await
 }
 
-/// The routes. What stands in `guarded` needs the token; what stands in `open` does not, and reads no table.
+/// The routes. What stands in `guarded` needs the token; what stands in `open` does not, and shows no row.
 fn routes(service: &Shared) -> Router {
     let guarded = Router::new()
         .merge(page::data())
+        .merge(api::guarded())
+        .route("/mcp", any(tools))
         .route_layer(from_fn_with_state(Arc::clone(service), with_token));
-    let open = Router::new().merge(page::assets());
+    let open = Router::new().merge(page::assets()).merge(api::open());
     Router::new()
         .merge(guarded)
         .merge(open)
@@ -152,6 +165,11 @@ fn routes(service: &Shared) -> Router {
         .layer(from_fn_with_state(Arc::clone(service), within_limits))
         .layer(from_fn(with_headers))
         .with_state(Arc::clone(service))
+}
+
+/// The Model Context Protocol.
+async fn tools(State(service): State<Shared>, request: Request) -> Response {
+    service.tools.handle(request).await.map(Body::new)
 }
 
 /// Refuses what [`Guard::check_token`] refuses.

@@ -22,6 +22,7 @@ pub(crate) struct Pool {
     place: Place,
     /// One permit for each connection that there may be.
     permits: Arc<Semaphore>,
+    connections: usize,
     idle: Mutex<Vec<(Instant, Connection)>>,
     /// How long a statement may take, in seconds.
     statement_seconds: u16,
@@ -48,8 +49,16 @@ pub(crate) struct Transaction<'a> {
 
 impl Pool {
     pub(crate) fn new(place: Place, connections: u16, statement_seconds: u16) -> Self {
-        let permits = Arc::new(Semaphore::new(connections.into()));
-        Pool { place, permits, idle: Mutex::new(Vec::new()), statement_seconds }
+        let connections = connections.into();
+        let permits = Arc::new(Semaphore::new(connections));
+        Pool { place, permits, connections, idle: Mutex::new(Vec::new()), statement_seconds }
+    }
+
+    /// How many connections there are, how many of them are idle, how many there may be.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        let idle = self.idle.lock().unwrap_or_else(|error| error.into_inner()).len();
+        let used = self.connections - self.permits.available_permits();
+        (used + idle, idle, self.connections)
     }
 
     /// Does this in a read-only transaction.
