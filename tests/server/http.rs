@@ -219,10 +219,7 @@ fn check(
         "object" => value.is_object(),
         other => panic!("{place}: type {other}"),
     };
-    assert!(
-        types.is_empty() || types.iter().any(|name| is(name)),
-        "{place}: {value} is not one of {types:?}"
-    );
+    assert!(types.is_empty() || types.iter().any(is), "{place}: {value} is not one of {types:?}");
     if let Some(values) = value.as_array() {
         for value in values {
             check(document, &schema["items"], value, &format!("{place}/items"), seen);

@@ -65,6 +65,21 @@ async def recall_a_transcript():
         assert context.endswith("\n| I take UTC there.\n"), context
 
 
-for test in (remember_and_recall, recall_a_transcript):
+async def recall_over_http():
+    pipe = asyncio.subprocess.PIPE
+    service = await asyncio.create_subprocess_exec(PROGRAM, "serve", "--port", "0", stdout=pipe)
+    try:
+        address, token = (await service.stdout.readline()).decode().strip().removeprefix("http://").split("/#token=")
+        async with Client(f"http://client:{token}@{address}/mcp") as session:
+            names = [tool.name for tool in (await session.list_tools()).tools]
+            assert "recall" in names and "remember" not in names, names
+            found = await call(session, "recall", question="What is the staging database called?")
+            assert "\n| The staging database is called heron.\n" in found, found
+    finally:
+        service.terminate()
+        assert await service.wait() == 0
+
+
+for test in (remember_and_recall, recall_a_transcript, recall_over_http):
     asyncio.run(test())
     print(f"ok {test.__name__}")
