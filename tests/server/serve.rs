@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use serde_json::{Value, json};
@@ -277,10 +277,13 @@ fn a_connection_that_is_lost_is_made_again() {
 fn it_ends_when_it_is_told_to() {
     let database = database("end");
     let mut service = Service::start(&database, &[]);
-    let mut open = TcpStream::connect(service.address).unwrap();
-    open.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    // More clients than there may be, each in the midst of a head.
+    let open: Vec<_> = (0..300).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    open.iter().for_each(|mut stream| stream.write_all(b"GET / HTTP/1.1\r\n").unwrap());
+    let start = Instant::now();
     send_signal("TERM", service.process.id());
     assert!(service.process.wait().unwrap().success());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

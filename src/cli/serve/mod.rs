@@ -214,13 +214,16 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
     let graceful = GracefulShutdown::new();
     let mut end = Box::pin(end_asked_for());
     loop {
-        let permit =
-            Arc::clone(&clients).acquire_owned().await.map_err(|error| error.to_string())?;
+        // The end can be asked for while there are as many clients as there may be, too.
+        let next = async {
+            let permit = Arc::clone(&clients).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = next => accepted,
             asked = &mut end => break asked?,
         };
-        let Ok((stream, _)) = accepted else {
+        let (Ok(permit), Ok((stream, _))) = accepted else {
             // As where the process has no more files: a moment later there may be one.
             sleep(Duration::from_millis(100)).await;
             continue;
