@@ -25,6 +25,7 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
     if !is_owned(table) {
         return Err(refused(format!("must be owner of table {}", graph.turns_name())));
     }
+    let column = graph.words()?.ok_or_else(|| graph.no_words())?;
     if row_security_applies_to(table) {
         let message =
             format!("row security hides rows of table {} from its owner", graph.turns_name());
@@ -34,7 +35,6 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
              CALL graph_kernel.refresh_words({name}); ALTER TABLE {table} FORCE ROW LEVEL SECURITY; COMMIT;"
         )));
     }
-    let column = graph.words()?.ok_or_else(|| graph.no_words())?;
     let counts = reader.searcher().count_words(&column)?;
     reader.check_tables()?;
     word_counts::store(table, column.number, counts.turns, counts.lengths, counts.with);
