@@ -242,7 +242,8 @@ BEGIN
         END IF;
     END IF;
     writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
-        ' -- Let the owner of the table CALL graph_kernel.backfill_content_hashes(): it writes hashes, and no other text.' ELSE '' END;
+        ' -- Let the owner of the table CALL graph_kernel.backfill_content_hashes(): it writes hashes,'
+        ' and no other text.' ELSE '' END;
     -- Only these defaults, as the server writes them: the text of any other may name what its owner has chosen.
     IF NOT graph -> 'expressions' ? 'turns.created_at' THEN
         tells_times := (
@@ -402,9 +403,9 @@ BEGIN
                WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
-               ELSE format('BEGIN; CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH ROW'
-                           ' EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I; DROP TRIGGER %1$I ON'
-                           ' %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I; COMMIT;',
+               ELSE format('BEGIN; CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE'
+                           ' FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I;'
+                           ' DROP TRIGGER %1$I ON %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I; COMMIT;',
                            g.name, g.place, graph_kernel.free_trigger_name(g.place, g.guard), g.call) END)
     FROM (SELECT) AS always
     LEFT JOIN (graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place)

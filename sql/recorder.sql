@@ -347,7 +347,8 @@ BEGIN
         RAISE EXCEPTION 'table % already exists%', format('%I.%I', schema, taken),
             coalesce(', and belongs to ' || other, '')
             USING ERRCODE = 'duplicate_table', DETAIL = 'TABLE_EXISTS',
-                  HINT = CASE WHEN other IS NOT NULL THEN 'SELECT graph_kernel.create_recorder_table(''<your schema>'');'
+                  HINT = CASE WHEN other IS NOT NULL
+                         THEN 'SELECT graph_kernel.create_recorder_table(''<your schema>'');'
                          ELSE format('SELECT graph_kernel.bind_recorder_table(%L);',
                                      format('%I.recorder_events', schema)) END;
     END IF;

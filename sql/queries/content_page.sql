@@ -3,7 +3,7 @@
 SELECT p.id,
        p.computed IS NOT NULL AND (p.computed OPERATOR(pg_catalog.=) p.stored) IS NOT TRUE
            AND (p.stored IS NULL OR pg_catalog.octet_length(p.stored) OPERATOR(pg_catalog.=) 64
-                AND pg_catalog.translate(p.stored, '0123456789abcdef', '') OPERATOR(pg_catalog.=) ''),
+                AND (p.stored COLLATE pg_catalog."C") OPERATOR(pg_catalog.~) '^[0-9a-f]+$'),
        p.has_content AND p.computed IS NULL
 FROM (
     SELECT {t.id} AS id, {t.content_hash} AS stored, {t.content_text} IS NOT NULL AS has_content,

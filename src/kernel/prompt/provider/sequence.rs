@@ -100,9 +100,9 @@ pub(super) fn sequence<'a>(
 /// The place of a block: that of its message, and its own in it.
 type Place = (usize, usize);
 
-/// The results by the places of their calls, and the places of these results. A result answers a call of its id that the
-/// assistant made before it and that has none yet: of the latest message with one the first. Those of tools come first,
-/// as a user may store anything. Some applications store a result with its call.
+/// The results by the places of their calls, and the places of these results. A result answers a call of its id that
+/// the assistant made before it and that has none yet: of the latest message with one the first. Those of tools come
+/// first, as a user may store anything. Some applications store a result with its call.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
