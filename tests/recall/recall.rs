@@ -35,6 +35,7 @@ const RECALL: &str = "SELECT turn_id
     FROM graph_recall($1, $2, '{\"preset\": \"recall\", \"max_tokens\": {}}')
     WHERE $3::text IS NOT NULL";
 const STATEMENT: &str = include_str!("statement.sql");
+const WINDOWS: &str = include_str!("windows.sql");
 /// What other functions make of the nearest turn: the conversation up to it by `chat`, and what is
 /// around it by `broad`, ranked.
 const CHAT: &str = "SELECT m.turn_id
@@ -125,6 +126,14 @@ fn measure(
         STATEMENT,
         client,
     )?);
+    if tables::has_vectors(client)? {
+        methods.push(server.selected(
+            "pgvector, `ts_rank`, windows by position",
+            WINDOWS,
+            Graphs::Shared,
+            client,
+        )?);
+    }
     for (name, sql, graphs) in [
         ("the nearest turn, `chat`", CHAT, Graphs::Shared),
         ("`graph_recall`, one table, by owner", RECALL_OF_OWNER, Graphs::Shared),

@@ -32,6 +32,12 @@ pub fn server() -> Result<String> {
     ))
 }
 
+/// Whether embeddings are pgvector's, not `real[]`.
+pub fn has_vectors(client: &mut Client) -> Result<bool> {
+    let vector = "SELECT FROM pg_available_extensions WHERE name = 'vector'";
+    Ok(client.query_opt(vector, &[])?.is_some())
+}
+
 /// The graph of the conversation in this place.
 pub fn graph(conversation: usize) -> String {
     format!("conversation_{conversation}")
@@ -46,8 +52,7 @@ pub fn load(corpus: &Corpus) -> Result<Client> {
     server.batch_execute(&format!("CREATE DATABASE {DATABASE}"))?;
     let mut client = connect(DATABASE)?;
     let dimensions = corpus.dimensions;
-    let vector = "SELECT FROM pg_available_extensions WHERE name = 'vector'";
-    let kind = if client.query_opt(vector, &[])?.is_some() {
+    let kind = if has_vectors(&mut client)? {
         client.batch_execute("CREATE EXTENSION vector")?;
         format!("vector({dimensions})")
     } else {
@@ -55,8 +60,20 @@ pub fn load(corpus: &Corpus) -> Result<Client> {
     };
     client.batch_execute("CREATE EXTENSION graph_kernel")?;
     create(&mut client, "public", &kind)?;
-    client.batch_execute("CREATE INDEX ON memory_turns (owner)")?;
+    // The position is for `windows.sql` alone.
+    client.batch_execute(
+        "CREATE INDEX ON memory_turns (owner);
+         ALTER TABLE memory_turns ADD COLUMN position integer;
+         CREATE INDEX ON memory_turns (session_id, position)",
+    )?;
     copy(&mut client, "public", &kind, &corpus.conversations)?;
+    client.batch_execute(
+        "UPDATE memory_turns AS t SET position = p.position
+           FROM (SELECT id, row_number() OVER (PARTITION BY owner, session_id ORDER BY created_at, id) AS position
+                   FROM memory_turns) AS p
+          WHERE p.id = t.id",
+    )?;
+    client.batch_execute("VACUUM (FULL, ANALYZE) memory_turns")?;
     client.batch_execute("CALL graph_kernel.refresh_words()")?;
     for (place, conversation) in corpus.conversations.iter().enumerate() {
         let graph = graph(place);

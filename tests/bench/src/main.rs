@@ -7,6 +7,7 @@
 mod connections;
 mod graphs;
 mod peer;
+mod recall;
 mod report;
 mod sample;
 mod tables;
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
         work::policy_v2,
         work::batch,
         work::vectors,
+        recall::recall,
         work::growth,
         work::hub,
         work::cold,

@@ -20,6 +20,14 @@ SELECT turn_number(turn_id) AS turn, strength, similarity, words, role, content,
 SELECT turn_number(turn_id) AS turn, strength, similarity, words FROM graph_search('{1,0}', 'a refund that was paid');
 -- A list whose best is 0 counts nothing.
 SELECT found.numbers('{1,0}', 'the') AS no_word, (SELECT max(strength) FROM graph_search('{1,0}', 'the')) AS half, found.numbers(NULL, 'the') AS nothing;
+-- Of each list the first 128 are looked at, or as many as are wanted: turn 1129 is the next in both, and would be the
+-- best.
+SAVEPOINT many;
+INSERT INTO found.memory_turns (id, content_text, embedding)
+SELECT turn(1000 + n), CASE WHEN n < 129 THEN 'common' WHEN n = 129 THEN 'rare' ELSE 'rare rare' END, CASE WHEN n <= 129 THEN ARRAY[1000, n] ELSE '{-1,1}' END
+  FROM generate_series(1, 257) AS n;
+SELECT wanted, turn_number(turn_id) AS best, strength FROM unnest(ARRAY[1, 128, 129]) AS wanted, graph_search('{1000,0}', 'rare', wanted) WHERE rank = 1;
+ROLLBACK TO many;
 -- Filters.
 SELECT filter, found.numbers('{1,1}', NULL, filter) AS embedding, found.numbers(NULL, 'invoice paid refund', filter) AS words
   FROM unnest('{"{\"owner\": \"alice\"}","{\"sessions\": [\"late\"]}","{\"sessions\": [\"\", \"none\"]}","{\"roles\": [\"assistant\"]}","{\"roles\": [\"user\"]}","{\"roles\": [\"tool\", \"system\"]}",

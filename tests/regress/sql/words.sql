@@ -28,6 +28,18 @@ SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,fille
 CALL graph_kernel.refresh_words();
 SELECT turn_count, lexeme_count, (SELECT count(*) FROM graph_kernel.word_counts AS c WHERE c.turns = t.turns) AS lexemes FROM graph_kernel.word_totals AS t WHERE turns = 'worded.memory_turns'::regclass;
 SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,filler3 w1 w2 w59,the,"",nowhere}'::text[]) AS q, worded.compared(q, true) AS c;
+-- The configuration is the column's, whatever the session's is; and until the next count nothing that is written or
+-- analysed changes a score.
+CREATE TEMP TABLE counted AS SELECT turn_id, words FROM graph_search(NULL, 'noted apples and cherries', 1000);
+SAVEPOINT more;
+SET LOCAL default_text_search_config = 'pg_catalog.simple';
+INSERT INTO worded.memory_turns (id, content_text) SELECT turn(n), 'apple' FROM generate_series(200, 900) AS n;
+ANALYZE worded.memory_turns;
+SELECT count(*) AS same, (SELECT count(*) FROM counted) AS before FROM counted JOIN graph_search(NULL, 'noted apples and cherries', 1000) USING (turn_id, words);
+-- Of a text that is too long for a tsvector the first 100000 characters are found.
+INSERT INTO worded.memory_turns (id, content_text) SELECT turn(102), string_agg('word' || i, ' ' ORDER BY i) FROM generate_series(1, 300000) AS i;
+SELECT word, count(turn_id) AS found FROM unnest('{word1,word9000,word299999}'::text[]) AS word LEFT JOIN LATERAL graph_search(NULL, word) ON true GROUP BY word ORDER BY word;
+ROLLBACK TO more;
 -- Of an owner, or of sessions, the counts are those of his turns, whoever asks.
 CREATE FUNCTION worded.of_owner(query text, filter jsonb) RETURNS TABLE (query_text text, found bigint, same boolean) LANGUAGE sql
 AS $$ SELECT query, count(s.turn_id), count(s.turn_id) = count(n.id) AND coalesce(bool_and(abs(s.words - n.score) <= 1e-5 * n.score), true)
