@@ -165,7 +165,7 @@ const PARTITIONS: &str = "
     CREATE TABLE turns (LIKE memory_turns INCLUDING DEFAULTS INCLUDING GENERATED) PARTITION BY RANGE (created_at);
     DO $$
     DECLARE
-        least timestamptz; most timestamptz; step interval;
+        least timestamptz; most timestamptz; step interval; columns text;
     BEGIN
         SELECT min(created_at), max(created_at) + interval '1 second' INTO least, most FROM memory_turns;
         step := (most - least) / 8;
@@ -173,8 +173,10 @@ const PARTITIONS: &str = "
             EXECUTE format('CREATE TABLE turns_%s PARTITION OF turns FOR VALUES FROM (%L) TO (%L)',
                 n, least + n * step, CASE n WHEN 7 THEN most ELSE least + (n + 1) * step END);
         END LOOP;
+        SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
+         WHERE attrelid = 'memory_turns'::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+        EXECUTE format('INSERT INTO turns (%1$s) SELECT %1$s FROM memory_turns ORDER BY created_at', columns);
     END $$;
-    INSERT INTO turns SELECT * FROM memory_turns ORDER BY created_at;
     DROP TABLE memory_turns;
     ALTER TABLE turns RENAME TO memory_turns;
     ALTER TABLE memory_turns ADD PRIMARY KEY (id, created_at);
