@@ -253,10 +253,10 @@ impl Question {
             }
         }
         if let Some((column, text)) = &by_words {
-            let nearest: Vec<TurnId> = candidates.keys().copied().collect();
-            let matches = searcher.words(column, text, list, sought)?;
-            for (id, words) in searcher.word_scores(column, &matches, &nearest)? {
-                candidates.entry(id).and_modify(|turn| turn.words = words);
+            let nearest: HashSet<TurnId> = candidates.keys().copied().collect();
+            let matches = searcher.words(column, text, list, &nearest, sought)?;
+            for (id, words) in &matches.others {
+                candidates.entry(*id).and_modify(|turn| turn.words = *words);
             }
             let others = matches.best.iter().filter(|hit| !candidates.contains_key(&hit.id));
             let others: Vec<Candidate> =

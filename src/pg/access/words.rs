@@ -1,6 +1,6 @@
 //! Searching the bound graph by words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use kernel::graph::turn::{Turn, TurnId};
@@ -45,18 +45,12 @@ const LEXEMES: Template = Template::new(
     Planning::EachTime,
 );
 
-/// The turns whose words fit a question, and how to score others.
+/// The turns whose words fit a question.
 pub struct WordMatches {
     /// The best of them, the best first.
     pub best: Vec<WordHit>,
-    scores: Scores,
-}
-
-enum Scores {
-    /// By counts of all turns.
-    Scorer(WordScorer),
-    /// Of every turn that has any of the question's lexemes.
-    Known(HashMap<TurnId, f64>),
+    /// The scores of those that were asked for beside; none for one that has none of the question's lexemes.
+    pub others: HashMap<TurnId, f64>,
 }
 
 /// How often each lexeme occurs in turns that have words.
@@ -71,7 +65,8 @@ pub struct WordCounts {
 }
 
 impl Searcher<'_> {
-    /// The turns that are sought and whose words fit this text best, so many.
+    /// The turns that are sought and whose words fit this text best, so many; beside them the scores of others that are
+    /// sought.
     ///
     /// Where row security applies, the index does not serve: whether a turn has a word is asked of turns that may be
     /// seen alone. They are counted as well, so that what is hidden does not show in a score. Nor is what others say
@@ -84,15 +79,22 @@ impl Searcher<'_> {
         column: &WordsColumn,
         text: &str,
         limit: u32,
+        others: &HashSet<TurnId>,
         sought: &Sought,
     ) -> Result<WordMatches, SqlError> {
         let lexemes = self.lexemes(column, text)?;
-        let mut ranking = WordRanking::new(limit);
+        let (mut ranking, mut scores) = (WordRanking::new(limit), HashMap::new());
+        let mut offer = |id, score| {
+            ranking.offer(id, score);
+            if others.contains(&id) {
+                scores.insert(id, score);
+            }
+        };
         if self.counts_what_is_sought(sought) {
-            let scores = self.scores_of_sought(column, lexemes, sought)?;
-            scores.iter().for_each(|(id, score)| ranking.offer(*id, *score));
-            let scores = Scores::Known(scores.into_iter().collect());
-            return Ok(WordMatches { best: ranking.into_hits(), scores });
+            for (id, score) in self.scores_of_sought(column, lexemes, sought)? {
+                offer(id, score);
+            }
+            return Ok(WordMatches { best: ranking.into_hits(), others: scores });
         }
         let scorer = self.scorer(column, lexemes);
         let any = any_of(scorer.lexemes());
@@ -103,29 +105,11 @@ impl Searcher<'_> {
             let statement = self.graph.statement(&WORDS, &names);
             let arguments = [Argument::Text(Some(&any))].into_iter().chain(narrowing.arguments());
             self.each(&statement, &arguments.collect::<Vec<_>>(), |id, words| {
-                ranking.offer(id, score(&scorer, words));
+                offer(id, score(&scorer, words));
                 ControlFlow::Continue(())
             })?;
         }
-        Ok(WordMatches { best: ranking.into_hits(), scores: Scores::Scorer(scorer) })
-    }
-
-    /// The scores of these turns; none for one that has none of the question's lexemes.
-    ///
-    /// # Errors
-    /// As any reading.
-    pub fn word_scores(
-        &self,
-        column: &WordsColumn,
-        matches: &WordMatches,
-        ids: &[TurnId],
-    ) -> Result<HashMap<TurnId, f64>, SqlError> {
-        match &matches.scores {
-            Scores::Known(known) => {
-                Ok(ids.iter().filter_map(|id| Some((*id, *known.get(id)?))).collect())
-            }
-            Scores::Scorer(scorer) => self.scores_of(column, scorer, ids, &Narrowing::default()),
-        }
+        Ok(WordMatches { best: ranking.into_hits(), others: scores })
     }
 
     /// Ranks these turns, every one of them that is sought, by their words.
