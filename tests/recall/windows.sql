@@ -1,6 +1,6 @@
 -- What one would write without the extension, over a table with each turn's position in its session: the 128 nearest
--- turns by pgvector and the 1000 best by ts_rank, both scores divided by the best and added half and half; around each of
--- the 128 best the two turns before it and the two after it, as many as fit into {} tokens, in the order of the
+-- turns by pgvector and the 1000 best by ts_rank, both scores divided by the best and added half and half; around each
+-- of the 128 best the two turns before it and the two after it, as many as fit into {} tokens, in the order of the
 -- conversation. $1 is the question's embedding, $2 the question, $3 whose turns are asked.
 WITH near AS MATERIALIZED (
     SELECT id, greatest(1 - (embedding <=> $1::real[]::vector), 0) AS score

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use fastrand::Rng;
 use graph_kernel_tests::data::Graph;
+use kernel::graph::turn::Role;
 use postgres::Client;
 use uuid::Uuid;
 
@@ -53,7 +54,12 @@ impl Corpus {
         let vectors: Vec<Vec<f32>> = (0..WORDS).map(|_| noise(&mut random)).collect();
         let topics: Vec<Vec<usize>> =
             (0..TOPICS).map(|_| (0..30).map(|_| random.usize(500..WORDS)).collect()).collect();
-        let graph = graphs::sessions(turns);
+        let mut graph = graphs::sessions(turns);
+        // A conversation has no calls with their results, which windows would not keep together either.
+        for turn in &mut graph.turns {
+            let is_asked = turn.trajectory_depth % 2 == 0;
+            turn.role = if is_asked { Role::User } else { Role::Assistant };
+        }
         let (mut positions, mut words, mut topic) = (Vec::new(), Vec::new(), 0);
         for (at, turn) in graph.turns.iter().enumerate() {
             let begins = at == 0 || graph.turns[at - 1].session_id != turn.session_id;
@@ -64,8 +70,9 @@ impl Corpus {
             // Of the length of a message in a chat.
             let length = random.usize(8..34);
             let of_topic = |random: &mut Rng| topics[topic][random.usize(..30)];
-            let any = |random: &mut Rng| (5_000.0 * random.f64().powi(2)) as usize;
-            let word = |_| if random.f32() < 0.3 { of_topic(&mut random) } else { any(&mut random) };
+            let any = |random: &mut Rng| (5_000.0 * random.f64().powi(3)) as usize;
+            let word =
+                |_| if random.f32() < 0.3 { of_topic(&mut random) } else { any(&mut random) };
             words.push((0..length).map(word).collect());
         }
         Corpus { graph, positions, words, vectors, random }
@@ -76,7 +83,9 @@ impl Corpus {
         let mut sum: Vec<f32> = noise(&mut self.random).iter().map(|value| value * 3.0).collect();
         for word in words {
             let weight = (2.0 + *word as f32).ln() / (WORDS as f32).ln();
-            sum.iter_mut().zip(&self.vectors[*word]).for_each(|(sum, value)| *sum += weight * value);
+            sum.iter_mut()
+                .zip(&self.vectors[*word])
+                .for_each(|(sum, value)| *sum += weight * value);
         }
         sum
     }
@@ -144,6 +153,7 @@ pub fn recall(size: &Size, report: &mut Report) -> Result<()> {
         _ => format!("thousandth {}", (at - size.turns / 2) / thousandth),
     })?;
     let works = ["recall", "recall of an owner of a tenth", "recall of an owner of a thousandth"];
+    report.note(found_by_words(&mut client, &questions[0].0)?);
     for (work, (questions, owner)) in works.into_iter().zip(&questions) {
         if let Some(owner) = owner {
             client.batch_execute(&format!("SET ROLE bench_reader; SET bench.owner = '{owner}'"))?;
@@ -243,6 +253,21 @@ fn fill(client: &mut Client, corpus: &mut Corpus, owner: impl Fn(usize) -> Strin
     client.batch_execute("VACUUM ANALYZE memory_turns")?;
     client.batch_execute("CALL graph_kernel.refresh_words()")?;
     Ok(())
+}
+
+/// How many turns have any word of a question.
+fn found_by_words(client: &mut Client, questions: &[Question]) -> Result<String> {
+    let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
+    let row = client.query_one(
+        "SELECT avg(count)::float8 / (SELECT count(*) FROM memory_turns)
+           FROM unnest($1::text[]) AS asked (text),
+                LATERAL (SELECT replace(plainto_tsquery('english', text)::text, '&', '|')::tsquery OFFSET 0)
+                    AS q (query),
+                LATERAL (SELECT count(*) FROM memory_turns WHERE words @@ query) AS found",
+        &[&texts],
+    )?;
+    let share: f64 = row.get(0);
+    Ok(format!("recall: {:.0} % of the turns have a word of a question, on average", share * 100.0))
 }
 
 /// Asks all questions in each way; then how much of the answers each way has selected.
