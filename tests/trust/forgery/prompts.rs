@@ -714,7 +714,7 @@ impl Proven {
     }
 
     fn check(&self, proof: &str) -> Result<(), ProofRefusal> {
-        verify_proof(&self.record, proof, &self.pem, &|| {})
+        verify_proof(&self.record, proof, &self.pem, &|| {}).map(drop)
     }
 
     /// Checks a statement that the kernel's key signs, though the kernel did not make it.
@@ -729,7 +729,8 @@ fn a_proof_is_of_a_prompt_or_of_a_slice() {
     let slice = Document(genuine().get("slice")).text();
     let of_slice =
         proof(&verify_export(&slice, &ring()), &key_of(2), KeySource::Database, &|| {}).unwrap();
-    let check = |document: &str, proof: &str| verify_proof(document, proof, &proven.pem, &|| {});
+    let check =
+        |document: &str, proof: &str| verify_proof(document, proof, &proven.pem, &|| {}).map(drop);
     assert_eq!(check(&slice, &of_slice), Ok(()));
     assert_eq!(check(&slice, &proven.proof), Err(ProofRefusal::OtherExport));
     assert_eq!(check(&proven.record, &of_slice), Err(ProofRefusal::OtherExport));
@@ -765,7 +766,7 @@ fn no_byte_of_a_record_a_proof_or_a_statement_of_one_can_be_changed() {
         assert!(proven.check_statement(&statement).is_err(), "{statement}");
     }
     for record in changed(&proven.record).step_by(3) {
-        match verify_proof(&record, &proven.proof, &proven.pem, &|| {}) {
+        match verify_proof(&record, &proven.proof, &proven.pem, &|| {}).map(drop) {
             Err(ProofRefusal::MalformedExport | ProofRefusal::OtherExport) => {}
             // Another spelling of the same number.
             _ => {
@@ -860,7 +861,8 @@ fn only_records_that_verify_are_proven() {
         json!(kernel::graph::content::sha256_hex(forged.as_bytes()));
     statement["predicate"]["prompt_digest"] = json!(digest);
     let pem = key_of(2).public_key().to_pem();
-    let result = verify_proof(&forged, &envelope_of(&statement.to_string()), &pem, &|| {});
+    let result =
+        verify_proof(&forged, &envelope_of(&statement.to_string()), &pem, &|| {}).map(drop);
     assert_eq!(result, Err(ProofRefusal::Inconsistent));
     // Under another root none of it is.
     let keys = SigningKeys::derive(&Secret::new(vec![0xee; 32]), 2);
