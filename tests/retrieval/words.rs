@@ -143,7 +143,7 @@ fn a_long_search_by_words_is_cancelled() {
              EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
              GRANT SELECT ON memory_turns, memory_turn_edges TO retrieval_words;
              CREATE POLICY all_of_them ON memory_turns USING (true);
-             SET statement_timeout = '20ms'"
+             SET statement_timeout = '5ms'"
         ))
         .unwrap();
     for call in [
@@ -156,7 +156,7 @@ fn a_long_search_by_words_is_cancelled() {
             client
                 .batch_execute(
                     "SET statement_timeout = 0; ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
-                     SET statement_timeout = '20ms'",
+                     SET statement_timeout = '5ms'",
                 )
                 .unwrap();
         }
