@@ -46,6 +46,6 @@ psql -c 'CREATE EXTENSION graph_kernel' \
   -c "SELECT graph_kernel.create_tables('public', '{\"words\": \"english\"}')" >/dev/null
 "$root/tests/harness/load.sh" sql/sample >/dev/null
 psql -f docs/examples/setup.sql -c 'CALL graph_kernel.refresh_words()'
-psql -f tests/clients/page.sql >/dev/null
-cp tests/clients/page.mjs "$work/"
+psql -f tests/clients/page/page.sql >/dev/null
+cp tests/clients/page/page.mjs "$work/"
 node "$work/page.mjs" "$CARGO_TARGET_DIR/debug/graph-kernel" "$work"
