@@ -110,7 +110,8 @@ impl Question {
     /// not found, and makes a shortfall, as it may have been the best.
     ///
     /// # Errors
-    /// 22023 where the export does not verify; 22023, 42703 where the slice cannot be searched.
+    /// 22023 where the export does not verify; 22023, 42703 where the slice cannot be searched; 21000 where a turn of
+    /// it is stored more than once.
     pub fn in_export(self, export: &str) -> Result<Answer, SqlError> {
         let reader = GraphReader::current()?;
         let verdict = verdict_of_export(export)?;

@@ -114,7 +114,7 @@ impl<'a> Searcher<'a> {
     ///
     /// # Errors
     /// 22023 when an embedding has other dimensions than the query, or the owner is not a uuid where all owners are;
-    /// 42703 when the table has no owners; 55000 where a turn is stored more than once.
+    /// 42703 when the table has no owners; 21000 where a turn is stored more than once.
     pub fn rank(
         &self,
         column: &EmbeddingColumn,
@@ -362,7 +362,7 @@ impl<'a> Searcher<'a> {
     /// The contents of these turns; no entry for one without a content.
     ///
     /// # Errors
-    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together; 55000 where a turn is stored more than once, as
+    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together; 21000 where a turn is stored more than once, as
     /// the row that was found may be another than the one whose content is read.
     pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
         let mut contents = HashMap::with_capacity(ids.len());
