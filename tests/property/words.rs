@@ -23,7 +23,8 @@ fn question() -> impl Strategy<Value = BTreeSet<String>> {
 /// BM25 as it is written in books, but for the weight: ln(1 + (N − n + ½) / (n + ½)).
 fn naive(turns: &[Turn], question: &BTreeSet<String>) -> Vec<f64> {
     let count = turns.len() as f64;
-    let mean = turns.iter().map(Turn::len).sum::<usize>() as f64 / count;
+    // A mean below 1 counts as 1: turns without a lexeme lengthen no other.
+    let mean = (turns.iter().map(Turn::len).sum::<usize>() as f64 / count).max(1.0);
     let score = |turn: &Turn| -> f64 {
         let of = |lexeme: &String| {
             let n = turns.iter().filter(|turn| turn.contains_key(lexeme)).count() as f64;
