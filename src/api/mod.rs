@@ -5,6 +5,7 @@ mod atlas;
 mod batch;
 mod compare;
 mod content;
+mod document;
 mod evidence;
 mod explain;
 mod graph;

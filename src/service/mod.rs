@@ -7,6 +7,7 @@ pub mod check;
 pub mod chunks;
 pub mod compare;
 pub mod content;
+pub mod documents;
 pub mod evidence;
 pub mod explain;
 pub mod export;

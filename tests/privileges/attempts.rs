@@ -100,6 +100,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_diversity(graph_slice('00000000-0000-4000-8000-000000000001'))"),
     ),
     (
+        "graph_document_bytes(json)",
+        Some(concat!("SELECT graph_document_bytes(", an_export!(), ")")),
+    ),
+    (
+        "graph_document_json(bytea)",
+        Some(concat!("SELECT graph_document_json(graph_document_bytes(", an_export!(), "))")),
+    ),
+    (
         "graph_export_draw(json,text)",
         Some(concat!("SELECT graph_export_draw(", an_export!(), ")")),
     ),

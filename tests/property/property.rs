@@ -1,6 +1,7 @@
 //! Properties that hold for every graph and every policy.
 
 mod against_naive;
+mod binary;
 mod chunking;
 mod drawing;
 mod explaining;

@@ -17,7 +17,7 @@ pub const MAX_EXPORT_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) const MAX_EXPORT_VALUES: usize = 2_500_000;
 
 /// The longest string or number of a document, in bytes. No text of a turn is as long.
-const MAX_TOKEN_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
 /// A reader of a document that is an export or holds one, of at most so many values.
 pub(crate) fn document_reader<'a, 'c>(

@@ -18,7 +18,7 @@ use crate::trust::attestation::{Attestation, Status, encode};
 use crate::trust::keys::{SigningKeys, VerifyingKeys};
 
 /// The version of records.
-const RECORD_VERSION: u32 = 1;
+pub(crate) const RECORD_VERSION: u32 = 1;
 
 /// The most values of a record: those of its slice, and a message of each turn.
 const MAX_RECORD_VALUES: usize = MAX_EXPORT_VALUES + 1_000_000;

@@ -25,6 +25,7 @@ named_enum! {
         InvalidArgument = "INVALID_ARGUMENT",
         InvalidBatch = "INVALID_BATCH",
         InvalidBinding = "INVALID_BINDING",
+        InvalidBytes = "INVALID_BYTES",
         InvalidCentroids = "INVALID_CENTROIDS",
         InvalidContext = "INVALID_CONTEXT",
         InvalidEmbedding = "INVALID_EMBEDDING",
