@@ -354,7 +354,7 @@ BEGIN
     IF NEW.binder = 0 AND command IS NOT NULL THEN
         RAISE WARNING 'role % in table %.% does not exist: the binding does not count', quote_ident(NEW.bound_by),
             TG_TABLE_SCHEMA, TG_TABLE_NAME
-            USING HINT = command;
+            USING HINT = 'If each column holds what the mapping says: ' || command;
     END IF;
     SELECT t.relation INTO odd FROM unnest(tables) AS t (relation)
     WHERE t.relation IS NOT NULL AND NOT EXISTS (

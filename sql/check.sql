@@ -241,7 +241,8 @@ BEGIN
             computes_hashes := format('ALTER TABLE %s ADD COLUMN content_hash text;', turns);
         END IF;
     END IF;
-    writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
+    writes_hashes := CASE WHEN c ->> 'content_text' <> '' AND c ->> 'content_hash' = 'content_hash'
+                           AND NOT graph -> 'expressions' ? 'turns.content_hash' THEN
         ' -- Let the owner of the table CALL graph_kernel.backfill_content_hashes(): it writes hashes,'
         ' and no other text.' ELSE '' END;
     -- Only these defaults, as the server writes them: the text of any other may name what its owner has chosen.
@@ -387,7 +388,8 @@ BEGIN
     ) AS f ON true
     ORDER BY graph_kernel.function_name(f.fn);
 
-    -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced.
+    -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced. One
+    -- statement does it, as psql may go on after an error, in a transaction too (ON_ERROR_ROLLBACK).
     RETURN QUERY
     SELECT 'promotion_triggers', g.name IS NULL, count(g.name) OVER (PARTITION BY g.guard),
            'triggers that promote and can be got round, or have bad arguments'
@@ -403,10 +405,11 @@ BEGIN
                WHEN g.is_of_parent OR g.faults <@ '{disabled,not ENABLE ALWAYS}' THEN
                    format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.place, g.name)
                WHEN r.relkind NOT IN ('r', 'p') THEN format('DROP TRIGGER %I ON %s;', g.name, g.place)
-               ELSE format('BEGIN; CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE'
-                           ' FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I;'
-                           ' DROP TRIGGER %1$I ON %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I; COMMIT;',
-                           g.name, g.place, graph_kernel.free_trigger_name(g.place, g.guard), g.call) END)
+               ELSE format('DO %L;', format(
+                   'BEGIN CREATE CONSTRAINT TRIGGER %3$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE'
+                   ' FOR EACH ROW EXECUTE FUNCTION %4$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %3$I;'
+                   ' DROP TRIGGER %1$I ON %2$s; ALTER TRIGGER %3$I ON %2$s RENAME TO %1$I; END',
+                   g.name, g.place, graph_kernel.free_trigger_name(g.place, g.guard), g.call)) END)
     FROM (SELECT) AS always
     LEFT JOIN (graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place)
            -- The form of a partition's trigger is that of its table's.
@@ -451,9 +454,10 @@ BEGIN
     SELECT 'promotion_children', d.place IS NULL, CASE WHEN d.place IS NULL THEN 0 ELSE 1 END::bigint,
            'tables that inherit from one that promotes and take rows without its trigger',
            graph_kernel.whole_command(CASE WHEN d.place IS NOT NULL THEN
-               format('BEGIN; CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
-                      ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I; COMMIT;',
-                      d.free, d.place, d.call) END)
+               format('DO %L;', format(
+                   'BEGIN CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
+                   ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I; END',
+                   d.free, d.place, d.call)) END)
     FROM (SELECT) AS always
     LEFT JOIN (
         SELECT b.place, b.call,

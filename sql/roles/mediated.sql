@@ -9,6 +9,7 @@ BEGIN;
 -- what is called there is called with the types of its arguments, all of them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
+-- One statement: psql may go on after an error, in a transaction too (ON_ERROR_ROLLBACK).
 DO $mediated$
 DECLARE
     home text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel');
@@ -144,27 +145,27 @@ BEGIN
         RAISE EXCEPTION 'function %', foreigner
             USING ERRCODE = 'duplicate_function', HINT = format('Look at it; then: DROP FUNCTION %s;', created);
     END IF;
+
+    -- Row security holds for the reader as well: it sees what the user in the JWT owns.
+    GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO graph_reader;
+    REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM PUBLIC, anon, authenticated;
+
+    -- A function's new owner needs CREATE on its schema while it becomes the owner.
+    GRANT CREATE ON SCHEMA api TO graph_reader;
+    ALTER FUNCTION api.graph_anchor(uuid, text, real[]) OWNER TO graph_reader;
+    ALTER FUNCTION api.graph_anchors_recent(integer, text) OWNER TO graph_reader;
+    ALTER FUNCTION api.graph_slice(uuid, text) OWNER TO graph_reader;
+    ALTER FUNCTION api.slice_content(uuid, text) OWNER TO graph_reader;
+    ALTER FUNCTION api.search_slice(real[], uuid, text, integer) OWNER TO graph_reader;
+    ALTER FUNCTION api.graph_api_slice(json) OWNER TO graph_reader;
+    ALTER FUNCTION api.graph_api_slice_batch(json) OWNER TO graph_reader;
+    ALTER FUNCTION api.graph_api_search_slice(json) OWNER TO graph_reader;
+    REVOKE CREATE ON SCHEMA api FROM graph_reader;
+
+    REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA api FROM PUBLIC, anon;
+    GRANT EXECUTE ON FUNCTION api.graph_anchor(uuid, text, real[]), api.graph_anchors_recent(integer, text),
+        api.graph_slice(uuid, text), api.slice_content(uuid, text), api.search_slice(real[], uuid, text, integer),
+        api.graph_api_slice(json), api.graph_api_slice_batch(json), api.graph_api_search_slice(json) TO authenticated;
 END
 $mediated$;
-
--- Row security holds for the reader as well: it sees what the user in the JWT owns.
-GRANT SELECT ON public.memory_turns, public.memory_turn_edges TO graph_reader;
-REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM PUBLIC, anon, authenticated;
-
--- A function's new owner needs CREATE on its schema while it becomes the owner.
-GRANT CREATE ON SCHEMA api TO graph_reader;
-ALTER FUNCTION api.graph_anchor(uuid, text, real[]) OWNER TO graph_reader;
-ALTER FUNCTION api.graph_anchors_recent(integer, text) OWNER TO graph_reader;
-ALTER FUNCTION api.graph_slice(uuid, text) OWNER TO graph_reader;
-ALTER FUNCTION api.slice_content(uuid, text) OWNER TO graph_reader;
-ALTER FUNCTION api.search_slice(real[], uuid, text, integer) OWNER TO graph_reader;
-ALTER FUNCTION api.graph_api_slice(json) OWNER TO graph_reader;
-ALTER FUNCTION api.graph_api_slice_batch(json) OWNER TO graph_reader;
-ALTER FUNCTION api.graph_api_search_slice(json) OWNER TO graph_reader;
-REVOKE CREATE ON SCHEMA api FROM graph_reader;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA api FROM PUBLIC, anon;
-GRANT EXECUTE ON FUNCTION api.graph_anchor(uuid, text, real[]), api.graph_anchors_recent(integer, text),
-    api.graph_slice(uuid, text), api.slice_content(uuid, text), api.search_slice(real[], uuid, text, integer),
-    api.graph_api_slice(json), api.graph_api_slice_batch(json), api.graph_api_search_slice(json) TO authenticated;
 COMMIT;

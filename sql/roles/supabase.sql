@@ -7,11 +7,16 @@ BEGIN;
 -- Nothing that others have made is found without its schema. That of the extension may be one where they make objects.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
-DO $$
+-- One statement: psql may go on after an error, in a transaction too (ON_ERROR_ROLLBACK).
+DO $supabase$
 DECLARE
+    home regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'graph_kernel');
+    -- The private schema has one function of that name.
+    register regprocedure := 'graph_kernel.register_policy'::regproc;
     missing record;
+    user_of name;
 BEGIN
+    -- Supabase has these roles. Elsewhere they are made here; give the authenticator a password.
     FOR missing IN
         SELECT r.* FROM (VALUES (1, 'anon', 'NOLOGIN NOINHERIT'), (2, 'authenticated', 'NOLOGIN NOINHERIT'),
                                 (3, 'service_role', 'NOLOGIN NOINHERIT BYPASSRLS'),
@@ -24,48 +29,35 @@ BEGIN
             GRANT anon, authenticated, service_role TO authenticator;
         END IF;
     END LOOP;
-END
-$$;
 
--- Default privileges in public give everything to everybody.
-REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM anon, authenticated;
-GRANT SELECT, INSERT ON public.memory_turns, public.memory_turn_edges TO authenticated;
-GRANT ALL ON public.memory_turns, public.memory_turn_edges TO service_role;
+    -- Default privileges in public give everything to everybody.
+    REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM anon, authenticated;
+    GRANT SELECT, INSERT ON public.memory_turns, public.memory_turn_edges TO authenticated;
+    GRANT ALL ON public.memory_turns, public.memory_turn_edges TO service_role;
 
--- A turn belongs to the user who wrote it. The expression names nothing outside pg_catalog, as slices
--- run with a search_path of their own; the subquery is evaluated once for a statement.
-ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
-    DEFAULT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid;
-DO $$
-BEGIN
+    -- A turn belongs to the user who wrote it. The expression names nothing outside pg_catalog, as slices
+    -- run with a search_path of their own; the subquery is evaluated once for a statement.
+    ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS owner_id uuid
+        DEFAULT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid;
     IF (SELECT a.atttypid FROM pg_attribute AS a
         WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'owner_id') <> 'uuid'::regtype THEN
         RAISE EXCEPTION 'column owner_id of table public.memory_turns is not of type uuid'
             USING ERRCODE = 'datatype_mismatch',
                   HINT = 'ALTER TABLE public.memory_turns RENAME COLUMN owner_id TO other_owner_id;';
     END IF;
-END
-$$;
-ALTER TABLE public.memory_turns ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS own_turns ON public.memory_turns;
-CREATE POLICY own_turns ON public.memory_turns USING (
-    owner_id = (SELECT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid));
+    ALTER TABLE public.memory_turns ENABLE ROW LEVEL SECURITY;
+    DROP POLICY IF EXISTS own_turns ON public.memory_turns;
+    CREATE POLICY own_turns ON public.memory_turns USING (
+        owner_id = (SELECT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid));
 
--- An edge is seen by who sees both its ends.
-ALTER TABLE public.memory_turn_edges ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS own_edges ON public.memory_turn_edges;
-CREATE POLICY own_edges ON public.memory_turn_edges USING (
-    EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = parent_turn_id)
-    AND EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = child_turn_id));
+    -- An edge is seen by who sees both its ends.
+    ALTER TABLE public.memory_turn_edges ENABLE ROW LEVEL SECURITY;
+    DROP POLICY IF EXISTS own_edges ON public.memory_turn_edges;
+    CREATE POLICY own_edges ON public.memory_turn_edges USING (
+        EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = parent_turn_id)
+        AND EXISTS (SELECT FROM public.memory_turns AS t WHERE t.id = child_turn_id));
 
--- A GRANT by a role without the right to it only warns, so what must hold is looked at.
-DO $$
-DECLARE
-    home regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'graph_kernel');
-    -- The private schema has one function of that name.
-    register regprocedure := 'graph_kernel.register_policy'::regproc;
-    user_of name;
-BEGIN
+    -- A GRANT by a role without the right to it only warns, so what must hold is looked at.
     FOREACH user_of IN ARRAY '{anon,authenticated,service_role}'::name[] LOOP
         IF NOT has_schema_privilege(user_of, home, 'USAGE') THEN
             EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', home, user_of);
@@ -87,5 +79,5 @@ BEGIN
                          'graph_kernel.register_policy TO service_role;';
     END IF;
 END
-$$;
+$supabase$;
 COMMIT;

@@ -441,7 +441,7 @@ fn wrong_form(function: &str) -> SqlError {
     .word(Word::InvalidTrigger)
 }
 
-/// The commands that put a trigger of the right form in the place of the one that fired; no row is written in between.
+/// The statement that puts a trigger of the right form in the place of the one that fired.
 ///
 /// # Safety
 /// The server fires this trigger now.
@@ -467,11 +467,13 @@ unsafe fn right_form(data: &pg_sys::TriggerData, function: &str) -> String {
     if !matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE) {
         return drop;
     }
-    format!(
-        "BEGIN; {drop} CREATE CONSTRAINT TRIGGER {name} AFTER INSERT OR UPDATE ON {table} NOT DEFERRABLE FOR EACH ROW \
-         EXECUTE FUNCTION {}({arguments}); ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}; COMMIT;",
+    let commands = format!(
+        "BEGIN {drop} CREATE CONSTRAINT TRIGGER {name} AFTER INSERT OR UPDATE ON {table} NOT DEFERRABLE FOR EACH ROW \
+         EXECUTE FUNCTION {}({arguments}); ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}; END",
         beside(trigger.tgfoid, function)
-    )
+    );
+    // One statement, as psql may go on after an error, in a transaction too.
+    format!("DO {};", literal_of(&commands))
 }
 
 /// This object as commands name it whatever their search_path is: it is in the schema of this function.

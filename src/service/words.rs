@@ -30,10 +30,12 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
         let message =
             format!("row security hides rows of table {} from its owner", graph.turns_name());
         let (table, name) = (graph.turns_name(), literal_of(binding));
-        return Err(refused(message).hint(format!(
-            "Let the owner lift it for the call: BEGIN; ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY; \
-             CALL graph_kernel.refresh_words({name}); ALTER TABLE {table} FORCE ROW LEVEL SECURITY; COMMIT;"
-        )));
+        let commands = format!(
+            "BEGIN ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY; CALL graph_kernel.refresh_words({name}); \
+             ALTER TABLE {table} FORCE ROW LEVEL SECURITY; END"
+        );
+        return Err(refused(message)
+            .hint(format!("Let the owner lift it for the call: DO {};", literal_of(&commands))));
     }
     let counts = reader.searcher().count_words(&column)?;
     reader.check_tables()?;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::catalog::names::quote;
+use crate::pg::catalog::names::{quote, quote_as_needed};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 use crate::pg::tables::graph::Graph;
@@ -67,12 +67,24 @@ impl<'a> Contents<'a> {
         Ok(Contents { graph, stale: graph.statement_text(STALE) })
     }
 
-    /// As [`Contents::new`], to write hashes.
+    /// As [`Contents::new`], to write hashes. A mapping may name any column as the hash, by mistake or on purpose, and
+    /// whoever follows hints may have bound it: only a column of that very name is written.
     ///
     /// # Errors
-    /// Also 55000 where the hash is computed by an expression; as [`Graph::check_written`].
+    /// Also 55000 where the hash is computed by an expression; 42809 where its column has another name; as
+    /// [`Graph::check_written`].
     pub fn to_write(graph: &'a Graph) -> Result<Self, SqlError> {
-        graph.turn_column("content_hash")?;
+        let column = graph.turn_column("content_hash")?;
+        if column != "content_hash" {
+            return Err(SqlError::new(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("content_hash is bound to column {}, which may hold something else", quote_as_needed(column)),
+            )
+            .word(Word::GraphTables)
+            .hint(
+                "Write the hashes into it yourself, with graph_content_hash, or rename it to content_hash.",
+            ));
+        }
         graph.check_written("content_hash")?;
         Self::new(graph)
     }

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::catalog::names;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
@@ -43,11 +42,8 @@ pub fn lock(table: pg_sys::Oid, binder: pg_sys::Oid) -> Result<Table, SqlError> 
     relation::check_is_stored(table.oid)
         .and_then(|()| relation::check_is_users(table.oid, &relation::partitions(table.oid)))
         .map_err(|error| error.into_sql_error().word(Word::TraceTable))?;
-    let command = || {
-        let name = names::typed_name(table.oid).unwrap_or("traces".to_owned());
-        format!("SELECT graph_kernel.bind_traces({})", names::literal_of(&name))
-    };
-    check_binder(binder, table.oid, Use::Insert, Vec::new, command)
+    let binding = || "SELECT traces FROM graph_kernel.trace_binding".to_owned();
+    check_binder(binder, table.oid, Use::Insert, Vec::new, binding)
         .map_err(|error| error.word(Word::TraceTable))?;
     Ok(table)
 }

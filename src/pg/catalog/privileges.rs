@@ -36,7 +36,7 @@ impl Use {
 }
 
 /// Checks that the role that bound a table, which is locked, may use these columns of it. The table's owner may; row
-/// security must not hide rows from another one. `command` is the call that binds the table again.
+/// security must not hide rows from another one. `binding` is the query that shows what it is bound as.
 ///
 /// # Errors
 /// 42501.
@@ -45,7 +45,7 @@ pub fn check_binder(
     table: pg_sys::Oid,
     how: Use,
     columns: impl FnOnce() -> Vec<i16>,
-    command: impl FnOnce() -> String,
+    binding: impl FnOnce() -> String,
 ) -> Result<(), SqlError> {
     if may(binder, table, how, columns) {
         return Ok(());
@@ -62,13 +62,12 @@ pub fn check_binder(
     };
     let error = SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message);
     // No GRANT to the binder: the owner may have taken the right on purpose, and a binding's row may name any table.
-    Err(error.word(Word::GraphTables).hint(match role {
-        Some(_) => format!(
-            "Let a role that may, such as the owner of the table, bind it again: {};",
-            command()
-        ),
-        None => format!("{};", command()),
-    }))
+    // Nor the call that binds it so: the mapping may name a column that must not be read, or written, as what it says.
+    Err(error.word(Word::GraphTables).hint(format!(
+        "Let a role that may, such as the owner of the table, bind it again, if each column holds what the mapping \
+         says: {};",
+        binding()
+    )))
 }
 
 fn may(

@@ -82,8 +82,8 @@ impl RecorderTable {
                     .map(|raw| raw.number)
                     .collect()
             };
-            let command = || bind_command(events.table.oid, mapping, None);
-            check_binder(binder, events.table.oid, Use::Read, read, command)
+            let binding = || "SELECT events, columns FROM graph_kernel.recorder_binding".to_owned();
+            check_binder(binder, events.table.oid, Use::Read, read, binding)
                 .map_err(|error| error.word(Word::RecorderTable))?;
         }
         let rls = row_security_applies_to(events.table.oid);

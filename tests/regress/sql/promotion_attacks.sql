@@ -172,6 +172,21 @@ SELECT hint FROM graph_check() WHERE check_name = 'promotion_triggers' \gexec
 SELECT ok FROM graph_check() WHERE check_name = 'promotion_triggers';
 SELECT tgrelid::regclass, tgenabled, tgconstraint <> 0 AS is_constraint FROM pg_trigger WHERE tgname = 'admissible' AND tgrelid::regclass::text ~ 'plain' ORDER BY 1;
 DROP TABLE plain_parts;
+-- Whoever holds TRIGGER takes the name that the command uses; psql goes on after each error, in a transaction too.
+CREATE TABLE taken (id int, slice json, turns uuid[]);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON taken FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+SELECT hint AS command, substring(hint FROM 'promotion_\d+_1') AS free
+FROM graph_check() WHERE check_name = 'promotion_triggers' \gset
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER :"free" AFTER INSERT ON taken FOR EACH ROW EXECUTE FUNCTION nothing();
+\set ON_ERROR_ROLLBACK on
+\set VERBOSITY sqlstate
+:command
+\set VERBOSITY default
+\set ON_ERROR_ROLLBACK off
+SELECT regexp_replace(tgname, '\d+', 'OID') AS name, tgfoid::regproc, tgenabled FROM pg_trigger WHERE tgrelid = 'taken'::regclass ORDER BY tgname;
+DROP TABLE taken;
+DROP FUNCTION nothing;
 -- A trigger with bad arguments refuses every row: it is named, and no command repeats them. Those that are right are not.
 CREATE TABLE argued (slice json, turns uuid[], "é" uuid, other int);
 CREATE TABLE argued_child () INHERITS (argued);

@@ -243,7 +243,6 @@ impl Graph {
             embedding,
             words,
             binder: tables.binder,
-            command: tables.command("turns", None),
             embedding_command,
             words_command,
             writers: Vec::new(),

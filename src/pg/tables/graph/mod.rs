@@ -60,8 +60,6 @@ pub struct Graph {
     words: Option<Value>,
     /// The role that bound the tables; `None` of the default ones.
     binder: Option<pg_sys::Oid>,
-    /// The call of `bind_tables` that binds them again.
-    command: String,
     /// The same with a column of embeddings to be named.
     embedding_command: String,
     /// The same with a column of words to be named.
@@ -78,6 +76,14 @@ struct ParentColumn {
 }
 
 impl Graph {
+    /// The query that shows the binding.
+    fn binding_query(&self) -> String {
+        let name = literal_of(&self.binding);
+        format!(
+            "SELECT turns, edges, columns FROM graph_kernel.binding WHERE name OPERATOR(pg_catalog.=) {name}"
+        )
+    }
+
     /// Whether payloads are of type json; else they are of type jsonb, or there are none.
     pub fn has_json_payloads(&self) -> bool {
         self.turns.columns[PAYLOAD].base_type() == Some(pg_sys::JSONOID)
@@ -138,7 +144,7 @@ impl Graph {
         )?;
         if let Some(binder) = self.binder {
             let read = || vec![embedding.number];
-            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
+            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.binding_query())?;
         }
         Ok(embedding)
     }
@@ -152,7 +158,7 @@ impl Graph {
         let words = WordsColumn::resolve(&self.turns.table, mapping, command)?;
         if let (Some(words), Some(binder)) = (&words, self.binder) {
             let read = || vec![words.number];
-            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.command.clone())?;
+            check_binder(binder, self.turns.table.oid, Use::Read, read, || self.binding_query())?;
         }
         Ok(words)
     }

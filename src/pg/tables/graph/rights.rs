@@ -39,7 +39,7 @@ impl Graph {
                     .map(|raw| raw.number)
                     .collect()
             };
-            check_binder(binder, bound.table.oid, Use::Read, read, || self.command.clone())?;
+            check_binder(binder, bound.table.oid, Use::Read, read, || self.binding_query())?;
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Graph {
             )));
         }
         let Some(binder) = self.binder else { return Ok(()) };
-        check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.command.clone())
+        check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.binding_query())
     }
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
