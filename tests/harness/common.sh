@@ -224,7 +224,7 @@ check_clippy() {
   cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- \
     -D warnings
   # They are built by `make hostile` alone, of sources that change with the program's.
-  cargo check --locked --manifest-path tests/fuzz/Cargo.toml --all-targets --target-dir target/fuzz
+  cargo check --locked --manifest-path tests/fuzz/Cargo.toml --all-targets --target-dir target
 }
 
 # Scripts of released versions never change: those in FOLDER/install, and the upgrades to their versions, are as
