@@ -19,7 +19,8 @@ HERE = Path(__file__).resolve().parent
 TEXTS = {
     "MIT": ("Permission is hereby granted, free of charge, to any person", r"DEALINGS\s+IN\s+THE\s+SOFTWARE\.?"),
     "ISC": ("Permission to use, copy, modify, and/?(?:or)? distribute this software", r"OF\s+THIS\s+SOFTWARE\."),
-    "BSD-3-Clause": ("Redistribution and use in source and binary forms", r"SUCH\s+DAMAGE\."),
+    "BSD-3-Clause": ("Redistribution and use in source and binary forms", r"endorse\s+or\s+promote.*?SUCH\s+DAMAGE\."),
+    "BSD-2-Clause": (r"Redistribution and use in source and binary forms(?:(?!endorse).)*?SUCH DAMAGE\.", ""),
     "Zlib": ("This software is provided 'as-is'", r"source\s+distribution\."),
     "BSL-1.0": ("Boost Software License - Version 1.0", r"DEALINGS\s+IN\s+THE\s+SOFTWARE\."),
     "Unicode-3.0": ("UNICODE LICENSE V3", r"authorization\s+of\s+the\s+copyright\s+holder\."),

@@ -9,7 +9,8 @@ use clap_complete::Shell;
 /// Brings conversations into a database with graph_kernel, and checks, compares and draws slices without one.
 ///
 /// A slice is the JSON document that the SQL function graph_slice returns, a record of a prompt what
-/// graph_messages_record returns; a proof is what graph_proof returns. `-` in place of a file is the standard input.
+/// graph_messages_record returns; a proof is what graph_proof returns. Slices and records may be in the bytes of
+/// graph_document_bytes. `-` in place of a file is the standard input.
 #[derive(Parser)]
 #[command(
     name = "graph-kernel",

@@ -14,7 +14,7 @@ use kernel::verification::proof::{ProofRefusal, verify_proof};
 use kernel::verification::verify::consistency;
 
 use crate::arguments::{Arguments, DrawingFormat};
-use crate::input::{at_most_one_input, read_document, read_slice, read_text};
+use crate::input::{at_most_one_input, read_document, read_json, read_slice, read_text};
 use crate::output::{line, write_verdict};
 use crate::{Failure, Outcome, svg};
 
@@ -30,7 +30,7 @@ pub(crate) fn verify(
 ) -> Result<Outcome, Failure> {
     let files = [Some(document), Some(proof), Some(key), contents];
     at_most_one_input(&files.into_iter().flatten().collect::<Vec<_>>())?;
-    let (document, proof, key) = (read_text(document)?, read_text(proof)?, read_text(key)?);
+    let (document, proof, key) = (read_json(document)?, read_text(proof)?, read_text(key)?);
     let kept = contents.map(read_kept).transpose()?;
     match verify_proof(&document, &proof, &key, &|| {}) {
         Ok(document) => match kept {

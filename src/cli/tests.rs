@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use kernel::binary::pack;
+use kernel::prompt::record::Document;
 use kernel::trust::keys::{ProofKey, Secret, SigningKeys, VerifyingKey, VerifyingKeys};
 use kernel::verification::proof::{KeySource, proof};
 use kernel::verification::verify::{KeyRing, verify_document};
@@ -212,6 +214,35 @@ fn a_record_of_a_prompt_is_shown() {
     files.write("record.json", &files.read("record.json").replacen("\"v\":1", "\"v\":2", 1));
     let (status, text) = files.run("inspect record.json");
     assert_eq!((status, text.contains("record.v must be 1")), (2, true), "{text}");
+}
+
+#[test]
+fn documents_in_few_bytes_are_read_as_their_json_is() {
+    for (files, document) in
+        [(Files::new("bytes"), "slice"), (prompt_files("bytes-record").0, "record")]
+    {
+        let json = format!("{document}.json");
+        let read = Document::parse(&files.read(&json), &|| {}).unwrap();
+        let bytes = pack(&read, &|| {}).unwrap();
+        fs::write(files.0.join("document.gkd"), &bytes).unwrap();
+        let commands: &[&str] = match document {
+            "slice" => {
+                &["inspect FILE", "diff FILE slice.json", "draw FILE", "draw FILE --format svg"]
+            }
+            _ => &["inspect FILE"],
+        };
+        for command in [&["verify FILE --proof proof.json --key key.pem"], commands].concat() {
+            let (status, said) = files.run(&command.replace("FILE", "document.gkd"));
+            assert_eq!(
+                (status, &said),
+                (0, &files.run(&command.replace("FILE", &json)).1),
+                "{command}"
+            );
+        }
+        fs::write(files.0.join("document.gkd"), &bytes[..bytes.len() - 1]).unwrap();
+        let (status, said) = files.run("inspect document.gkd");
+        assert!(status == 2 && said.contains("the bytes are not those of a document"), "{said}");
+    }
 }
 
 #[test]

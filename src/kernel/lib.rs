@@ -6,7 +6,8 @@
 //! tokens. [`verification`] checks an export from outside. [`evidence`] measures slices as evidence, one or many
 //! together. [`explain`] says why turns are in a slice or not, by a [`slicing::observer`]; [`drawing`] draws slices,
 //! [`prompt`] orders their turns. [`retrieval`] ranks the turns of a slice by similarity and signs what was found.
-//! [`binary`] keeps documents in few bytes. [`chunking`] cuts recorder events into chunks. [`messages`] reads the JSON in which applications store messages.
+//! [`binary`] keeps documents in few bytes. [`chunking`] cuts recorder events into chunks. [`messages`] reads the JSON
+//! in which applications store messages.
 #![forbid(unsafe_code)]
 
 pub mod binary;

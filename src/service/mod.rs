@@ -17,6 +17,7 @@ pub mod policies;
 pub mod promotion;
 pub mod prompt;
 pub mod provenance;
+pub mod published;
 pub mod reader;
 pub mod recall;
 pub mod refusals;

@@ -2,6 +2,7 @@
 
 mod atlas;
 mod attestation;
+mod binary;
 mod chunks;
 mod drawing;
 mod messages;

@@ -22,8 +22,8 @@ check() {
 }
 
 status=0
-check src/kernel crate 'named_enum interrupts hex json messages graph policy trust slicing export prompt binary verification
-  retrieval evidence explain drawing chunking' || status=1
+check src/kernel crate 'named_enum interrupts hex json messages graph policy trust slicing export prompt binary
+  verification retrieval evidence explain drawing chunking' || status=1
 check src/pg crate::pg 'environment error shortage interrupts text guc fixed_settings statistics session
   subtransaction catalog sql trigger query private tables access' || status=1
 check src crate 'kernel pg service api cli' || status=1

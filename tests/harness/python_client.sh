@@ -19,7 +19,7 @@ get_python_client() {
   python3 -m venv "$work/python_client"
   "$work/python_client/bin/python" -m pip install --quiet --retries 1 --upgrade \
     'psycopg[binary]>=3,<4' 'psycopg-pool>=3,<4' 'cryptography>=42' 'pytest<10' 'ruff<1' 'mypy<3' \
-    'openai<4' 'anthropic<3'
+    'openai<4' 'anthropic<3' 'cbor2<7' 'zstandard<1'
 }
 
 # One of each for packages that are adapted, whose dependencies do not agree with each other.

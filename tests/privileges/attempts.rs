@@ -111,6 +111,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_export_draw(json,text)",
         Some(concat!("SELECT graph_export_draw(", an_export!(), ")")),
     ),
+    (
+        "graph_export_from_published(json)",
+        Some(concat!("SELECT graph_export_from_published(", an_export!(), ")")),
+    ),
     ("graph_filter_admissible(json,uuid[])", Some("SELECT graph_filter_admissible('{}', '{}')")),
     (
         "graph_influence(uuid[],slice_policy)",

@@ -199,7 +199,7 @@ fn text(document: &Document) -> String {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn any_document_comes_back_to_the_byte(seed: u64) {

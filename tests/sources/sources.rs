@@ -45,6 +45,7 @@ const IN_SIGNATURES: &[&str] = &[
     "f64",
     "i32",
     "i64",
+    "u8",
     "pg_sys",
     "pgrx",
 ];

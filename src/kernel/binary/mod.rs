@@ -52,8 +52,8 @@ impl std::error::Error for BinaryError {}
 /// A document in few bytes. `check_interrupts` is called often.
 ///
 /// # Errors
-/// [`BinaryError::TooLarge`], [`BinaryError::OutOfMemory`]; [`BinaryError::Malformed`] where a document that was read to
-/// be shown lacks a fingerprint, which canonical documents have.
+/// [`BinaryError::TooLarge`], [`BinaryError::OutOfMemory`]; [`BinaryError::Malformed`] where a document that was read
+/// to be shown lacks a fingerprint, which canonical documents have.
 pub fn pack(document: &Document, check_interrupts: &dyn Fn()) -> Result<Vec<u8>, BinaryError> {
     frame::compressed(&to_cbor(document, check_interrupts)?, check_interrupts)
 }

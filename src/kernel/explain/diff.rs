@@ -73,7 +73,10 @@ pub fn head_differences(was: &ParsedExport, now: &ParsedExport) -> Vec<HeadDiffe
         ("schema_version".to_owned(), was.schema_version.clone(), now.schema_version.clone()),
         ("slice_id".to_owned(), was.slice_id.clone(), now.slice_id.clone()),
     ]);
-    if let (Some(was), Some(now)) = (&was.graph_snapshot_hash, &now.graph_snapshot_hash) {
+    if was.has_contents()
+        && now.has_contents()
+        && let (Some(was), Some(now)) = (&was.graph_snapshot_hash, &now.graph_snapshot_hash)
+    {
         pairs.push(("graph_snapshot_hash".to_owned(), was.clone(), now.clone()));
     }
     let differ = pairs.into_iter().filter(|(_, was, now)| was != now);
@@ -113,7 +116,7 @@ pub fn export_differences(
     check_interrupts: &dyn Fn(),
     visit: &mut dyn FnMut(Difference),
 ) {
-    let has_hashes = was.graph_snapshot_hash.is_some() && now.graph_snapshot_hash.is_some();
+    let has_hashes = was.has_contents() && now.has_contents();
     differences(
         (&was.turn_refs(), &was.edges),
         (&now.turn_refs(), &now.edges),
@@ -279,8 +282,12 @@ mod tests {
         assert_eq!(found(&now, &locked), (Vec::new(), Vec::new()));
         let (head, content) = found(&locked, &read(export_with("0.25", &hash, LATER)));
         assert_eq!((head, content.len()), (Vec::new(), 1));
+        // What was made of such an export says nothing of contents either.
+        let made = read(export_with("0.5", r#","content_hash":null"#, LATER));
+        assert_eq!(found(&made, &now), (Vec::new(), Vec::new()));
         // Where both have hashes, one that is gone is a difference.
-        let without = read(export_with("0.5", r#","content_hash":null"#, LATER));
+        let signed = LATER.replacen("null", &format!("\"{}\"", "0".repeat(32)), 1);
+        let without = read(export_with("0.5", r#","content_hash":null"#, &signed));
         assert_eq!(found(&without, &now).1.len(), 1);
         // What is not in either form is refused in both.
         for (of_turn, later) in [(r#","content":"""#, ""), ("", r#","graph_snapshot_hash":null"#)] {

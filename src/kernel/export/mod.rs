@@ -2,4 +2,5 @@
 
 pub mod document;
 pub mod parse;
+pub mod published;
 pub(crate) mod writer;

@@ -63,11 +63,13 @@ pub struct ParsedExport {
 
 /// Which keys an export must have.
 #[derive(Clone, Copy, PartialEq)]
-enum Keys {
+pub(super) enum Keys {
     /// All that the kernel writes.
     All,
     /// Those of SlicePolicy v1 §6.1; the others may be there.
     Locked,
+    /// As `Locked`. Names may have any ASCII case, and numbers of turns may be null, as the published crate has them.
+    Published,
 }
 
 impl Keys {
@@ -78,7 +80,23 @@ impl Keys {
         key: &str,
         read: impl FnOnce(&mut Object<'a>) -> Result<Option<T>, ParseError>,
     ) -> Result<Option<T>, ParseError> {
-        if self == Keys::Locked && !object.has(key) { Ok(None) } else { read(object) }
+        if self != Keys::All && !object.has(key) { Ok(None) } else { read(object) }
+    }
+
+    /// The value of a name.
+    fn named<T>(self, from_name: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<T> {
+        move |name| match self {
+            Keys::Published => from_name(&name.to_ascii_lowercase()),
+            _ => from_name(name),
+        }
+    }
+
+    /// A number of a turn, and what it is where the crate wrote null for NaN and infinities.
+    fn number(self, object: &mut Object<'_>, key: &str, default: f32) -> Result<f32, ParseError> {
+        match self {
+            Keys::Published => Ok(object.optional_binary32(key)?.unwrap_or(default)),
+            _ => object.binary32(key),
+        }
     }
 }
 
@@ -114,7 +132,7 @@ impl ParsedExport {
         reader.object(|reader, key| {
             let value = match key.as_ref() {
                 "turns" => items(reader, &mut turns, |json| turn(json, keys))?,
-                "edges" => items(reader, &mut edges, edge)?,
+                "edges" => items(reader, &mut edges, |json| edge(json, keys))?,
                 "attestation" => reader.value_within(MAX_ATTESTATION_VALUES)?,
                 _ => reader.value_within(MAX_ENTRY_VALUES)?,
             };
@@ -124,29 +142,34 @@ impl ParsedExport {
             object
                 .read(key, "an array", |json| matches!(json, JsonValue::Array(_)).then_some(()))?;
         }
-        let export = ParsedExport {
+        let export = ParsedExport { turns, edges, ..Self::head(&mut object, keys)? };
+        object.finish()?;
+        Ok(export)
+    }
+
+    /// What is left of an export without its turns and edges.
+    pub(super) fn head(object: &mut Object<'_>, keys: Keys) -> Result<Self, ParseError> {
+        Ok(ParsedExport {
             anchor: object.id("anchor_turn_id")?,
-            turns,
-            edges,
+            turns: Vec::new(),
+            edges: Vec::new(),
             policy_id: object.string("policy_id")?,
             params_hash: object.hex("policy_params_hash", 16)?,
             schema_version: object.string("schema_version")?,
             slice_id: object.hex("slice_id", 16)?,
-            graph_snapshot_hash: keys.later(&mut object, "graph_snapshot_hash", |object| {
+            graph_snapshot_hash: keys.later(object, "graph_snapshot_hash", |object| {
                 object.hex("graph_snapshot_hash", 16).map(Some)
             })?,
-            admissibility_token: keys.later(&mut object, "admissibility_token", |object| {
+            admissibility_token: keys.later(object, "admissibility_token", |object| {
                 object.optional_hex("admissibility_token", 32)
             })?,
-            attestation: keys.later(&mut object, "attestation", |object| {
+            attestation: keys.later(object, "attestation", |object| {
                 match object.take("attestation")? {
                     JsonValue::Null => Ok(None),
                     json => attestation(json).map(Some),
                 }
             })?,
-        };
-        object.finish()?;
-        Ok(export)
+        })
     }
 
     /// Reads an export to compare or draw it: keys that SlicePolicy v1 §6.1 does not have may be missing. Checks that
@@ -157,22 +180,38 @@ impl ParsedExport {
     /// A sentence that says what is wrong.
     pub fn parse_whole(text: &str, check_interrupts: &dyn Fn()) -> Result<Self, ParseError> {
         let export = Self::parse_with(text, Keys::Locked, check_interrupts)?;
-        if !export.is_ordered() {
+        export.expect_whole(check_interrupts)?;
+        Ok(export)
+    }
+
+    /// Refuses an export that is not in order, or whose anchor or ends of edges are not turns of it.
+    pub(super) fn expect_whole(&self, check_interrupts: &dyn Fn()) -> Result<(), ParseError> {
+        if !self.is_ordered() {
             return Err("turns or edges are not in ascending order, each once".to_owned());
         }
-        if !export.contains(export.anchor) {
-            return Err(format!("the anchor {} is not among the turns", export.anchor));
+        if !self.contains(self.anchor) {
+            return Err(format!("the anchor {} is not among the turns", self.anchor));
         }
         let interrupts = Interrupts::new(check_interrupts);
-        let mut ends = export.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
+        let mut ends = self.edges.iter().flat_map(|edge| [edge.parent, edge.child]);
         let outside = ends.find(|end| {
             interrupts.item();
-            !export.contains(*end)
+            !self.contains(*end)
         });
         match outside {
             Some(end) => Err(format!("an edge has the end {end}, which is not among the turns")),
-            None => Ok(export),
+            None => Ok(()),
         }
+    }
+
+    /// Whether it says anything of contents. An export of the form of SlicePolicy v1 §6.1 does not, nor what was made
+    /// of one.
+    #[must_use]
+    pub fn has_contents(&self) -> bool {
+        self.graph_snapshot_hash.is_some()
+            && (self.admissibility_token.is_some()
+                || self.attestation.is_some()
+                || self.turns.iter().any(|turn| turn.content_hash.is_some()))
     }
 
     /// Whether turns and edges ascend, without duplicates (§6.2).
@@ -215,19 +254,19 @@ pub(crate) fn items<'a, T>(
     Ok(JsonValue::Array(Vec::new()))
 }
 
-fn turn(json: JsonValue<'_>, keys: Keys) -> Result<Turn, ParseError> {
+pub(super) fn turn(json: JsonValue<'_>, keys: Keys) -> Result<Turn, ParseError> {
     let mut object = Object::new("turn", json)?;
     let turn = Turn {
         id: object.id("id")?,
         session_id: object.string("session_id")?,
-        role: object.named("role", Role::from_name)?,
-        phase: object.named("phase", Phase::from_name)?,
-        salience: object.binary32("salience")?,
+        role: object.named("role", keys.named(Role::from_name))?,
+        phase: object.named("phase", keys.named(Phase::from_name))?,
+        salience: keys.number(&mut object, "salience", 0.5)?,
         trajectory_depth: object.count("trajectory_depth")?,
         trajectory_sibling_order: object.count("trajectory_sibling_order")?,
-        trajectory_homogeneity: object.binary32("trajectory_homogeneity")?,
-        trajectory_temporal: object.binary32("trajectory_temporal")?,
-        trajectory_complexity: object.binary32("trajectory_complexity")?,
+        trajectory_homogeneity: keys.number(&mut object, "trajectory_homogeneity", 0.5)?,
+        trajectory_temporal: keys.number(&mut object, "trajectory_temporal", 0.5)?,
+        trajectory_complexity: keys.number(&mut object, "trajectory_complexity", 1.0)?,
         created_at: object.integer("created_at")?,
         content_hash: keys
             .later(&mut object, "content_hash", |object| object.optional_hex("content_hash", 64))?,
@@ -236,12 +275,12 @@ fn turn(json: JsonValue<'_>, keys: Keys) -> Result<Turn, ParseError> {
     Ok(turn)
 }
 
-fn edge(json: JsonValue<'_>) -> Result<Edge, ParseError> {
+pub(super) fn edge(json: JsonValue<'_>, keys: Keys) -> Result<Edge, ParseError> {
     let mut object = Object::new("edge", json)?;
     let edge = Edge {
         parent: object.id("parent")?,
         child: object.id("child")?,
-        edge_type: object.named("edge_type", EdgeType::from_name)?,
+        edge_type: object.named("edge_type", keys.named(EdgeType::from_name))?,
     };
     object.finish()?;
     Ok(edge)

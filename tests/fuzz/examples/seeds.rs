@@ -10,9 +10,11 @@ use graph_kernel_fuzz::genuine;
 use graph_kernel_tests::data::{read_json_lines, read_text};
 use graph_kernel_tests::messages::message_cases;
 use graph_kernel_tests::recorder::chunk_cases;
+use kernel::binary::{pack, to_cbor};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::evidence::sufficiency::SufficiencyPolicy;
 use kernel::policy::SlicePolicy;
+use kernel::prompt::record::Document;
 use serde_json::Value;
 use zip::write::SimpleFileOptions;
 
@@ -116,6 +118,12 @@ fn documents(seeds: &mut Seeds) {
             add(seeds, "statement", [&case.statement_text]);
         }
         add(seeds, "record", genuine.records.iter());
+        let exports = genuine.cases.iter().map(|case| &case.export_text);
+        for text in genuine.records.iter().chain(exports) {
+            let document = Document::parse(text, &|| {}).unwrap();
+            let bytes = [pack(&document, &|| {}), to_cbor(&document, &|| {})].map(Result::unwrap);
+            seeds.entry("binary").or_default().extend(bytes);
+        }
         add(seeds, "record", [&genuine.cases[0].export_text]);
         add(seeds, "public_key", [genuine.pem()]);
         add(seeds, "provenance", [genuine.provenance.to_json()]);

@@ -1,6 +1,7 @@
 //! Signed documents, and the JSON in which they are: what is accepted reads back from its canonical text and as jsonb
 //! rewrites it; what verifies says what was signed, and nothing else; what is signed verifies.
 
+use kernel::binary::{from_cbor, is_packed, pack, to_cbor, unpack};
 use kernel::export::document::{Export, canonical_text};
 use kernel::json::{JsonError, JsonLimits, JsonValue};
 use kernel::export::parse::ParsedExport;
@@ -134,6 +135,25 @@ pub fn record(text: &str) {
         let digest = verdict.checks.iter().find(|outcome| outcome.check == Check::PromptDigest);
         assert!(digest.is_none_or(|outcome| outcome.ok));
     });
+}
+
+/// Documents in few bytes; other bytes are the CBOR within, which the checksum of a frame guards.
+pub fn binary(data: &[u8]) {
+    let read = match is_packed(data) {
+        // Of 16 KiB a frame makes all that a document may be; a quarter of a gigabyte holds it.
+        true => bounded(1 << 20, || unpack(data, &|| ())),
+        false => bounded(16 * data.len(), || from_cbor(data, &|| ())),
+    };
+    let Ok(document) = read.map_err(is_message) else { return };
+    let canonical = document.canonical_text(&|| ());
+    let again = Document::parse(&canonical, &|| ()).unwrap();
+    assert_eq!(again.canonical_text(&|| ()), canonical);
+    let cbor = to_cbor(&again, &|| ()).unwrap();
+    let bytes = pack(&again, &|| ()).unwrap();
+    assert_eq!(unpack(&bytes, &|| ()).unwrap().canonical_text(&|| ()), canonical);
+    if !is_packed(data) {
+        assert_eq!(cbor, data);
+    }
 }
 
 /// A message without a text.
