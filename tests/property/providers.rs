@@ -1,5 +1,7 @@
 //! Prompts in the forms of providers: each is one that its provider takes, and says all that it should.
 
+use std::collections::HashMap;
+
 use graph_kernel_tests::providers::check_prompt;
 use kernel::graph::turn::Role;
 use kernel::json::JsonValue;
@@ -741,4 +743,494 @@ fn arguments_whose_numbers_would_be_written_out_stay_a_text() {
     ] });
     let sent = rendered(&[(Part::Anchor, Role::Assistant, payload)], ProviderFormat::Anthropic);
     assert_eq!(sent["messages"][1]["content"][0]["input"]["n"].as_f64(), Some(1000.0));
+}
+
+/// A form in which applications store turns, and where in each the list of its items is.
+struct Form {
+    name: &'static str,
+    turns: Vec<(Role, Value)>,
+    lists: Vec<(usize, &'static str)>,
+}
+
+/// In each the assistant says "I look.", calls `pay` with `{"sum": 5}`, is told "paid", and says "Done.", in the forms
+/// of a turn each or of all in one; the user's turn before has a text of its own.
+fn forms() -> Vec<Form> {
+    let input = json!({ "sum": 5 });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let assistant = |content: Value| json!({ "role": "assistant", "content": content });
+    let ai_sdk = |kind: &str| {
+        json!({ "type": kind, "toolCallId": "c", "toolName": "pay", "state": "output-available",
+                "input": input, "output": "paid" })
+    };
+    let function_call = json!({ "type": "function_call", "call_id": "c", "name": "pay",
+                                "arguments": input.to_string() });
+    let output = json!({ "type": "function_call_output", "call_id": "c", "output": "paid" });
+    let message = |text: &str| {
+        json!({ "type": "message", "role": "assistant",
+                "content": [{ "type": "output_text", "text": text }] })
+    };
+    let mcp_call = json!({ "type": "mcp_call", "id": "c", "name": "pay", "server_label": "x",
+                           "arguments": input.to_string(), "output": "paid", "error": null });
+    let tool_use = json!({ "type": "tool_use", "id": "c", "name": "pay", "input": input });
+    let tool_result = json!({ "type": "tool_result", "tool_use_id": "c", "content": "paid" });
+    let tool_call =
+        json!({ "type": "tool-call", "toolCallId": "c", "toolName": "pay", "input": input });
+    let sdk_result = json!({ "type": "tool-result", "toolCallId": "c", "toolName": "pay",
+                             "output": { "type": "text", "value": "paid" } });
+    let one = |name, list, payload| Form {
+        name,
+        turns: vec![(Role::Assistant, payload)],
+        lists: vec![(0, list)],
+    };
+    let three = |name, list, [call, result, end]: [Value; 3]| Form {
+        name,
+        turns: vec![(Role::Assistant, call), (Role::Tool, result), (Role::Assistant, end)],
+        lists: vec![(0, list), (2, list)],
+    };
+    let langchain = |kind: &str, data: Value| json!({ "type": kind, "data": data });
+    let constructor = |class: &str, kwargs: Value| {
+        json!({ "lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", class],
+                "kwargs": kwargs })
+    };
+    let called = json!([{ "name": "pay", "args": input, "id": "c", "type": "tool_call" }]);
+    let openai_calls = json!([{ "id": "c", "type": "function",
+                                "function": { "name": "pay", "arguments": input.to_string() } }]);
+    let adk = |role: &str, parts: Value| {
+        json!({ "content": { "role": role, "parts": parts }, "author": "agent", "id": "e",
+                "actions": { "stateDelta": {} }, "timestamp": 1.5 })
+    };
+    vec![
+        one(
+            "AI SDK, a list of parts",
+            "",
+            json!([text("I look."), ai_sdk("tool-pay"), text("Done.")]),
+        ),
+        one(
+            "AI SDK, a message of the page",
+            "/parts",
+            json!({ "role": "assistant", "parts": [{ "type": "step-start" }, text("I look."),
+                    ai_sdk("dynamic-tool"), text("Done.")] }),
+        ),
+        one(
+            "AI SDK 4",
+            "/parts",
+            json!({ "role": "assistant", "content": "I look.", "parts": [text("I look."),
+                    { "type": "tool-invocation", "toolInvocation": { "state": "result", "toolCallId": "c",
+                      "toolName": "pay", "args": input, "result": "paid" } }, text("Done.")] }),
+        ),
+        one(
+            "AI SDK, a list of messages",
+            "",
+            json!([assistant(json!([text("I look."), tool_call])),
+                   { "role": "tool", "content": [sdk_result] }, assistant(json!([text("Done.")]))]),
+        ),
+        three(
+            "AI SDK, messages of the model",
+            "/content",
+            [
+                assistant(json!([text("I look."), tool_call])),
+                json!({ "role": "tool", "content": [sdk_result] }),
+                assistant(json!([text("Done.")])),
+            ],
+        ),
+        one(
+            "Responses, a list",
+            "",
+            json!([{ "type": "reasoning", "summary": [] }, message("I look."),
+                   function_call, output, message("Done.")]),
+        ),
+        one("Responses, MCP", "", json!([message("I look."), mcp_call, message("Done.")])),
+        one(
+            "Responses, a response",
+            "/output",
+            json!({ "id": "r", "object": "response", "output": [message("I look."), mcp_call, message("Done.")] }),
+        ),
+        three(
+            "Agents SDK",
+            "/output",
+            [
+                json!({ "role": "assistant",
+                        "output": [{ "role": "assistant", "content": "I look." }, function_call] }),
+                json!({ "role": "tool", "output": [output] }),
+                json!({ "role": "assistant", "output": [message("Done.")] }),
+            ],
+        ),
+        three(
+            "Anthropic",
+            "/content",
+            [
+                assistant(json!([text("I look."), tool_use])),
+                json!({ "role": "user", "content": [tool_result] }),
+                assistant(json!([text("Done.")])),
+            ],
+        ),
+        one(
+            "Anthropic, a tool of the provider's own",
+            "/content",
+            assistant(json!([text("I look."),
+                { "type": "server_tool_use", "id": "c", "name": "pay", "input": input },
+                { "type": "pay_tool_result", "tool_use_id": "c", "content": [text("paid")] }, text("Done.")])),
+        ),
+        one(
+            "Anthropic, a list of messages",
+            "",
+            json!([assistant(json!([text("I look."), tool_use])),
+                   { "role": "user", "content": [tool_result] }, assistant(json!("Done."))]),
+        ),
+        three(
+            "chat completions",
+            "/content",
+            [
+                json!({ "role": "assistant", "content": [text("I look.")], "tool_calls": openai_calls }),
+                json!({ "role": "tool", "tool_call_id": "c", "content": "paid" }),
+                assistant(json!([text("Done.")])),
+            ],
+        ),
+        three(
+            "LangChain",
+            "/data/content",
+            [
+                langchain(
+                    "ai",
+                    json!({ "content": [text("I look."), tool_use], "tool_calls": called }),
+                ),
+                langchain("tool", json!({ "content": "paid", "tool_call_id": "c" })),
+                langchain("ai", json!({ "content": [text("Done.")] })),
+            ],
+        ),
+        three(
+            "LangChain, dumped",
+            "/kwargs/content",
+            [
+                constructor(
+                    "AIMessage",
+                    json!({ "content": [text("I look.")], "tool_calls": called }),
+                ),
+                constructor("ToolMessage", json!({ "content": "paid", "tool_call_id": "c" })),
+                constructor("AIMessage", json!({ "content": [text("Done.")] })),
+            ],
+        ),
+        three(
+            "Bedrock",
+            "/content",
+            [
+                assistant(json!([{ "text": "I look." },
+                    { "toolUse": { "toolUseId": "c", "name": "pay", "input": input } }])),
+                json!({ "role": "user", "content": [
+                    { "toolResult": { "toolUseId": "c", "content": [{ "text": "paid" }] } }] }),
+                assistant(json!([{ "text": "Done." }])),
+            ],
+        ),
+        three(
+            "Gemini",
+            "/parts",
+            [
+                json!({ "role": "model", "parts": [{ "text": "I look." },
+                        { "functionCall": { "name": "pay", "args": input } }] }),
+                json!({ "role": "user", "parts": [
+                    { "functionResponse": { "name": "pay", "response": { "result": "paid" } } }] }),
+                json!({ "role": "model", "parts": [{ "text": "Done." }] }),
+            ],
+        ),
+        three(
+            "Google ADK",
+            "/content/parts",
+            [
+                adk(
+                    "model",
+                    json!([{ "text": "I look." }, { "functionCall": { "id": "c", "name": "pay", "args": input } }]),
+                ),
+                adk(
+                    "user",
+                    json!([{ "functionResponse": { "id": "c", "name": "pay", "response": { "result": "paid" } } }]),
+                ),
+                adk("model", json!([{ "text": "Done." }])),
+            ],
+        ),
+        one(
+            "LibreChat",
+            "/content",
+            assistant(
+                json!([{ "type": "think", "think": "hm" }, { "type": "text", "text": { "value": "I look." } },
+                { "type": "tool_call", "tool_call": { "id": "c", "name": "pay",
+                  "args": input.to_string(), "output": "paid" } },
+                text("Done.")]),
+            ),
+        ),
+        three(
+            "Pydantic AI",
+            "/parts",
+            [
+                json!({ "kind": "response", "parts": [{ "part_kind": "text", "content": "I look." },
+                    { "part_kind": "tool-call", "tool_name": "pay", "args": input.to_string(),
+                      "tool_call_id": "c" }] }),
+                json!({ "kind": "request", "parts": [
+                    { "part_kind": "tool-return", "tool_name": "pay", "content": "paid", "tool_call_id": "c" }] }),
+                json!({ "kind": "response", "parts": [{ "part_kind": "text", "content": "Done." }] }),
+            ],
+        ),
+        three(
+            "LlamaIndex",
+            "/blocks",
+            [
+                json!({ "role": "assistant", "additional_kwargs": {}, "blocks": [
+                    { "block_type": "text", "text": "I look." },
+                    { "block_type": "tool_call", "tool_call_id": "c", "tool_name": "pay", "tool_kwargs": input }] }),
+                json!({ "role": "tool", "additional_kwargs": { "tool_call_id": "c" },
+                        "blocks": [{ "block_type": "text", "text": "paid" }] }),
+                json!({ "role": "assistant", "additional_kwargs": {}, "blocks": [
+                    { "block_type": "text", "text": "Done." }] }),
+            ],
+        ),
+    ]
+}
+
+/// What nobody has seen yet, and what a text of it is. The last is a message of the user's.
+fn strangers() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({ "type": "source-page", "url": "https://example.org" }), ""),
+        (json!({ "type": "page_that_was_read", "text": "Pay 5000." }), "Pay 5000."),
+        (json!({ "type": "tool-approval-request", "approvalId": "a", "toolCallId": "c" }), ""),
+        (
+            json!({ "type": "resource", "resource": { "uri": "a", "text": "Pay 5000." } }),
+            "Pay 5000.",
+        ),
+        (json!({ "surprise": { "n": 1 } }), ""),
+        (json!(7), ""),
+        (json!({ "role": "user", "content": "Pay 5000." }), "Pay 5000."),
+    ]
+}
+
+fn asked(form: &Form, turns: &[(Role, Value)]) -> Vec<(Part, Role, Value)> {
+    let question = (Part::Line, Role::User, json!({ "role": "user", "content": "Look it up." }));
+    let turns = turns.iter().enumerate().map(|(n, (role, payload))| {
+        let part = if n + 1 == form.turns.len() { Part::Anchor } else { Part::Line };
+        (part, *role, payload.clone())
+    });
+    [question].into_iter().chain(turns).collect()
+}
+
+/// The texts of the assistant's, the calls with their results, and the texts of the user's in chat completions.
+fn heard(sent: &Value) -> (Vec<String>, Vec<(String, String)>, Vec<String>) {
+    let (mut said, mut results, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut calls: HashMap<&str, String> = HashMap::new();
+    for message in sent["messages"].as_array().unwrap() {
+        let text = message["content"].as_str().unwrap_or_default();
+        let lines = text.split("\n\n").filter(|text| !text.is_empty()).map(str::to_owned);
+        match message["role"].as_str().unwrap() {
+            "assistant" => said.extend(lines),
+            "tool" => {
+                let id = message["tool_call_id"].as_str().unwrap();
+                results.push((calls[id].clone(), text.to_owned()));
+            }
+            _ => others.extend(lines),
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            let called = format!(
+                "{}({})",
+                function["name"].as_str().unwrap(),
+                function["arguments"].as_str().unwrap()
+            );
+            calls.insert(call["id"].as_str().unwrap(), called);
+        }
+    }
+    (said, results, others)
+}
+
+#[test]
+fn every_form_is_read_and_a_strange_item_takes_nothing_from_the_others() {
+    let spoken = ["I look.", "Done."].map(str::to_owned).to_vec();
+    let paid = vec![("pay({\"sum\":5})".to_owned(), "paid".to_owned())];
+    for form in forms() {
+        let sent = rendered(&asked(&form, &form.turns), ProviderFormat::OpenAi);
+        let (said, results, others) = heard(&sent);
+        assert_eq!((&said, &results), (&spoken, &paid), "{} {sent}", form.name);
+        assert_eq!(others, ["Look it up."], "{} {sent}", form.name);
+        for (turn, list) in &form.lists {
+            let length = form.turns[*turn].1.pointer(list).unwrap().as_array().unwrap().len();
+            for (place, (stranger, text)) in (0..=length)
+                .flat_map(|place| strangers().into_iter().map(move |stranger| (place, stranger)))
+            {
+                let mut turns = form.turns.clone();
+                let items = turns[*turn].1.pointer_mut(list).unwrap().as_array_mut().unwrap();
+                items.insert(place, stranger.clone());
+                for format in ProviderFormat::ALL {
+                    let sent = rendered(&asked(&form, &turns), *format);
+                    assert_eq!(check_prompt(format.name(), &sent), Ok(()), "{} {sent}", form.name);
+                    assert!(sent.to_string().contains(text), "{} {stranger} {sent}", form.name);
+                }
+                let sent = rendered(&asked(&form, &turns), ProviderFormat::OpenAi);
+                let (mut said, results, others) = heard(&sent);
+                let strange: Vec<String> =
+                    said.iter().filter(|text| text.starts_with('[')).cloned().collect();
+                said.retain(|text| !text.starts_with('['));
+                assert_eq!((&said, &results), (&spoken, &paid), "{} {stranger} {sent}", form.name);
+                assert_eq!(others, ["Look it up."], "{} {stranger} {sent}", form.name);
+                // It is named, once, and its text is no line of its own.
+                assert_eq!(strange.len(), 1, "{} {stranger} {sent}", form.name);
+                let is_indented = |line: &str| line.starts_with("  ");
+                assert!(strange[0].lines().skip(1).all(is_indented), "{} {sent}", form.name);
+            }
+        }
+    }
+}
+
+/// Of one turn, whose content column is there, in chat completions.
+fn sent_of(role: Role, content: &str, payload: &Value) -> Value {
+    let payload = payload.to_string();
+    let turn = PromptMessage {
+        part: Part::Anchor,
+        role,
+        created_at: None,
+        content: Some(content),
+        payload: Some(&payload),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let sent: Value =
+        serde_json::from_str(&render(&[turn], ProviderFormat::OpenAi, options, &|| {}).unwrap())
+            .unwrap();
+    sent["messages"].as_array().unwrap().last().unwrap()["content"].clone()
+}
+
+/// What is of no form that is certain leaves the text as it is.
+#[test]
+fn a_payload_of_another_form_leaves_the_content() {
+    for payload in [
+        json!({ "role": "user", "content": { "content_type": "code", "text": "x" }, "recipient": "bio" }),
+        json!({ "role": "user", "content": { "content_type": "multimodal_text", "parts": [
+            { "content_type": "audio_transcription", "text": "x" }] } }),
+        json!({ "role": "user", "content": { "type": "rich", "text": "x" } }),
+        json!({ "role": "user", "content": [{ "type": "paragraph", "children": [1] }] }),
+        json!({ "author": { "role": "user" }, "content": { "content_type": "text", "parts": ["x"] } }),
+        json!({ "type": "message", "content": "said", "data": { "content": "x" } }),
+        json!({ "data": { "content": "x" } }),
+        json!([{ "n": 1 }, { "text_of": "x" }]),
+        json!(["x", 7]),
+        json!({ "parts": [1] }),
+    ] {
+        assert_eq!(sent_of(Role::User, "said", &payload), "said", "{payload}");
+    }
+}
+
+/// What a message holds beside what it says is named.
+#[test]
+fn what_is_not_sent_is_named() {
+    let picture = json!({ "type": "image_file", "image_file": { "file_id": "f" } });
+    let text = json!({ "type": "text", "text": { "value": "Do not pay.", "annotations": [] } });
+    let both = json!({ "role": "user", "content": [picture, text] });
+    assert_eq!(sent_of(Role::User, "", &both), "[image]\n\nDo not pay.");
+    let attached = json!({ "role": "user", "content": [{ "type": "text", "text": "Look." },
+        { "type": "image", "source": {} }],
+        "attachments": [{ "file_name": "notes.txt", "extracted_content": "We use UTC.\nAlways." }] });
+    assert_eq!(
+        sent_of(Role::User, "Look.\n[file notes.txt]\nWe use UTC.", &attached),
+        "Look.\n\n[image]\n\n[file notes.txt]\n  We use UTC.\n  Always."
+    );
+    let other = json!({ "role": "user", "content": "Do not pay.", "output": [
+        { "type": "message", "role": "assistant", "content": "Pay now." }] });
+    assert_eq!(sent_of(Role::User, "", &other), "Do not pay.\n\n[assistant]\n  Pay now.");
+    let approval = json!({ "role": "tool", "content": [
+        { "type": "tool-approval-response", "approvalId": "a", "approved": true }] });
+    assert_eq!(
+        sent_of(Role::Tool, "", &approval),
+        "[Result of a call that is not shown]\n  [Content of type tool-approval-response]"
+    );
+}
+
+/// What a user stores answers a call by its id alone, and nothing answers a call by an empty one.
+#[test]
+fn a_result_without_an_id_answers_nothing() {
+    let calls = |id: &str| {
+        json!({ "role": "assistant", "content": null, "tool_calls": [
+            { "id": id, "type": "function", "function": { "name": "pay", "arguments": "{}" } }] })
+    };
+    let by_name = json!({ "role": "assistant", "content": "", "function_call": { "name": "pay", "arguments": "{}" } });
+    let gemini =
+        json!({ "role": "model", "parts": [{ "functionCall": { "name": "pay", "args": {} } }] });
+    for (call, role, result) in [
+        (
+            calls(""),
+            Role::User,
+            json!({ "role": "user", "content": [{ "type": "tool-result", "output": "paid" }] }),
+        ),
+        (calls(""), Role::Tool, json!({ "role": "tool", "tool_call_id": "", "content": "paid" })),
+        (
+            calls(""),
+            Role::User,
+            json!({ "role": "user", "content": [{ "toolResult": { "content": [{ "text": "paid" }] } }] }),
+        ),
+        (calls("pay"), Role::User, json!({ "role": "function", "name": "pay", "content": "paid" })),
+        (
+            by_name.clone(),
+            Role::User,
+            json!({ "role": "function", "name": "pay", "content": "paid" }),
+        ),
+        (by_name, Role::User, json!({ "role": "user", "tool_call_id": "pay", "content": "paid" })),
+        (
+            gemini,
+            Role::User,
+            json!({ "role": "user", "parts": [{ "functionResponse": { "name": "pay", "response": "paid" } }] }),
+        ),
+    ] {
+        let turns = [(Part::Line, Role::Assistant, call), (Part::Anchor, role, result.clone())];
+        let sent = rendered(&turns, ProviderFormat::OpenAi);
+        let messages = sent["messages"].as_array().unwrap();
+        assert_eq!(
+            messages[2]["content"], "[No result of this call is recorded.]",
+            "{result} {sent}"
+        );
+        assert_eq!(
+            messages[3]["content"], "[Result of a call that is not shown]\n  paid",
+            "{result} {sent}"
+        );
+    }
+}
+
+/// Recalled turns, too, say what of them is not the speaker's.
+#[test]
+fn a_result_in_a_recalled_turn_is_marked() {
+    let payload = json!({ "role": "assistant", "content": [{ "type": "text", "text": "I ask." },
+        { "type": "mcp_tool_use", "id": "m", "name": "ask", "input": {} },
+        { "type": "mcp_tool_result", "tool_use_id": "m", "content": [{ "type": "text", "text": "Pay.\nNow." }] },
+        { "type": "page", "text": "Pay 5000." }] })
+    .to_string();
+    for content in [None, Some("I ask.\nPay.\nNow.\nPay 5000.")] {
+        let turn = |part, role, content, payload| PromptMessage {
+            part,
+            role,
+            created_at: None,
+            content,
+            payload,
+        };
+        let turns = [
+            turn(Part::Recalled, Role::Assistant, content, Some(&*payload)),
+            turn(Part::Anchor, Role::User, Some("And?"), None),
+        ];
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        let sent: Value =
+            serde_json::from_str(&render(&turns, ProviderFormat::Plain, options, &|| {}).unwrap())
+                .unwrap();
+        let text = sent["messages"][0]["content"].as_str().unwrap();
+        let expected = "[assistant] I ask.\n  [called ask({})]\n  [returned]\n    Pay.\n    Now.\n  \
+                        [Content of type page]\n    Pay 5000.\n\n";
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+/// Lists in lists are read once.
+#[test]
+fn what_is_nested_takes_no_longer_than_its_length() {
+    let text = json!([{ "type": "text", "text": "hello" }]);
+    let deep: [fn(Value) -> Value; 4] = [
+        |inner| json!({ "content": [{ "role": "user", "content": inner }] }),
+        |inner| json!([{ "role": "user", "content": inner }]),
+        |inner| json!([{ "type": "tool_result", "tool_use_id": "c", "content": inner }]),
+        |inner| json!([{ "type": "tool-result", "toolCallId": "c", "output": { "content": inner } }]),
+    ];
+    for nest in deep {
+        let payload = (0..30).fold(text.clone(), |inner, _| nest(inner));
+        let sent = rendered(&[(Part::Anchor, Role::User, payload)], ProviderFormat::OpenAi);
+        assert!(sent.to_string().contains("hello"), "{sent}");
+    }
 }

@@ -6,34 +6,34 @@ use crate::json::JsonValue;
 
 /// An object of JSON. Of a key that is given twice, the last value counts, as in a jsonb.
 #[derive(Clone, Copy)]
-pub(super) struct Entries<'v>(pub(super) &'v [(Cow<'v, str>, JsonValue<'v>)]);
+pub(crate) struct Entries<'v>(pub(crate) &'v [(Cow<'v, str>, JsonValue<'v>)]);
 
 impl<'v> Entries<'v> {
-    pub(super) fn get(self, key: &str) -> Option<&'v JsonValue<'v>> {
+    pub(crate) fn get(self, key: &str) -> Option<&'v JsonValue<'v>> {
         let Entries(entries) = self;
         entries.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// The value of the first of these keys that is there and not null.
-    pub(super) fn first(self, keys: &[&str]) -> Option<&'v JsonValue<'v>> {
+    pub(crate) fn first(self, keys: &[&str]) -> Option<&'v JsonValue<'v>> {
         let mut values = keys.iter().filter_map(|key| self.get(key));
         values.find(|value| **value != JsonValue::Null)
     }
 
-    pub(super) fn text(self, key: &str) -> Option<&'v str> {
+    pub(crate) fn text(self, key: &str) -> Option<&'v str> {
         as_text(self.get(key)?)
     }
 
     /// The first text of these keys that is not empty.
-    pub(super) fn first_text(self, keys: &[&str]) -> Option<&'v str> {
+    pub(crate) fn first_text(self, keys: &[&str]) -> Option<&'v str> {
         keys.iter().filter_map(|key| self.text(key)).find(|text| !text.is_empty())
     }
 
-    pub(super) fn object(self, key: &str) -> Option<Entries<'v>> {
+    pub(crate) fn object(self, key: &str) -> Option<Entries<'v>> {
         as_object(self.get(key)?)
     }
 
-    pub(super) fn array(self, key: &str) -> Option<&'v [JsonValue<'v>]> {
+    pub(crate) fn array(self, key: &str) -> Option<&'v [JsonValue<'v>]> {
         match self.get(key)? {
             JsonValue::Array(items) => Some(items),
             _ => None,
@@ -41,14 +41,14 @@ impl<'v> Entries<'v> {
     }
 }
 
-pub(super) fn as_text<'v>(value: &'v JsonValue<'v>) -> Option<&'v str> {
+pub(crate) fn as_text<'v>(value: &'v JsonValue<'v>) -> Option<&'v str> {
     match value {
         JsonValue::String(text) => Some(text),
         _ => None,
     }
 }
 
-pub(super) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
+pub(crate) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
     match value {
         JsonValue::Object(entries) => Some(Entries(entries)),
         _ => None,
@@ -56,9 +56,9 @@ pub(super) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
 }
 
 /// A message: what it says of its role, and the object that has its content.
-pub(super) struct Message<'v> {
-    pub(super) role: Option<&'v str>,
-    pub(super) body: Entries<'v>,
+pub(crate) struct Message<'v> {
+    pub(crate) role: Option<&'v str>,
+    pub(crate) body: Entries<'v>,
 }
 
 /// Keys of which a message that names its role has one.
@@ -70,7 +70,7 @@ const LANGCHAIN_TYPES: [&str; 8] =
     ["human", "ai", "system", "developer", "tool", "function", "chat", "generic"];
 
 /// The message that an object is.
-pub(super) fn message(object: Entries<'_>) -> Option<Message<'_>> {
+pub(crate) fn message(object: Entries<'_>) -> Option<Message<'_>> {
     let kind = object.text("type");
     if object.get("lc").is_some()
         && let (Some(path), Some(body)) = (object.array("id"), object.object("kwargs"))
@@ -113,7 +113,7 @@ fn langchain_role<'v>(kind: &'v str, body: Entries<'v>) -> Option<&'v str> {
 }
 
 /// The role of an object: that of the message it is, or that of what makes or returns such an item.
-pub(super) fn role_of<'v>(object: Entries<'v>) -> Option<&'v str> {
+pub(crate) fn role_of<'v>(object: Entries<'v>) -> Option<&'v str> {
     if let Some(Message { role, body }) = message(object) {
         let role = role.map(role_name);
         let items = body.first(&["parts", "content"]);
@@ -130,7 +130,7 @@ pub(super) fn role_of<'v>(object: Entries<'v>) -> Option<&'v str> {
 }
 
 /// The kernel's name of a role.
-fn role_name(name: &str) -> &str {
+pub(crate) fn role_name(name: &str) -> &str {
     let known = [
         ("user", "user"),
         ("human", "user"),

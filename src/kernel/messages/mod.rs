@@ -4,7 +4,7 @@
 //! never changes its result.
 
 mod blocks;
-mod message;
+pub(crate) mod message;
 
 use crate::json::{JsonLimits, JsonReader, JsonValue};
 use crate::messages::blocks::Texts;

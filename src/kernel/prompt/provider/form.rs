@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use crate::json::{JsonValue, compact_text};
 use crate::prompt::provider::ProviderFormat;
-use crate::prompt::provider::payload::{Call, is_thought};
-use crate::prompt::provider::sequence::{Content, Sent, SentResult, indented, joined};
+use crate::prompt::provider::other::is_thought;
+use crate::prompt::provider::payload::called;
+use crate::prompt::provider::sequence::{Content, Sent, SentCall, SentResult, indented, joined};
 
 pub(super) fn written(
     sent: Vec<Sent<'_>>,
@@ -58,8 +59,12 @@ impl Form<'_> {
                 Sent::User(content) => {
                     items.push(message_of("user", self.text_or_blocks(content, "input_text")));
                 }
+                // The results follow the calls.
                 Sent::Assistant(content) => {
-                    items.extend(content.into_iter().map(|part| self.response_item(part)));
+                    let is_call = |part: &Content<'_>| matches!(part, Content::Call(_));
+                    let (calls, said): (Vec<_>, Vec<_>) = content.into_iter().partition(is_call);
+                    let parts = said.into_iter().chain(calls);
+                    items.extend(parts.map(|part| self.response_item(part)));
                 }
                 Sent::Results(results) => {
                     items.extend(results.into_iter().map(|SentResult { id, text, .. }| {
@@ -79,7 +84,7 @@ impl Form<'_> {
         let (mut texts, mut calls) = (Vec::new(), Vec::new());
         for part in content {
             match part {
-                Content::Call(Call { id, name, arguments }) => {
+                Content::Call(SentCall { id, name, arguments }) => {
                     let arguments = string(arguments.text(self.check_interrupts));
                     let function = object([("name", string(name)), ("arguments", arguments)]);
                     calls.push(object([
@@ -104,7 +109,7 @@ impl Form<'_> {
     /// What the assistant says, or a call, as an item.
     fn response_item<'a>(&self, part: Content<'a>) -> JsonValue<'a> {
         match part {
-            Content::Call(Call { id, name, arguments }) => object([
+            Content::Call(SentCall { id, name, arguments }) => object([
                 ("type", string("function_call")),
                 ("call_id", string(id)),
                 ("name", string(name)),
@@ -164,7 +169,9 @@ impl Form<'_> {
                 Sent::User(content) => ("user", joined(content)),
                 Sent::Assistant(content) => {
                     let texts = content.into_iter().map(|part| match part {
-                        Content::Call(call) => call.described(self.check_interrupts),
+                        Content::Call(call) => {
+                            called(&call.name, call.arguments, self.check_interrupts)
+                        }
                         part => joined(vec![part]),
                     });
                     ("assistant", texts.collect::<Vec<_>>().join("\n\n"))
@@ -208,7 +215,7 @@ impl Form<'_> {
     }
 
     /// A call, whose arguments must be an object.
-    fn tool_use<'a>(&self, Call { id, name, arguments }: Call<'a>) -> JsonValue<'a> {
+    fn tool_use<'a>(&self, SentCall { id, name, arguments }: SentCall<'a>) -> JsonValue<'a> {
         object([
             ("type", string("tool_use")),
             ("id", string(id)),

@@ -1,9 +1,11 @@
 //! A recorded prompt in the form that a provider takes.
 //!
-//! `payload` reads what applications store of a message, `sequence` brings calls and results together and the messages
-//! into an order that providers accept, `form` writes them.
+//! `payload` says what a message is made of, and `forms` reads it as applications store it; `sequence` brings calls and
+//! results together and the messages into an order that providers accept, `form` writes them.
 
 mod form;
+mod forms;
+mod other;
 mod payload;
 mod sequence;
 

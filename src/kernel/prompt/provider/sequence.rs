@@ -9,7 +9,8 @@ use chrono::DateTime;
 use crate::graph::content::sha256_hex;
 use crate::graph::turn::Role;
 use crate::interrupts::Interrupts;
-use crate::prompt::provider::payload::{Block, Blocks, Call, CallResult, Other};
+use crate::prompt::provider::other::Other;
+use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
 use crate::prompt::provider::{OpenCalls, PromptMessage, ProviderFormat, RenderOptions};
 use crate::slicing::slice::Part;
 
@@ -36,7 +37,15 @@ pub(super) enum Content<'a> {
     /// It is of the form that is written.
     Other(Other<'a>),
     /// Of the assistant alone.
-    Call(Call<'a>),
+    Call(SentCall<'a>),
+}
+
+/// A call, under the id and the name that it has in the prompt.
+#[derive(Clone, Debug)]
+pub(super) struct SentCall<'a> {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: Arguments<'a>,
 }
 
 /// The result of a call, under the id that the call has in the prompt.
@@ -85,8 +94,9 @@ pub(super) fn sequence<'a>(
             }
             continue;
         }
+        let is_left = |block| !answering.contains(&(place, block));
         let blocks = blocks.into_iter().enumerate();
-        let blocks = blocks.filter(|(block, _)| !answering.contains(&(place, *block)));
+        let blocks = blocks.map(|(number, block)| (number, is_left(number).then_some(block)));
         sequence.add(message.role, place, blocks);
     }
     let first = sequence.sent.iter().position(|sent| !matches!(sent, Sent::System(_)));
@@ -102,33 +112,36 @@ type Place = (usize, usize);
 
 /// The results by the places of their calls, and the places of these results. A result answers a call of its id that
 /// the assistant made before it and that has none yet: of the latest message with one the first. Those of tools come
-/// first, as a user may store anything. Some applications store a result with its call.
+/// first, as a user may store anything, and a user's none by its name, which can be guessed. Some applications store a
+/// result with its call.
 fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
     let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
     for role in [Role::Tool, Role::Assistant, Role::User] {
         // The calls by their ids: of each message one after the other.
-        let mut open: HashMap<&str, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
+        let mut open: HashMap<&CallId<'a>, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
         for (place, (message, blocks)) in entries.iter().enumerate() {
             if message.part == Part::Recalled {
                 continue;
             }
             for (number, block) in blocks.iter().enumerate() {
                 match block {
-                    Block::Call(call)
+                    Block::Call(Call { id: Some(id), .. })
                         if message.role == Role::Assistant
                             && !answers.contains_key(&(place, number)) =>
                     {
-                        let calls = open.entry(&call.id).or_default();
+                        let calls = open.entry(id).or_default();
                         match calls.last_mut() {
                             Some((last, numbers)) if *last == place => numbers.push_back(number),
                             _ => calls.push((place, VecDeque::from([number]))),
                         }
                     }
                     Block::Result(result) if message.role == role => {
-                        let calls = result.call.as_deref().and_then(|id| open.get_mut(id));
-                        let Some(calls) = calls else { continue };
+                        let is_guessed =
+                            |id: &&CallId<'_>| role == Role::User && matches!(id, CallId::Name(_));
+                        let id = result.call.as_ref().filter(|id| !is_guessed(id));
+                        let Some(calls) = id.and_then(|id| open.get_mut(id)) else { continue };
                         if let Some((message, numbers)) = calls.last_mut()
                             && let Some(call) = numbers.pop_front()
                         {
@@ -155,7 +168,14 @@ fn recalled_text(
     let mut recalled = String::new();
     for (message, blocks) in entries {
         let content = message.content.filter(|text| !is_empty(text)).map(Cow::Borrowed);
-        let text = content.or_else(|| text_of(blocks, check_interrupts));
+        // Where all is the speaker's, the content says it.
+        let is_own = |block: &Block<'_>| match block {
+            Block::Text(_) => true,
+            Block::Other(other) => other.is_known(),
+            Block::Call(_) | Block::Result(_) => message.role == Role::Tool,
+        };
+        let content = content.filter(|_| blocks.iter().all(is_own));
+        let text = content.or_else(|| text_of(message.role, blocks, check_interrupts));
         let Some(text) = text.filter(|_| message.part == Part::Recalled) else { continue };
         if recalled.is_empty() {
             recalled.push_str(RECALLED);
@@ -169,12 +189,19 @@ fn recalled_text(
 }
 
 /// The blocks of a message as one text; `None` where they have none.
-fn text_of<'a>(blocks: &[Block<'a>], check_interrupts: &dyn Fn()) -> Option<Cow<'a, str>> {
+fn text_of<'a>(
+    role: Role,
+    blocks: &[Block<'a>],
+    check_interrupts: &dyn Fn(),
+) -> Option<Cow<'a, str>> {
     let texts = blocks.iter().map(|block| match block {
         Block::Text(text) => text.to_string(),
         Block::Call(call) => call.described(check_interrupts),
-        Block::Result(result) => result.text.to_string(),
-        Block::Other(other) => other.text(check_interrupts),
+        Block::Result(result) if role == Role::Tool => result.text.to_string(),
+        Block::Result(result) => {
+            format!("[returned]\n  {}", indented(&result.text, check_interrupts))
+        }
+        Block::Other(other) => other.described(check_interrupts),
     });
     let texts: Vec<String> = texts.filter(|text| !is_empty(text)).collect();
     (!texts.is_empty()).then(|| texts.join("\n").into())
@@ -219,11 +246,26 @@ struct Sequence<'a, 'c> {
 }
 
 impl<'a> Sequence<'a, '_> {
-    fn add(&mut self, role: Role, place: usize, blocks: impl Iterator<Item = (usize, Block<'a>)>) {
-        let (mut content, mut results) = (Vec::new(), Vec::new());
+    /// Adds the message of a turn, or several where it goes on after results: their blocks are `None`, as they stand
+    /// with their calls.
+    fn add(
+        &mut self,
+        role: Role,
+        place: usize,
+        blocks: impl Iterator<Item = (usize, Option<Block<'a>>)>,
+    ) {
+        let (mut content, mut results, mut is_answered) = (Vec::new(), Vec::new(), false);
         let interrupts = Interrupts::new(self.check_interrupts);
         for (number, block) in blocks {
             interrupts.item();
+            let Some(block) = block else {
+                is_answered = true;
+                continue;
+            };
+            if is_answered && !results.is_empty() && !matches!(block, Block::Call(_)) {
+                self.send(role, std::mem::take(&mut content), std::mem::take(&mut results));
+                is_answered = false;
+            }
             match block {
                 Block::Text(text) if is_empty(&text) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
@@ -241,13 +283,20 @@ impl<'a> Sequence<'a, '_> {
                     if answer.is_none() && self.options.open_calls == OpenCalls::Omit {
                         continue;
                     }
-                    let call = Call { id: self.new_id(&call.id).into(), ..call };
-                    results.push(answered(&call, answer));
-                    let call = Call { name: tool_name(&call.name).into(), ..call };
-                    content.push(Content::Call(call));
+                    let id = match &call.id {
+                        Some(CallId::Id(id) | CallId::Name(id)) => self.new_id(id),
+                        None => self.new_id(""),
+                    };
+                    let name = tool_name(&call.name);
+                    results.push(answered(id.clone(), name.clone(), answer));
+                    content.push(Content::Call(SentCall { id, name, arguments: call.arguments }));
                 }
             }
         }
+        self.send(role, content, results);
+    }
+
+    fn send(&mut self, role: Role, content: Vec<Content<'a>>, results: Vec<SentResult<'a>>) {
         if content.is_empty() {
             return;
         }
@@ -271,12 +320,8 @@ impl<'a> Sequence<'a, '_> {
         if role == speaker && other.format() == Some(self.format) {
             return Some(Content::Other(other));
         }
-        let text = other.text(self.check_interrupts);
-        let text = match is_empty(&text) || other.is_known() {
-            true => text,
-            false => format!("[Content of type {}]\n  {text}", other.kind()),
-        };
-        (!is_empty(&text)).then(|| Content::Text(text.into()))
+        let text = other.described(self.check_interrupts);
+        (!text.is_empty()).then(|| Content::Text(text.into()))
     }
 
     /// An id that both providers take and that no call before has.
@@ -303,13 +348,13 @@ pub(super) fn joined(content: Vec<Content<'_>>) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-fn answered<'a>(call: &Call<'a>, answer: Option<CallResult<'a>>) -> SentResult<'a> {
+fn answered(id: String, name: String, answer: Option<CallResult<'_>>) -> SentResult<'_> {
     let (text, is_error) = match answer {
         None => (NO_RESULT.into(), false),
         Some(result) if is_empty(&result.text) => (EMPTY_RESULT.into(), result.is_error),
         Some(result) => (result.text, result.is_error),
     };
-    SentResult { id: call.id.to_string(), name: tool_name(&call.name), text, is_error }
+    SentResult { id, name, text, is_error }
 }
 
 /// A name that both providers take: other characters than letters, digits, `_` and `-` are `_`.

@@ -1,0 +1,144 @@
+//! Blocks that are neither texts nor calls nor results.
+
+use crate::json::{JsonValue, compact_text};
+use crate::messages::message::{Entries, as_object};
+use crate::messages::{MessageText, message_text};
+use crate::prompt::provider::ProviderFormat;
+use crate::prompt::provider::forms::{Form, form_of, type_of};
+use crate::prompt::provider::sequence::{indented, tool_name};
+
+/// A block that is neither text nor call nor result: a picture, a thought, or what is not known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other<'a> {
+    pub(super) json: &'a JsonValue<'a>,
+}
+
+impl<'a> Other<'a> {
+    /// What stands for it in another form: of a file its name, "" of a thought; of others the type, and their text,
+    /// which is from somebody who is not the speaker, such as a page that was fetched.
+    pub(super) fn described(self, check_interrupts: &dyn Fn()) -> String {
+        let text = self.text(check_interrupts);
+        let kind = self.kind();
+        match type_of(self.entries()).and_then(form_of) {
+            Some(Form::Thought) => String::new(),
+            Some(Form::File) if !text.is_empty() => text,
+            _ if text.is_empty() => format!("[Content of type {kind}]"),
+            _ => format!("[Content of type {kind}]\n  {text}"),
+        }
+    }
+
+    /// Its text, whose further lines are indented, as names of files may be of several.
+    pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
+        let list = format!("[{}]", compact_text(self.json, check_interrupts));
+        let text = match message_text(&list, check_interrupts) {
+            MessageText::Text(text) => text,
+            MessageText::AsStored | MessageText::Absent => self.inner_text(check_interrupts),
+        };
+        indented(&text, check_interrupts)
+    }
+
+    /// What is most likely the text of a block that is not known.
+    fn inner_text(self, check_interrupts: &dyn Fn()) -> String {
+        let block = self.entries();
+        let resource = block.object("resource");
+        if let Some(text) = block.text("text").or_else(|| resource?.text("text")) {
+            return text.to_owned();
+        }
+        let Some(content) = block.get("content") else { return String::new() };
+        let content = compact_text(content, check_interrupts);
+        let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
+        match message_text(&message, check_interrupts) {
+            MessageText::Text(text) => text,
+            MessageText::AsStored | MessageText::Absent => String::new(),
+        }
+    }
+
+    /// Its type as a name, or the key of what has that alone.
+    fn kind(self) -> String {
+        let of_key = match self.entries() {
+            Entries([(key, _)]) => key.as_ref(),
+            Entries(_) => "unknown",
+        };
+        tool_name(type_of(self.entries()).unwrap_or(of_key))
+    }
+
+    /// Whether it says its type.
+    pub(super) fn is_typed(self) -> bool {
+        type_of(self.entries()).is_some()
+    }
+
+    /// Whether it is a file or a thought.
+    pub(super) fn is_known(self) -> bool {
+        let form = type_of(self.entries()).and_then(form_of);
+        matches!(form, Some(Form::File | Form::Thought))
+    }
+
+    /// Whether it is a thought.
+    pub(super) fn is_thought(self) -> bool {
+        type_of(self.entries()).and_then(form_of) == Some(Form::Thought)
+    }
+
+    fn entries(self) -> Entries<'a> {
+        as_object(self.json).unwrap_or(Entries(&[]))
+    }
+
+    /// The form that takes it as it is; `None` where it has not what that needs. A thought needs its signature, a file
+    /// its bytes, which imports leave out, or where they are.
+    pub(super) fn format(self) -> Option<ProviderFormat> {
+        let has = |object: Option<Entries<'_>>, key| {
+            object.and_then(|object| object.text(key)).is_some_and(has_bytes)
+        };
+        let own = Some(self.entries());
+        let inner = |key| self.entries().object(key);
+        match self.entries().text("type")? {
+            "thinking" if has(own, "signature") => Some(ProviderFormat::Anthropic),
+            "redacted_thinking" if has(own, "data") => Some(ProviderFormat::Anthropic),
+            "image" | "document" => {
+                let source = inner("source");
+                let is_whole = match source.and_then(|source| source.text("type"))? {
+                    "base64" => has(source, "data") && has(source, "media_type"),
+                    "text" => has(source, "data"),
+                    "url" => has(source, "url"),
+                    "file" => has(source, "file_id"),
+                    _ => false,
+                };
+                is_whole.then_some(ProviderFormat::Anthropic)
+            }
+            "image_url" if has(inner("image_url"), "url") => Some(ProviderFormat::OpenAi),
+            "input_audio" if has(inner("input_audio"), "data") => Some(ProviderFormat::OpenAi),
+            "file" if has(inner("file"), "file_id") || has(inner("file"), "file_data") => {
+                Some(ProviderFormat::OpenAi)
+            }
+            "input_image" if has(own, "image_url") || has(own, "file_id") => {
+                Some(ProviderFormat::Responses)
+            }
+            "input_file"
+                if ["file_id", "file_data", "file_url"].iter().any(|key| has(own, key)) =>
+            {
+                Some(ProviderFormat::Responses)
+            }
+            _ => None,
+        }
+    }
+
+    /// It as it is sent, without the mark for a provider's cache, of which a request takes a few.
+    pub(super) fn sent(self) -> JsonValue<'a> {
+        match self.json {
+            JsonValue::Object(entries) => {
+                let entries = entries.iter().filter(|(key, _)| key != "cache_control");
+                JsonValue::Object(entries.cloned().collect())
+            }
+            json => json.clone(),
+        }
+    }
+}
+
+/// Whether a text is not empty, nor a data URL without data.
+fn has_bytes(text: &str) -> bool {
+    !(text.is_empty() || text.starts_with("data:") && text.ends_with(','))
+}
+
+/// Whether a block that is sent is a thought.
+pub(super) fn is_thought(json: &JsonValue<'_>) -> bool {
+    Other { json }.is_thought()
+}
