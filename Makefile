@@ -9,6 +9,7 @@ DATA ?=
 ANCHOR ?=
 SCALE ?= 1m
 MINUTES ?=
+TEST ?=
 SHARD ?=
 SPLIT ?=
 export PG_CONFIG DATA ANCHOR ASSERT
@@ -56,8 +57,8 @@ test-clients: setup ## run drivers and clients, use the page, and bind what appl
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
 
-soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70
-	@$(harness)/soak.sh $(MINUTES)
+soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70; TEST=service for the page under load
+	@$(harness)/soak.sh "$(MINUTES)" "$(TEST)"
 
 hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries of sqlsmith
 	@$(harness)/hostile.sh $(MINUTES)

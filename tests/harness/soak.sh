@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# soak.sh [MINUTES]: runs the tests of tests/soak/ for about so long, in a throw-away server; each takes an equal share.
+# soak.sh [MINUTES [TEST]]: runs the tests of tests/soak/ for about so long, in a throw-away server; each takes an equal
+# share. TEST is a part of the names of those to be run alone.
 . "$(dirname "$0")/common.sh"
 
 minutes=${1:-70}
+wanted=${2:-}
 [[ $minutes =~ ^[1-9][0-9]*$ ]] || die "MINUTES must be a whole number, not $minutes"
 logs="$root/target/test-logs"
 select_server "$PG_CONFIG"
@@ -31,17 +33,17 @@ test_builds() {
   cargo test --quiet -p graph_kernel_tests --features allocations --test server_alone -- allocations::
   "$root/tests/harness/server.sh" stop soak
 }
-test_builds
+[[ $wanted ]] || test_builds
 
 build install_release
-build cargo build -p graph_kernel_cli
+build cargo build --release -p graph_kernel_cli
 start
 # Counting calls must leave no memory behind either.
 "$bindir/psql" -qX -c "ALTER SYSTEM SET shared_preload_libraries = 'graph_kernel'"
 "$root/tests/harness/server.sh" restart soak
-export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
+export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/release/graph-kernel"
 
-soak() { cargo test --quiet -p graph_kernel_tests --features soak --test soak -- "$@"; }
+soak() { cargo test --quiet -p graph_kernel_tests --features soak --test soak -- "$@" $wanted; }
 tests=$(soak --list | grep -c ': test$')
 export GRAPH_KERNEL_SOAK_SECONDS=$((minutes * 60 / tests))
 note "$tests tests of $GRAPH_KERNEL_SOAK_SECONDS s each, on PostgreSQL $major"

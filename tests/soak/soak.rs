@@ -18,6 +18,7 @@ mod cancels;
 mod copies;
 mod kills;
 mod memory;
+mod service;
 mod snapshots;
 mod states;
 

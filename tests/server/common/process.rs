@@ -81,7 +81,7 @@ pub fn private_memory(pid: i32) -> i64 {
 }
 
 /// What the kernel says of a process, in KiB.
-fn kib_of(pid: i32, name: &str) -> i64 {
+pub fn kib_of(pid: i32, name: &str) -> i64 {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let line = status.lines().find_map(|line| line.strip_prefix(name));
