@@ -186,6 +186,10 @@ pub(crate) struct ServeArguments {
     /// How long a statement may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub(crate) timeout: u16,
+    /// How many requests a second are answered, and twice as many at once after a pause; 0 is any number. More are
+    /// told when to come again.
+    #[arg(long, value_name = "COUNT", default_value_t = 250)]
+    pub(crate) rate: u16,
     /// Offer models at /mcp the tool remember, which stores turns in tables of graph_kernel.create_tables.
     #[arg(long)]
     pub(crate) allow_writes: bool,

@@ -17,7 +17,7 @@ const MAX_LIKE: usize = 5;
 
 /// Prints the JSON of `graph_slice`.
 pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
-    let rows = query(arguments, |call| format!("SELECT {call}::text"), "graph_slice")?;
+    let rows = query(arguments, |call| format!("SELECT {call}::text"), ("graph_slice", "default"))?;
     for row in &rows {
         let text: &str = value(row, 0)?;
         if stdout().is_terminal() {
@@ -35,7 +35,7 @@ pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result
     let rows = query(
         arguments,
         |call| format!("SELECT p.role, p.content FROM {call} AS p ORDER BY p.n"),
-        "graph_messages",
+        ("graph_messages", "chat"),
     )?;
     let mut is_first = true;
     for row in &rows {
@@ -55,7 +55,7 @@ pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result
 fn query(
     arguments: &QueryArguments,
     statement: impl Fn(String) -> String,
-    function: &str,
+    (function, preset): (&str, &str),
 ) -> Result<Vec<Row>, Failure> {
     let anchor: Uuid = arguments.anchor.parse().map_err(|_| {
         format!(
@@ -67,19 +67,15 @@ fn query(
     let mut database = connect(&arguments.connection)?;
     database.begin("").map_err(|error| server_error(&error))?;
     let schema = database.schema()?;
-    match &arguments.policy {
-        None => database
-            .last_query(&statement(format!("{schema}.{function}($1)")), &[(&anchor, Type::UUID)]),
-        Some(policy) => {
-            // A name may be that of a registered policy, which is not one of the type's own texts.
-            let given = match policy.trim_start().starts_with('{') {
-                true => format!("$2::text::{schema}.slice_policy"),
-                false => format!("{schema}.graph_policy($2::text)"),
-            };
-            let call = format!("{schema}.{function}($1, {given})");
-            database.last_query(&statement(call), &[(&anchor, Type::UUID), (policy, Type::TEXT)])
-        }
-    }
+    // A name may be that of a registered policy, which is not one of the type's own texts. No argument is left out: a
+    // function of another with fewer could have the name.
+    let policy = arguments.policy.as_deref().unwrap_or(preset);
+    let given = match policy.trim_start().starts_with('{') {
+        true => format!("$2::text::{schema}.slice_policy"),
+        false => format!("{schema}.graph_policy($2::text)"),
+    };
+    let call = format!("{schema}.{function}($1, {given})");
+    database.last_query(&statement(call), &[(&anchor, Type::UUID), (&policy, Type::TEXT)])
 }
 
 /// Statements about the sessions of a graph.
@@ -178,7 +174,7 @@ pub(crate) fn sessions(
     let mut database = connect(&arguments.connection)?;
     database.begin("").map_err(|error| server_error(&error))?;
     database.schema()?;
-    let (_, graph) = database.graph()?;
+    let (_, graph) = database.graph().map_err(|fault| fault.text)?;
     let statements = SessionStatements::new(&graph);
     let Some(session) = &arguments.session else {
         for row in database.last_query(&statements.list(), &[])? {
@@ -209,7 +205,7 @@ pub(crate) fn sessions(
             return Ok(Outcome::Negative);
         }
     }
-    database.commit().map_err(|error| server_error(&error))?;
+    database.roll_back().map_err(|error| server_error(&error))?;
     for row in &ends {
         let (time, turn): (&str, &str) = (value(row, 0)?, value(row, 1)?);
         let text = value::<Option<&str>>(row, 2)?.unwrap_or_default().replace('\n', " ");

@@ -414,6 +414,18 @@ fn the_description_is_that_of_the_answers() {
             }
         }
     }
+    // Two at once are answered, and no more.
+    let limited = Service::start(&database, &["--rate", "1"]);
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_ascii_uppercase();
+            if operation["security"] != json!([]) {
+                let mut answers = (0..4).map(|_| limited.ask(&method, path, "{}"));
+                judge(&method, path, answers.find(|answer| answer.0 == 429).unwrap(), 429);
+            }
+        }
+    }
+    drop(limited);
     // A role that may not register, and a server that is gone.
     database
         .connect()
@@ -436,6 +448,10 @@ fn the_description_is_that_of_the_answers() {
         .batch_execute("DROP OWNED BY gk_test_http_reader; DROP ROLE gk_test_http_reader")
         .unwrap();
     drop_all(&database);
+    // Probes are answered from what was asked in the last second.
+    while service.ask("GET", "/health", "").0 == 200 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     for (method, path, body, status) in &requests {
         let told = &document["paths"][path.split('?').next().unwrap()][method.to_ascii_lowercase()]
             ["responses"];
@@ -485,6 +501,63 @@ fn call(service: &Service, tool: &str, arguments: Value) -> String {
     assert_eq!(status, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+}
+
+#[test]
+fn no_function_of_another_is_called_for_one_of_the_extension() {
+    let database = recorded_graph("http_overloads");
+    let mut owner = database.connect();
+    for (name, arguments) in [
+        ("graph_anchor", "uuid, text"),
+        ("graph_anchor", "uuid, text, text"),
+        ("graph_search", "real[], text, integer, text"),
+        ("graph_search", "query_text text, limit_count integer"),
+        ("graph_recall", "real[], text, slice_policy, text, jsonb"),
+        ("graph_messages", "uuid"),
+        ("graph_messages", "text, slice_policy"),
+        ("graph_messages_record", "uuid, slice_policy"),
+        ("graph_messages_show", "json"),
+        ("graph_replay", "json"),
+        ("graph_slice", "uuid"),
+        ("graph_why", "uuid, uuid"),
+    ] {
+        let body = "BEGIN RAISE 'foreign code'; END";
+        let create = format!(
+            "CREATE FUNCTION {name}({arguments}) RETURNS SETOF text LANGUAGE plpgsql AS $${body}$$"
+        );
+        owner.batch_execute(&create).unwrap();
+    }
+    let service = Service::start(&database, &[]);
+    let whole = json!({"anchor_turn_id": FIRST, "record": true});
+    let (status, body) = service.ask("POST", "/api/messages", &whole.to_string());
+    assert_eq!(status, 200, "{body}");
+    let record = serde_json::from_str::<Value>(&body).unwrap()["record"].take();
+    let context = json!({"anchor": FIRST, "policy": "chat", "query": "heron"});
+    for (path, body) in [
+        ("/api/recall", json!({"query": "heron"})),
+        ("/page/search", json!({"query": "heron"})),
+        ("/page/context", context.clone()),
+        ("/page/why", json!({"anchor": FIRST, "policy": "chat", "turn": FIRST})),
+        ("/page/diff", json!({"was": context, "now": context})),
+        ("/page/check", json!({"document": record.to_string()})),
+    ] {
+        let (status, body) = service.ask("POST", path, &body.to_string());
+        assert!(status == 200 && !body.contains("foreign code"), "{path}: {status} {body}");
+    }
+    for (tool, arguments) in [
+        ("recall", json!({"question": "heron"})),
+        ("context", json!({"session": "s"})),
+        ("why", json!({"turn": FIRST})),
+        ("record", json!({"turn": FIRST})),
+        ("show", json!({"record": record})),
+    ] {
+        let text = call(&service, tool, arguments);
+        assert!(!text.contains("foreign code") && !text.contains("42725"), "{tool}: {text}");
+        assert!(!text.contains("not unique"), "{tool}: {text}");
+    }
+    for command in ["slice", "prompt"] {
+        crate::import::ask(&database, &[command, FIRST]).expect_success();
+    }
 }
 
 #[test]

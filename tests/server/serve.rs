@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use postgres::Client;
 use serde_json::{Value, json};
 
 use crate::cluster::send_signal;
@@ -252,6 +253,116 @@ fn what_reads_cannot_write_and_ends_in_time() {
     database.drop_role(&role);
 }
 
+/// How many statements of the program have been running since it began them.
+fn running(client: &mut Client) -> i64 {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                 AND application_name = 'graph-kernel' AND state = 'active' AND wait_event = 'PgSleep'";
+    client.query_one(count, &[]).unwrap().get(0)
+}
+
+/// Waits until so many statements are running.
+fn wait_for(client: &mut Client, expected: i64) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while running(client) != expected {
+        assert!(Instant::now() < end, "{} and not {expected}", running(client));
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_a_client_gave_up_does_not_run_on() {
+    let database = database("given_up");
+    let role = reader(&database);
+    let mut client = database.connect();
+    execute(
+        &mut client,
+        "ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY reads ON memory_turns USING (pg_sleep(600) IS NOT NULL)",
+    );
+    let user = format!("user={role}");
+    let service = Service::start(
+        &database,
+        &["--no-token", "--database", &user, "--connections", "2", "--timeout", "600"],
+    );
+    let head = format!(
+        "Host: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2025-06-18\r\n",
+        service.address
+    );
+    let tool = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                      "params": {"name": "context", "arguments": {"turn": ANCHOR}}});
+    for (path, body) in [
+        ("/page/thread", json!({"session": "s"})),
+        ("/api/slice", json!({"anchor_turn_id": ANCHOR})),
+        ("/mcp", tool),
+    ] {
+        let body = body.to_string();
+        let length = body.len();
+        // As many as there are connections, and one that waits for one of them.
+        let clients = [(); 3].map(|()| {
+            let mut stream = TcpStream::connect(service.address).unwrap();
+            write!(stream, "POST {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}")
+                .unwrap();
+            stream
+        });
+        wait_for(&mut client, 2);
+        drop(clients);
+        wait_for(&mut client, 0);
+    }
+    execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
+    assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
+    drop(service);
+    database.drop_role(&role);
+}
+
+#[test]
+fn more_requests_than_the_rate_are_told_when_to_come_again() {
+    let database = database("rate");
+    let service = Service::start(&database, &["--rate", "1"]);
+    // Two at once, and no more: what is refused for its token is not counted.
+    for _ in 0..5 {
+        assert_eq!(service.send("GET /page/about", &[], "").status, 401);
+    }
+    let answers = [(); 5].map(|()| service.get("/page/about"));
+    let good = answers.iter().filter(|answer| answer.status == 200).count();
+    assert!((2..=4).contains(&good), "{answers:?}");
+    let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
+    assert_eq!(refused.refusal(), (429, "", "TOO_MANY_REQUESTS"));
+    assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
+    // The files of the page and the probes ask the database for nothing.
+    assert_eq!(service.get("/").status, 200);
+    assert_eq!(service.get("/health/live").status, 200);
+    drop(service);
+    let service = Service::start(&database, &["--rate", "0"]);
+    assert!((0..20).all(|_| service.get("/page/about").status == 200));
+}
+
+#[test]
+fn the_database_is_asked_for_its_health_once_a_second() {
+    let database = database("health");
+    let mut client = database.connect();
+    let mut commits = || -> i64 {
+        let query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+        client.query_one(query, &[]).unwrap().get(0)
+    };
+    let before = commits();
+    let service = Service::start(&database, &[]);
+    for n in 0..300 {
+        let path = ["/health", "/health/ready", "/health/startup"][n % 3];
+        assert_eq!(service.get(path).status, 200, "{path}");
+    }
+    drop(service);
+    // Backends report what they have done when they end.
+    let mut other = database.connect();
+    let left = "SELECT count(*) FROM pg_stat_activity \
+                WHERE datname = current_database() AND application_name = 'graph-kernel'";
+    while other.query_one(left, &[]).unwrap().get::<_, i64>(0) > 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let asked = commits() - before;
+    assert!(asked < 150, "{asked} transactions");
+}
+
 #[test]
 fn a_connection_that_is_lost_is_made_again() {
     let database = database("lost");
@@ -271,6 +382,125 @@ fn a_connection_that_is_lost_is_made_again() {
          WHERE datname = current_database() AND application_name = 'graph-kernel'; END $$",
     );
     assert!(is_good());
+}
+
+#[test]
+fn what_a_policy_sets_for_the_session_does_not_stay() {
+    let database = database("settings");
+    let role = reader(&database);
+    let other = format!("{}_other", database.name);
+    execute(
+        &mut database.connect(),
+        &format!(
+            "DROP ROLE IF EXISTS {other}; CREATE ROLE {other}; GRANT {other} TO {role}; \
+             CREATE FUNCTION sets() RETURNS boolean LANGUAGE plpgsql AS \
+             $$BEGIN PERFORM pg_catalog.set_config('role', '{other}', false); RETURN true; END$$; \
+             GRANT SELECT ON memory_turns, memory_turn_edges TO {other}; \
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+             CREATE POLICY reads ON memory_turns USING (public.sets())"
+        ),
+    );
+    let user = format!("user={role}");
+    let service = Service::start(&database, &["--database", &user, "--connections", "1"]);
+    let roles = || [(); 2].map(|()| service.get("/page/about").body["role"].clone());
+    assert_eq!(roles(), [role.as_str(), role.as_str()]);
+    _ = service.get("/page/sessions");
+    _ = service.post("/page/thread", &json!({"session": "s"}));
+    assert_eq!(roles(), [role.as_str(), role.as_str()]);
+    drop(service);
+    database.drop_role(&role);
+    database.drop_role(&other);
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_not_held() {
+    let database = database("long");
+    execute(
+        &mut database.connect(),
+        "ALTER TABLE memory_turns ALTER session_id SET STORAGE PLAIN; \
+         INSERT INTO memory_turns (id, session_id, role, content_text) \
+         SELECT gen_random_uuid(), 'long', repeat('x', 1000000), repeat('y', 1000000) FROM generate_series(1, 40)",
+    );
+    let service = Service::start(&database, &["--connections", "1"]);
+    let memory =
+        || crate::common::process::kib_of(service.process.id().try_into().unwrap(), "VmRSS:");
+    // Names are cut, texts are the beginnings.
+    let thread = service.post("/page/thread", &json!({"session": "long"}));
+    assert_eq!(thread.status, 200);
+    assert!(thread.body.to_string().len() < 100_000);
+    let before = memory();
+    let anchor = thread.body["turns"][0]["id"].as_str().unwrap();
+    let pins: Vec<&str> = thread.body["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| turn["id"].as_str().unwrap())
+        .collect();
+    let policy = json!({"preset": "chat", "max_tokens": 100_000_000, "pins": pins});
+    for _ in 0..3 {
+        let long = service.post("/page/context", &json!({"anchor": anchor, "policy": policy}));
+        assert_eq!(
+            long.refusal(),
+            (422, "", "ANSWER_TOO_LARGE"),
+            "{:?}",
+            long.body.to_string().len()
+        );
+    }
+    assert!(memory() - before < 20_000, "{} KiB", memory() - before);
+}
+
+#[test]
+fn clients_that_do_not_read_keep_nobody_out() {
+    let database = database("unread");
+    let service = Service::start(&database, &[]);
+    let request = format!("GET /assets/page.css HTTP/1.1\r\nHost: {}\r\n\r\n", service.address);
+    let open: Vec<_> = (0..300).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    for mut stream in &open {
+        stream.set_write_timeout(Some(Duration::from_millis(1))).unwrap();
+        _ = stream.write_all(request.repeat(50).as_bytes());
+    }
+    for _ in 0..10 {
+        assert_eq!(service.get("/health/live").status, 200);
+        assert_eq!(service.get("/page/sessions").status, 200);
+    }
+}
+
+#[test]
+fn a_document_in_which_a_key_stands_twice_is_not_valid() {
+    let database = database("twice");
+    let service = Service::start(&database, &[]);
+    execute(&mut database.connect(), "ALTER TABLE memory_turns ADD embedding real[]");
+    execute(&mut database.connect(), "UPDATE memory_turns SET embedding = '{1,2,3}'");
+    let row = database
+        .connect()
+        .query_one(
+            &format!(
+                "SELECT provenance::text FROM graph_search_slice('{{1,2,3}}', '{ANCHOR}') LIMIT 1"
+            ),
+            &[],
+        )
+        .unwrap();
+    let provenance: String = row.get(0);
+    let check = |document: &str| service.post("/page/check", &json!({"document": document})).body;
+    let whole = check(&provenance);
+    assert_eq!((&whole["valid"], &whole["reason"]), (&json!(true), &Value::Null), "{whole}");
+    let inside =
+        provenance.replacen("\"attestation\": {", "\"attestation\": {\"role\": \"x\", ", 1);
+    let twice = format!("{{\"retrieved_turn_ids\":[],{}", &provenance[1..]);
+    let edited = provenance.replacen(ANCHOR, "00000000-0000-4000-8000-00000000dead", 1);
+    for (document, reason) in [
+        (inside, "malformed: a key stands twice"),
+        (twice, "malformed: a key stands twice"),
+        (edited, "not an admissible result"),
+    ] {
+        assert_ne!(document, provenance);
+        let answer = check(&document);
+        assert_eq!(
+            (&answer["valid"], &answer["reason"]),
+            (&json!(false), &json!(reason)),
+            "{answer}"
+        );
+    }
 }
 
 #[test]
@@ -302,6 +532,13 @@ fn what_would_let_others_in_is_refused_and_no_password_is_shown() {
     fails(program(&database).env("DATABASE_URL", url), "no connection");
     fails(program(&database).args(["--database", url]), "can be seen by others");
     fails(program(&database).env("DATABASE_URL", "mysql://u:s3cret@h/x"), "DATABASE_URL");
+
+    let role = reader(&database);
+    execute(&mut database.connect(), &format!("ALTER SCHEMA public OWNER TO {role}"));
+    fails(&mut program(&database), "passes over row security");
+    drop(Service::start(&database, &["--database", &format!("user={role}")]));
+    execute(&mut database.connect(), "ALTER SCHEMA public OWNER TO pg_database_owner");
+    database.drop_role(&role);
 
     let file = std::env::temp_dir().join(format!("gk_serve_token_{}", std::process::id()));
     let path = file.to_str().unwrap();

@@ -11,7 +11,7 @@ use postgres::{Client, Config};
 use super::parameters::Settings;
 use super::password_file::PasswordFile;
 use super::server_error;
-use super::tls::Tls;
+use super::tls::{Canceller, Tls};
 use crate::Failure;
 
 /// Where servers of distributions have their sockets.
@@ -60,7 +60,7 @@ impl Host {
 }
 
 /// Connects to the first host that can be reached. Where a server has refused, no other is asked, as with libpq.
-pub(super) fn connect(settings: &Settings) -> Result<Client, Failure> {
+pub(super) fn connect(settings: &Settings) -> Result<(Client, Canceller), Failure> {
     let tls = Tls::of(settings)?;
     let mut settings = settings.clone();
     if settings.get("user").is_none() {
@@ -86,7 +86,7 @@ pub(super) fn connect(settings: &Settings) -> Result<Client, Failure> {
             (None, None) => None,
         };
         match tls.open(&config(&settings, &host, password)?, host.is_socket()) {
-            Ok(client) => return Ok(client),
+            Ok(opened) => return Ok(opened),
             Err(error) => {
                 failures.push(format!(
                     "no connection to {}: {}",

@@ -9,13 +9,14 @@ mod password_file;
 mod pool;
 mod tls;
 
-pub(crate) use pool::{Access, Fault, Pool};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, CopyInWriter, Row};
 use serde_json::Value;
 
 pub(crate) use self::password_file::is_private;
+pub(crate) use self::pool::{Access, Fault, FaultKind, Lease, Pool};
+use self::tls::Canceller;
 use crate::Failure;
 use crate::arguments::DatabaseArguments;
 
@@ -26,6 +27,19 @@ pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
+
+/// For the graph $1 a schema of its tables that is another's, where policies are not for the current role: that role,
+/// the schema, its owner. Superusers may do all anyway. The tables are found by their OIDs.
+const FOREIGN_SCHEMA: &str = "\
+    SELECT r.rolname::text, n.nspname::text, o.rolname::text \
+    FROM pg_roles AS r, (SELECT unnest(coalesce( \
+        (SELECT ARRAY[b.turns, b.edges] FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name = $1), \
+        ARRAY[to_regclass('public.memory_turns'), to_regclass('public.memory_turn_edges')])) AS oid) AS t \
+    JOIN pg_class AS c ON c.oid = t.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+    JOIN pg_roles AS s ON s.oid = n.nspowner \
+    JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
+        THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
+    WHERE r.rolname = current_user AND (r.rolsuper OR r.rolbypassrls) AND NOT o.rolsuper AND o.oid <> r.oid LIMIT 1";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 28;
@@ -48,8 +62,8 @@ impl Place {
 
     /// A new connection.
     pub(crate) fn connect(&self) -> Result<Database, Failure> {
-        let client = hosts::connect(&self.settings)?;
-        Ok(Database { client: Some(client), graph: self.graph.clone(), is_in_transaction: false })
+        let client = Some(hosts::connect(&self.settings)?);
+        Ok(Database { client, graph: self.graph.clone(), is_in_transaction: false })
     }
 }
 
@@ -69,7 +83,7 @@ impl From<postgres::Error> for QueryError {
 /// A connection.
 pub(crate) struct Database {
     /// None after an answer that is too long.
-    client: Option<Client>,
+    client: Option<(Client, Canceller)>,
     /// The name under which the tables are bound, if one was given.
     graph: Option<String>,
     is_in_transaction: bool,
@@ -77,30 +91,36 @@ pub(crate) struct Database {
 
 /// Connects to the database that the arguments name; what they do not say is taken from the environment.
 pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure> {
-    let client = hosts::connect(&parameters::of(arguments.database.as_deref())?)?;
-    Ok(Database { client: Some(client), graph: arguments.graph.clone(), is_in_transaction: false })
+    let settings = parameters::of(arguments.database.as_deref())?;
+    Place { settings, graph: arguments.graph.clone() }.connect()
 }
 
 impl Database {
     fn client(&mut self) -> &mut Client {
-        self.client.as_mut().expect("after an answer that is too long the connection is not used")
+        let client = self.client.as_mut();
+        &mut client.expect("after an answer that is too long the connection is not used").0
     }
 
-    /// Whether another transaction can begin.
-    pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.is_in_transaction
+    /// Ends the transaction, if there is one, with nothing done. Whether another one can begin.
+    fn is_usable_after_roll_back(&mut self) -> bool {
+        self.is_open() && self.roll_back().is_ok() && self.is_open()
     }
 
     /// Whether there is a connection still.
-    pub(crate) fn is_open(&self) -> bool {
-        self.client.as_ref().is_some_and(|client| !client.is_closed())
+    fn is_open(&self) -> bool {
+        self.client.as_ref().is_some_and(|(client, _)| !client.is_closed())
+    }
+
+    /// What cancels the statement that runs.
+    fn canceller(&self) -> Option<Canceller> {
+        self.client.as_ref().map(|(_, canceller)| canceller.clone())
     }
 
     /// Says why this database cannot be asked about a graph.
     pub(crate) fn check(mut self) -> Result<(), Failure> {
         self.begin("").map_err(|error| server_error(&error))?;
         self.schema()?;
-        self.graph().map(|_| ())
+        self.graph().map(|_| ()).map_err(|fault| fault.text)
     }
 
     /// Begins a transaction with these commands.
@@ -170,10 +190,15 @@ impl Database {
             let places = row.len() * size_of::<Option<std::ops::Range<usize>>>();
             bytes += size_of::<Row>() + row.raw_size_bytes() + places;
             if bytes > MAX_ANSWER_BYTES {
-                // To roll back or to close would read on to the end of the answer, which may have none.
+                // To close reads on to the end of the answer, which may have none: nobody waits for that.
                 drop(rows);
                 self.is_in_transaction = false;
-                std::mem::forget(self.client.take());
+                if let Some((client, canceller)) = self.client.take() {
+                    std::thread::spawn(move || {
+                        canceller.cancel();
+                        drop(client);
+                    });
+                }
                 return Err(QueryError::TooLong);
             }
             list.push(row);
@@ -181,14 +206,14 @@ impl Database {
         Ok(list)
     }
 
-    /// The rows of a query that ends the transaction.
+    /// The rows of a query that ends the transaction, with nothing left that code of users has set for the session.
     pub(crate) fn last_query(
         &mut self,
         query: &str,
         parameters: Parameters,
     ) -> Result<Vec<Row>, Failure> {
         let rows = self.query(query, parameters)?;
-        self.commit().map_err(|error| server_error(&error))?;
+        self.roll_back().map_err(|error| server_error(&error))?;
         Ok(rows)
     }
 
@@ -229,15 +254,25 @@ impl Database {
         }
     }
 
-    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it.
-    pub(crate) fn graph(&mut self) -> Result<(String, Value), Failure> {
-        let row = self
-            .query_one(
-                "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name",
-                &[],
-            )
-            .map_err(|error| server_error(&error))?;
-        Ok((value(&row, 0)?, value(&row, 1)?))
+    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to read its tables by the names
+    /// that stand there.
+    ///
+    /// The tables keep their names until the transaction ends, but not their schemas: who owns one can give its name to
+    /// another, with a view in it whose code would run as this role. Such code a table's owner has in a policy as well,
+    /// but not for a role that policies are not for. That one is refused where another role owns the schema.
+    pub(crate) fn graph(&mut self) -> Result<(String, Value), Fault> {
+        let query = "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
+        let row = self.query_one(query, &[])?;
+        let (name, graph) = (value(&row, 0)?, value(&row, 1)?);
+        let rows = self.rows(FOREIGN_SCHEMA, &[(&name, Type::TEXT)])?;
+        let Some(row) = rows.first() else { return Ok((name, graph)) };
+        let (role, schema, owner): (&str, &str, &str) =
+            (value(row, 0)?, value(row, 1)?, value(row, 2)?);
+        let text = format!(
+            "the role {role} passes over row security, and {owner}, who owns the schema {schema}, could have it run \
+             code while the tables are read: connect as a role with no more rights than it needs"
+        );
+        Err(Fault { text, kind: FaultKind::Forbidden })
     }
 }
 

@@ -1,20 +1,34 @@
-//! Connections that are kept between calls, and calls that are a transaction each.
+//! Connections that are kept between calls, and work on them, of which each transaction leaves nothing behind.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use postgres::error::{DbError, Severity};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+use super::tls::Canceller;
 use super::{Database, Place, QueryError, server_error};
 use crate::Failure;
 
-/// How long the server works on a call unless the role or the database has a limit of its own.
-const TIMEOUT: &str = "60s";
+/// How long work waits for a connection.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// What a call may do.
+/// After how long without work a connection is closed, so that no server's end goes unnoticed for long.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+
+/// After how long work that was given up is cancelled again: a request that comes between two statements is lost.
+const CANCEL_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a transaction may do.
 #[derive(Clone, Copy)]
 pub(crate) enum Access {
     /// Reads, in one snapshot.
     Read,
+    /// Writes. Each statement has a snapshot of its own: of two that write at once, one waits for the other.
     Write,
 }
 
@@ -22,36 +36,53 @@ pub(crate) enum Access {
 pub(crate) struct Fault {
     /// What is said to people.
     pub(crate) text: Failure,
-    /// The server's own error, if it is one.
-    pub(crate) server: Option<Box<DbError>>,
-    /// Whether the connection is of no more use.
-    is_lost: bool,
+    pub(crate) kind: FaultKind,
+}
+
+/// What a fault is.
+pub(crate) enum FaultKind {
+    /// The server's own error.
+    Server(Box<DbError>),
+    /// There is no connection to it.
+    Unreachable,
+    /// Every connection that there may be is in use.
+    Busy,
+    /// The answer is longer than is held in memory.
+    TooLong,
+    /// What the role is better not asked to do.
+    Forbidden,
+    /// What the program itself refuses.
+    Own,
 }
 
 impl Fault {
-    /// That of a connection which is of no more use.
-    fn lost(text: Failure) -> Self {
-        Fault { text, server: None, is_lost: true }
-    }
-
-    /// Whether there was no answer of a server.
+    /// Whether there is no connection to the server any more.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.is_lost
+        match &self.kind {
+            FaultKind::Unreachable => true,
+            FaultKind::Server(error) => {
+                matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+            }
+            FaultKind::Busy | FaultKind::TooLong | FaultKind::Forbidden | FaultKind::Own => false,
+        }
     }
 
     /// The stable word in the error's detail; empty where it has none.
     pub(crate) fn word(&self) -> &str {
-        self.server.as_ref().and_then(|error| error.detail()).unwrap_or_default()
+        match &self.kind {
+            FaultKind::Server(error) => error.detail().unwrap_or_default(),
+            _ => "",
+        }
     }
 }
 
 impl From<postgres::Error> for Fault {
     fn from(error: postgres::Error) -> Self {
-        let server = error.as_db_error().cloned().map(Box::new);
-        let is_lost = server.as_ref().is_none_or(|error| {
-            matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
-        });
-        Fault { text: server_error(&error), server, is_lost }
+        let kind = match error.as_db_error() {
+            Some(error) => FaultKind::Server(Box::new(error.clone())),
+            None => FaultKind::Unreachable,
+        };
+        Fault { text: server_error(&error), kind }
     }
 }
 
@@ -61,81 +92,193 @@ impl From<QueryError> for Fault {
             QueryError::Server(error) => Fault::from(error),
             QueryError::TooLong => Fault {
                 text: "the database has more to answer than is held in memory".to_owned(),
-                server: None,
-                is_lost: true,
+                kind: FaultKind::TooLong,
             },
         }
     }
 }
 
 impl From<Failure> for Fault {
-    /// Of what the program itself refuses.
     fn from(text: Failure) -> Self {
-        Fault { text, server: None, is_lost: false }
+        Fault { text, kind: FaultKind::Own }
     }
 }
 
-/// Connections to one database, as many as there are calls at a time.
+/// The connections, each used by one work at a time.
 pub(crate) struct Pool {
     place: Place,
-    idle: Mutex<Vec<Database>>,
+    /// One permit for each connection that there may be.
+    permits: Arc<Semaphore>,
+    connections: usize,
+    idle: Mutex<Vec<(Instant, Connection)>>,
+    /// How long a statement may take, in seconds, where the role or the database does not say less.
+    statement_seconds: u16,
+}
+
+/// A connection, and the schema of the extension's functions in its database, quoted.
+struct Connection {
+    database: Database,
+    schema: String,
+}
+
+/// The right to use one connection at a time. It blocks.
+pub(crate) struct Lease {
+    pool: Arc<Pool>,
+    running: Arc<Mutex<Running>>,
+    /// Held until the connection is back, also where nobody waits for the answer any more.
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What whoever waits for work knows of it.
+#[derive(Default)]
+struct Running {
+    /// Whether nobody waits for it any more.
+    is_given_up: bool,
+    /// What cancels the statement that runs.
+    canceller: Option<Canceller>,
+}
+
+/// Somebody who waits for work. Where this is dropped before the work has ended, it is cancelled.
+struct Waiting(Weak<Mutex<Running>>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let Some(running) = self.0.upgrade() else { return };
+        locked(&running).is_given_up = true;
+        let running = self.0.clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || cancel(&running));
+        }
+    }
+}
+
+/// Cancels until the work has ended.
+fn cancel(running: &Weak<Mutex<Running>>) {
+    while let Some(running) = running.upgrade() {
+        let canceller = locked(&running).canceller.clone();
+        drop(running);
+        if let Some(canceller) = canceller {
+            canceller.cancel();
+        }
+        thread::sleep(CANCEL_AGAIN);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
     /// Connects to nothing yet, so that it may begin before its server.
-    pub(crate) fn new(place: Place) -> Self {
-        Pool { place, idle: Mutex::default() }
+    pub(crate) fn new(place: Place, connections: u16, statement_seconds: u16) -> Self {
+        let connections = connections.into();
+        let permits = Arc::new(Semaphore::new(connections));
+        Pool { place, permits, connections, idle: Mutex::default(), statement_seconds }
     }
 
+    /// How many connections there are, how many of them are idle, how many there may be.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        let idle = locked(&self.idle).len();
+        let used = self.connections - self.permits.available_permits();
+        (used + idle, idle, self.connections)
+    }
+
+    /// Does work with a connection. Where this is dropped before it is done, as when a client goes away, the statement
+    /// that runs is cancelled.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Lease) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let waited = timeout(MAX_WAIT, Arc::clone(&self.permits).acquire_owned()).await;
+        let Ok(Ok(permit)) = waited else {
+            let text = "every connection to the database is in use; try again later".to_owned();
+            return Err(Fault { text, kind: FaultKind::Busy });
+        };
+        let (pool, running) = (Arc::clone(self), Arc::default());
+        let waiting = Waiting(Arc::downgrade(&running));
+        let lease = Lease { pool, running, _permit: permit };
+        let done = spawn_blocking(move || work(&lease)).await;
+        drop(waiting);
+        done.map_err(|_| Fault::from("the call has failed within the program".to_owned()))
+    }
+
+    /// The commands that begin a transaction.
+    fn beginning(&self, access: Access) -> String {
+        let mode = match access {
+            Access::Read => "ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            Access::Write => "READ WRITE",
+        };
+        let seconds = self.statement_seconds;
+        format!(
+            "SET TRANSACTION {mode}; SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+             SELECT set_config('statement_timeout', '{seconds}s', true) \
+             WHERE current_setting('statement_timeout')::interval NOT BETWEEN '1ms' AND '{seconds}s'; "
+        )
+    }
+}
+
+impl Lease {
     /// Does work in a transaction of its own, over a connection that was kept or a new one. The work gets the schema of
-    /// the extension's functions, quoted. Blocks.
-    pub(crate) fn call<T>(
+    /// the extension's functions, quoted.
+    pub(crate) fn transaction<T, E: From<Fault>>(
         &self,
         access: Access,
-        work: impl FnOnce(&mut Database, &str) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let mut database = self.begin(access)?;
-        let done = database.schema().map_err(Fault::from).and_then(|schema| {
-            let value = work(&mut database, &schema)?;
-            database.commit()?;
-            Ok(value)
-        });
-        let is_lost = match &done {
-            Ok(_) => false,
-            Err(fault) => fault.is_lost || database.roll_back().is_err(),
+        work: impl FnOnce(&mut Database, &str) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut connection = self.begin(access)?;
+        let Connection { database, schema } = &mut connection;
+        let mut done = work(database, schema);
+        if matches!(access, Access::Write) && done.is_ok() {
+            done = done
+                .and_then(|value| Ok(database.commit().map(|()| value).map_err(Fault::from)?));
+        }
+        // What reads ends as what has failed does: that undoes also what a policy's function has set for the session. A
+        // connection that has written is not kept, as such a setting is.
+        let is_whole = database.is_usable_after_roll_back() && matches!(access, Access::Read);
+        let is_given_up = {
+            let mut running = locked(&self.running);
+            running.canceller = None;
+            running.is_given_up
         };
-        if !is_lost {
-            self.idle().push(database);
+        // A request to cancel may still be on its way to one that was given up.
+        if is_whole && !is_given_up {
+            locked(&self.pool.idle).push((Instant::now(), connection));
         }
         done
     }
 
     /// A connection in a transaction. One that was kept may have been lost meanwhile, then another one is taken.
-    fn begin(&self, access: Access) -> Result<Database, Fault> {
-        let access = match access {
-            Access::Read => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-            Access::Write => "SET TRANSACTION READ WRITE",
-        };
-        let commands = format!(
-            "{access}; SELECT set_config('statement_timeout', '{TIMEOUT}', true) \
-             WHERE current_setting('statement_timeout') = '0'; "
-        );
+    fn begin(&self, access: Access) -> Result<Connection, Fault> {
+        let commands = self.pool.beginning(access);
         loop {
-            let kept = self.idle().pop();
-            let is_kept = kept.is_some();
-            let mut database = match kept {
-                Some(database) => database,
-                None => self.place.connect().map_err(Fault::lost)?,
-            };
-            match database.begin(&commands).map_err(Fault::from) {
-                Ok(()) => return Ok(database),
-                Err(fault) if is_kept && fault.is_lost => {}
+            let kept = locked(&self.pool.idle).pop();
+            let Some((since, mut connection)) = kept else { break };
+            if since.elapsed() >= MAX_IDLE {
+                continue;
+            }
+            self.may_cancel(&connection.database)?;
+            match connection.database.begin(&commands).map_err(Fault::from) {
+                Ok(()) => return Ok(connection),
+                Err(fault) if fault.is_unreachable() => {}
                 Err(fault) => return Err(fault),
             }
         }
+        let unreachable = |text| Fault { text, kind: FaultKind::Unreachable };
+        let mut database = self.pool.place.connect().map_err(unreachable)?;
+        self.may_cancel(&database)?;
+        database.begin(&commands)?;
+        let schema = database.schema()?;
+        Ok(Connection { database, schema })
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Database>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets the statements of a connection be cancelled, unless nobody waits for them.
+    fn may_cancel(&self, database: &Database) -> Result<(), Fault> {
+        let mut running = locked(&self.running);
+        if running.is_given_up {
+            let text = "nobody waits for the answer any more".to_owned();
+            return Err(Fault { text, kind: FaultKind::Busy });
+        }
+        running.canceller = database.canceller();
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postgres::config::SslMode;
-use postgres::{Client, Config, NoTls};
+use postgres::{CancelToken, Client, Config, NoTls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -49,13 +49,41 @@ impl Tls {
     }
 
     /// Opens a connection; one by a socket is not encrypted.
-    pub(super) fn open(&self, config: &Config, is_socket: bool) -> Result<Client, postgres::Error> {
+    pub(super) fn open(
+        &self,
+        config: &Config,
+        is_socket: bool,
+    ) -> Result<(Client, Canceller), postgres::Error> {
         let mut config = config.clone();
         config.ssl_mode(if is_socket { SslMode::Disable } else { self.mode });
-        match config.get_ssl_mode() {
-            SslMode::Disable => config.connect(NoTls),
-            _ => config.connect(self.connector.clone()),
-        }
+        let tls = match config.get_ssl_mode() {
+            SslMode::Disable => None,
+            _ => Some(self.connector.clone()),
+        };
+        let client = match &tls {
+            None => config.connect(NoTls),
+            Some(connector) => config.connect(connector.clone()),
+        }?;
+        let token = client.cancel_token();
+        Ok((client, Canceller { token, tls }))
+    }
+}
+
+/// What cancels the statement that runs on a connection.
+#[derive(Clone)]
+pub(super) struct Canceller {
+    token: CancelToken,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Canceller {
+    /// Asks the server to cancel, over a connection of its own that is encrypted as the first one. Whether it does is
+    /// not said.
+    pub(super) fn cancel(&self) {
+        _ = match &self.tls {
+            None => self.token.cancel_query(NoTls),
+            Some(connector) => self.token.cancel_query(connector.clone()),
+        };
     }
 }
 

@@ -194,7 +194,7 @@ impl InsertStatements {
     /// Those for the chosen graph, within a transaction.
     pub(super) fn new(database: &mut Database, ids: Ids, stages: &Stages) -> Result<Self, Failure> {
         let schema = database.schema()?;
-        let (name, graph) = database.graph()?;
+        let (name, graph) = database.graph().map_err(|fault| fault.text)?;
         let with_ids = |text: &str| with_turn_ids(text, &schema, ids);
         let mut target = TargetTables { database, graph: &graph, name: &name };
 

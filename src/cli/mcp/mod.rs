@@ -19,10 +19,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::Semaphore;
 
 use crate::arguments::McpArguments;
-use crate::database::{Place, Pool};
+use crate::database::{Lease, Place, Pool};
 use crate::{Failure, Outcome};
 
 /// What a client is told of the server as a whole.
@@ -34,8 +33,6 @@ const INSTRUCTIONS: &str = "Memory of earlier conversations, kept in PostgreSQL.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pool: Arc<Pool>,
-    /// One permit for each call that may be worked on at a time.
-    permits: Arc<Semaphore>,
     /// Whether `remember` is offered.
     allows_writes: bool,
 }
@@ -46,11 +43,12 @@ pub(crate) type HttpTools = StreamableHttpService<Tools, NeverSessionManager>;
 /// How many calls of one client on the standard input are worked on at a time.
 const CONNECTIONS: u16 = 4;
 
+/// How long a statement of one may take, in seconds.
+const STATEMENT_SECONDS: u16 = 60;
+
 impl Tools {
-    /// Over at most so many connections.
-    pub(crate) fn new(pool: Arc<Pool>, connections: u16, allows_writes: bool) -> Self {
-        let permits = Arc::new(Semaphore::new(connections.into()));
-        Tools { pool, permits, allows_writes }
+    pub(crate) fn new(pool: Arc<Pool>, allows_writes: bool) -> Self {
+        Tools { pool, allows_writes }
     }
 
     /// For a service that has checked host, origin and token.
@@ -85,7 +83,7 @@ impl ServerHandler for Tools {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.get_tool(&request.name) else {
             return Err(ErrorData::invalid_params(
@@ -93,18 +91,16 @@ impl ServerHandler for Tools {
                 None,
             ));
         };
-        let pool = Arc::clone(&self.pool);
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        let work = move || {
-            // Held until the connection is back, also where nobody waits for the answer any more.
-            let _permit = permit;
+        let work = move |lease: &Lease| {
             let values = request.arguments.unwrap_or_default();
             given::Given::new(&tool, values)
-                .and_then(|given| calls::call(&pool, &tool.name, &given))
+                .and_then(|given| calls::call(lease, &tool.name, &given))
         };
-        let done = tokio::task::spawn_blocking(work).await.map_err(|_| {
-            ErrorData::internal_error("the call has failed within the program", None)
-        })?;
+        let done = tokio::select! {
+            done = self.pool.run(work) => done.unwrap_or_else(|fault| Err(calls::advised(&fault))),
+            // The client has cancelled the call, or is gone.
+            () = context.ct.cancelled() => Err("the call was cancelled".to_owned()),
+        };
         Ok(match done {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
@@ -115,8 +111,9 @@ impl ServerHandler for Tools {
 
 /// Answers on standard input and output until the input ends.
 pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
-    let pool = Arc::new(Pool::new(Place::of(&arguments.connection, "DATABASE_URL")?));
-    let tools = Tools::new(Arc::clone(&pool), CONNECTIONS, arguments.allow_writes);
+    let place = Place::of(&arguments.connection, "DATABASE_URL")?;
+    let pool = Arc::new(Pool::new(place, CONNECTIONS, STATEMENT_SECONDS));
+    let tools = Tools::new(Arc::clone(&pool), arguments.allow_writes);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -83,8 +83,8 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
         ),
         tool(
             "record",
-            "A signed record of the messages that `context` gives: their order, and the hash of each text. Keep it to \
-             prove later what was shown.",
+            "Returns a signed record, as JSON, of the messages that `context` gives: their order, and the hash of each \
+             text. Nothing is stored: whoever wants to prove later what was shown keeps this JSON, whole.",
             {
                 let mut properties = at;
                 properties["context"] = json!({
@@ -99,7 +99,7 @@ pub(super) fn list(allows_writes: bool) -> Vec<Tool> {
             "show",
             "The messages of a signed record, with what is stored of them now: unchanged, changed or gone.",
             json!({
-                "record": {"type": "object", "description": "The record as `record` has given it."},
+                "record": {"type": "object", "description": "The JSON that `record` has returned, whole."},
                 "max_tokens": max_tokens
             }),
             &["record"],

@@ -1,12 +1,14 @@
 //! Errors as a client gets them: a status, and JSON with the SQLSTATE, the word in DETAIL and the hint of the server.
 
+use std::io::Write;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use postgres::error::{DbError, SqlState};
 use serde_json::json;
 
-use crate::database::QueryError;
-use crate::output::shortened;
+use crate::database::{Fault, FaultKind};
+use crate::output::{self, shortened};
 
 /// The longest text of an error, in bytes: one may repeat what a client has sent.
 const MAX_TEXT_BYTES: usize = 8 << 10;
@@ -24,13 +26,15 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// In how many seconds the same request may have an answer.
+    pub(crate) retry_seconds: Option<u64>,
 }
 
 impl Refusal {
     /// A refusal of the service's own.
     pub(crate) fn new(status: StatusCode, word: &str, message: impl Into<String>) -> Self {
         let (message, detail) = (message.into(), Some(word.to_owned()));
-        Refusal { status, sqlstate: None, message, detail, hint: None }
+        Refusal { status, sqlstate: None, message, detail, hint: None, retry_seconds: None }
     }
 
     /// What the client sent is not what is asked for.
@@ -40,7 +44,8 @@ impl Refusal {
 
     /// The database cannot be asked. Why stands in the log alone: addresses are not for clients.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message)
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message);
+        Refusal { retry_seconds: Some(1), ..refusal }
     }
 
     /// An error that the server raised.
@@ -51,36 +56,40 @@ impl Refusal {
             message: shortened(error.message(), MAX_TEXT_BYTES),
             detail: error.detail().map(|text| shortened(text, MAX_TEXT_BYTES)),
             hint: error.hint().map(|text| shortened(text, MAX_TEXT_BYTES)),
+            retry_seconds: None,
         }
     }
 }
 
-impl From<QueryError> for Refusal {
-    fn from(error: QueryError) -> Self {
-        match error {
-            QueryError::TooLong => Refusal::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "ANSWER_TOO_LARGE",
-                "the answer of the database is longer than is held in memory",
-            ),
-            QueryError::Server(error) => Refusal::from(error),
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault.kind {
+            FaultKind::Server(error) => Refusal::of_server(&error),
+            FaultKind::Busy => Refusal::unavailable(fault.text),
+            FaultKind::Unreachable => {
+                tell(&fault.text);
+                Refusal::unavailable(
+                    "the database cannot be asked; the log of the service says why",
+                )
+            }
+            FaultKind::TooLong => {
+                Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "ANSWER_TOO_LARGE", fault.text)
+            }
+            FaultKind::Forbidden => Refusal::new(StatusCode::FORBIDDEN, "FORBIDDEN", fault.text),
+            FaultKind::Own => {
+                tell(&fault.text);
+                let message = "the request has failed; the log of the service says why";
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+            }
         }
     }
 }
 
-impl From<postgres::Error> for Refusal {
-    fn from(error: postgres::Error) -> Self {
-        match error.as_db_error() {
-            Some(error) => Refusal::of_server(error),
-            None => Refusal::unavailable("the connection to the database was lost"),
-        }
-    }
-}
-
-/// The status that belongs to a SQLSTATE; `PT400` and the like name theirs.
+/// The status that belongs to a SQLSTATE; `PT400` and the like name theirs, of an error.
 fn status_of(code: &SqlState) -> StatusCode {
     let text = code.code();
     if let Some(status) = text.strip_prefix("PT").and_then(|digits| digits.parse().ok())
+        && (400..600).contains(&status)
         && let Ok(status) = StatusCode::from_u16(status)
     {
         return status;
@@ -108,11 +117,16 @@ impl IntoResponse for Refusal {
             "hint": self.hint,
         }});
         let mut response = (self.status, JsonText(body.to_string())).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = self.retry_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
+}
+
+/// Writes a line to the log, the error stream. No token, no password and no text of a turn goes there.
+pub(super) fn tell(text: &str) {
+    _ = writeln!(anstream::stderr(), "{}", output::message(text));
 }
 
 /// A text that is JSON, as a response.
@@ -143,7 +157,8 @@ mod tests {
             ("53300", 503),
             ("23505", 409),
             ("PT413", 413),
-            ("PT999", 999),
+            ("PT999", 500),
+            ("PT204", 500),
             ("PTabc", 500),
             ("XX000", 500),
         ] {

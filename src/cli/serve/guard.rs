@@ -72,8 +72,9 @@ impl Guard {
     /// that only take an address can have in it.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         // A browser says where a request comes from; a program says nothing.
-        let site = only(headers, "sec-fetch-site").unwrap_or("none");
-        if !["same-origin", "none"].contains(&site) {
+        let site = only(headers, "sec-fetch-site");
+        let is_own = site.is_some_and(|site| ["same-origin", "none"].contains(&site));
+        if headers.contains_key("sec-fetch-site") && !is_own {
             let message = "the request comes from the page of another origin";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "OTHER_ORIGIN", message));
         }

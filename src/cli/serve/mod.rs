@@ -1,28 +1,32 @@
 //! `graph-kernel serve`: a page, and an HTTP API, over the SQL functions of one database.
 //!
 //! Routes are added in [`routes`]: what needs the token in `guarded`, what everybody may have in `open`. A handler
-//! takes `State<Shared>`, asks the database by [`Pool::read`], and answers with [`errors::JsonText`] or
+//! takes `State<Shared>`, asks the database by [`Service::read`], and answers with [`errors::JsonText`] or
 //! [`errors::Refusal`].
 
 mod api;
+mod clients;
 mod errors;
 mod guard;
 mod page;
-mod pool;
+mod rate;
+mod transaction;
 
 use std::env;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -31,11 +35,12 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use self::errors::Refusal;
+use self::clients::{Client, Clients, Holding, Taking};
+use self::errors::{Refusal, tell};
 use self::guard::{Guard, check_address, new_token, token_of};
-use self::pool::{Pool, tell};
+use self::rate::Rate;
 use crate::arguments::ServeArguments;
-use crate::database::{self, Place};
+use crate::database::{Place, Pool};
 use crate::mcp::{HttpTools, Tools};
 use crate::{Failure, Outcome};
 
@@ -45,8 +50,8 @@ const DEFAULT_PORT: u16 = 8001;
 /// The longest body of a request where a route does not say another, in bytes.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// How many clients are connected at once.
-const MAX_CLIENTS: usize = 256;
+/// The longest document that is checked, in bytes.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// How many requests are worked on, or wait for a connection to the database, at once.
 const MAX_REQUESTS: usize = 64;
@@ -83,8 +88,10 @@ pub(crate) struct Service {
     /// The tools for a model.
     tools: HttpTools,
     guard: Guard,
-    /// One permit for each request that is worked on.
-    requests: Semaphore,
+    rate: Rate,
+    health: api::LastHealth,
+    /// One permit for each request that is worked on, or whose answer is not sent yet.
+    requests: Arc<Semaphore>,
     /// How long a request may take.
     request_seconds: Duration,
 }
@@ -104,9 +111,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     // What is wrong with the connection is said now, and not to the first client.
     place.connect()?.check()?;
     let pool = Arc::new(Pool::new(place, arguments.connections, arguments.timeout));
-    // Tools wait for a connection of their own, not for those of the page.
-    let kept = Arc::new(database::Pool::new(Place::of(&arguments.connection, "DATABASE_URL")?));
-    let tools = Tools::new(Arc::clone(&kept), arguments.connections, arguments.allow_writes);
+    let tools = Tools::new(Arc::clone(&pool), arguments.allow_writes);
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -116,7 +121,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     // A statement that still runs is left to its timeout.
     runtime.shutdown_timeout(Duration::from_secs(1));
     // Connections are closed here, outside: closing one waits.
-    drop((pool, kept));
+    drop(pool);
     ended.map(|()| Outcome::Success)
 }
 
@@ -135,7 +140,9 @@ async fn listen(
         pool,
         tools: tools.over_http(),
         guard: Guard::new(token, address, &arguments.hosts),
-        requests: Semaphore::new(MAX_REQUESTS),
+        rate: Rate::new(arguments.rate),
+        health: api::LastHealth::default(),
+        requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
         request_seconds: Duration::from_secs(u64::from(arguments.timeout) + MORE_SECONDS),
     });
     // The part after # is not sent to any server, nor written to its log.
@@ -169,25 +176,34 @@ fn routes(service: &Shared) -> Router {
 
 /// The Model Context Protocol.
 async fn tools(State(service): State<Shared>, request: Request) -> Response {
-    service.tools.handle(request).await.map(Body::new)
-}
-
-/// Refuses what [`Guard::check_token`] refuses.
-async fn with_token(State(service): State<Shared>, request: Request, next: Next) -> Response {
-    match service.guard.check_token(request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+    let (parts, body) = request.into_parts();
+    match Bytes::from_request(Request::from_parts(parts.clone(), body), &service).await {
+        Ok(body) => {
+            let request = Request::from_parts(parts, Body::from(body));
+            service.tools.handle(request).await.map(Body::new)
+        }
+        Err(rejection) => rejection.into_response(),
     }
 }
 
-/// Refuses what [`Guard::check_origin`] refuses, and what is too much or takes too long.
+/// Refuses what [`Guard::check_token`] refuses, and what is too much. What has no token takes nothing from the others.
+async fn with_token(State(service): State<Shared>, request: Request, next: Next) -> Response {
+    let checked = service.guard.check_token(request.headers());
+    if let Err(refusal) = checked.and_then(|()| service.rate.take(Instant::now())) {
+        return refusal.into_response();
+    }
+    let Ok(permit) = Arc::clone(&service.requests).try_acquire_owned() else {
+        return Refusal::unavailable("there are too many requests at once").into_response();
+    };
+    let held = (permit, request.extensions().get::<Arc<Client>>().map(Client::answer));
+    next.run(request).await.map(|body| Body::new(Holding { body, _held: held }))
+}
+
+/// Refuses what [`Guard::check_origin`] refuses, and what takes too long.
 async fn within_limits(State(service): State<Shared>, request: Request, next: Next) -> Response {
     if let Err(refusal) = service.guard.check_origin(request.uri(), request.headers()) {
         return refusal.into_response();
     }
-    let Ok(_permit) = service.requests.try_acquire() else {
-        return Refusal::unavailable("there are too many requests at once").into_response();
-    };
     match timeout(service.request_seconds, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Refusal::new(
@@ -210,33 +226,37 @@ async fn with_headers(request: Request, next: Next) -> Response {
 
 /// Takes connections until the end is asked for, and then waits for those that are being answered.
 async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
-    let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
+    let clients = Arc::new(Clients::default());
     let graceful = GracefulShutdown::new();
     let mut end = Box::pin(end_asked_for());
     loop {
-        // The end can be asked for while there are as many clients as there may be, too.
-        let next = async {
-            let permit = Arc::clone(&clients).acquire_owned().await;
-            (permit, listener.accept().await)
-        };
         let accepted = tokio::select! {
-            accepted = next => accepted,
+            accepted = listener.accept() => accepted,
             asked = &mut end => break asked?,
         };
-        let (Ok(permit), Ok((stream, _))) = accepted else {
+        let Ok((stream, _)) = accepted else {
             // As where the process has no more files: a moment later there may be one.
             sleep(Duration::from_millis(100)).await;
             continue;
         };
+        let Some(place) = clients.enter() else { continue };
         _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_SECONDS);
-        let service = TowerToHyperService::new(routes.clone());
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        let (inner, client) =
+            (TowerToHyperService::new(routes.clone()), Arc::clone(place.client()));
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(Arc::clone(&client));
+            inner.call(request)
+        });
+        let stream = TokioIo::new(Taking::new(stream));
+        let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // A client that has gone away is no error of the service.
-            _ = connection.await;
-            drop(permit);
+            tokio::select! {
+                _ = connection => {}
+                () = place.displaced() => {}
+            }
         });
     }
     drop(listener);

@@ -11,11 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 
-use super::Shared;
 use super::errors::{JsonText, Refusal};
-
-/// The longest document that the page checks, in bytes.
-const MAX_DOCUMENT_BYTES: usize = 16 << 20;
+use super::{MAX_DOCUMENT_BYTES, Shared};
 
 /// The files of the page: what they are served as, and where.
 const FILES: [(&str, &str, &str); 11] = [
@@ -73,6 +70,6 @@ async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
                  'policies', (SELECT coalesce(json_agg(json_build_object('name', coalesce(p.name, p.params_hash), \
                  'policy', p.policy::json, 'is_preset', p.registered_by IS NULL)), '[]') \
                  FROM {schema}.graph_policies AS p))::text";
-    let text = service.pool.read(move |transaction| transaction.text(query, &[])).await?;
+    let text = service.read(move |transaction| transaction.text(query, &[])).await?;
     Ok(JsonText(text.unwrap_or_default()))
 }

@@ -230,7 +230,86 @@ await test('a question recalls, and its hits are seeds in the picture', async ()
   assert.equal(await page.locator('#query').inputValue(), 'duplicate invoices, leader lock');
 });
 
+/** What is shown with less contrast than WCAG 2.2 asks for: 4.5 for text, 3 for large text and for what tells parts. */
+const faint = () =>
+  page.evaluate(() => {
+    const channels = (color) => {
+      const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
+      return [r, g, b, a];
+    };
+    const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a), 1];
+    const luminance = (color) => {
+      const [r, g, b] = color
+        .slice(0, 3)
+        .map((value) => value / 255)
+        .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ratio = (one, other) => {
+      const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+      return (more + 0.05) / (less + 0.05);
+    };
+    /** What is behind an element, with its own background or without it. */
+    const ground = (element, isOwn = true) => {
+      const box = element.closest?.('.box');
+      if (box && element !== box && isOwn) {
+        const own = element.classList.contains('letter') ? '.letterbox' : '.body';
+        return channels(getComputedStyle(box.querySelector(own)).fill);
+      }
+      const layers = [];
+      for (let at = isOwn ? element : element.parentElement; at; at = at.parentElement) {
+        const color = channels(getComputedStyle(at).backgroundColor);
+        layers.push(color);
+        if (color[3] === 1) break;
+      }
+      return layers.reduceRight((under, color) => over(color, under), [255, 255, 255, 1]);
+    };
+    const found = [];
+    const check = (element, what, color, behind, needed) => {
+      const has = ratio(over(channels(color), behind), behind);
+      if (has < needed) found.push(`${what} of ${element.outerHTML.slice(0, 90)}: ${has.toFixed(2)}`);
+    };
+    let texts = 0;
+    for (const element of document.querySelectorAll('body *')) {
+      if (!element.checkVisibility({ checkVisibilityCSS: true, opacityProperty: true })) continue;
+      if (element.closest('.unseen, .skip, option')) continue;
+      const style = getComputedStyle(element);
+      const isText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+      if (isText && !element.matches('title')) {
+        const size = Number.parseFloat(style.fontSize);
+        const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+        const color = element.namespaceURI.endsWith('svg') ? style.fill : style.color;
+        check(element, 'text', color, ground(element), isLarge ? 3 : 4.5);
+        texts += 1;
+      }
+      if (element.matches('input[placeholder]')) {
+        check(element, 'placeholder', getComputedStyle(element, '::placeholder').color, ground(element), 4.5);
+      }
+      if (element.matches('input:not([type=checkbox], [type=range]), select, textarea, .mark')) {
+        check(element, 'border', style.borderTopColor, ground(element, false), 3);
+      }
+      if (element.matches('.box .body, .box .letterbox')) {
+        const behind = element.matches('.body') ? element.closest('.canvas') : element;
+        check(element, 'outline', style.stroke, element.matches('.body') ? ground(behind) : ground(element), 3);
+      }
+      if (element.matches('.edge')) check(element, 'line', style.stroke, ground(element.closest('.canvas')), 3);
+    }
+    return { found, texts };
+  });
+
+/** Every element that can be used, as a screen reader is told of it, that has no name. */
+async function nameless() {
+  const session = await browser.newCDPSession(page);
+  const { nodes } = await session.send('Accessibility.getFullAXTree');
+  await session.detach();
+  const used = ['button', 'textbox', 'searchbox', 'combobox', 'checkbox', 'slider', 'spinbutton', 'link', 'image'];
+  const among = nodes.filter((node) => !node.ignored && used.includes(node.role?.value));
+  assert.ok(among.length > 3, `${among.length} controls`);
+  return among.filter((node) => !node.name?.value?.trim()).map((node) => node.role.value);
+}
+
 async function shots(name) {
+  assert.deepEqual(await nameless(), [], `names in ${name}`);
   for (const colorScheme of ['light', 'dark']) {
     for (const width of [1280, 390]) {
       await page.emulateMedia({ colorScheme });
@@ -238,6 +317,9 @@ async function shots(name) {
       await page.waitForTimeout(200);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${name} is ${wide} wide at ${width}`);
+      const { found, texts } = await faint();
+      assert.ok(texts > 5, `${texts} texts`);
+      assert.deepEqual([...new Set(found)], [], `contrast of ${name}, ${colorScheme}`);
       await page.screenshot({ path: path.join(folder, `${name}-${colorScheme}-${width}.png`) });
     }
   }
@@ -393,19 +475,8 @@ await test('a policy is registered by a role that may, and then chosen', async (
 });
 
 await test('everything that can be used has a name', async () => {
-  const nameless = await page.evaluate(() =>
-    [...document.querySelectorAll('button, input, select, textarea, summary, [role=button]')]
-      .filter((element) => {
-        const labels = element.labels ? [...element.labels].map((label) => label.textContent).join('') : '';
-        return !(
-          element.getAttribute('aria-label') ||
-          labels ||
-          (element.tagName !== 'INPUT' && element.textContent)
-        ).trim();
-      })
-      .map((element) => element.outerHTML.slice(0, 100)),
-  );
-  assert.deepEqual(nameless, []);
+  for (const details of await page.locator('details').all()) await details.evaluate((element) => (element.open = true));
+  assert.deepEqual(await nameless(), []);
 });
 
 await test('a page of another origin, and another name, read nothing', async () => {
@@ -432,6 +503,20 @@ await test('a page of another origin, and another name, read nothing', async () 
   assert.deepEqual(read, ['TypeError', 'TypeError', 'TypeError']);
   await other.close();
   elsewhere.close();
+});
+
+await test('a payload that is too deep to be read hides nothing', async () => {
+  const [id, next] = rows('SELECT gen_random_uuid() AS id UNION ALL SELECT gen_random_uuid()').map((row) => row.id);
+  sql(`INSERT INTO memory_turns (id, session_id, role, content_text, payload, created_at)
+    SELECT turn, 'deep', 'user', text, payload::jsonb, now() FROM (VALUES
+      ('${id}'::uuid, NULL, repeat('[', 5000) || repeat(']', 5000)), ('${next}', 'after it', NULL)) AS v (turn, text, payload);
+    INSERT INTO memory_turn_edges VALUES ('${id}', '${next}', 'reply')`);
+  await page.goto(new URL(`/?session=deep&anchor=${next}`, service.address).href);
+  await page.locator('#prompt .message').first().waitFor();
+  assert.equal(await page.locator('#prompt .message').count(), 2);
+  assert.equal(await page.locator('#picture .box').count(), 2);
+  assert.ok(await page.locator('#notice').isHidden());
+  sql(`DELETE FROM memory_turn_edges WHERE child_turn_id = '${next}'; DELETE FROM memory_turns WHERE session_id = 'deep'`);
 });
 
 await test('it ends when it is told to, and its log has no token', async () => {

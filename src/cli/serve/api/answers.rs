@@ -29,7 +29,7 @@ impl ServiceError {
 
 impl From<Refusal> for ServiceError {
     fn from(refusal: Refusal) -> Self {
-        let Refusal { status, sqlstate, message, detail, hint } = refusal;
+        let Refusal { status, sqlstate, message, detail, hint, .. } = refusal;
         // Words stand alone; another detail is PostgreSQL's own sentence.
         let is_word = |text: &String| {
             let word = text.split(':').next().unwrap_or_default();
@@ -76,6 +76,7 @@ mod tests {
                 message: "m".to_owned(),
                 detail: detail.map(str::to_owned),
                 hint: None,
+                retry_seconds: None,
             });
             (error.code, error.details)
         };

@@ -10,9 +10,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{get, post};
-use kernel::export::parse::MAX_EXPORT_BYTES;
 
-use super::Shared;
+pub(super) use self::recorded::LastHealth;
+use super::{MAX_DOCUMENT_BYTES, Shared};
 
 /// The description of every route and field, which a test compares with what is answered.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -26,7 +26,7 @@ pub(super) fn guarded() -> Router<Shared> {
         .route("/api/verify_token", post(recorded::verify_token))
         .route(
             "/api/verify",
-            post(retrieval::verify).layer(DefaultBodyLimit::max(MAX_EXPORT_BYTES)),
+            post(retrieval::verify).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES)),
         )
         .route("/api/messages", post(retrieval::messages))
         .route("/api/recall", post(retrieval::recall))

@@ -1,5 +1,7 @@
 //! What the published service answers: slices, policies, tokens, health.
 
+use std::time::{Duration, Instant};
+
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -9,6 +11,7 @@ use postgres::types::Type;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::answers::{self, ServiceError};
@@ -115,7 +118,7 @@ struct DatabaseHealth {
 async fn ask(service: &Shared, function: &'static str, request: String) -> Result<String, Refusal> {
     let query = format!("SELECT {{schema}}.{function}($1::text::json)::text");
     let answer =
-        service.pool.read(move |transaction| transaction.text(&query, &[(&request, Type::TEXT)]));
+        service.read(move |transaction| transaction.text(&query, &[(&request, Type::TEXT)]));
     Ok(answer.await?.unwrap_or_default())
 }
 
@@ -210,7 +213,7 @@ pub(super) async fn slices(
 
 pub(super) async fn policies(State(service): State<Shared>) -> Result<JsonText, ServiceError> {
     let query = "SELECT {schema}.graph_api_policies()::text";
-    let answer = service.pool.read(move |transaction| transaction.text(query, &[])).await?;
+    let answer = service.read(move |transaction| transaction.text(query, &[])).await?;
     Ok(JsonText(answer.unwrap_or_default()))
 }
 
@@ -223,8 +226,7 @@ pub(super) async fn register(
         return Ok(rejection.into_response());
     }
     let query = "SELECT {schema}.graph_api_register_policy($1::text::json)::text";
-    let answer =
-        service.pool.write(move |transaction| transaction.text(query, &[(&body, Type::TEXT)]));
+    let answer = service.write(move |transaction| transaction.text(query, &[(&body, Type::TEXT)]));
     Ok(JsonText(answer.await?.unwrap_or_default()).into_response())
 }
 
@@ -241,10 +243,25 @@ pub(super) async fn verify_token(
     }
 }
 
-async fn asked_for_health(service: &Shared) -> Result<String, Refusal> {
+/// What the database last said of its health, or why it did not, and when. Probes need no token: however many there
+/// are, they are one question a second.
+pub(in crate::serve) type LastHealth = Mutex<Option<(Instant, Result<String, String>)>>;
+
+/// How long such an answer is given again.
+const HEALTH_HOLDS: Duration = Duration::from_secs(1);
+
+async fn asked_for_health(service: &Shared) -> Result<String, String> {
+    let mut last = service.health.lock().await;
+    if let Some((when, answer)) = &*last
+        && when.elapsed() < HEALTH_HOLDS
+    {
+        return answer.clone();
+    }
     let query = "SELECT {schema}.graph_api_health()::text";
-    let answer = service.pool.read(move |transaction| transaction.text(query, &[])).await?;
-    Ok(answer.unwrap_or_default())
+    let asked = service.read(move |transaction| transaction.text(query, &[])).await;
+    let answer = asked.map(Option::unwrap_or_default).map_err(|refusal| refusal.message);
+    *last = Some((Instant::now(), answer.clone()));
+    answer
 }
 
 pub(super) async fn health(State(service): State<Shared>) -> Result<Response, ServiceError> {
@@ -295,8 +312,8 @@ struct Readiness<'a> {
 async fn readiness(service: &Shared, details: Option<&str>) -> Response {
     match asked_for_health(service).await {
         Ok(_) => answers::json(&Readiness { ready: true, database: true, details }).into_response(),
-        Err(refusal) => {
-            let details = Some(refusal.message.as_str());
+        Err(why) => {
+            let details = Some(why.as_str());
             let answer = answers::json(&Readiness { ready: false, database: false, details });
             (StatusCode::SERVICE_UNAVAILABLE, answer).into_response()
         }

@@ -85,8 +85,8 @@ pub(super) async fn messages(
     }
     let (policy, call) = policy(request.policy, "chat", 2)?;
     without_nul(&[session.as_deref(), Some(&policy)])?;
-    let answer = service.pool.read(move |transaction| {
-        let query = "SELECT anchor_turn_id::text FROM {schema}.graph_anchor($1, $2)";
+    let answer = service.read(move |transaction| {
+        let query = "SELECT anchor_turn_id::text FROM {schema}.graph_anchor($1, $2, NULL::real[])";
         let parameters: crate::database::Parameters =
             &[(&anchor, Type::UUID), (&session, Type::TEXT)];
         let anchor = transaction.text(query, parameters)?.unwrap_or_default();
@@ -101,7 +101,9 @@ pub(super) async fn messages(
         let record = match with_record {
             false => None,
             true => transaction.text(
-                &format!("SELECT {{schema}}.graph_messages_record($1::text::uuid, {call})::text"),
+                &format!(
+                    "SELECT {{schema}}.graph_messages_record($1::text::uuid, {call}, NULL::text)::text"
+                ),
                 parameters,
             )?,
         };
@@ -136,7 +138,7 @@ pub(super) async fn recall(
                  SELECT {MESSAGE}, distance, score, seed FROM recalled) AS m), '[]'), \
              'slice', (SELECT slice FROM recalled WHERE slice IS NOT NULL))::text"
     );
-    let answer = service.pool.read(move |transaction| {
+    let answer = service.read(move |transaction| {
         let parameters: crate::database::Parameters = &[
             (&query_embedding, Type::FLOAT4_ARRAY),
             (&query, Type::TEXT),
@@ -159,8 +161,7 @@ pub(super) async fn verify(
     }
     without_nul(&[Some(&body)])?;
     let query = "SELECT to_json(v)::text FROM {schema}.graph_verify($1::text::json) AS v";
-    let answer =
-        service.pool.read(move |transaction| transaction.text(query, &[(&body, Type::TEXT)]));
+    let answer = service.read(move |transaction| transaction.text(query, &[(&body, Type::TEXT)]));
     Ok(JsonText(answer.await?.unwrap_or_default()).into_response())
 }
 
@@ -193,6 +194,6 @@ async fn search(
 ) -> Result<Response, ServiceError> {
     let query = format!("SELECT {{schema}}.{function}($1::text::json)::text");
     let answer =
-        service.pool.read(move |transaction| transaction.text(&query, &[(&request, Type::TEXT)]));
+        service.read(move |transaction| transaction.text(&query, &[(&request, Type::TEXT)]));
     Ok(JsonText(answer.await?.unwrap_or_default()).into_response())
 }

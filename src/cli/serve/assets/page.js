@@ -127,7 +127,11 @@ async function render() {
     const isDone = await load();
     if (!isDone) return;
   }
-  drawAll();
+  try {
+    drawAll();
+  } catch (error) {
+    notice({ message: `The page cannot draw this: ${error.message}` });
+  }
 }
 
 async function load() {

@@ -149,7 +149,7 @@ function nodesOf(state, shown) {
     explained: shown.explained.get(message.turn_id),
     at: Date.parse(message.created_at) || 0,
     role: roleOf(message.role),
-    text: message.content ?? (message.payload ? JSON.stringify(message.payload) : ''),
+    text: message.content ?? message.payload ?? '',
     n: message.n,
   }));
   if (!state.hideOut) {

@@ -16,7 +16,7 @@ export function cached(messages, before) {
     a.turn_id === b.turn_id &&
     a.role === b.role &&
     a.content === b.content &&
-    JSON.stringify(a.payload) === JSON.stringify(b.payload);
+    a.payload === b.payload;
   let n = 0;
   while (same(messages[n], before[n])) n += 1;
   return { n, tokens: messages.slice(0, n).reduce((sum, message) => sum + message.tokens, 0) };
@@ -124,7 +124,7 @@ function messageOf(message, isCached, state, shown, page) {
     );
   }
   if (message.payload !== null) {
-    body.push(h('details', {}, h('summary', {}, 'Payload'), h('pre', {}, JSON.stringify(message.payload, null, 1))));
+    body.push(h('details', {}, h('summary', {}, 'Payload'), h('pre', {}, message.payload)));
   }
   return h(
     'li',
@@ -152,12 +152,15 @@ function messageOf(message, isCached, state, shown, page) {
 }
 
 let asked = 0;
+let asking = null;
 
 /** Says of the chosen turn why it is in, or what would bring it in. */
 export async function drawWhy(state, shown, page) {
   const pane = byId('why');
   pane.hidden = !state.turn;
   const mine = ++asked;
+  asking?.abort();
+  asking = new AbortController();
   if (!state.turn) return;
   const message = shown.byTurn.get(state.turn);
   const known = message ?? page.known(state.turn) ?? {};
@@ -206,7 +209,7 @@ export async function drawWhy(state, shown, page) {
   }
   let said;
   try {
-    said = await ask('/page/why', { ...page.asked(), turn: state.turn });
+    said = await ask('/page/why', { ...page.asked(), turn: state.turn }, asking.signal);
   } catch (error) {
     said = { explanation: [error.message, error.hint].filter(Boolean).join(' '), path: null };
   }

@@ -2,16 +2,19 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
-use postgres::types::Type;
+use postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::request::{Fields, Policy};
 use crate::serve::Shared;
 use crate::serve::errors::{JsonText, Refusal};
-use crate::serve::pool::Transaction;
+use crate::serve::transaction::Transaction;
 
 /// How many turns of an explanation the page is given.
 const MAX_EXPLAINED: usize = 4000;
+
+/// How many characters of a payload the page is given.
+const MAX_PAYLOAD: usize = 20_000;
 
 /// How many differences the page is given.
 const MAX_DIFFERENCES: usize = 2000;
@@ -32,6 +35,11 @@ impl Place {
         })
     }
 
+    /// The parameters of a statement: the anchor, the policy, the question.
+    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 3] {
+        [(&self.anchor, Type::UUID), (&self.policy.text, Type::TEXT), (&self.query, Type::TEXT)]
+    }
+
     /// The expression of the policy, with what the question finds as `graph_recall` takes it. `query` is NULL where no
     /// question is asked.
     fn expression(&self, policy: &str, query: &str) -> String {
@@ -42,7 +50,7 @@ impl Place {
                 "(SELECT CASE WHEN s.seeds IS NULL THEN g.policy \
                  ELSE (g.policy::jsonb || jsonb_build_object('seeds', s.seeds))::{{schema}}.slice_policy END \
                  FROM (SELECT {given} AS policy) AS g, (SELECT jsonb_object_agg(f.turn_id, f.strength) AS seeds \
-                 FROM {{schema}}.graph_search(query_text => {query}::text, limit_count => 128) AS f) AS s)"
+                 FROM {{schema}}.graph_search(NULL::real[], {query}::text, 128, '{{}}'::jsonb) AS f) AS s)"
             ),
         }
     }
@@ -57,25 +65,17 @@ pub(super) async fn context(
     let query = format!(
         "WITH p AS MATERIALIZED (SELECT {} AS policy) SELECT json_build_object( \
          'policy', (SELECT policy::json FROM p), 'params_hash', {{schema}}.graph_policy_hash((SELECT policy FROM p)), \
-         'messages', (SELECT coalesce(json_agg(m ORDER BY m.n), '[]') FROM p, \
-         {{schema}}.graph_messages($1, policy) AS m), \
+         'messages', (SELECT coalesce(json_agg(m ORDER BY m.n), '[]') FROM (SELECT m.n, m.turn_id, m.part, \
+         left(m.role, 100) AS role, m.content, left(m.payload::text, {MAX_PAYLOAD}) AS payload, m.session_id, \
+         m.created_at, m.tokens, m.cumulative_tokens FROM p, {{schema}}.graph_messages($1, policy) AS m) AS m), \
          'turns', (SELECT coalesce(json_agg(e), '[]') FROM (SELECT e.* FROM p, \
          {{schema}}.graph_slice_explain($1, policy) AS e LIMIT {MAX_EXPLAINED}) AS e), \
          'edges', (SELECT coalesce(json_agg(e), '[]') FROM p, {{schema}}.graph_slice_edges($1, policy) AS e), \
          'stats', (SELECT to_json(s) FROM p, {{schema}}.graph_slice_stats($1, policy) AS s))::text",
         place.expression("$2", "$3"),
     );
-    let work = move |transaction: &mut Transaction| {
-        transaction.text(
-            &query,
-            &[
-                (&place.anchor, Type::UUID),
-                (&place.policy.text, Type::TEXT),
-                (&place.query, Type::TEXT),
-            ],
-        )
-    };
-    Ok(JsonText(service.pool.read(work).await?.unwrap_or_default()))
+    let work = move |transaction: &mut Transaction| transaction.text(&query, &place.parameters());
+    Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }
 
 /// Why a turn is in the prompt, or what would bring it in.
@@ -87,17 +87,10 @@ pub(super) async fn why(State(service): State<Shared>, body: Bytes) -> Result<Js
         place.expression("$2", "$3"),
     );
     let work = move |transaction: &mut Transaction| {
-        transaction.text(
-            &query,
-            &[
-                (&place.anchor, Type::UUID),
-                (&place.policy.text, Type::TEXT),
-                (&place.query, Type::TEXT),
-                (&turn, Type::UUID),
-            ],
-        )
+        let [anchor, policy, question] = place.parameters();
+        transaction.text(&query, &[anchor, policy, question, (&turn, Type::UUID)])
     };
-    Ok(JsonText(service.pool.read(work).await?.unwrap_or_default()))
+    Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }
 
 /// What differs from the slice of one place to that of another.
@@ -112,17 +105,7 @@ pub(super) async fn diff(State(service): State<Shared>, body: Bytes) -> Result<J
         now.expression("$5", "$6"),
     );
     let work = move |transaction: &mut Transaction| {
-        transaction.rows_as_json(
-            &query,
-            &[
-                (&was.anchor, Type::UUID),
-                (&was.policy.text, Type::TEXT),
-                (&was.query, Type::TEXT),
-                (&now.anchor, Type::UUID),
-                (&now.policy.text, Type::TEXT),
-                (&now.query, Type::TEXT),
-            ],
-        )
+        transaction.rows_as_json(&query, &[was.parameters(), now.parameters()].concat())
     };
-    Ok(JsonText(service.pool.read(work).await?))
+    Ok(JsonText(service.read(work).await?))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::request::Fields;
 use crate::serve::Shared;
 use crate::serve::errors::{JsonText, Refusal};
-use crate::serve::pool::Transaction;
+use crate::serve::transaction::Transaction;
 
 /// How many sessions are listed, the latest.
 const MAX_SESSIONS: usize = 500;
@@ -19,6 +19,9 @@ const MAX_TURNS: usize = 5000;
 /// How many turns a search finds.
 const MAX_FOUND: usize = 50;
 
+/// How many edges of a session are shown.
+const MAX_EDGES: usize = 4 * MAX_TURNS;
+
 /// How many characters of a turn are shown in lists.
 const MAX_CHARACTERS: usize = 400;
 
@@ -27,8 +30,8 @@ fn turns_of(graph: &Value) -> String {
     let turns = &graph["turns"];
     let expression = |key: &str| turns["expressions"][key].as_str().unwrap_or("NULL");
     format!(
-        "SELECT {} AS id, coalesce({}, '') AS session_id, {} AS role, {}::timestamptz AS at, {}::text AS content, \
-         {}::text AS phase FROM {} AS t",
+        "SELECT {} AS id, coalesce({}, '') AS session_id, left({}, 100) AS role, {}::timestamptz AS at, \
+         {}::text AS content, left({}::text, 100) AS phase FROM {} AS t",
         expression("id"),
         expression("session_id"),
         expression("role"),
@@ -58,7 +61,7 @@ pub(super) async fn sessions(State(service): State<Shared>) -> Result<JsonText, 
             &[],
         )
     };
-    Ok(JsonText(service.pool.read(work).await?))
+    Ok(JsonText(service.read(work).await?))
 }
 
 /// The turns of a session by time, and the edges that lead to them.
@@ -78,7 +81,8 @@ pub(super) async fn thread(
              SELECT t.id, t.role, {SECONDS} AS at, left(t.content, {MAX_CHARACTERS}) AS text, \
              length(t.content) AS characters, t.phase FROM t ORDER BY t.at NULLS FIRST, t.id DESC) AS r), \
              'edges', (SELECT coalesce(json_agg(r), '[]') FROM (SELECT DISTINCT {parent} AS parent, {child} AS child, \
-             {edge_type} AS edge_type FROM {from} AS e WHERE {child} IN (SELECT id FROM t)) AS r), \
+             left({edge_type}::text, 100) AS edge_type FROM {from} AS e WHERE {child} IN (SELECT id FROM t) \
+             LIMIT {MAX_EDGES}) AS r), \
              'has_more', (SELECT count(*) = {MAX_TURNS} FROM t))::text",
             turns_of(&graph),
             parent = expression("parent"),
@@ -88,7 +92,7 @@ pub(super) async fn thread(
         );
         transaction.text(&query, &[(&session, Type::TEXT)])
     };
-    Ok(JsonText(service.pool.read(work).await?.unwrap_or_default()))
+    Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }
 
 /// The beginnings of turns, by their ids.
@@ -102,7 +106,7 @@ pub(super) async fn turns(State(service): State<Shared>, body: Bytes) -> Result<
         );
         transaction.rows_as_json(&query, &[(&ids, Type::UUID_ARRAY)])
     };
-    Ok(JsonText(service.pool.read(work).await?))
+    Ok(JsonText(service.read(work).await?))
 }
 
 /// The turns that have the words of a question, the best first; in a graph without words those that have its text.
@@ -116,11 +120,11 @@ pub(super) async fn search(
         let query = format!(
             "SELECT f.turn_id AS id, f.session_id, f.role, f.created_at AS at, f.strength, \
              left(f.content, {MAX_CHARACTERS}) AS text \
-             FROM {{schema}}.graph_search(query_text => $1, limit_count => {MAX_FOUND}) AS f ORDER BY f.rank"
+             FROM {{schema}}.graph_search(NULL::real[], $1, {MAX_FOUND}, '{{}}'::jsonb) AS f ORDER BY f.rank"
         );
         transaction.rows_as_json(&query, &[(&words, Type::TEXT)])
     };
-    let (by, found) = match service.pool.read(by_words).await {
+    let (by, found) = match service.read(by_words).await {
         Err(refusal) if refusal.detail.as_deref() == Some("NO_WORDS") => {
             let by_text = move |transaction: &mut Transaction| {
                 let query = format!(
@@ -133,7 +137,7 @@ pub(super) async fn search(
                 );
                 transaction.rows_as_json(&query, &[(&text, Type::TEXT)])
             };
-            ("text", service.pool.read(by_text).await?)
+            ("text", service.read(by_text).await?)
         }
         other => ("words", other?),
     };

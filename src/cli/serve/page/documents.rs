@@ -1,13 +1,18 @@
 //! Documents that are checked, and policies that are registered.
 
+use std::collections::HashSet;
+use std::fmt::Formatter;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use postgres::types::Type;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::request::Fields;
 use crate::serve::Shared;
 use crate::serve::errors::{JsonText, Refusal};
-use crate::serve::pool::Transaction;
+use crate::serve::transaction::Transaction;
 
 /// Checks a document: a slice, a record of a prompt or the provenance of a search; with `proof` and `key` also that.
 /// What the tables hold of it now is said of a document that verifies.
@@ -21,20 +26,80 @@ const CHECK: &str = "\
         SELECT d.j, d.kind, v.* FROM d, {schema}.graph_verify(d.j) AS v \
     ) \
     SELECT json_build_object('kind', v.kind, \
-        'valid', CASE v.kind WHEN 'provenance' THEN {schema}.graph_is_admissible_result(v.j::jsonb) ELSE v.valid END, \
-        'reason', CASE v.kind WHEN 'provenance' THEN NULL ELSE v.reason END, \
+        'valid', CASE v.kind WHEN 'provenance' THEN $4 AND {schema}.graph_is_admissible_result(v.j::jsonb) \
+            ELSE v.valid END, \
+        'reason', CASE v.kind WHEN 'provenance' THEN CASE WHEN NOT $4 THEN 'malformed: a key stands twice' \
+            WHEN NOT {schema}.graph_is_admissible_result(v.j::jsonb) THEN 'not an admissible result' END \
+            ELSE v.reason END, \
         'kid', v.kid, 'role', v.role, 'rls', v.rls, \
         'checks', CASE WHEN v.kind IN ('slice', 'record') THEN ( \
             SELECT json_agg(c) FROM {schema}.graph_verify_explain(v.j) AS c) END, \
         'replay', CASE WHEN v.kind IN ('slice', 'record') THEN ( \
             SELECT json_agg(r) FROM (SELECT r.* FROM {schema}.graph_replay( \
-                CASE v.kind WHEN 'record' THEN v.j -> 'slice' ELSE v.j END) AS r LIMIT 500) AS r) END, \
+                CASE v.kind WHEN 'record' THEN v.j -> 'slice' ELSE v.j END, NULL::{schema}.slice_policy) AS r \
+                LIMIT 500) AS r) END, \
         'shown', CASE WHEN v.kind = 'record' AND v.valid THEN ( \
             SELECT json_agg(m) FROM (SELECT m.n, m.turn_id, m.part, m.role, m.state, m.content \
-                FROM {schema}.graph_messages_show(v.j) AS m ORDER BY m.n) AS m) END, \
+                FROM {schema}.graph_messages_show(v.j, NULL::text[], NULL::jsonb[]) AS m ORDER BY m.n) AS m) END, \
         'proof', CASE WHEN $2::text IS NOT NULL THEN ( \
             SELECT to_json(p) FROM {schema}.graph_verify_proof(v.j, $2::json, $3::text) AS p) END)::text \
     FROM v";
+
+/// Any JSON in which no object has a key twice.
+struct Unique;
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Unique)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Unique;
+
+    fn expecting(&self, formatter: &mut Formatter) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Unique, A::Error> {
+        while elements.next_element::<Unique>()?.is_some() {}
+        Ok(Unique)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Unique, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some((key, Unique)) = fields.next_entry::<String, Unique>()? {
+            if !keys.insert(key) {
+                return Err(A::Error::custom("a key stands twice"));
+            }
+        }
+        Ok(Unique)
+    }
+}
 
 /// What a document is, whether it verifies, and whether it could be made again.
 pub(super) async fn check(State(service): State<Shared>, body: Bytes) -> Result<JsonText, Refusal> {
@@ -42,10 +107,13 @@ pub(super) async fn check(State(service): State<Shared>, body: Bytes) -> Result<
     let document = fields.text("document")?;
     let (proof, key) = (fields.optional_text("proof")?, fields.optional_text("key")?);
     let work = move |transaction: &mut Transaction| {
-        let parameters = [&document as _, &proof as _, &key as _].map(|value| (value, Type::TEXT));
-        transaction.text(CHECK, &parameters)
+        // The server would take the last of equal keys, and a person reads the first.
+        let is_unique = serde_json::from_str::<Unique>(&document).is_ok();
+        let [document, proof, key] =
+            [&document as _, &proof as _, &key as _].map(|value| (value, Type::TEXT));
+        transaction.text(CHECK, &[document, proof, key, (&is_unique, Type::BOOL)])
     };
-    Ok(JsonText(service.pool.read(work).await?.unwrap_or_default()))
+    Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }
 
 /// Registers a policy, under a name or none.
@@ -62,5 +130,5 @@ pub(super) async fn register(
     let work = move |transaction: &mut Transaction| {
         transaction.text(&query, &[(&policy.text, Type::TEXT), (&name, Type::TEXT)])
     };
-    Ok(JsonText(service.pool.write(work).await?.unwrap_or_default()))
+    Ok(JsonText(service.write(work).await?.unwrap_or_default()))
 }

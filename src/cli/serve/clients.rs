@@ -1,0 +1,191 @@
+//! Who is connected. Where there are as many clients as there may be, one that is not being answered gives its place to
+//! a new one, so that those without the token cannot keep the others out; and one that takes nothing of an answer is
+//! closed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep};
+
+/// How many clients are connected at once.
+const MAX_CLIENTS: usize = 256;
+
+/// How long a client may take nothing of an answer.
+const MAX_STUCK: Duration = Duration::from_secs(30);
+
+/// The clients, the longest connected first.
+#[derive(Default)]
+pub(super) struct Clients(Mutex<VecDeque<Arc<Client>>>);
+
+/// A client.
+#[derive(Default)]
+pub(super) struct Client {
+    /// How many of its requests, which have the token, are being answered.
+    answered: AtomicUsize,
+    /// That another one has its place.
+    displaced: Notify,
+}
+
+/// A client that is connected, until this is dropped.
+pub(super) struct Place {
+    clients: Arc<Clients>,
+    client: Arc<Client>,
+}
+
+/// A request that is being answered, until this is dropped.
+pub(super) struct Answering(Arc<Client>);
+
+impl Clients {
+    /// A place for a new client; none where every one has a client that is being answered.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+        let mut list = self.list();
+        if list.len() >= MAX_CLIENTS {
+            let idle =
+                list.iter().position(|client| client.answered.load(Ordering::Relaxed) == 0)?;
+            list.remove(idle)?.displaced.notify_one();
+        }
+        let client = Arc::<Client>::default();
+        list.push_back(Arc::clone(&client));
+        Some(Place { clients: Arc::clone(self), client })
+    }
+
+    fn list(&self) -> MutexGuard<'_, VecDeque<Arc<Client>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Waits until another client has this place.
+    pub(super) async fn displaced(&self) {
+        self.client.displaced.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.list().retain(|client| !Arc::ptr_eq(client, &self.client));
+    }
+}
+
+impl Client {
+    pub(super) fn answer(self: &Arc<Self>) -> Answering {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        Answering(Arc::clone(self))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answered.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer, which holds something until it is sent.
+pub(super) struct Holding<T> {
+    pub(super) body: Body,
+    pub(super) _held: T,
+}
+
+impl<T: Unpin> HttpBody for Holding<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection that ends where its client takes nothing.
+pub(super) struct Taking {
+    stream: TcpStream,
+    /// The end, while the client takes nothing.
+    end: Option<Pin<Box<Sleep>>>,
+}
+
+impl Taking {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Taking { stream, end: None }
+    }
+
+    /// What became of a write.
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        done: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if done.is_ready() {
+            self.end = None;
+            return done;
+        }
+        let end = self.end.get_or_insert_with(|| Box::pin(sleep(MAX_STUCK)));
+        ready!(end.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Taking {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Taking {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, done)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.written(context, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
