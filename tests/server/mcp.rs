@@ -339,6 +339,19 @@ fn results_keep_to_their_tokens() {
     }
     assert_eq!(listed, 30);
     assert!(pages > 1);
+    // A name that takes more than there is hides nothing after it.
+    let latest: String = database
+        .connect()
+        .query_one(
+            "INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
+             VALUES (gen_random_uuid(), repeat(E'\\x01', 300), 'user', 'x', now() + '1 day') RETURNING id::text",
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    let text = client.result("sessions", json!({"max_tokens": 200}));
+    assert!(text.contains(&format!("{latest}  (too long to show)\n")), "{text}");
+    assert!(text.ends_with("There are more: call sessions with offset 1.\n"), "{text}");
     let error = client.error("record", json!({"turn": "00000000-0000-0000-0000-000000000000"}));
     assert!(error.contains("ANCHOR_NOT_FOUND"), "{error}");
     let error =

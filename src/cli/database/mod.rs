@@ -39,7 +39,8 @@ const FOREIGN_SCHEMA: &str = "\
     JOIN pg_roles AS s ON s.oid = n.nspowner \
     JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
         THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
-    WHERE r.rolname = current_user AND (r.rolsuper OR r.rolbypassrls) AND NOT o.rolsuper AND o.oid <> r.oid LIMIT 1";
+    WHERE r.rolname = current_user AND NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls \
+        OR pg_has_role(r.oid, c.relowner, 'USAGE') AND NOT pg_has_role(r.oid, o.oid, 'USAGE')) LIMIT 1";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 28;

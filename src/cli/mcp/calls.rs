@@ -109,7 +109,7 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
     let max_bytes = quoting::bytes(given.max_tokens()?) - 100;
     let mut shown = 0;
     for row in rows.iter().take(usize::try_from(MAX_SESSIONS).expect("it is small")) {
-        let line = match session {
+        let (head, rest) = match session {
             None => {
                 let (time, turns, latest) =
                     (value::<&str>(row, 0)?, value::<i64>(row, 1)?, value::<&str>(row, 2)?);
@@ -119,16 +119,21 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
                 };
                 let beginning = value::<Option<&str>>(row, 4)?.unwrap_or_default();
                 let beginning = quoting::name(beginning, BEGINNING_BYTES);
-                format!("{time}  {turns}  {latest}  {name}  {beginning}\n")
+                (format!("{time}  {turns}  {latest}"), format!("{name}  {beginning}"))
             }
             Some(_) => {
                 let (time, turn) = (value::<&str>(row, 0)?, value::<&str>(row, 1)?);
                 let beginning = value::<Option<&str>>(row, 2)?.unwrap_or_default();
-                format!("{time}  {turn}  {}\n", quoting::name(beginning, BEGINNING_BYTES))
+                (format!("{time}  {turn}"), quoting::name(beginning, BEGINNING_BYTES))
             }
         };
+        let mut line = format!("{head}  {rest}\n");
         if text.len() + line.len() > max_bytes {
-            break;
+            // The first is shown in any case: the next call would begin with it again.
+            if shown > 0 {
+                break;
+            }
+            line = format!("{head}  (too long to show)\n");
         }
         text.push_str(&line);
         shown += 1;
