@@ -57,7 +57,7 @@ test-clients: setup ## run drivers and clients, use the page, and bind what appl
 test-long: tools ## run the tests that take long
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
 
-soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70; TEST=service for the page under load
+soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70; TEST=service alone
 	@$(harness)/soak.sh "$(MINUTES)" "$(TEST)"
 
 hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries of sqlsmith

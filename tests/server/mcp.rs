@@ -339,6 +339,11 @@ fn results_keep_to_their_tokens() {
     }
     assert_eq!(listed, 30);
     assert!(pages > 1);
+    let error = client.error("record", json!({"turn": "00000000-0000-0000-0000-000000000000"}));
+    assert!(error.contains("ANCHOR_NOT_FOUND"), "{error}");
+    let error =
+        client.error("record", json!({"policy": {"preset": "chat", "max_tokens": 400_000}}));
+    assert!(error.starts_with("the record has "), "{error}");
     // A name that takes more than there is hides nothing after it.
     let latest: String = database
         .connect()
@@ -352,11 +357,6 @@ fn results_keep_to_their_tokens() {
     let text = client.result("sessions", json!({"max_tokens": 200}));
     assert!(text.contains(&format!("{latest}  (too long to show)\n")), "{text}");
     assert!(text.ends_with("There are more: call sessions with offset 1.\n"), "{text}");
-    let error = client.error("record", json!({"turn": "00000000-0000-0000-0000-000000000000"}));
-    assert!(error.contains("ANCHOR_NOT_FOUND"), "{error}");
-    let error =
-        client.error("record", json!({"policy": {"preset": "chat", "max_tokens": 400_000}}));
-    assert!(error.starts_with("the record has "), "{error}");
 }
 
 #[test]

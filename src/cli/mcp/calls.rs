@@ -277,8 +277,8 @@ fn recall(lease: &Lease, given: &Given) -> Result<String, Failure> {
     let rows = read(lease, |database, schema| {
         let query = format!(
             "SELECT {columns}{ORIGIN} \
-             FROM {schema}.graph_recall($1, $2, $3::text::{schema}.slice_policy, NULL::uuid, $4::text::jsonb) AS m {TEXT} \
-             ORDER BY m.n"
+             FROM {schema}.graph_recall($1, $2, $3::text::{schema}.slice_policy, NULL::uuid, $4::text::jsonb) AS m \
+             {TEXT} ORDER BY m.n"
         );
         let parameters: Parameters = &[
             (&embedding, Type::FLOAT4_ARRAY),
@@ -360,7 +360,8 @@ fn show(lease: &Lease, given: &Given) -> Result<String, Failure> {
     let columns = columns(given)?;
     let rows = read(lease, |database, schema| {
         let query = format!(
-            "SELECT {columns}, m.state FROM {schema}.graph_messages_show($1::text::json, NULL::text[], NULL::jsonb[]) AS m {TEXT} ORDER BY m.n"
+            "SELECT {columns}, m.state \
+             FROM {schema}.graph_messages_show($1::text::json, NULL::text[], NULL::jsonb[]) AS m {TEXT} ORDER BY m.n"
         );
         Ok(database.rows(&query, &[(&record, Type::TEXT)])?)
     })?;

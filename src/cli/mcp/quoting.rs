@@ -57,7 +57,7 @@ fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether nothing is shown for a character: Default_Ignorable_Code_Point of Unicode, with what is not assigned near it.
+/// Whether nothing is shown for a character: Default_Ignorable_Code_Point of Unicode, and what is like it.
 fn is_ignorable(c: char) -> bool {
     matches!(
         c,

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use super::errors::Refusal;
 
-/// How far ahead of their time requests may come, in seconds: so long a pause lets as many come at once as belong to it.
+/// How far ahead of their time requests may come: so long a pause lets as many come at once as belong to it.
 const MAX_AHEAD: Duration = Duration::from_secs(2);
 
 /// So many requests a second, whoever they are of.
