@@ -15,7 +15,9 @@ CREATE PROCEDURE take(hashes boolean) LANGUAGE sql AS $$
     FROM (SELECT id FROM memory_turns ORDER BY md5(id::text) LIMIT 100) AS a,
          (VALUES ('default'), ('lineage'), ('chat')) AS p (policy), (VALUES ('slice'), ('record')) AS k (kind)
 $$;
-UPDATE memory_turns SET content_hash = NULL WHERE content_hash IS NOT NULL;
+-- Its trigger would write them again.
+ALTER TABLE memory_turns DISABLE TRIGGER USER;
+UPDATE memory_turns SET content_hash = NULL;
 CALL take(false);
 -- Each its own, so that none is found twice.
 UPDATE memory_turns SET content_hash = encode(sha256(convert_to(id::text, 'UTF8')), 'hex');
