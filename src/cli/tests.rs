@@ -231,7 +231,7 @@ fn documents_in_few_bytes_are_read_as_their_json_is() {
             }
             _ => &["inspect FILE"],
         };
-        for command in [&["verify FILE --proof proof.json --key key.pem"], commands].concat() {
+        for command in [&["verify FILE --proof proof.json --key key.pem"][..], commands].concat() {
             let (status, said) = files.run(&command.replace("FILE", "document.gkd"));
             assert_eq!(
                 (status, &said),

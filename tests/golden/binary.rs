@@ -28,12 +28,12 @@ fn worked_bytes_are_read_to_the_byte() {
 
 /// Every signed document of the worked vectors, as its text stands in the file.
 fn signed() -> Vec<String> {
-    let texts = |file: &str, name: &str| {
-        last_members(&without_white_space(&read_text(&data(file))), name)
-    };
+    let texts =
+        |file: &str, name: &str| last_members(&without_white_space(&read_text(&data(file))), name);
     let proofs: Vec<Value> = serde_json::from_str(&read_text(&data("proof.json"))).unwrap();
     let proven = proofs.iter().map(|case| case["export_text"].as_str().unwrap().to_owned());
-    [texts("attestation.json", "export"), texts("prompt.json.gz", "record"), proven.collect()].concat()
+    [texts("attestation.json", "export"), texts("prompt.json.gz", "record"), proven.collect()]
+        .concat()
 }
 
 #[test]
@@ -44,6 +44,8 @@ fn signed_documents_come_back_to_the_byte() {
         let document = Document::parse(&text, &|| {}).unwrap();
         let packed = pack(&document, &|| {}).unwrap();
         assert_eq!(unpack(&packed, &|| {}).unwrap().canonical_text(&|| {}), text);
-        assert!(packed.len() * 2 < text.len() && to_cbor(&document, &|| {}).unwrap().len() < text.len());
+        assert!(
+            packed.len() * 2 < text.len() && to_cbor(&document, &|| {}).unwrap().len() < text.len()
+        );
     }
 }
