@@ -146,7 +146,11 @@ pub fn binary(data: &[u8]) {
     };
     let Ok(document) = read.map_err(is_message) else { return };
     let canonical = document.canonical_text(&|| ());
-    let again = Document::parse(&canonical, &|| ()).unwrap();
+    let Ok(again) = Document::parse(&canonical, &|| ()) else {
+        // Near the limits of documents, which are counted otherwise.
+        assert!(canonical.len() > 32 << 20);
+        return;
+    };
     assert_eq!(again.canonical_text(&|| ()), canonical);
     let cbor = to_cbor(&again, &|| ()).unwrap();
     let bytes = pack(&again, &|| ()).unwrap();
