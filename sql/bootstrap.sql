@@ -336,6 +336,18 @@ BEGIN
         ELSIF is_owner THEN
             DELETE FROM graph_kernel.recorder_binding AS b WHERE b.events = 0;
         END IF;
+    ELSIF TG_TABLE_NAME = 'store_binding' THEN
+        tables := ARRAY[NEW.store::regclass];
+        command := format('SELECT graph_kernel.bind_store(%L, %L);', NEW.store, NEW.name);
+        IF NEW.store = 0 THEN
+            lost := format('the graph %s has no store', quote_ident(NEW.name));
+        ELSIF is_owner THEN
+            DELETE FROM graph_kernel.store_binding AS b WHERE b.name = NEW.name AND b.store = 0;
+        END IF;
+        IF EXISTS (SELECT FROM graph_kernel.store_binding AS b WHERE b.name = NEW.name) THEN
+            RAISE WARNING 'the graph % has a store already: the row is left out', quote_ident(NEW.name);
+            RETURN NULL;
+        END IF;
     ELSE
         tables := ARRAY[NEW.traces::regclass];
         command := format('SELECT graph_kernel.bind_traces(%L);', NEW.traces);

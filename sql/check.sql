@@ -6,7 +6,8 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 -- by the transaction before it is checked. A setting of the session switches off what is not ALWAYS. With bad
 -- arguments a trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
-    guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[]
+    guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[],
+    reference name, graph text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -27,11 +28,17 @@ BEGIN ATOMIC
                CASE WHEN g.tgdeferrable THEN 'DEFERRABLE' END,
                CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
            array_remove(ARRAY[
-               CASE WHEN g.tgnargs < 2 OR cardinality(rest.trust) > 1 OR rest.graph = ''
+               CASE WHEN g.tgnargs < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
                          OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%'])
                              THEN 'bad arguments' END,
+               (SELECT format('no column %s of type text', first.reference)
+                WHERE g.tgnargs >= 2 AND first.reference <> '' AND NOT EXISTS (
+                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+                      AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')
+                      AND (t.typtype = 'd' OR t.oid IN ('text'::regtype, 'varchar'::regtype)))),
                (SELECT format('no column %s of type json, jsonb or text', given.arguments[1])
-                WHERE g.tgnargs >= 2 AND NOT EXISTS (
+                WHERE g.tgnargs >= 2 AND first.reference IS NULL AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
                       AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')
@@ -47,7 +54,12 @@ BEGIN ATOMIC
                 WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
                     SELECT FROM graph_kernel.binding AS b
                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')))
-               ], NULL)
+               ], NULL),
+           (SELECT a.attname FROM pg_attribute AS a
+            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+              AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')),
+           coalesce((SELECT b.name FROM graph_kernel.binding AS b
+                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')), 'default')
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
@@ -59,6 +71,11 @@ BEGIN ATOMIC
         FROM (SELECT CASE WHEN g.tgnargs > 2 AND starts_with(given.arguments[g.tgnargs], 'graph=')
                           THEN substr(given.arguments[g.tgnargs], 7) END AS graph) AS last
     ) AS rest
+    CROSS JOIN LATERAL (
+        -- Only slices are kept.
+        SELECT CASE WHEN g.tgfoid = '@extschema@.graph_require_admissible()'::regprocedure
+                         AND starts_with(given.arguments[1], 'ref=') THEN substr(given.arguments[1], 5) END AS reference
+    ) AS first
     WHERE g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
                        '@extschema@.graph_require_admissible_result()'::regprocedure);
 END;
@@ -120,6 +137,28 @@ END;
 COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
     'a name that no trigger and no constraint of a table has';
 
+-- The tables whose rows refer to the kept documents of a graph, as far as this role may read them. What a table's owner
+-- has its readers run, this role runs: so only the tables of owners whose code it trusts already, by reading the graph
+-- and its store, are read.
+CREATE FUNCTION graph_kernel.referring_tables(graph text) RETURNS TABLE (place regclass, reference name)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT DISTINCT g.place, g.reference
+    FROM graph_kernel.promoting_triggers() AS g
+    JOIN pg_class AS r ON r.oid = g.place
+    JOIN pg_roles AS o ON o.oid = r.relowner
+    WHERE g.graph = $1 AND g.reference IS NOT NULL AND NOT g.is_of_parent
+      AND r.relkind IN ('r', 'p') AND r.relpersistence = 'p'
+      AND has_schema_privilege(r.relnamespace, 'USAGE') AND has_column_privilege(r.oid, g.reference, 'SELECT')
+      AND (o.rolsuper OR pg_has_role(o.oid, 'USAGE') OR o.oid IN (
+              SELECT t.relowner FROM pg_class AS t
+              WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
+                              UNION SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)));
+END;
+COMMENT ON FUNCTION graph_kernel.referring_tables(text) IS
+    'the tables whose rows refer to the kept documents of a graph, and which of their columns holds the keys';
+
 SET LOCAL search_path TO @extschema@, pg_temp;
 
 -- A row for each thing that can be wrong with a graph. Invoker's rights: it sees what slices see. No hint changes or
@@ -154,6 +193,8 @@ DECLARE
     hidden text;    -- what to add where this role may not see all rows
     listed record;
     bound record;
+    kept jsonb;     -- the store of documents
+    store regclass;
 BEGIN
     BEGIN
         graph := graph_kernel.describe_graph(name);
@@ -316,11 +357,11 @@ BEGIN
            string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text,
                t.name)
     FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys,graph_kernel.policies,
-                  graph_kernel.recorder_binding,graph_kernel.trace_binding}'::regclass[])
+                  graph_kernel.recorder_binding,graph_kernel.trace_binding,graph_kernel.store_binding}'::regclass[])
                   WITH ORDINALITY AS p (rel, position)
     CROSS JOIN unnest('{guard,guard_truncate,announce,guard_binder}'::text[]) AS t (name)
     WHERE (t.name <> 'announce' OR p.position <= 3)
-      AND (t.name <> 'guard_binder' OR p.position IN (1, 5, 6))
+      AND (t.name <> 'guard_binder' OR p.position IN (1, 5, 6, 7))
       AND NOT EXISTS (SELECT FROM pg_trigger AS g
                       WHERE g.tgrelid = p.rel AND g.tgname = t.name AND g.tgenabled = 'A');
 
@@ -466,6 +507,45 @@ BEGIN
                     THEN graph_kernel.free_trigger_name(b.place, b.guard) ELSE b.name END AS free
         FROM bare AS b) AS d ON true
     ORDER BY d.place::text, d.free;
+
+    -- What is not there is no error: the law may have wanted it gone.
+    check_name := 'slice_store';
+    ok := true;
+    count := NULL;
+    hint := NULL;
+    BEGIN
+        kept := graph_kernel.describe_store(name);
+        store := (kept ->> 'oid')::oid;
+        detail := coalesce('documents are kept in ' || store, 'no store is bound');
+        RETURN NEXT;
+        IF store IS NOT NULL THEN
+            check_name := 'index_kept_turns';
+            ok := (kept -> 'has_turns_index')::boolean;
+            detail := format('%sindex on %s (turns)', CASE WHEN ok THEN '' ELSE 'no ' END, store);
+            hint := CASE WHEN NOT ok THEN graph_kernel.turns_index_command(store) END;
+            RETURN NEXT;
+            check_name := 'kept_documents';
+            count := (SELECT pg_catalog.count(*) FROM graph_kernel.unfit_documents(name) AS d);
+            ok := count = 0;
+            detail := 'rows of the store that are not what their documents say';
+            hint := CASE WHEN NOT ok THEN format(
+                'SELECT d.key, d.fault FROM graph_kernel.unfit_documents(%L) AS d;', name) END;
+            RETURN NEXT;
+            check_name := 'kept_references';
+            ok := true;
+            count := (SELECT coalesce(sum(graph_kernel.missing_references(name, t.place, t.reference)), 0)
+                      FROM graph_kernel.referring_tables(name) AS t);
+            detail := 'rows that refer to documents which are not in the store';
+            hint := NULL;
+            RETURN NEXT;
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        ok := false;
+        GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+        detail := 'could not be checked: ' || detail;
+        hint := nullif(hint, '');
+        RETURN NEXT;
+    END;
 
     -- An expression that raises stops every call that reads the row. Whatever a row raises hides no other finding: all
     -- but a cancelled query is caught.
@@ -637,7 +717,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION @extschema@.graph_check() RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
-LANGUAGE sql STABLE COST 10000000 ROWS 27
+LANGUAGE sql STABLE COST 10000000 ROWS 30
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits

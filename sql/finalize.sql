@@ -46,6 +46,8 @@ DECLARE
         'FUNCTION graph_kernel.revoke_key(text)',
         'FUNCTION graph_kernel.list_keys()',
         'FUNCTION graph_kernel.bind_traces(regclass)',
+        'FUNCTION graph_kernel.bind_store(regclass, text)',
+        'FUNCTION graph_kernel.unbind_store(text)',
         'FUNCTION graph_kernel.list_statistics()',
         'FUNCTION graph_kernel.reset_statistics()'];
     internal text[] := ARRAY[
@@ -53,6 +55,7 @@ DECLARE
         'FUNCTION graph_kernel.describe_tables(oid, oid, jsonb, text, text, oid)',
         'FUNCTION graph_kernel.describe_recorder_table(oid, jsonb, oid)',
         'FUNCTION graph_kernel.check_trace_table(oid, oid)',
+        'FUNCTION graph_kernel.check_store(oid, text, oid)',
         'FUNCTION graph_kernel.add_epoch()',
         'FUNCTION graph_kernel.rotate_key_for(boolean)',
         'FUNCTION graph_kernel.rotate_key_internal(boolean)',
@@ -66,6 +69,8 @@ DECLARE
         'FUNCTION graph_kernel.bind_recorder_table_for(regclass, jsonb, oid)',
         'FUNCTION graph_kernel.bind_traces_internal(regclass, oid)',
         'FUNCTION graph_kernel.bind_traces_for(regclass, oid)',
+        'FUNCTION graph_kernel.bind_store_internal(regclass, text, oid)',
+        'FUNCTION graph_kernel.bind_store_for(regclass, text, oid)',
         'FUNCTION graph_kernel.guard_table()',
         'FUNCTION graph_kernel.set_binder()',
         'FUNCTION graph_kernel.content_hash_trigger_internal()',
@@ -83,7 +88,9 @@ DECLARE
         'TABLE graph_kernel.known_policies',
         'TABLE @extschema@.graph_policies',
         'TABLE graph_kernel.trace_binding',
+        'TABLE graph_kernel.store_binding',
         'TABLE graph_kernel.keys',
+        'TABLE graph_kernel.kept',
         'TABLE graph_kernel.proof_keys',
         'TABLE graph_kernel.statistics',
         'TABLE graph_kernel.word_totals',
@@ -123,7 +130,7 @@ BEGIN
     -- So that an owner who is not a superuser can dump and restore them.
     EXECUTE pg_catalog.format(
         'GRANT SELECT, INSERT ON graph_kernel.binding, graph_kernel.recorder_binding, graph_kernel.trace_binding,
-             graph_kernel.revoked_keys, graph_kernel.policies TO %I',
+             graph_kernel.store_binding, graph_kernel.revoked_keys, graph_kernel.policies TO %I',
         owner);
 END
 $$;
@@ -131,6 +138,7 @@ GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
 GRANT EXECUTE ON FUNCTION graph_kernel.list_statistics() TO pg_monitor;
 GRANT SELECT ON graph_kernel.statistics TO pg_monitor;
 GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding,
-    graph_kernel.policies, graph_kernel.known_policies, graph_kernel.proof_keys, @extschema@.graph_policies TO PUBLIC;
+    graph_kernel.store_binding, graph_kernel.policies, graph_kernel.known_policies, graph_kernel.proof_keys, graph_kernel.kept,
+    @extschema@.graph_policies TO PUBLIC;
 -- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

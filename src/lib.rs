@@ -21,11 +21,13 @@ extension_sql_file!(
     name = "create_tables",
     requires = ["binding", "content"]
 );
+extension_sql_file!("../sql/store.sql", name = "store", requires = ["binding"]);
 extension_sql_file!(
     "../sql/check.sql",
     name = "check",
-    requires = ["binding", "promotion", "content"]
+    requires = ["binding", "promotion", "content", "store"]
 );
+extension_sql_file!("../sql/kept.sql", name = "kept", requires = ["store", "check"]);
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
 extension_sql_file!("../sql/words.sql", name = "words", requires = ["binding"]);
@@ -42,6 +44,8 @@ extension_sql_file!(
         "promotion",
         "create_tables",
         "check",
+        "store",
+        "kept",
         "content",
         "recorder",
         "retrieval",

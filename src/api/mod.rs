@@ -9,6 +9,7 @@ mod document;
 mod evidence;
 mod explain;
 mod graph;
+mod kept;
 mod keys;
 mod messages;
 mod policy;

@@ -255,6 +255,15 @@ impl Guard {
         self.column(name, "json, jsonb or text", |kind| matches!(kind, Kind::Text(_)))
     }
 
+    /// A column that holds the key of a document: of type text or varchar, or of a domain over one.
+    ///
+    /// # Errors
+    /// 22023 where there is none.
+    pub fn key_column(&self, name: &str) -> Result<Column, SqlError> {
+        let is_text = |base| matches!(base, pg_sys::TEXTOID | pg_sys::VARCHAROID);
+        self.column(name, "text", |kind| matches!(kind, Kind::Text(base) if is_text(base)))
+    }
+
     /// A column that holds turns: of type uuid or uuid[], or of a domain over one.
     ///
     /// # Errors

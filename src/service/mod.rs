@@ -11,6 +11,7 @@ pub mod documents;
 pub mod evidence;
 pub mod explain;
 pub mod export;
+pub mod kept;
 pub mod keys;
 pub mod limits;
 pub mod policies;

@@ -11,6 +11,7 @@ use kernel::trust::attestation::Attestation;
 use kernel::verification::verify::verify_export;
 use pgrx::PgSqlErrorCode;
 
+use super::kept::{Kept, kept};
 use super::refusals;
 use super::verify::{keys_of, way_out};
 use crate::pg::catalog::names::literal_of;
@@ -18,12 +19,14 @@ use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::COMMIT_FIRST;
-use crate::pg::trigger::{Guard, TriggerCall, invalid};
+use crate::pg::trigger::{Column, Guard, TriggerCall, invalid};
 
 /// What the arguments of a trigger say: the columns, whose slices are trusted, and which graph. The writer's setting
 /// `graph_kernel.graph` decides nothing here.
 struct Requirement<'a> {
     document: &'a str,
+    /// Whether that column holds the key of a document that is kept, not the document.
+    is_reference: bool,
     turns: &'a str,
     /// The roles whose slices are trusted; `None` for those taken without row security.
     roles: Option<&'a str>,
@@ -31,7 +34,7 @@ struct Requirement<'a> {
 }
 
 impl<'a> Requirement<'a> {
-    fn of(guard: &'a Guard, usage: &str) -> Result<Self, SqlError> {
+    fn of(guard: &'a Guard, usage: &str, takes_references: bool) -> Result<Self, SqlError> {
         let bad = || invalid(format!("trigger {} has bad arguments", guard.name())).hint(usage);
         let [document, turns, rest @ ..] = guard.arguments() else { return Err(bad()) };
         let (graph, trust) = match rest {
@@ -44,10 +47,12 @@ impl<'a> Requirement<'a> {
             [trust] => Some(trust.strip_prefix("roles=").ok_or_else(bad)?),
             _ => return Err(bad()),
         };
-        if graph.is_empty() || roles == Some("") {
+        let reference = document.strip_prefix("ref=").filter(|_| takes_references);
+        if graph.is_empty() || roles == Some("") || reference == Some("") {
             return Err(bad());
         }
-        Ok(Requirement { document, turns, roles, graph })
+        let (is_reference, document) = (reference.is_some(), reference.unwrap_or(document));
+        Ok(Requirement { document, is_reference, turns, roles, graph })
     }
 
     /// The keys that verify what was signed for its graph.
@@ -126,8 +131,10 @@ fn outside(
 /// 23514 for a row that is not admissible, 39P01 and 22023 for a trigger that cannot guard; else as [`keys_of`].
 pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible")?;
-    let usage = "graph_require_admissible('slice_column', 'turns_column'[, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
-    check(&guard, usage, |required, export, turns| {
+    let usage = "graph_require_admissible('slice_column' | 'ref=key_column', 'turns_column'\
+                 [, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
+    let required = Requirement::of(&guard, usage, true)?;
+    check(&guard, &required, |export, turns| {
         let verdict = verify_export(export, &required.keys()?);
         let refusal = match (verdict.valid(), verdict.attestation()) {
             (Some(valid), Some(claim)) => required.distrust(claim, "its slice").or_else(|| {
@@ -157,7 +164,8 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
     let guard = Guard::of(call, "graph_require_admissible_result")?;
     let usage = "graph_require_admissible_result('provenance_column', 'turns_column'\
                  [, 'no_rls' | 'roles=a,b'][, 'graph=name'])";
-    check(&guard, usage, |required, record, turns| {
+    let required = Requirement::of(&guard, usage, false)?;
+    check(&guard, &required, |record, turns| {
         let keys = required.keys()?;
         let record = Provenance::parse(record, &check_interrupts).ok();
         let slice = record.as_ref().and_then(|record| record.slice.as_ref());
@@ -198,27 +206,64 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
 /// The most bytes of a stored document that is read. As jsonb an export may be larger than its text.
 const MAX_STORED_BYTES: usize = 2 * MAX_EXPORT_BYTES;
 
+/// As many of a key: no key is longer.
+const MAX_KEY_BYTES: usize = 256;
+
+/// The document that a row carries, or refers to; a refusal where the store has none that is its key's.
+///
+/// # Errors
+/// As [`kept`]: whoever writes the row needs SELECT on the store.
+fn document_of(
+    guard: &Guard,
+    column: &Column,
+    required: &Requirement<'_>,
+) -> Result<Result<String, Refusal>, SqlError> {
+    // A longer one is malformed, or no key, and is not read.
+    let longest = if required.is_reference { MAX_KEY_BYTES } else { MAX_STORED_BYTES };
+    let text = match guard.document_size(column) > longest {
+        true => String::new(),
+        false => guard.document(column)?,
+    };
+    if !required.is_reference {
+        return Ok(Ok(text));
+    }
+    // Where there is no such graph, this says so.
+    required.keys()?;
+    Ok(match kept(required.graph, &text)? {
+        Kept::Document(document) => Ok(document),
+        Kept::Missing => Err(Refusal {
+            reason: "not_kept",
+            message: "its slice is not in the store".to_owned(),
+            hint: "Keep the slice first, and give the key that graph_keep returns.".into(),
+        }),
+        Kept::Other(error) => Err(Refusal {
+            reason: "other_document",
+            message: error.message().to_owned(),
+            hint: error.into_hint().into(),
+        }),
+    })
+}
+
 /// Raises the refusal of the row that a guard was fired for, unless it is none. An update that leaves both columns as
 /// they are is not checked. So a row whose key was revoked later can still be corrected in its other columns.
 fn check(
     guard: &Guard,
-    usage: &str,
-    refuse: impl FnOnce(
-        &Requirement<'_>,
-        &str,
-        &[Option<TurnId>],
-    ) -> Result<(Option<Refusal>, Option<String>), SqlError>,
+    required: &Requirement<'_>,
+    refuse: impl FnOnce(&str, &[Option<TurnId>]) -> Result<(Option<Refusal>, Option<String>), SqlError>,
 ) -> Result<(), SqlError> {
-    let required = Requirement::of(guard, usage)?;
-    let document = guard.document_column(required.document)?;
+    let column = match required.is_reference {
+        true => guard.key_column(required.document)?,
+        false => guard.document_column(required.document)?,
+    };
     let turns = guard.turns_column(required.turns)?;
-    // A longer one is malformed, and is not read.
-    let is_too_long = guard.document_size(&document) > MAX_STORED_BYTES;
-    if !is_too_long && guard.is_unchanged(&document, &turns)? {
+    let is_too_long = guard.document_size(&column) > MAX_STORED_BYTES;
+    if !is_too_long && guard.is_unchanged(&column, &turns)? {
         return Ok(());
     }
-    let text = if is_too_long { String::new() } else { guard.document(&document)? };
-    let (refusal, slice_id) = refuse(&required, &text, &guard.turns(&turns)?)?;
+    let (refusal, slice_id) = match document_of(guard, &column, required)? {
+        Ok(text) => refuse(&text, &guard.turns(&turns)?)?,
+        Err(refusal) => (Some(refusal), None),
+    };
     let reason = refusal.as_ref().map_or("ok", |refusal| refusal.reason);
     refusals::note("promotion", reason, slice_id.as_deref());
     match refusal {

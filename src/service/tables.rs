@@ -48,6 +48,20 @@ pub fn bind_traces(call: &FunctionCall) -> pgrx::Internal {
     call_for_caller(call, c"bind_traces_for")
 }
 
+/// Binds a store of documents for a graph, with the arguments of a call of `bind_store`.
+///
+/// Raises as [`call_for_caller`].
+pub fn bind_store(call: &FunctionCall) -> pgrx::Internal {
+    call_for_caller(call, c"bind_store_for")
+}
+
+/// Creates a store of documents, with the arguments of a call of `create_slice_store`.
+///
+/// Raises as [`call_member`].
+pub fn create_slice_store(call: &FunctionCall) -> pgrx::Internal {
+    call_member(call, c"make_slice_store")
+}
+
 /// Creates the tables of a graph, with the arguments of a call of `create_tables`.
 ///
 /// Raises as [`call_member`].

@@ -243,6 +243,7 @@ fn catalogs_and_members_of_extensions_are_no_graph() {
         ("graph_kernel.binding", "graph"),
         ("graph_kernel.recorder_binding", "md5('x')::uuid"),
         ("graph_kernel.trace_binding", "md5('x')::uuid"),
+        ("graph_kernel.store_binding", "md5('x')::uuid"),
         ("graph_kernel.policies", "md5('x')::uuid"),
         ("own.member", "id"),
         ("own.parted", "id"),
@@ -266,6 +267,9 @@ fn catalogs_and_members_of_extensions_are_no_graph() {
         let traces = format!("SELECT graph_kernel.bind_traces('{table}')");
         let refusal = answer(&mut attack.admin, &traces);
         assert_eq!(refusal, Err(("42809".to_owned(), "TRACE_TABLE".to_owned())), "{table}");
+        let store = format!("SELECT graph_kernel.bind_store('{table}')");
+        let refusal = answer(&mut attack.admin, &store);
+        assert_eq!(refusal, Err(("42809".to_owned(), "STORE_TABLE".to_owned())), "{table}");
     }
     // A table of his own is a graph as soon as it is not a member.
     attack.insert("own.turns", r#"{"id": "id", "session_id": "secret"}"#);
@@ -346,6 +350,7 @@ fn the_binder_is_who_calls() {
         "graph_kernel.bind_tables_for('vault.secrets', NULL, NULL, 'default', 10)",
         "graph_kernel.bind_recorder_table_for('vault.secrets', NULL, 10)",
         "graph_kernel.bind_traces_for('vault.secrets', 10)",
+        "graph_kernel.bind_store_for('vault.secrets', 'default', 10)",
     ] {
         let refusal = answer(owner, &format!("SELECT {call}")).unwrap_err();
         assert_eq!(refusal.0, "42501", "{call}");
@@ -456,7 +461,8 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     attack
         .admin
         .batch_execute(&format!(
-            "SELECT graph_kernel.create_recorder_table('vault'), graph_kernel.make_trace_table('vault');
+            "SELECT graph_kernel.create_recorder_table('vault'), graph_kernel.make_trace_table('vault'),
+                    graph_kernel.create_slice_store('vault');
              INSERT INTO vault.recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, occurred_at_ms,
                                                 event_type, text)
              VALUES (0, 0, 0, 'e', 1, 0, 'egress_output', 'the secret');
@@ -493,6 +499,17 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     assert_eq!(answer(admin, trace), no_right("TRACE_TABLE"));
     admin.batch_execute("GRANT INSERT ON vault.retrieval_traces TO attack_owner").unwrap();
     answer(admin, trace).unwrap();
+    let bind = "SELECT graph_kernel.bind_store('vault.slice_store')";
+    assert_eq!(answer(owner, bind), no_right("STORE_TABLE"));
+    let insert = "INSERT INTO graph_kernel.store_binding (name, store, bound_by, binder)
+                  VALUES ('default', 'vault.slice_store', 'postgres', 10)";
+    owner.batch_execute(insert).unwrap();
+    let keep = "SELECT graph_kept(graph_keep(graph_slice(id))) FROM own.memory_turns";
+    assert_eq!(answer(admin, keep), no_right("STORE_TABLE"));
+    admin.batch_execute("GRANT SELECT ON vault.slice_store TO attack_owner").unwrap();
+    assert_eq!(answer(admin, keep), no_right("STORE_TABLE"));
+    admin.batch_execute("GRANT INSERT ON vault.slice_store TO attack_owner").unwrap();
+    answer(admin, keep).unwrap();
     // A restore by a superuser who would be allowed, of a row by a role that is not there.
     for (insert, bind, call, word) in [
         (
@@ -506,6 +523,12 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
             "bind_recorder_table('vault.recorder_events')",
             chunks,
             "RECORDER_TABLE",
+        ),
+        (
+            "store_binding (name, store, bound_by, binder) VALUES ('default', 'vault.slice_store', 'gone', 10)",
+            "bind_store('vault.slice_store')",
+            keep,
+            "STORE_TABLE",
         ),
     ] {
         let (table, _) = insert.split_once(' ').unwrap();

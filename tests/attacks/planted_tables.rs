@@ -14,12 +14,14 @@ fn a_table_of_others_in_the_place_of_a_created_one_is_named_as_theirs() {
             "CREATE TABLE public.retrieval_traces (id uuid, retrieval_mode text, is_admissible boolean, slice_id text,
                                                    admissibility_token text, provenance jsonb);
              CREATE TABLE public.recorder_events (segment_id bigint, ordinal bigint);
+             CREATE TABLE public.slice_store (key text);
              CREATE TABLE planted.memory_turns (id uuid)",
         )
         .unwrap();
     for (call, table) in [
         ("create_trace_table()", "public.retrieval_traces"),
         ("create_recorder_table()", "public.recorder_events"),
+        ("create_slice_store()", "public.slice_store"),
         ("create_tables('planted')", "planted.memory_turns"),
     ] {
         let error = admin.batch_execute(&format!("SELECT graph_kernel.{call}")).unwrap_err();

@@ -307,6 +307,8 @@ fn a_restore_without_a_bound_table_keeps_every_other_binding() {
         .batch_execute(
             "SELECT graph_kernel.create_recorder_table('missing'), graph_kernel.create_trace_table('missing');
              SELECT graph_kernel.bind_recorder_table('missing.recorder_events');
+             SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('missing'), 'missing');
+             SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('renamed'), 'renamed');
              ALTER TABLE renamed.memory_turns RENAME TO \"memory \"\"turns\"\" now\";
              DROP SCHEMA dropped CASCADE",
         )
@@ -327,6 +329,7 @@ fn a_restore_without_a_bound_table_keeps_every_other_binding() {
         "WARNING:  graph_kernel.binding names a table that is not here: the graph missing cannot be used",
         "WARNING:  graph_kernel.recorder_binding names a table that is not here",
         "WARNING:  graph_kernel.trace_binding names a table that is not here",
+        "WARNING:  graph_kernel.store_binding names a table that is not here: the graph missing has no store",
     ] {
         assert!(said.contains(warning), "{warning}: {said}");
     }
@@ -339,6 +342,8 @@ fn a_restore_without_a_bound_table_keeps_every_other_binding() {
          other other.memory_turns other.memory_turn_edges t, \
          renamed renamed.\"memory \"\"turns\"\" now\" renamed.memory_turn_edges t"
     );
+    let stores = "SELECT string_agg(concat_ws(' ', name, store), ', ' ORDER BY name) FROM graph_kernel.store_binding";
+    assert_eq!(text(&mut client, stores), "missing -, renamed renamed.slice_store");
     let oids = "SELECT concat_ws(' ', turns::oid, edges::oid) FROM graph_kernel.binding WHERE name = 'dropped'";
     assert_eq!(text(&mut client, oids), "0 0");
     // A name stands for what is not there: it does not become that of the default tables.

@@ -146,8 +146,8 @@ const TOO_MUCH: &str = "
              unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
-          AND NOT (c.relname IN ('binding', 'bindings', 'recorder_binding', 'trace_binding', 'policies',
-                                  'known_policies', 'proof_keys') AND p = 'SELECT')
+          AND NOT (c.relname IN ('binding', 'bindings', 'recorder_binding', 'trace_binding', 'store_binding', 'policies',
+                                  'known_policies', 'proof_keys', 'kept') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f
@@ -158,7 +158,8 @@ const TOO_MUCH: &str = "
                             'bind_traces', 'announce_change', 'register_policy', 'rotate_key_internal',
                             'revoke_key_internal', 'bind_tables_internal', 'bind_recorder_table_internal',
                             'bind_traces_internal', 'unbind_tables_internal', 'bind_tables_for',
-                            'bind_recorder_table_for', 'bind_traces_for', 'check_trace_table', 'set_binder')
+                            'bind_recorder_table_for', 'bind_traces_for', 'check_trace_table', 'set_binder',
+                            'bind_store', 'unbind_store', 'bind_store_for', 'bind_store_internal', 'check_store')
           AND has_function_privilege('somebody', f.oid, 'EXECUTE')
     ) AS found";
 

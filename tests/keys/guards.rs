@@ -10,8 +10,15 @@ use crate::cluster::{Cluster, wait_until};
 use crate::dump::{dump, restore, restore_archive};
 use crate::graph::{install, kid, reason, refusal, rotate, slice, text};
 
-const TABLES: [&str; 6] =
-    ["binding", "revoked_keys", "root_keys", "policies", "recorder_binding", "trace_binding"];
+const TABLES: [&str; 7] = [
+    "binding",
+    "revoked_keys",
+    "root_keys",
+    "policies",
+    "recorder_binding",
+    "trace_binding",
+    "store_binding",
+];
 
 /// All that is stored, but for the roots themselves.
 const STORED: &str = "
@@ -20,7 +27,8 @@ const STORED: &str = "
         || (SELECT string_agg(k.epoch::text, ' ' ORDER BY k.epoch) FROM graph_kernel.root_keys AS k)
         || (SELECT string_agg(p::text, ' ' ORDER BY p::text) FROM graph_kernel.policies AS p)
         || (SELECT string_agg(r::text, ' ') FROM graph_kernel.recorder_binding AS r)
-        || (SELECT string_agg(t::text, ' ') FROM graph_kernel.trace_binding AS t)";
+        || (SELECT string_agg(t::text, ' ') FROM graph_kernel.trace_binding AS t)
+        || (SELECT string_agg(s::text, ' ') FROM graph_kernel.store_binding AS s)";
 
 /// A row in each table.
 fn fill(client: &mut Client) {
@@ -31,13 +39,14 @@ fn fill(client: &mut Client) {
                     graph_kernel.create_recorder_table(), graph_kernel.create_trace_table(),
                     graph_kernel.rotate_key(revoke_old => true);
              SELECT graph_kernel.bind_recorder_table('recorder_events');
+             SELECT graph_kernel.bind_store(graph_kernel.create_slice_store());
              SELECT graph_policy_register('{\"max_nodes\": 7}', 'seven')",
         )
         .unwrap();
 }
 
 /// What a publisher sends that a subscriber must not take.
-const PUBLISHED: [&str; 8] = [
+const PUBLISHED: [&str; 9] = [
     "INSERT INTO graph_kernel.binding
          (graph, name, is_current, turns, edges, resolved, bound_by, binder, database)
      SELECT 'e2b2b0a4-0000-4000-8000-000000000000', 'brought', true, turns, edges, resolved, 'postgres', 10, 5
@@ -47,6 +56,7 @@ const PUBLISHED: [&str; 8] = [
     "INSERT INTO graph_kernel.revoked_keys (kid) SELECT kid FROM graph_kernel.keys ON CONFLICT DO NOTHING",
     "SELECT graph_policy_register('{\"max_nodes\": 8}', 'brought')",
     "DELETE FROM graph_kernel.trace_binding",
+    "UPDATE graph_kernel.store_binding SET name = 'other'",
     "UPDATE graph_kernel.recorder_binding SET columns = '{}'",
     "TRUNCATE graph_kernel.root_keys, graph_kernel.binding, graph_kernel.revoked_keys",
 ];
@@ -145,6 +155,7 @@ fn a_replica_role_passes_no_guard() {
     for row in [
         "revoked_keys VALUES ('9-0123456789abcdef')",
         "trace_binding (traces) VALUES ('memory_turns')",
+        "store_binding (name, store) VALUES ('default', 'memory_turns')",
     ] {
         let insert = format!("INSERT INTO graph_kernel.{row}");
         assert_eq!(refusal(&mut writer, &insert), private, "{insert}");
@@ -345,7 +356,7 @@ fn a_restore_without_triggers_is_put_right() {
     client
         .batch_execute(
             "SELECT graph_kernel.create_tables(), graph_kernel.create_recorder_table();
-             SELECT graph_kernel.make_trace_table('public')",
+             SELECT graph_kernel.make_trace_table('public'), graph_kernel.make_slice_store('public')",
         )
         .unwrap();
     restore_archive(&other, "postgres", "postgres", &["--data-only", "--disable-triggers"], &data);

@@ -122,6 +122,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_is_admissible(json,uuid)", Some("SELECT graph_is_admissible('{}', NULL)")),
     ("graph_is_admissible_result(jsonb)", Some("SELECT graph_is_admissible_result('{}')")),
+    (
+        "graph_keep(json)",
+        Some("SELECT graph_keep(graph_slice('00000000-0000-4000-8000-000000000001'))"),
+    ),
+    (
+        "graph_kept(text)",
+        Some("SELECT graph_kept('x')"),
+    ),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
     (
         "graph_kernel.add_policy(slice_policy,text)",
@@ -156,6 +164,18 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.bind_recorder_table_internal(regclass,jsonb,oid)",
         Some("SELECT graph_kernel.bind_recorder_table_internal('recorder_events', NULL, 10)"),
+    ),
+    (
+        "graph_kernel.bind_store(regclass,text)",
+        Some("SELECT graph_kernel.bind_store('slice_store')"),
+    ),
+    (
+        "graph_kernel.bind_store_for(regclass,text,oid)",
+        Some("SELECT graph_kernel.bind_store_for('slice_store', 'default', 10)"),
+    ),
+    (
+        "graph_kernel.bind_store_internal(regclass,text,oid)",
+        Some("SELECT graph_kernel.bind_store_internal('slice_store', 'default', 10)"),
     ),
     (
         "graph_kernel.bind_tables(regclass,regclass,jsonb,text)",
@@ -205,6 +225,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
     (
+        "graph_kernel.check_store(oid,text,oid)",
+        Some("SELECT graph_kernel.check_store('slice_store'::regclass::oid, 'default', 10)"),
+    ),
+    (
         "graph_kernel.check_trace_table(oid,oid)",
         Some("SELECT graph_kernel.check_trace_table('retrieval_traces'::regclass::oid, 10)"),
     ),
@@ -224,8 +248,16 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.count_found('default', 'turns')"),
     ),
     (
+        "graph_kernel.count_references(oid,text)",
+        Some("SELECT count(*) FROM graph_kernel.count_references('promoted'::regclass::oid, 'slice')"),
+    ),
+    (
         "graph_kernel.create_recorder_table(name)",
         Some("SELECT graph_kernel.create_recorder_table('open')"),
+    ),
+    (
+        "graph_kernel.create_slice_store(name)",
+        Some("SELECT graph_kernel.create_slice_store('open')"),
     ),
     ("graph_kernel.create_tables(name,jsonb)", Some("SELECT graph_kernel.create_tables('open')")),
     (
@@ -244,6 +276,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.describe_recorder_table(oid,jsonb,oid)",
         Some("SELECT graph_kernel.describe_recorder_table('recorder_events'::regclass::oid, NULL, 10)"),
+    ),
+    (
+        "graph_kernel.describe_store(text)",
+        Some("SELECT graph_kernel.describe_store('default')"),
     ),
     (
         "graph_kernel.describe_tables(oid,oid,jsonb,text,text,oid)",
@@ -273,6 +309,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
+    (
+        "graph_kernel.kept_by_others()",
+        Some("SELECT graph_kernel.kept_by_others()"),
+    ),
+    (
+        "graph_kernel.list_kept()",
+        Some("SELECT count(*) FROM graph_kernel.list_kept()"),
+    ),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
@@ -280,7 +324,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.make_recorder_table(name)",
         Some("SELECT graph_kernel.make_recorder_table('open')"),
     ),
+    (
+        "graph_kernel.make_slice_store(name)",
+        Some("SELECT graph_kernel.make_slice_store('open')"),
+    ),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
+    (
+        "graph_kernel.missing_references(text,oid,text)",
+        Some("SELECT graph_kernel.missing_references('default', 'promoted'::regclass::oid, 'slice')"),
+    ),
     (
         "graph_kernel.own_name(text)",
         Some("SELECT graph_kernel.own_name('graph_check')"),
@@ -316,6 +368,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         ),
     ),
     // It needs a column of words.
+    (
+        "graph_kernel.referring_tables(text)",
+        Some("SELECT count(*) FROM graph_kernel.referring_tables('default')"),
+    ),
+    (
+        "graph_kernel.refresh_batch(bigint,bigint)",
+        Some("SELECT * FROM graph_kernel.refresh_batch(0, 1)"),
+    ),
+    ("graph_kernel.refresh_kept(bigint,interval)", None),
     ("graph_kernel.refresh_words(text)", None),
     (
         "graph_kernel.register_policy(slice_policy,text)",
@@ -408,7 +469,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.text_prefix(text,integer)", Some("SELECT graph_kernel.text_prefix('x', 1)")),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
+    (
+        "graph_kernel.turns_index_command(regclass)",
+        Some("SELECT graph_kernel.turns_index_command('slice_store')"),
+    ),
     ("graph_kernel.unbind_recorder_table()", Some("SELECT graph_kernel.unbind_recorder_table()")),
+    (
+        "graph_kernel.unbind_store(text)",
+        Some("SELECT graph_kernel.unbind_store()"),
+    ),
     ("graph_kernel.unbind_tables(text)", Some("SELECT graph_kernel.unbind_tables()")),
     (
         "graph_kernel.unbind_tables_for(text)",
@@ -417,6 +486,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     (
         "graph_kernel.unbind_tables_internal(text)",
         Some("SELECT graph_kernel.unbind_tables_internal('default')"),
+    ),
+    (
+        "graph_kernel.unfit_documents(text)",
+        Some("SELECT count(*) FROM graph_kernel.unfit_documents('default')"),
     ),
     (
         "graph_kernel.verify_chunks(regclass,chunking_policy,boolean)",
@@ -629,11 +702,16 @@ pub fn on_relations(relation: &str) -> Vec<Attempt> {
             "(traces) VALUES ('retrieval_traces') ON CONFLICT DO NOTHING",
             "traces = 'memory_turns'",
         ),
+        "graph_kernel.store_binding" => (
+            "(name, store) VALUES ('default', 'slice_store') ON CONFLICT DO NOTHING",
+            "store = 'memory_turns'",
+        ),
         "graph_kernel.revoked_keys" => ("(kid) VALUES ('7-0123456789abcdef')", "kid = 'x'"),
         "graph_kernel.root_keys" => ("VALUES (9, NULL, now())", "root = NULL"),
         "graph_kernel.bindings"
         | "graph_kernel.keys"
         | "graph_kernel.proof_keys"
+        | "graph_kernel.kept"
         | "graph_kernel.known_policies"
         | "graph_policies" => {
             return vec![select, owner_only("alter", "ALTER VIEW @ RENAME TO mine")];

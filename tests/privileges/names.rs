@@ -38,6 +38,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "parsed at creation; holds the extension before it calls",
     ),
     (
+        "graph_kernel.bind_store_for(regclass,text,oid)",
+        "parsed at creation; holds the extension before it calls",
+    ),
+    (
         "graph_kernel.bind_tables_for(regclass,regclass,jsonb,text,oid)",
         "parsed at creation; holds the extension before it calls",
     ),
@@ -74,6 +78,7 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "parsed at creation; holds the extension before it writes private tables",
     ),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),
+    ("graph_kernel.unbind_store(text)", "parsed at creation; writes a private table"),
     (
         "graph_kernel.unbind_tables_for(text)",
         "parsed at creation; holds the extension before it calls",
@@ -102,6 +107,7 @@ const HELD: &[(&str, &str)] = &[
         "takes a lock in each transaction and looks what it is on",
     ),
     ("graph_kernel.bind_recorder_table_internal(regclass,jsonb,oid)", "bind_recorder_table"),
+    ("graph_kernel.bind_store_internal(regclass,text,oid)", "bind_store"),
     ("graph_kernel.bind_tables_internal(regclass,regclass,jsonb,text,oid)", "bind_tables"),
     ("graph_kernel.bind_traces_internal(regclass,oid)", "bind_traces"),
     ("graph_kernel.check_graph(text)", "graph_check"),
@@ -110,8 +116,13 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.create_tables_internal(name,jsonb)", "create_tables"),
     ("graph_kernel.guard_table()", "its table's lock"),
     ("graph_kernel.make_recorder_table(name)", "create_recorder_table"),
+    ("graph_kernel.make_slice_store(name)", "create_slice_store"),
     ("graph_kernel.make_trace_table(name)", "create_trace_table"),
     ("graph_kernel.policy_not_found(text)", "graph_policy: the lock of policies"),
+    (
+        "graph_kernel.refresh_kept(bigint,interval)",
+        "takes a lock in each transaction and looks what it is on",
+    ),
     ("graph_kernel.requested_anchors(json)", "graph_api_slice_batch"),
     ("graph_kernel.requested_policy_not_found(json)", "requested_policy: the lock of policies"),
     ("graph_kernel.revoke_key_internal(text)", "revoke_key"),
@@ -218,6 +229,7 @@ const TABLES: &str = "
     INSERT INTO recorder_events VALUES (0, 0, 0, NULL, 'e', 1, NULL, 0, 'egress_output', 'text');
     CREATE TABLE kept_chunks AS SELECT * FROM recorder_chunks();
     SELECT graph_kernel.create_trace_table();
+    SELECT graph_kernel.bind_store(graph_kernel.create_slice_store());
     CREATE SCHEMA open;
     CREATE TABLE promoted (slice json, turns uuid[]);
     CREATE CONSTRAINT TRIGGER promoted AFTER INSERT OR UPDATE ON promoted NOT DEFERRABLE FOR EACH ROW

@@ -76,6 +76,11 @@ impl Setup {
                  GRANT SELECT ON kept_chunks TO PUBLIC;
                  SELECT graph_kernel.bind_recorder_table('recorder_events');
                  SELECT graph_kernel.create_trace_table();
+                 SELECT graph_kernel.bind_store(graph_kernel.create_slice_store());
+                 ALTER TABLE slice_store OWNER TO table_owner;
+                 GRANT SELECT ON slice_store TO plain;
+                 CREATE TABLE promoted (slice text);
+                 GRANT SELECT ON promoted TO plain;
                  SELECT graph_kernel.rotate_key(revoke_old => true);
                  SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges');
                  SELECT graph_policy_register('{\"max_nodes\": 2}', 'two')",

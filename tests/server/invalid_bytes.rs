@@ -325,7 +325,8 @@ fn no_private_table_takes_bytes_from_a_superuser() {
     let database = database_of_bytes("bytes_stored");
     let mut client = database.connect();
     client
-        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public')")
+        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public'),
+                    graph_kernel.create_slice_store('public')")
         .unwrap();
     let binding = |name: &str, columns: &str, resolved: &str, bound_by: &str| {
         format!(
@@ -349,6 +350,14 @@ fn no_private_table_takes_bytes_from_a_superuser() {
         ),
         format!(
             "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10 FROM odd AS o"
+        ),
+        format!(
+            "store_binding (name, store, bound_by, binder)
+             SELECT o.bytes, 'slice_store', 'x', 10 FROM odd AS o"
+        ),
+        format!(
+            "store_binding (name, store, bound_by, binder)
+             SELECT 'default', 'slice_store', {name}, 10 FROM odd AS o"
         ),
         "policies (name, policy) SELECT o.bytes, '{\"max_nodes\": 17}' FROM odd AS o".to_owned(),
         format!(
@@ -890,7 +899,8 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
     let database = database_of_bytes("bytes_roles");
     let mut client = graph_of_bytes(&database);
     client
-        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public')")
+        .batch_execute("SELECT graph_kernel.create_recorder_table(), graph_kernel.create_trace_table('public'),
+                    graph_kernel.create_slice_store('public')")
         .unwrap();
     let mut names = Vec::new();
     for odd in [1, 5, 2] {
@@ -935,6 +945,7 @@ fn a_role_of_another_encoding_calls_and_is_signed_by_a_name_of_its_own() {
             "SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges')",
             "SELECT graph_kernel.bind_recorder_table('recorder_events')",
             "SELECT graph_kernel.bind_traces('retrieval_traces')",
+            "SELECT graph_kernel.bind_store('slice_store')",
             "SELECT graph_policy_register('{\"max_nodes\": 17}', 'of a role')",
             "SELECT graph_policy_register('{\"max_nodes\": 17}')",
         ] {

@@ -10,7 +10,9 @@ const RUN_MADE_STATEMENTS: &[&str] = &[
     "content_hash_trigger_internal",
     "create_tables_internal",
     "make_recorder_table",
+    "make_slice_store",
     "make_trace_table",
+    "refresh_kept",
     "verify_chunks",
 ];
 
@@ -76,5 +78,5 @@ fn bodies_without_a_path_name_no_type_by_the_path() {
             }
         }
     }
-    assert_eq!(seen, 1, "backfill_content_hashes is the only one");
+    assert_eq!(seen, 2, "backfill_content_hashes and refresh_kept are the only ones");
 }

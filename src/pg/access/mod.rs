@@ -3,6 +3,7 @@
 pub mod caller;
 pub mod content;
 pub mod events;
+pub mod kept;
 pub mod search;
 pub mod store;
 pub mod trace;

@@ -11,9 +11,11 @@ use crate::pg::catalog::index::{IndexRow, relation_method};
 
 /// Whether a plan must do without an index: its predicate, or an expression that rows may be sought by, is another one
 /// now than when the rows were written, for all that is known; or a scan may give a part of what matches, as a setting
-/// has it (gin_fuzzy_search_limit). Ids and times are sought by B-trees and hashes alone.
+/// has it (gin_fuzzy_search_limit). Ids and times are sought by B-trees and hashes alone; lists of ids by GIN, as
+/// that setting is fixed while a statement runs.
 pub fn is_unfit(index: pg_sys::Oid) -> bool {
-    let is_exact = [pg_sys::BTREE_AM_OID, pg_sys::HASH_AM_OID].contains(&relation_method(index));
+    let method = relation_method(index);
+    let is_exact = [pg_sys::BTREE_AM_OID, pg_sys::HASH_AM_OID].contains(&method);
     // SAFETY: the trees were read from the catalog; a class of operators stands for each key.
     let is_unfit = IndexRow::read(index, |row| unsafe {
         if row.predicate().is_some_and(|predicate| is_unfit_part(predicate)) {
@@ -29,6 +31,7 @@ pub fn is_unfit(index: pg_sys::Oid) -> bool {
                 Some(key) => is_unfit_part(key),
                 None => can_be_altered(pg_sys::get_atttype(row.form().indrelid, *column)),
             };
+            let is_exact = is_exact || method == pg_sys::GIN_AM_OID && is_of_lists(*class);
             is_sought && (!is_exact || is_unfit_key())
         })
     });
@@ -99,6 +102,12 @@ unsafe fn is_unfit_part(part: *mut pg_sys::Node) -> bool {
 fn is_of_words(class: pg_sys::Oid) -> bool {
     // SAFETY: a syscache look-up.
     unsafe { pg_sys::get_opclass_input_type(class) == pg_sys::TSVECTOROID }
+}
+
+/// Whether a class is that of arrays.
+fn is_of_lists(class: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up.
+    unsafe { pg_sys::get_opclass_input_type(class) == pg_sys::ANYARRAYOID }
 }
 
 /// Whether rows may be sought by operators of this class. The other classes, those of vectors, only give the nearest

@@ -68,6 +68,11 @@ impl SqlError {
         &self.message
     }
 
+    /// The hint; "" where it has none.
+    pub fn into_hint(self) -> String {
+        self.hint.unwrap_or_default()
+    }
+
     /// Raises the error in PostgreSQL.
     pub fn raise(self) -> ! {
         self.report(PgLogLevel::ERROR);

@@ -72,6 +72,8 @@ named_enum! {
         SessionNotFound = "SESSION_NOT_FOUND",
         SliceFailed = "SLICE_FAILED",
         SliceTooLarge = "SLICE_TOO_LARGE",
+        StoredDocument = "STORED_DOCUMENT",
+        StoreTable = "STORE_TABLE",
         TablesChanged = "TABLES_CHANGED",
         TableExists = "TABLE_EXISTS",
         TableRules = "TABLE_RULES",

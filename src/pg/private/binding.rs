@@ -1,10 +1,12 @@
-//! The rows of `graph_kernel.binding`, `graph_kernel.recorder_binding` and `graph_kernel.trace_binding`.
+//! The rows of `graph_kernel.binding`, `recorder_binding`, `trace_binding` and `store_binding`.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::{SqlError, Word};
-use crate::pg::private::private_table::{BINDING, RECORDER_BINDING, TRACE_BINDING, this_database};
+use crate::pg::private::private_table::{
+    BINDING, RECORDER_BINDING, STORE_BINDING, TRACE_BINDING, this_database,
+};
 use crate::pg::sql::types::JsonbText;
 
 /// The tables that are bound under a name.
@@ -90,6 +92,15 @@ impl RecorderBinding {
 /// The table of traces, and the role that bound it; `None` while there is none.
 pub fn bound_traces() -> Option<(pg_sys::Oid, pg_sys::Oid)> {
     TRACE_BINDING.scan(|row| Some((row.relation(1)?, row.oid(3)?))).into_iter().next()
+}
+
+/// The store that is bound for the graph of this name, and the role that bound it; `None` while there is none.
+pub fn bound_store(graph: &str) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
+    let rows = STORE_BINDING.scan(|row| {
+        let is_named = row.text(0)? == graph;
+        is_named.then_some((row.relation(1)?, row.oid(3)?))
+    });
+    rows.into_iter().next()
 }
 
 /// A mapping of columns as JSON; null where none was given.

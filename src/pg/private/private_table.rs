@@ -58,6 +58,12 @@ pub const TRACE_BINDING: PrivateTable = PrivateTable {
     columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::TEXTOID, pg_sys::OIDOID],
 };
 
+/// The table whose rows decide which tables keep documents.
+pub const STORE_BINDING: PrivateTable = PrivateTable {
+    name: c"store_binding",
+    columns: &[pg_sys::TEXTOID, BOUND_RELATION, pg_sys::TEXTOID, pg_sys::OIDOID],
+};
+
 /// The roots of the keys.
 pub const ROOT_KEYS: PrivateTable = PrivateTable {
     name: c"root_keys",

@@ -46,6 +46,22 @@ pub fn query(
     context.delete();
 }
 
+/// Lets the statements of `read` see what the calling statement itself has written so far, beside what its snapshot
+/// sees.
+pub fn with_own_writes<T>(read: impl FnOnce() -> T) -> T {
+    // SAFETY: a function is called under an active snapshot. The copy is popped here; after an error the
+    // (sub)transaction's abort does that. A parallel worker writes nothing, and its command is that of its leader.
+    unsafe {
+        pg_sys::PushCopiedSnapshot(pg_sys::GetActiveSnapshot());
+        if !pg_sys::IsInParallelMode() {
+            pg_sys::UpdateActiveSnapshotCommandId();
+        }
+        let result = read();
+        pg_sys::PopActiveSnapshot();
+        result
+    }
+}
+
 /// The query that calls a function for its rows, one at a time.
 #[derive(Clone, Copy)]
 pub struct CallingQuery(*mut pg_sys::ExprContext);

@@ -15,7 +15,9 @@ mod row;
 mod statement;
 
 pub use check::partitions_changed;
-pub use execution::{BatchStatement, CallingQuery, Cursor, query, watch_savepoints};
+pub use execution::{
+    BatchStatement, CallingQuery, Cursor, query, watch_savepoints, with_own_writes,
+};
 pub use lexemes::Lexemes;
 pub use planner::watch_planner;
 pub use row::{ColumnType, Row};

@@ -36,6 +36,8 @@ pub enum ColumnType {
     Floats,
     /// `tsvector`
     Words,
+    /// `bytea`
+    Bytes,
 }
 
 impl ColumnType {
@@ -49,6 +51,7 @@ impl ColumnType {
             ColumnType::Time => matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID),
             ColumnType::Floats => type_oid == pg_sys::FLOAT4ARRAYOID,
             ColumnType::Words => type_oid == pg_sys::TSVECTOROID,
+            ColumnType::Bytes => type_oid == pg_sys::BYTEAOID,
         }
     }
 }
@@ -188,6 +191,18 @@ impl Row {
                 read(Some(&replaced(bytes)))
             })
         }
+    }
+
+    /// A [`ColumnType::Bytes`], copied.
+    pub fn bytes(&self, column: usize) -> Option<Vec<u8>> {
+        let datum = self.datum(column, ColumnType::Bytes)?;
+        // SAFETY: the column is a bytea, which is stored as a text is.
+        Some(unsafe {
+            with_bytes(datum, |bytes| {
+                memory::assure(bytes.len());
+                bytes.to_vec()
+            })
+        })
     }
 
     /// Whether a [`ColumnType::Text`] is NULL or UTF-8.

@@ -101,6 +101,8 @@ pub enum Argument<'a> {
     Time(i64),
     /// A `double precision`.
     Float(f64),
+    /// A `bytea`.
+    Bytes(&'a [u8]),
 }
 
 impl Argument<'_> {
@@ -113,6 +115,7 @@ impl Argument<'_> {
             Argument::Texts(_) => pg_sys::TEXTARRAYOID,
             Argument::Time(_) => pg_sys::TIMESTAMPTZOID,
             Argument::Float(_) => pg_sys::FLOAT8OID,
+            Argument::Bytes(_) => pg_sys::BYTEAOID,
         }
     }
 
@@ -126,6 +129,7 @@ impl Argument<'_> {
             Argument::Texts(texts) => Some(text_array(texts)),
             Argument::Time(moment) => Some((moment - POSTGRES_EPOCH).into()),
             Argument::Float(number) => Some(number.to_bits().into()),
+            Argument::Bytes(bytes) => bytes.into_datum(),
         }
     }
 }

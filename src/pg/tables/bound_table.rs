@@ -28,6 +28,9 @@ pub enum ValueKind {
     Boolean,
     /// JSON, as its text.
     Json,
+    Bytes,
+    /// Ids of turns.
+    Ids,
     /// What rows are sought by, by an operator that is leakproof: never an expression.
     Owner,
     /// What rows are compared by, each value as the type that it has; ids of sessions.
@@ -562,6 +565,8 @@ impl ValueKind {
             ValueKind::Number => integer || matches!(oid, pg_sys::FLOAT4OID | pg_sys::FLOAT8OID),
             ValueKind::Boolean => oid == pg_sys::BOOLOID,
             ValueKind::Json => matches!(oid, pg_sys::JSONOID | pg_sys::JSONBOID),
+            ValueKind::Bytes => oid == pg_sys::BYTEAOID,
+            ValueKind::Ids => oid == pg_sys::UUIDARRAYOID,
             ValueKind::Owner => {
                 matches!(oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::UUIDOID)
             }
@@ -619,6 +624,8 @@ impl ValueKind {
             ValueKind::Integer => "::pg_catalog.int8",
             ValueKind::Number => "::pg_catalog.float8",
             ValueKind::Boolean => "::pg_catalog.bool",
+            ValueKind::Bytes => "::pg_catalog.bytea",
+            ValueKind::Ids => "::pg_catalog.uuid[]",
             ValueKind::Time => "::pg_catalog.timestamptz",
             ValueKind::Session | ValueKind::Order => "",
         }
@@ -632,6 +639,8 @@ impl ValueKind {
             ValueKind::Number => "real, double precision or an integer type",
             ValueKind::Boolean => "boolean",
             ValueKind::Json => "jsonb or json",
+            ValueKind::Bytes => "bytea",
+            ValueKind::Ids => "uuid[]",
             ValueKind::Owner => "text, varchar or uuid",
             ValueKind::Time => "timestamp or timestamptz",
             ValueKind::Session => "text, varchar, uuid or an integer type",

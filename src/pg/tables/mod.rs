@@ -6,5 +6,6 @@ pub mod expression;
 pub mod graph;
 pub mod place;
 pub mod recorder;
+pub mod store;
 mod unanalysed;
 pub mod words;

@@ -1,0 +1,113 @@
+-- What is kept, how it stands to the graph as it is now, and how it is taken again.
+CREATE FUNCTION graph_kernel.list_kept() RETURNS TABLE (
+    key text, kind text, anchor_turn_id uuid, turns bigint, role text, rls boolean, kept_by text, kept_at timestamptz,
+    checked_at timestamptz, status text, superseded_by text
+)
+    AS 'MODULE_PATHNAME', 'list_kept_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.list_kept() IS 'the documents in the store of the graph';
+CREATE FUNCTION graph_kernel.refresh_batch(since bigint, most bigint) RETURNS TABLE (
+    taken bigint, changed bigint, failed bigint
+)
+    AS 'MODULE_PATHNAME', 'refresh_batch_wrapper'
+    LANGUAGE c VOLATILE STRICT COST 1000000 ROWS 1 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.refresh_batch(bigint, bigint) IS
+    'takes kept slices again that were not since a moment, in microseconds since 1970';
+CREATE FUNCTION graph_kernel.kept_by_others() RETURNS bigint
+    AS 'MODULE_PATHNAME', 'kept_by_others_wrapper'
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.kept_by_others() IS
+    'how many kept slices another role has taken, or this one with other row security';
+
+SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- A view's functions run with the rights of who reads it.
+CREATE VIEW graph_kernel.kept AS
+SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
+       k.superseded_by, coalesce(r.atoms, 0)::bigint AS atoms
+FROM graph_kernel.list_kept() AS k
+LEFT JOIN (
+    SELECT c.key, sum(c.found) AS atoms
+    FROM graph_kernel.referring_tables(graph_kernel.chosen_graph()) AS t
+    CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
+    GROUP BY c.key
+) AS r ON r.key = k.key;
+COMMENT ON VIEW graph_kernel.kept IS 'the documents in the store of the graph, and what stands on them';
+COMMENT ON COLUMN graph_kernel.kept.key IS 'the SHA-256 of the document, for graph_kept';
+COMMENT ON COLUMN graph_kernel.kept.kind IS 'slice or prompt';
+COMMENT ON COLUMN graph_kernel.kept.anchor_turn_id IS 'where the slice was taken';
+COMMENT ON COLUMN graph_kernel.kept.turns IS 'how many turns the slice has';
+COMMENT ON COLUMN graph_kernel.kept.role IS 'the role that took it';
+COMMENT ON COLUMN graph_kernel.kept.rls IS 'whether row security applied to that role';
+COMMENT ON COLUMN graph_kernel.kept.kept_by IS 'who kept it first';
+COMMENT ON COLUMN graph_kernel.kept.kept_at IS 'when it was kept first';
+COMMENT ON COLUMN graph_kernel.kept.checked_at IS 'when refresh_kept took it again';
+COMMENT ON COLUMN graph_kernel.kept.status IS
+    'what that has found: identical, changed, or why it could not be taken; other_role: another role takes it';
+COMMENT ON COLUMN graph_kernel.kept.superseded_by IS 'the document that has taken its place';
+COMMENT ON COLUMN graph_kernel.kept.atoms IS 'how many rows that promote refer to it, as far as this role may read them';
+
+-- As backfill_content_hashes: each transaction takes the lock that makes DROP EXTENSION wait, and looks what it is on.
+CREATE PROCEDURE graph_kernel.refresh_kept(
+    limit_count bigint DEFAULT NULL, older_than pg_catalog.interval DEFAULT '0'::pg_catalog.interval
+)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    batch CONSTANT bigint := 100;
+    since bigint;
+    most bigint;
+    found pg_catalog.int8[];
+    totals pg_catalog.int8[] := '{0,0,0}';
+    others bigint;
+    held boolean;
+    is_held CONSTANT pg_catalog.text := $query$
+        SELECT EXISTS (
+            SELECT FROM pg_catalog.pg_locks AS l
+            JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) l.relation
+            JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+            JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) c.oid
+            JOIN pg_catalog.pg_extension AS x ON x.oid OPERATOR(pg_catalog.=) d.refobjid
+            WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted
+              AND l.database OPERATOR(pg_catalog.=) (SELECT b.oid FROM pg_catalog.pg_database AS b
+                                                     WHERE b.datname OPERATOR(pg_catalog.=)
+                                                         pg_catalog.current_database())
+              AND n.nspname OPERATOR(pg_catalog.=) 'graph_kernel' AND c.relname OPERATOR(pg_catalog.=) 'binding'
+              AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+              AND d.deptype OPERATOR(pg_catalog.=) 'e' AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
+    $query$;
+BEGIN
+    IF older_than IS NULL OR (limit_count OPERATOR(pg_catalog.<) 0) IS TRUE THEN
+        RAISE EXCEPTION 'limit_count must not be negative, nor older_than null'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_LIMIT';
+    END IF;
+    -- What is taken again from now on is newer.
+    since := pg_catalog.floor(pg_catalog.date_part(
+        'epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) older_than) OPERATOR(pg_catalog.*) 1000000);
+    LOOP
+        LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE;
+        EXECUTE is_held INTO held;
+        IF NOT held THEN
+            RAISE EXCEPTION 'extension graph_kernel was dropped'
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'GRAPH_TABLES';
+        END IF;
+        most := LEAST(batch, limit_count OPERATOR(pg_catalog.-) totals[1]);
+        SELECT ARRAY[r.taken, r.changed, r.failed] INTO found FROM graph_kernel.refresh_batch(since, most) AS r;
+        IF found[1] OPERATOR(pg_catalog.=) 0 THEN
+            others := graph_kernel.kept_by_others();
+            COMMIT;
+            EXIT;
+        END IF;
+        totals := ARRAY[totals[1] OPERATOR(pg_catalog.+) found[1], totals[2] OPERATOR(pg_catalog.+) found[2],
+                        totals[3] OPERATOR(pg_catalog.+) found[3]];
+        COMMIT;
+    END LOOP;
+    RAISE NOTICE 'kept slices: % taken again, % changed, % failed, % other_role', totals[1], totals[2], totals[3],
+        others;
+END
+$$;
+COMMENT ON PROCEDURE graph_kernel.refresh_kept(bigint, pg_catalog.interval) IS
+    'takes kept slices again, batch by batch, and keeps what has changed beside them';
+
+SET LOCAL search_path TO @extschema@, pg_temp;

@@ -1,0 +1,10 @@
+-- $1, $2, $3 text, $4 timestamptz, $5 bigint: so many slices of a graph, taken by a role with or without row security,
+-- that were not taken again since then, the longest first.
+SELECT {s.key}, {s.document}
+FROM {store} AS s
+WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
+  AND {s.rls} OPERATOR(pg_catalog.=) ($3)::pg_catalog.bool
+  AND {s.kind} OPERATOR(pg_catalog.=) 'slice' AND {s.superseded_by} IS NULL
+  AND ({s.checked_at} IS NULL OR {s.checked_at} OPERATOR(pg_catalog.<) $4)
+ORDER BY {s.checked_at} NULLS FIRST, {s.key}
+LIMIT $5

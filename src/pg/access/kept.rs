@@ -1,0 +1,294 @@
+//! Documents in the bound store, read and written with the caller's rights.
+
+use std::ops::ControlFlow;
+
+use kernel::graph::turn::TurnId;
+
+use crate::pg::query::{
+    Argument, ColumnType, Planning, Statement, Template, query, with_own_writes,
+};
+use crate::pg::tables::store::{ReferringRows, StoreTable};
+
+const KEEP: Template = Template::new(
+    include_str!("../../../sql/queries/keep.sql"),
+    &[ColumnType::Boolean],
+    Planning::Once,
+);
+
+const DOCUMENT: Template = Template::new(
+    include_str!("../../../sql/queries/kept_document.sql"),
+    &[ColumnType::Bytes],
+    Planning::Once,
+);
+
+const ALL: Template = Template::new(
+    include_str!("../../../sql/queries/kept_all.sql"),
+    &[
+        ColumnType::Text,
+        ColumnType::Bytes,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Boolean,
+        ColumnType::Id,
+        ColumnType::Text,
+    ],
+    Planning::Once,
+);
+
+const ROWS: Template = Template::new(
+    include_str!("../../../sql/queries/kept_rows.sql"),
+    &[
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Boolean,
+        ColumnType::Id,
+        ColumnType::Integer,
+        ColumnType::Text,
+        ColumnType::Time,
+        ColumnType::Time,
+        ColumnType::Text,
+        ColumnType::Text,
+    ],
+    Planning::Once,
+);
+
+const DUE: Template = Template::new(
+    include_str!("../../../sql/queries/kept_due.sql"),
+    &[ColumnType::Text, ColumnType::Bytes],
+    Planning::EachTime,
+);
+
+const CHECK: Template = Template::new(
+    include_str!("../../../sql/queries/kept_check.sql"),
+    &[ColumnType::Boolean],
+    Planning::Once,
+);
+
+const OTHERS: Template = Template::new(
+    include_str!("../../../sql/queries/kept_others.sql"),
+    &[ColumnType::Integer],
+    Planning::Once,
+);
+
+const REFERENCE_COUNTS: Template = Template::new(
+    include_str!("../../../sql/queries/reference_counts.sql"),
+    &[ColumnType::Text, ColumnType::Integer],
+    Planning::Once,
+);
+
+const REFERENCE_MISSING: Template = Template::new(
+    include_str!("../../../sql/queries/reference_missing.sql"),
+    &[ColumnType::Integer],
+    Planning::Once,
+);
+
+/// What is stored of a document, beside when.
+pub struct KeptDocument<'a> {
+    /// The SHA-256 of its canonical text, in hex.
+    pub key: &'a str,
+    /// The document as it is stored.
+    pub stored: &'a [u8],
+    /// `slice` or `prompt`.
+    pub kind: &'a str,
+    /// The graph that it is of, as its attestation has it.
+    pub graph: &'a str,
+    /// The role that took it.
+    pub role: &'a str,
+    /// Whether row security applied.
+    pub rls: bool,
+    /// Where it was taken.
+    pub anchor: TurnId,
+    /// Its turns.
+    pub turns: &'a [TurnId],
+    /// Who keeps it.
+    pub kept_by: &'a str,
+}
+
+/// Stores a document. Returns whether it was not there.
+pub fn insert(store: &StoreTable, document: &KeptDocument<'_>) -> bool {
+    let rls = document.rls.to_string();
+    let arguments = [
+        Argument::Text(Some(document.key)),
+        Argument::Bytes(document.stored),
+        Argument::Text(Some(document.kind)),
+        Argument::Text(Some(document.graph)),
+        Argument::Text(Some(document.role)),
+        Argument::Text(Some(&rls)),
+        Argument::Id(document.anchor),
+        Argument::Ids(document.turns),
+        Argument::Text(Some(document.kept_by)),
+    ];
+    let mut is_new = false;
+    query(&store.writing(&KEEP), &arguments, |_| {
+        is_new = true;
+        ControlFlow::Continue(())
+    });
+    is_new
+}
+
+/// The document of a key as it is stored, also where this transaction has just stored it; `None` where the caller sees
+/// none.
+pub fn document(store: &StoreTable, key: &str) -> Option<Vec<u8>> {
+    let mut found = None;
+    with_own_writes(|| {
+        query(&store.statement(&DOCUMENT), &[Argument::Text(Some(key))], |row| {
+            found = row.bytes(0);
+            ControlFlow::Break(())
+        });
+    });
+    found
+}
+
+/// A row of the store, whoever has written it.
+pub struct StoredRow {
+    /// What it says its key is.
+    pub key: String,
+    /// The document as it is stored.
+    pub stored: Vec<u8>,
+    /// What else it says: kind, graph, role, whether row security applied, anchor, turns.
+    pub says: (String, String, String, bool, TurnId, String),
+}
+
+/// Hands every row of the store to `put`.
+pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow)) {
+    query(&store.statement(&ALL), &[], |row| {
+        let text = |column| row.text(column, |text| text.unwrap_or_default().to_owned());
+        put(StoredRow {
+            key: text(0),
+            stored: row.bytes(1).unwrap_or_default(),
+            says: (
+                text(2),
+                text(3),
+                text(4),
+                row.bool(5).unwrap_or_default(),
+                row.id(6).unwrap_or_default(),
+                text(7),
+            ),
+        });
+        ControlFlow::Continue(())
+    });
+}
+
+/// What the store says of a document.
+pub struct KeptRow {
+    /// Its key.
+    pub key: String,
+    /// `slice` or `prompt`.
+    pub kind: String,
+    /// The graph that it is of, as its attestation has it.
+    pub graph: String,
+    /// The role that took it.
+    pub role: String,
+    /// Whether row security applied.
+    pub rls: bool,
+    /// Where it was taken.
+    pub anchor: Option<TurnId>,
+    /// How many turns it has.
+    pub turns: i64,
+    /// Who keeps it.
+    pub kept_by: String,
+    /// When it was kept, in microseconds since 2000.
+    pub kept_at: Option<i64>,
+    /// When it was taken again, likewise.
+    pub checked_at: Option<i64>,
+    /// What that has found.
+    pub status: Option<String>,
+    /// The key of the document that has taken its place.
+    pub superseded_by: Option<String>,
+}
+
+/// Hands what the store says of each document to `put`.
+pub fn rows(store: &StoreTable, mut put: impl FnMut(KeptRow)) {
+    query(&store.statement(&ROWS), &[], |row| {
+        let optional = |column| row.text(column, |text| text.map(str::to_owned));
+        let text = |column| optional(column).unwrap_or_default();
+        put(KeptRow {
+            key: text(0),
+            kind: text(1),
+            graph: text(2),
+            role: text(3),
+            rls: row.bool(4).unwrap_or_default(),
+            anchor: row.id(5),
+            turns: row.i64(6).unwrap_or_default(),
+            kept_by: text(7),
+            kept_at: row.time(8),
+            checked_at: row.time(9),
+            status: optional(10),
+            superseded_by: optional(11),
+        });
+        ControlFlow::Continue(())
+    });
+}
+
+/// Whose slices are meant: of a graph, as attestations name it, taken by a role with or without row security.
+#[derive(Clone, Copy)]
+pub struct TakenBy<'a> {
+    /// The graph.
+    pub graph: &'a str,
+    /// The role.
+    pub role: &'a str,
+    /// Whether row security applied.
+    pub rls: bool,
+}
+
+/// At most so many slices that were not taken again since a moment, in microseconds since 1970: their keys, and the
+/// documents as they are stored.
+pub fn due(store: &StoreTable, by: TakenBy<'_>, since: i64, most: i64) -> Vec<(String, Vec<u8>)> {
+    let rls = by.rls.to_string();
+    let arguments = [
+        Argument::Text(Some(by.graph)),
+        Argument::Text(Some(by.role)),
+        Argument::Text(Some(&rls)),
+        Argument::Time(since),
+        Argument::Number(most),
+    ];
+    let mut due = Vec::new();
+    query(&store.statement(&DUE), &arguments, |row| {
+        let key = row.text(0, |text| text.unwrap_or_default().to_owned());
+        due.push((key, row.bytes(1).unwrap_or_default()));
+        ControlFlow::Continue(())
+    });
+    due
+}
+
+/// How many slices of the graph others have taken.
+pub fn of_others(store: &StoreTable, by: TakenBy<'_>) -> i64 {
+    let rls = by.rls.to_string();
+    let arguments =
+        [Argument::Text(Some(by.graph)), Argument::Text(Some(by.role)), Argument::Text(Some(&rls))];
+    count(&store.statement(&OTHERS), &arguments)
+}
+
+/// Notes what taking a slice again has found, and the key of the document that has taken its place.
+pub fn note_check(store: &StoreTable, key: &str, status: &str, superseded_by: Option<&str>) {
+    let arguments = [Some(key), Some(status), superseded_by].map(Argument::Text);
+    with_own_writes(|| {
+        query(&store.statement(&CHECK), &arguments, |_| ControlFlow::Continue(()));
+    });
+}
+
+/// Hands each key that rows refer to and their number to `put`.
+pub fn references(rows: &ReferringRows, mut put: impl FnMut(String, i64)) {
+    query(&rows.statement(&REFERENCE_COUNTS), &[], |row| {
+        let key = row.text(0, |text| text.unwrap_or_default().to_owned());
+        put(key, row.i64(1).unwrap_or_default());
+        ControlFlow::Continue(())
+    });
+}
+
+/// How many rows refer to documents that are not in the store.
+pub fn missing_references(store: &StoreTable, rows: &ReferringRows) -> i64 {
+    count(&store.statement_with(&REFERENCE_MISSING, rows), &[])
+}
+
+fn count(statement: &Statement, arguments: &[Argument<'_>]) -> i64 {
+    let mut counted = 0;
+    query(statement, arguments, |row| {
+        counted = row.i64(0).unwrap_or_default();
+        ControlFlow::Continue(())
+    });
+    counted
+}

@@ -1,0 +1,360 @@
+//! Documents that are kept: stored once in the store that is bound for a graph, found by the SHA-256 of their canonical
+//! text. A row of the store is never believed: whoever may insert there may write anything.
+
+use kernel::export::parse::ParsedExport;
+use kernel::graph::turn::TurnId;
+use kernel::hex::hex;
+use kernel::json::quoted;
+use kernel::prompt::record::{Document, text_hash};
+use kernel::trust::attestation::Status;
+use kernel::verification::verify::verify_export;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use serde_json::Value;
+
+use super::export::export_text;
+use super::reader::GraphReader;
+use super::slices::ReadSlice;
+use super::verify::{keys_of, not_admissible, verified};
+pub use crate::pg::access::kept::KeptRow;
+use crate::pg::access::kept::{self as store, KeptDocument, StoredRow, TakenBy};
+use crate::pg::catalog::names::literal_of;
+use crate::pg::error::{SqlError, Word};
+use crate::pg::guc;
+use crate::pg::interrupts::check_interrupts;
+use crate::pg::private::keys::Keys;
+use crate::pg::session::{COMMIT_FIRST, current_role_name};
+use crate::pg::subtransaction::guarded;
+use crate::pg::tables::store::{ReferringRows, StoreTable};
+
+/// The key of a document: the SHA-256 of its canonical text.
+fn key_of(canonical: &str) -> String {
+    hex(&text_hash(canonical, &check_interrupts))
+}
+
+/// Keeps a document that verifies, and returns its key.
+///
+/// # Errors
+/// 22023 where it does not verify; 22000 where the store has another document under its key; as [`StoreTable::of`].
+pub fn keep(text: &str) -> Result<String, SqlError> {
+    let graph = guc::graph();
+    let verdict = verified(text, &keys_of(&graph)?);
+    let Some(document) = verdict.valid() else { return Err(not_admissible(&verdict)) };
+    keep_valid(&StoreTable::of(&graph)?, document)
+}
+
+fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlError> {
+    let claim = document.export.attestation.as_ref().expect("a document that verifies has one");
+    let canonical = document.canonical_text(&check_interrupts);
+    let key = key_of(&canonical);
+    let turns = named_turns(document);
+    let is_new = store::insert(
+        table,
+        &KeptDocument {
+            key: &key,
+            stored: &pack(&canonical),
+            kind: if document.record.is_some() { "prompt" } else { "slice" },
+            graph: &claim.graph,
+            role: &claim.role,
+            rls: claim.rls,
+            anchor: document.export.anchor,
+            turns: &turns,
+            kept_by: &current_role_name(),
+        },
+    );
+    // One that another transaction has stored meanwhile, or that is hidden, is not looked at.
+    if !is_new
+        && let Some(stored) = store::document(table, &key)
+        && text_of(&key, &stored).is_none()
+    {
+        return Err(other_document(table, &key));
+    }
+    Ok(key)
+}
+
+/// The turns that a document names, by id: those of its slice, and the pins and seeds of its policy, also where they are
+/// not in the slice.
+fn named_turns(document: &Document) -> Vec<TurnId> {
+    let export = &document.export;
+    let mut turns: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
+    if let Some(claim) = &export.attestation {
+        turns.extend(claim.policy.pins());
+        turns.extend(claim.policy.seeds().map(|(turn, _)| turn));
+    }
+    turns.sort_unstable();
+    turns.dedup();
+    turns
+}
+
+/// What the store has under a key.
+pub enum Kept {
+    /// The canonical text of the key's document.
+    Document(String),
+    /// Nothing that the caller sees.
+    Missing,
+    /// What is not the key's document, and the error that says so.
+    Other(SqlError),
+}
+
+/// What the store of a graph has under this key.
+///
+/// # Errors
+/// As [`StoreTable::of`]. Raises 42501 where the caller may not read the store.
+pub fn kept(graph: &str, key: &str) -> Result<Kept, SqlError> {
+    let table = StoreTable::of(graph)?;
+    let Some(stored) = store::document(&table, key) else { return Ok(Kept::Missing) };
+    let text = text_of(key, &stored);
+    Ok(text.map_or_else(|| Kept::Other(other_document(&table, key)), Kept::Document))
+}
+
+/// The document with this key of the graph that the session has chosen.
+///
+/// # Errors
+/// 22000 where the store has another document under the key; as [`kept`].
+pub fn kept_document(key: &str) -> Result<Option<String>, SqlError> {
+    match kept(&guc::graph(), key)? {
+        Kept::Document(text) => Ok(Some(text)),
+        Kept::Missing => Ok(None),
+        Kept::Other(error) => Err(error),
+    }
+}
+
+/// The text of a stored document, where it is that of the key.
+fn text_of(key: &str, stored: &[u8]) -> Option<String> {
+    let canonical = unpack(stored)?;
+    (key_of(&canonical) == key).then_some(canonical)
+}
+
+fn other_document(table: &StoreTable, key: &str) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
+        format!("the document under the key {} has another SHA-256", quoted(key)),
+    )
+    .word(Word::StoredDocument)
+    .hint(format!(
+        "SELECT key, kept_by, kept_at FROM {} WHERE key OPERATOR(pg_catalog.=) {};",
+        table.qualified_name(),
+        literal_of(key)
+    ))
+}
+
+/// Hands the key of each row of the store that is not what its document says to `put`, and what does not fit. By its
+/// other columns a document is found.
+///
+/// # Errors
+/// As [`StoreTable::of`].
+pub fn unfit(graph: &str, mut put: impl FnMut(String, &'static str)) -> Result<(), SqlError> {
+    let Some(table) = StoreTable::bound_to(graph)? else { return Ok(()) };
+    store::all(&table, |row| {
+        if let Some(fault) = fault_of(&row) {
+            put(row.key, fault);
+        }
+    });
+    Ok(())
+}
+
+fn fault_of(row: &StoredRow) -> Option<&'static str> {
+    let document = text_of(&row.key, &row.stored)
+        .and_then(|text| Document::parse(&text, &check_interrupts).ok());
+    let Some(document) = document else { return Some("other_document") };
+    let Document { export, record } = &document;
+    let Some(claim) = &export.attestation else { return Some("unattested") };
+    let turns: Vec<String> = named_turns(&document).iter().map(TurnId::to_string).collect();
+    let kind = if record.is_some() { "prompt" } else { "slice" };
+    let (said_kind, graph, role, rls, anchor, said_turns) = &row.says;
+    let fits = said_kind == kind
+        && (graph, role, *rls, *anchor) == (&claim.graph, &claim.role, claim.rls, export.anchor)
+        && *said_turns == turns.join(" ");
+    (!fits).then_some("other_columns")
+}
+
+/// How many rows of a table refer to documents that the store of a graph has not.
+///
+/// # Errors
+/// As [`StoreTable::of`] and [`ReferringRows::of`].
+pub fn missing_references(graph: &str, table: pg_sys::Oid, column: &str) -> Result<i64, SqlError> {
+    let rows = ReferringRows::of(table, column)?;
+    Ok(store::missing_references(&StoreTable::of(graph)?, &rows))
+}
+
+/// Hands each key that rows of a table refer to and their number to `put`.
+///
+/// # Errors
+/// As [`ReferringRows::of`].
+pub fn references(
+    table: pg_sys::Oid,
+    column: &str,
+    put: impl FnMut(String, i64),
+) -> Result<(), SqlError> {
+    store::references(&ReferringRows::of(table, column)?, put);
+    Ok(())
+}
+
+/// Whose slices the current role takes: those that it took itself, of the graph that the session has chosen, with row
+/// security as it applies to it now.
+struct Mine {
+    graph: String,
+    role: String,
+    rls: bool,
+}
+
+impl Mine {
+    fn of(reader: &GraphReader) -> Self {
+        let (graph, role) = (reader.graph().name.clone(), current_role_name());
+        Mine { graph, role, rls: reader.row_security() }
+    }
+
+    fn taken_by(&self) -> TakenBy<'_> {
+        TakenBy { graph: &self.graph, role: &self.role, rls: self.rls }
+    }
+}
+
+/// Hands what the store of the chosen graph says of each document to `put`. The status of a slice that the current role
+/// would not take again says why.
+///
+/// # Errors
+/// As [`StoreTable::of`] and [`GraphReader::current`].
+pub fn rows(mut put: impl FnMut(KeptRow)) -> Result<(), SqlError> {
+    let Some(table) = StoreTable::bound_to(&guc::graph())? else { return Ok(()) };
+    let mine = Mine::of(&GraphReader::current()?);
+    store::rows(&table, |mut row| {
+        if row.graph != mine.graph {
+            row.status = Some("other_graph".to_owned());
+        } else if row.role != mine.role || row.rls != mine.rls {
+            row.status = Some("other_role".to_owned());
+        }
+        put(row);
+    });
+    Ok(())
+}
+
+/// How many slices of the chosen graph are another role's, or were taken with other row security.
+///
+/// # Errors
+/// As [`rows`].
+pub fn of_others() -> Result<i64, SqlError> {
+    let table = StoreTable::of(&guc::graph())?;
+    Ok(store::of_others(&table, Mine::of(&GraphReader::current()?).taken_by()))
+}
+
+/// What taking slices again has found.
+#[derive(Default)]
+pub struct Refreshed {
+    /// How many were taken again.
+    pub taken: i64,
+    /// How many of them differ: what they are now is kept beside them.
+    pub changed: i64,
+    /// How many could not be taken.
+    pub failed: i64,
+}
+
+/// Takes at most so many kept slices again that were not since a moment, in microseconds since 1970. All are taken
+/// before anything is written: what a transaction has written to may not be attested.
+///
+/// # Errors
+/// 55000 where a slice is not attested; as [`StoreTable::of`] and [`GraphReader::current`]. Raises 42501 where the caller
+/// may not write to the store.
+pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
+    let graph = guc::graph();
+    let table = StoreTable::of(&graph)?;
+    let mine = Mine::of(&GraphReader::current()?);
+    let keys = keys_of(&graph)?;
+    let mut found = Vec::new();
+    for (key, stored) in store::due(&table, mine.taken_by(), since, most) {
+        check_interrupts();
+        let now = guarded(|| taken_again(&key, &stored, &mine, &keys));
+        found.push((key, now.unwrap_or_else(|| Ok(Again::Failed(FAILED)))?));
+    }
+    let mut refreshed = Refreshed::default();
+    for (key, now) in found {
+        refreshed.taken += 1;
+        let superseded_by = match now {
+            Again::Identical => {
+                store::note_check(&table, &key, "identical", None);
+                continue;
+            }
+            Again::Failed(why) => {
+                refreshed.failed += 1;
+                store::note_check(&table, &key, why, None);
+                continue;
+            }
+            Again::Changed(document) => keep_valid(&table, &document)?,
+        };
+        refreshed.changed += 1;
+        store::note_check(&table, &key, "changed", Some(&superseded_by));
+        // It may have been kept before, and superseded by this one: now it is what the graph gives.
+        store::note_check(&table, &superseded_by, "identical", None);
+    }
+    Ok(refreshed)
+}
+
+/// The status of a slice that raises an error of others than this extension.
+const FAILED: &str = "failed";
+
+/// A slice taken again.
+enum Again {
+    Identical,
+    Changed(Box<Document>),
+    /// A reason of a verification, or the word of an error.
+    Failed(&'static str),
+}
+
+fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Again, SqlError> {
+    let Some(text) = text_of(key, stored) else { return Ok(Again::Failed("other_document")) };
+    // What is not the role's own is not taken for it, whatever the row says: the slice goes to those who read the store.
+    let verdict = verify_export(&text, keys);
+    let (Some(valid), Some(claim)) = (verdict.valid(), verdict.attestation()) else {
+        return Ok(Again::Failed(verdict.reason()));
+    };
+    if claim.role != mine.role || claim.rls != mine.rls {
+        return Ok(Again::Failed("other_role"));
+    }
+    let taken = match ReadSlice::at(valid.export.anchor, &claim.policy) {
+        Ok(taken) => taken,
+        Err(error) => {
+            return Ok(Again::Failed(match error.word_name() {
+                "" => FAILED,
+                word => word,
+            }));
+        }
+    };
+    let now = taken.export()?;
+    let digest = now.attestation.as_ref().map(|claim| (claim.status, claim.digest.as_str()));
+    match digest {
+        Some((Status::Attested, digest)) if digest == claim.digest => Ok(Again::Identical),
+        Some((Status::Attested, _)) => {
+            let text = export_text(&now)?;
+            let export = ParsedExport::parse(&text, &check_interrupts)
+                .expect("an export is read as it was written");
+            Ok(Again::Changed(Box::new(Document { export, record: None })))
+        }
+        _ => {
+            let message = "the graph has changes that are not committed";
+            let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+            Err(SqlError::new(code, message).word(Word::Uncommitted).hint(COMMIT_FIRST))
+        }
+    }
+}
+
+fn pack(canonical: &str) -> Vec<u8> {
+    canonical.as_bytes().to_vec()
+}
+
+fn unpack(stored: &[u8]) -> Option<String> {
+    String::from_utf8(stored.to_vec()).ok()
+}
+
+/// A table that is to be the store of a graph, as `binder` binds it, checked.
+///
+/// # Errors
+/// As [`StoreTable::resolve`].
+pub fn store_of(table: pg_sys::Oid, graph: &str, binder: pg_sys::Oid) -> Result<Value, SqlError> {
+    Ok(StoreTable::resolve(table, graph, binder)?.description())
+}
+
+/// The store that is bound for a graph; `None` where there is none.
+///
+/// # Errors
+/// As [`StoreTable::bound_to`].
+pub fn bound_store(graph: &str) -> Result<Option<Value>, SqlError> {
+    Ok(StoreTable::bound_to(graph)?.map(|table| table.description()))
+}

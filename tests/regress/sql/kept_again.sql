@@ -1,0 +1,95 @@
+-- Promise: refresh_kept takes each kept slice of the role again, names exactly those that differ, and keeps what they are now beside them.
+SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('public'));
+SELECT count(DISTINCT graph_keep(graph_slice(turn(n), policy::slice_policy))) AS kept FROM generate_series(1, 5) AS n, unnest('{default,"{\"max_radius\": 0}"}'::text[]) AS policy;
+SELECT graph_keep(graph_messages_record(turn(2))) IS NOT NULL AS kept;
+CREATE TABLE atoms (slice text, turn uuid);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('ref=slice', 'turn');
+ALTER TABLE atoms ENABLE ALWAYS TRIGGER admissible;
+INSERT INTO atoms SELECT key, anchor FROM slice_store, generate_series(1, 3) WHERE anchor = turn(4) AND cardinality(turns) = 1;
+INSERT INTO atoms SELECT key, anchor FROM slice_store WHERE anchor = turn(1) AND kind = 'slice';
+CREATE VIEW shown AS SELECT kind, turn_number(anchor_turn_id) AS anchor, turns, role = current_user AS mine, checked_at IS NOT NULL AS checked, status, superseded_by IS NOT NULL AS superseded, atoms
+  FROM graph_kernel.kept ORDER BY kind, anchor_turn_id, turns, superseded_by IS NULL;
+SELECT * FROM shown;
+CALL graph_kernel.refresh_kept();
+CALL graph_kernel.refresh_kept(older_than => '1 hour');
+CALL graph_kernel.refresh_kept(3);
+SELECT * FROM shown;
+
+-- What a full comparison names.
+UPDATE memory_turns SET salience_score = 0.2 WHERE id = turn(4);
+CREATE TABLE drifted AS SELECT k.key FROM graph_kernel.kept AS k, graph_replay(graph_kept(k.key)) AS r WHERE k.kind = 'slice' GROUP BY k.key HAVING bool_or(r.status = 'drifted');
+CALL graph_kernel.refresh_kept();
+SELECT count(*) AS drifted, count(*) FILTER (WHERE k.status = 'changed') AS named, (SELECT count(*) FROM graph_kernel.kept AS o WHERE o.status = 'changed') AS all_named,
+       (SELECT count(*) FROM graph_kernel.kept AS o, graph_replay(graph_kept(o.key)) AS r WHERE o.kind = 'slice' AND o.status = 'identical' AND r.status <> 'identical') AS left_out
+  FROM drifted AS d JOIN graph_kernel.kept AS k USING (key);
+SELECT turn_number(k.anchor_turn_id) AS anchor, k.turns, v.reason, d.* FROM graph_kernel.kept AS k, graph_verify(graph_kept(k.superseded_by)) AS v, graph_slice_diff(graph_kept(k.key), graph_kept(k.superseded_by)) AS d ORDER BY 1, 2, 4, 5;
+SELECT count(*), count(*) FILTER (WHERE superseded) AS superseded, sum(atoms) AS atoms FROM shown;
+-- And back: what was superseded is what the graph gives again.
+UPDATE memory_turns SET salience_score = 0.1 WHERE id = turn(4);
+CALL graph_kernel.refresh_kept();
+SELECT count(*) FILTER (WHERE k.superseded_by IS NULL) AS first_are_current, count(*) FROM drifted AS d JOIN graph_kernel.kept AS k USING (key);
+SELECT count(*) AS superseded, count(*) FILTER (WHERE n.superseded_by IS NULL AND n.status = 'identical') AS by_current FROM graph_kernel.kept AS k JOIN graph_kernel.kept AS n ON n.key = k.superseded_by;
+-- An anchor that is gone.
+BEGIN;
+DELETE FROM memory_turn_edges WHERE turn(4) IN (parent_turn_id, child_turn_id);
+DELETE FROM memory_turns WHERE id = turn(4);
+COMMIT;
+CALL graph_kernel.refresh_kept();
+SELECT status, count(*) FROM shown GROUP BY status ORDER BY status;
+INSERT INTO memory_turns SELECT turn(4), '11111111-1111-1111-1111-111111111111', 'user', 'debugging', 0.1, 2, 1, 0.2, 0.75, 1.0, '2024-01-01 00:03:00+00', 'turn four', graph_content_hash('turn four');
+INSERT INTO memory_turn_edges VALUES (turn(2), turn(4), 'branch');
+CALL graph_kernel.refresh_kept();
+SELECT status, count(*) FROM shown GROUP BY status ORDER BY status;
+
+-- Slices of others are theirs to take; a row that says otherwise is not believed.
+CREATE ROLE kept_other;
+GRANT SELECT ON memory_turns, memory_turn_edges TO kept_other;
+GRANT SELECT, INSERT ON slice_store TO kept_other;
+SET ROLE kept_other;
+SELECT graph_keep(graph_slice(turn(3))) AS others \gset
+
+RESET ROLE;
+SET ROLE kept_other;
+SELECT k.status, k.role, count(*) FROM graph_kernel.kept AS k GROUP BY 1, 2 ORDER BY 1, 2;
+CALL graph_kernel.refresh_kept();
+RESET ROLE;
+GRANT UPDATE (checked_at, status, superseded_by) ON slice_store TO kept_other;
+SET ROLE kept_other;
+CALL graph_kernel.refresh_kept();
+RESET ROLE;
+CALL graph_kernel.refresh_kept();
+UPDATE slice_store SET role = current_user, checked_at = NULL, status = NULL WHERE key = :'others';
+UPDATE memory_turns SET salience_score = 0.31 WHERE id = turn(1);
+CALL graph_kernel.refresh_kept(1);
+SELECT status, superseded_by IS NULL AS alone FROM slice_store WHERE key = :'others';
+UPDATE slice_store SET role = 'kept_other' WHERE key = :'others';
+UPDATE memory_turns SET salience_score = 0.3 WHERE id = turn(1);
+-- With row security it is another reader.
+ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+CREATE POLICY everything ON memory_turns USING (true);
+SET ROLE kept_other;
+CALL graph_kernel.refresh_kept();
+RESET ROLE;
+DROP POLICY everything ON memory_turns;
+ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
+-- One that was edited is not taken by what it says.
+UPDATE slice_store AS s SET document = convert_to(replace(convert_from(s.document, 'UTF8'), '"max_radius":0', '"max_radius":9'), 'UTF8'), checked_at = NULL WHERE anchor = turn(1) AND cardinality(turns) = 1;
+CALL graph_kernel.refresh_kept();
+SELECT status, count(*) FROM graph_kernel.kept GROUP BY status ORDER BY status;
+-- What may not be called.
+SELECT code, message FROM test_error('CALL graph_kernel.refresh_kept()');
+\set VERBOSITY sqlstate
+CALL graph_kernel.refresh_kept(-1);
+CALL graph_kernel.refresh_kept(older_than => NULL);
+BEGIN;
+CALL graph_kernel.refresh_kept(1);
+COMMIT;
+\set VERBOSITY default
+-- Without a store there is nothing.
+SELECT graph_kernel.unbind_store();
+SELECT count(*) FROM graph_kernel.kept;
+CALL graph_kernel.refresh_kept();
+DROP VIEW shown;
+DROP TABLE slice_store, atoms, drifted;
+REVOKE ALL ON memory_turns, memory_turn_edges FROM kept_other;
+DROP ROLE kept_other;
