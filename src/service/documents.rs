@@ -22,7 +22,27 @@ pub fn packed(document: &str) -> Result<Vec<u8>, SqlError> {
         .word(Word::InvalidExport)
         .hint("Give what graph_slice or graph_messages_record returned.")
     })?;
-    pack(&document, &check_interrupts).map_err(refused)
+    packed_document(&document)
+}
+
+/// A document in few bytes.
+///
+/// # Errors
+/// 54000 where it is too large.
+pub fn packed_document(document: &Document) -> Result<Vec<u8>, SqlError> {
+    pack(document, &check_interrupts).map_err(refused)
+}
+
+/// The document that was packed; `None` where the bytes are not those of one.
+///
+/// # Errors
+/// 0A000 where a later version has made them; 54000 where it is too large.
+pub fn unpacked_if_whole(bytes: &[u8]) -> Result<Option<Document>, SqlError> {
+    match unpack(bytes, &check_interrupts) {
+        Ok(document) => Ok(Some(document)),
+        Err(BinaryError::NotPacked | BinaryError::Malformed(_)) => Ok(None),
+        Err(error) => Err(refused(error)),
+    }
 }
 
 /// The canonical text of a document that was packed.

@@ -1,6 +1,8 @@
 //! Documents that are kept: stored once in the store that is bound for a graph, found by the SHA-256 of their canonical
 //! text. A row of the store is never believed: whoever may insert there may write anything.
 
+use std::ops::ControlFlow;
+
 use kernel::export::parse::ParsedExport;
 use kernel::graph::turn::TurnId;
 use kernel::hex::hex;
@@ -11,6 +13,7 @@ use kernel::verification::verify::verify_export;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
+use super::documents::{packed_document, unpacked_if_whole};
 use super::export::export_text;
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
@@ -51,7 +54,7 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
         table,
         &KeptDocument {
             key: &key,
-            stored: &pack(&canonical),
+            stored: &packed_document(document)?,
             kind: if document.record.is_some() { "prompt" } else { "slice" },
             graph: &claim.graph,
             role: &claim.role,
@@ -64,7 +67,7 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
     // One that another transaction has stored meanwhile, or that is hidden, is not looked at.
     if !is_new
         && let Some(stored) = store::document(table, &key)
-        && text_of(&key, &stored).is_none()
+        && stored_document(&key, &stored)?.is_none()
     {
         return Err(other_document(table, &key));
     }
@@ -102,8 +105,9 @@ pub enum Kept {
 pub fn kept(graph: &str, key: &str) -> Result<Kept, SqlError> {
     let table = StoreTable::of(graph)?;
     let Some(stored) = store::document(&table, key) else { return Ok(Kept::Missing) };
-    let text = text_of(key, &stored);
-    Ok(text.map_or_else(|| Kept::Other(other_document(&table, key)), Kept::Document))
+    let found = stored_document(key, &stored)?;
+    Ok(found
+        .map_or_else(|| Kept::Other(other_document(&table, key)), |(_, text)| Kept::Document(text)))
 }
 
 /// The document with this key of the graph that the session has chosen.
@@ -118,10 +122,14 @@ pub fn kept_document(key: &str) -> Result<Option<String>, SqlError> {
     }
 }
 
-/// The text of a stored document, where it is that of the key.
-fn text_of(key: &str, stored: &[u8]) -> Option<String> {
-    let canonical = unpack(stored)?;
-    (key_of(&canonical) == key).then_some(canonical)
+/// A stored document and its canonical text, where that is the key's.
+///
+/// # Errors
+/// As [`unpacked_if_whole`].
+fn stored_document(key: &str, stored: &[u8]) -> Result<Option<(Document, String)>, SqlError> {
+    let Some(document) = unpacked_if_whole(stored)? else { return Ok(None) };
+    let canonical = document.canonical_text(&check_interrupts);
+    Ok((key_of(&canonical) == key).then_some((document, canonical)))
 }
 
 fn other_document(table: &StoreTable, key: &str) -> SqlError {
@@ -144,27 +152,35 @@ fn other_document(table: &StoreTable, key: &str) -> SqlError {
 /// As [`StoreTable::of`].
 pub fn unfit(graph: &str, mut put: impl FnMut(String, &'static str)) -> Result<(), SqlError> {
     let Some(table) = StoreTable::bound_to(graph)? else { return Ok(()) };
-    store::all(&table, |row| {
-        if let Some(fault) = fault_of(&row) {
-            put(row.key, fault);
+    let mut refused = Ok(());
+    store::all(&table, |row| match fault_of(&row) {
+        Ok(fault) => {
+            if let Some(fault) = fault {
+                put(row.key, fault);
+            }
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            refused = Err(error);
+            ControlFlow::Break(())
         }
     });
-    Ok(())
+    refused
 }
 
-fn fault_of(row: &StoredRow) -> Option<&'static str> {
-    let document = text_of(&row.key, &row.stored)
-        .and_then(|text| Document::parse(&text, &check_interrupts).ok());
-    let Some(document) = document else { return Some("other_document") };
+fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
+    let Some((document, _)) = stored_document(&row.key, &row.stored)? else {
+        return Ok(Some("other_document"));
+    };
     let Document { export, record } = &document;
-    let Some(claim) = &export.attestation else { return Some("unattested") };
+    let Some(claim) = &export.attestation else { return Ok(Some("unattested")) };
     let turns: Vec<String> = named_turns(&document).iter().map(TurnId::to_string).collect();
     let kind = if record.is_some() { "prompt" } else { "slice" };
     let (said_kind, graph, role, rls, anchor, said_turns) = &row.says;
     let fits = said_kind == kind
         && (graph, role, *rls, *anchor) == (&claim.graph, &claim.role, claim.rls, export.anchor)
         && *said_turns == turns.join(" ");
-    (!fits).then_some("other_columns")
+    Ok((!fits).then_some("other_columns"))
 }
 
 /// How many rows of a table refer to documents that the store of a graph has not.
@@ -262,7 +278,7 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     for (key, stored) in store::due(&table, mine.taken_by(), since, most) {
         check_interrupts();
         let now = guarded(|| taken_again(&key, &stored, &mine, &keys));
-        found.push((key, now.unwrap_or_else(|| Ok(Again::Failed(FAILED)))?));
+        found.push((key, now.unwrap_or(Ok(Again::Failed(FAILED)))?));
     }
     let mut refreshed = Refreshed::default();
     for (key, now) in found {
@@ -299,7 +315,9 @@ enum Again {
 }
 
 fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Again, SqlError> {
-    let Some(text) = text_of(key, stored) else { return Ok(Again::Failed("other_document")) };
+    let Some((_, text)) = stored_document(key, stored)? else {
+        return Ok(Again::Failed("other_document"));
+    };
     // What is not the role's own is not taken for it, whatever the row says: the slice goes to those who read the store.
     let verdict = verify_export(&text, keys);
     let (Some(valid), Some(claim)) = (verdict.valid(), verdict.attestation()) else {
@@ -333,14 +351,6 @@ fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Aga
             Err(SqlError::new(code, message).word(Word::Uncommitted).hint(COMMIT_FIRST))
         }
     }
-}
-
-fn pack(canonical: &str) -> Vec<u8> {
-    canonical.as_bytes().to_vec()
-}
-
-fn unpack(stored: &[u8]) -> Option<String> {
-    String::from_utf8(stored.to_vec()).ok()
 }
 
 /// A table that is to be the store of a graph, as `binder` binds it, checked.

@@ -79,7 +79,7 @@ fn statistics_hold_no_root() {
 }
 
 #[test]
-fn no_function_takes_or_gives_bytes() {
+fn no_function_takes_or_gives_bytes_but_those_of_documents() {
     let setup = Setup::create("bytes");
     let functions = "
         SELECT coalesce(string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.proname), '')
@@ -88,7 +88,8 @@ fn no_function_takes_or_gives_bytes() {
         WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
     let row = setup.superuser().query_one(functions, &[]).unwrap();
     let sending = "graph_kernel.bound_relation_send(graph_kernel.bound_relation), \
-                   chunking_policy_send(chunking_policy), graph_kernel.secret_send(graph_kernel.secret), \
+                   chunking_policy_send(chunking_policy), graph_document_bytes(json), \
+                   graph_document_json(bytea), graph_kernel.secret_send(graph_kernel.secret), \
                    slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }

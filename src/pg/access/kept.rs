@@ -153,7 +153,7 @@ pub struct StoredRow {
 }
 
 /// Hands every row of the store to `put`.
-pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow)) {
+pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow) -> ControlFlow<()>) {
     query(&store.statement(&ALL), &[], |row| {
         let text = |column| row.text(column, |text| text.unwrap_or_default().to_owned());
         put(StoredRow {
@@ -167,8 +167,7 @@ pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow)) {
                 row.id(6).unwrap_or_default(),
                 text(7),
             ),
-        });
-        ControlFlow::Continue(())
+        })
     });
 }
 

@@ -65,7 +65,7 @@ SELECT * FROM refused(repeat('x', 1000000), 2);
 -- A record is no slice.
 SELECT * FROM refused(:'record', 2);
 -- Whoever writes to the store: an edited document under the key of its bytes, another document under the key, bytes.
-INSERT INTO stores.slice_store SELECT encode(sha256(edited::text::bytea), 'hex'), convert_to(edited::text, 'UTF8'), 'slice', 'default', current_user, false, turn(2), ARRAY[turn(77)], 'x', now()
+INSERT INTO stores.slice_store SELECT encode(sha256(edited::text::bytea), 'hex'), graph_document_bytes(edited), 'slice', 'default', current_user, false, turn(2), ARRAY[turn(77)], 'x', now()
   FROM (SELECT replace(graph_slice(turn(2))::text, turn(5)::text, turn(77)::text)::json) AS e (edited) RETURNING key AS edited \gset
 SELECT graph_kept(:'edited') IS NOT NULL AS stored;
 SELECT * FROM refused(:'edited', 77);

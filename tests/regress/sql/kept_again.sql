@@ -73,7 +73,7 @@ RESET ROLE;
 DROP POLICY everything ON memory_turns;
 ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
 -- One that was edited is not taken by what it says.
-UPDATE slice_store AS s SET document = convert_to(replace(convert_from(s.document, 'UTF8'), '"max_radius":0', '"max_radius":9'), 'UTF8'), checked_at = NULL WHERE anchor = turn(1) AND cardinality(turns) = 1;
+UPDATE slice_store AS s SET document = graph_document_bytes(replace(graph_document_json(s.document)::text, '"max_radius":0', '"max_radius":9')::json), checked_at = NULL WHERE anchor = turn(1) AND cardinality(turns) = 1;
 CALL graph_kernel.refresh_kept();
 SELECT status, count(*) FROM graph_kernel.kept GROUP BY status ORDER BY status;
 -- What may not be called.
