@@ -59,7 +59,8 @@ BEGIN ATOMIC
             WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
               AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')),
            coalesce((SELECT b.name FROM graph_kernel.binding AS b
-                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')), 'default')
+                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')),
+                    'default')
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits

@@ -45,7 +45,8 @@ COMMENT ON COLUMN graph_kernel.kept.checked_at IS 'when refresh_kept took it aga
 COMMENT ON COLUMN graph_kernel.kept.status IS
     'what that has found: identical, changed, or why it could not be taken; other_role: another role takes it';
 COMMENT ON COLUMN graph_kernel.kept.superseded_by IS 'the document that has taken its place';
-COMMENT ON COLUMN graph_kernel.kept.atoms IS 'how many rows that promote refer to it, as far as this role may read them';
+COMMENT ON COLUMN graph_kernel.kept.atoms IS
+    'how many rows that promote refer to it, as far as this role may read them';
 
 -- As backfill_content_hashes: each transaction takes the lock that makes DROP EXTENSION wait, and looks what it is on.
 CREATE PROCEDURE graph_kernel.refresh_kept(

@@ -1,5 +1,5 @@
 -- Stores of documents: slices and records of prompts that are kept once and referred to by the SHA-256 of their
--- canonical bytes. A slice_id is no key: two slices can be made to share one.
+-- canonical bytes. A slice_id is not a key: two slices can be made to share one.
 
 CREATE TABLE graph_kernel.store_binding (
     name text PRIMARY KEY,
@@ -37,7 +37,8 @@ COMMENT ON FUNCTION graph_kernel.check_store(oid, text, oid) IS 'checks a table 
 CREATE FUNCTION graph_kernel.describe_store(graph text) RETURNS jsonb
     AS 'MODULE_PATHNAME', 'describe_store_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION graph_kernel.describe_store(text) IS 'the store that is bound for a graph; NULL where there is none';
+COMMENT ON FUNCTION graph_kernel.describe_store(text) IS
+    'the store that is bound for a graph; NULL where there is none';
 
 CREATE FUNCTION graph_kernel.unfit_documents(graph text) RETURNS TABLE (key text, fault text)
     AS 'MODULE_PATHNAME', 'unfit_documents_wrapper'

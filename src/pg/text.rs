@@ -137,6 +137,17 @@ pub fn text_datum(text: &str) -> Result<pg_sys::Datum, SqlError> {
     Ok(unsafe { pg_sys::cstring_to_text_with_len(text.as_ptr().cast(), text.len() as i32) }.into())
 }
 
+/// Bytes as a value of type bytea, in the current memory context.
+///
+/// # Errors
+/// 54000 where there are more than [`MAX_TEXT_BYTES`].
+pub fn bytes_datum(bytes: &[u8]) -> Result<pg_sys::Datum, SqlError> {
+    expect_length(bytes.len())?;
+    // SAFETY: a bytea is laid out as a text; it copies as many bytes as there are.
+    Ok(unsafe { pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as i32) }
+        .into())
+}
+
 /// A text without NUL characters.
 pub fn without_nul(text: &str) -> Cow<'_, str> {
     if text.as_bytes().contains(&0) {

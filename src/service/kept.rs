@@ -74,8 +74,8 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
     Ok(key)
 }
 
-/// The turns that a document names, by id: those of its slice, and the pins and seeds of its policy, also where they are
-/// not in the slice.
+/// The turns that a document names, by id: those of its slice, and the pins and seeds of its policy, also where these
+/// are not in the slice.
 fn named_turns(document: &Document) -> Vec<TurnId> {
     let export = &document.export;
     let mut turns: Vec<TurnId> = export.turns.iter().map(|turn| turn.id).collect();
@@ -267,14 +267,15 @@ pub struct Refreshed {
 /// before anything is written: what a transaction has written to may not be attested.
 ///
 /// # Errors
-/// 55000 where a slice is not attested; as [`StoreTable::of`] and [`GraphReader::current`]. Raises 42501 where the caller
-/// may not write to the store.
+/// 55000 where a slice is not attested; as [`StoreTable::of`] and [`GraphReader::current`]. Raises 42501 where the
+/// caller may not write to the store.
 pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     let graph = guc::graph();
     let table = StoreTable::of(&graph)?;
     let mine = Mine::of(&GraphReader::current()?);
     let keys = keys_of(&graph)?;
     let mut found = Vec::new();
+    let (since, most) = (since.max(FIRST_MOMENT), most.clamp(0, MAX_BATCH));
     for (key, stored) in store::due(&table, mine.taken_by(), since, most) {
         check_interrupts();
         let now = guarded(|| taken_again(&key, &stored, &mine, &keys));
@@ -303,6 +304,12 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     Ok(refreshed)
 }
 
+/// The first moment of the server, in microseconds since 1970.
+const FIRST_MOMENT: i64 = -210_866_803_200_000_000;
+
+/// The most slices that are held in memory at once.
+const MAX_BATCH: i64 = 1000;
+
 /// The status of a slice that raises an error of others than this extension.
 const FAILED: &str = "failed";
 
@@ -318,7 +325,7 @@ fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Aga
     let Some((_, text)) = stored_document(key, stored)? else {
         return Ok(Again::Failed("other_document"));
     };
-    // What is not the role's own is not taken for it, whatever the row says: the slice goes to those who read the store.
+    // What is not the role's own is not taken for it, whatever the row says: who reads the store reads the slice.
     let verdict = verify_export(&text, keys);
     let (Some(valid), Some(claim)) = (verdict.valid(), verdict.attestation()) else {
         return Ok(Again::Failed(verdict.reason()));

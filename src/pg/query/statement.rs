@@ -10,7 +10,7 @@ use super::row::{ARRAY_HEADER, ColumnType};
 use crate::pg::catalog::relation;
 use crate::pg::error::OrRaise;
 use crate::pg::sql::types::to_sql_uuid;
-use crate::pg::text::text_datum;
+use crate::pg::text::{bytes_datum, text_datum};
 
 /// A statement of sql/queries before names are filled in.
 pub struct Template {
@@ -129,7 +129,7 @@ impl Argument<'_> {
             Argument::Texts(texts) => Some(text_array(texts)),
             Argument::Time(moment) => Some((moment - POSTGRES_EPOCH).into()),
             Argument::Float(number) => Some(number.to_bits().into()),
-            Argument::Bytes(bytes) => bytes.into_datum(),
+            Argument::Bytes(bytes) => Some(bytes_datum(bytes).or_raise()),
         }
     }
 }

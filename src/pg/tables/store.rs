@@ -50,8 +50,8 @@ impl StoreTable {
             SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
                 .word(Word::StoreTable)
                 .hint(format!(
-                    "SELECT graph_kernel.create_slice_store('public'); {};",
-                    bind_command("public.slice_store", graph)
+                    "{};",
+                    bind_command("graph_kernel.create_slice_store('public')", graph)
                 ))
         })
     }
@@ -70,11 +70,12 @@ impl StoreTable {
     /// The table of this OID as the store that this role binds or bound for a graph.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when the table is no store; 42501 when its binder may not read it and insert there.
+    /// 42P01, 42703, 42804, 42809 when the table is not a store; 42501 when its binder may not read it and insert
+    /// there.
     pub fn resolve(store: pg_sys::Oid, graph: &str, binder: pg_sys::Oid) -> Result<Self, SqlError> {
         let command = || {
             let table = names::typed_name(store).unwrap_or("<store>".to_owned());
-            bind_command(&table, graph)
+            bind_command(&literal_of(&table), graph)
         };
         let rules = TableRules {
             part: "store",
@@ -157,7 +158,7 @@ impl ReferringRows {
             word: Word::StoreTable,
             columns: REFERENCE,
             expressions: None,
-            command: &|_| "SELECT * FROM graph_check()".to_owned(),
+            command: &|_| "SELECT * FROM graph_kernel.referring_tables('default')".to_owned(),
         };
         let mapping = json!({ "reference": column });
         let rows = BoundTable::resolve(table, &rules, Mapping::of_columns(mapping.as_object()))?;
@@ -170,11 +171,11 @@ impl ReferringRows {
     }
 }
 
-/// The call that binds a store for a graph.
+/// The call that binds what this expression gives as the store of a graph.
 fn bind_command(store: &str, graph: &str) -> String {
     let graph = match graph {
         "default" => String::new(),
         graph => format!(", {}", literal_of(graph)),
     };
-    format!("SELECT graph_kernel.bind_store({}{graph})", literal_of(store))
+    format!("SELECT graph_kernel.bind_store({store}{graph})")
 }
