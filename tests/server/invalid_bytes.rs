@@ -351,10 +351,9 @@ fn no_private_table_takes_bytes_from_a_superuser() {
         format!(
             "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10 FROM odd AS o"
         ),
-        format!(
-            "store_binding (name, store, bound_by, binder)
-             SELECT o.bytes, 'slice_store', 'x', 10 FROM odd AS o"
-        ),
+        "store_binding (name, store, bound_by, binder)
+         SELECT o.bytes, 'slice_store', 'x', 10 FROM odd AS o"
+            .to_owned(),
         format!(
             "store_binding (name, store, bound_by, binder)
              SELECT 'default', 'slice_store', {name}, 10 FROM odd AS o"

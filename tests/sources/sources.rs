@@ -15,6 +15,7 @@ const TEXTS: &str = "src/pg/text.rs";
 
 /// The types that the signature of a SQL function is made of.
 const IN_SIGNATURES: &[&str] = &[
+    "&", // of u8 alone, as str and CStr are not here
     "Array",
     "CString",
     "CStringArg",

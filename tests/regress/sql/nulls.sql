@@ -18,6 +18,8 @@ INSERT INTO sample VALUES
     ('json', $$'{}'$$, $$'{}'$$),
     ('jsonb', $$'{}'$$, $$'{}'$$),
     ('jsonb[]', $$'{}'$$, $$'{NULL}'$$),
+    ('bytea', $$'\x00'$$, $$''$$),
+    ('interval', $$'1 s'$$, $$'0'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
     ('regclass', $$'memory_turns'$$, '0'),
     ('regproc', $$'graph_content_hash_trigger'$$, '0');
