@@ -84,22 +84,21 @@ impl StoreTable {
             expressions: None,
             command: &|_| command(),
         };
-        let store =
-            BoundTable::resolve(store, &rules, Mapping::of_columns(None)).map_err(|error| {
-                match error.is(Word::StoreTable) {
-                true => error.hint(
-                    "Bind a permanent table with the columns of a store, as this makes one: SELECT \
-                     graph_kernel.create_slice_store('<schema>');",
-                ),
-                false => error,
-            }
-            })?;
+        let store = BoundTable::resolve(store, &rules, Mapping::of_columns(None));
+        let store = store.map_err(|error| match error.is(Word::StoreTable) {
+            true => error.hint(
+                "Bind a permanent table with the columns of a store, as this makes one: \
+                 SELECT graph_kernel.create_slice_store('<schema>');",
+            ),
+            false => error,
+        })?;
         let read = || {
             let columns = store.columns.values();
             columns.flat_map(|column| store.raw_columns(column)).map(|raw| raw.number).collect()
         };
-        check_binder(binder, store.table.oid, Use::Read, read, command)
-            .and_then(|()| check_binder(binder, store.table.oid, Use::Insert, Vec::new, command))
+        let binding = || "SELECT name, store FROM graph_kernel.store_binding".to_owned();
+        check_binder(binder, store.table.oid, Use::Read, read, binding)
+            .and_then(|()| check_binder(binder, store.table.oid, Use::Insert, Vec::new, binding))
             .map_err(|error| error.word(Word::StoreTable))?;
         let in_statements = store.in_statements("store", "s");
         Ok(StoreTable { store, in_statements })

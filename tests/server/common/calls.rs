@@ -154,6 +154,23 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
             .map(|text| format!("{text}::real[]"))
             .collect(),
         ),
+        "bytea" => (
+            "'\\x89474b440101'::bytea".to_owned(),
+            [
+                "''",
+                "'\\x00'",
+                "'\\x89474b44ff01'",
+                "'\\x89474b4401012848'",
+                "decode(repeat('89474b440101', 100000), 'hex')",
+            ]
+            .iter()
+            .map(|text| format!("{text}::bytea"))
+            .collect(),
+        ),
+        "interval" => (
+            "'1 day'::interval".to_owned(),
+            quoted(&["0", "-1 day", "178000000 years", "-178000000 years"]),
+        ),
         other => panic!("the sweep has no values of type {other}"),
     };
     odd.push(format!("NULL::{kind}"));
