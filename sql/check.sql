@@ -215,7 +215,7 @@ BEGIN
             -- The table's owner may have revoked on purpose what the role that bound it lacks: no hint grants that.
             -- What this role lacks, for the owner to grant.
             SELECT coalesce(string_agg(DISTINCT g.command, ' ' ORDER BY g.command),
-                            substring(hint FROM 'SELECT turns, edges, columns FROM graph_kernel\.binding .*')) INTO hint
+                            substring(hint FROM 'SELECT turns, edges, columns FROM graph_kernel.binding .*')) INTO hint
             FROM pg_class AS r
             JOIN pg_namespace AS n ON n.oid = r.relnamespace
             CROSS JOIN LATERAL (VALUES
