@@ -67,11 +67,14 @@ server_targets() {
     name != "" && /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
-# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. Limits of
-# memory and cancelled statements take minutes: they are tested on the first and the last major.
+# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. What takes
+# minutes and depends least on the server is tested on the first and the last major: limits of memory, cancelled
+# statements, imports, and the vectors of v2 (those of v1 are sliced on each).
 server_tests() {
   local run status=0 beside="$logs/beside-$major.log" leave=()
-  if [[ ! $first && ! $last ]]; then leave=(-- --skip memory:: --skip cancel::); fi
+  if [[ ! $first && ! $last ]]; then
+    leave=(-- --skip memory:: --skip cancel:: --skip import:: --skip policy_v2::)
+  fi
   export CARGO_TARGET_DIR="$root/target"
   cargo build -p graph_kernel_cli
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
