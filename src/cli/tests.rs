@@ -636,6 +636,12 @@ fn serve(client: &mut (impl Read + Write), answer: Row) -> std::io::Result<()> {
                     Row::Sessions if is_about("describe_graph") => {
                         vec![text(b"default"), (3802, Some(GRAPH))]
                     }
+                    // No schema of another role.
+                    Row::Sessions if is_about("pg_database_owner") => {
+                        let (description, _) = result(&[text(b""); 3]);
+                        client.write_all(&[description, end].concat())?;
+                        continue;
+                    }
                     Row::Sessions => {
                         let one = (20, Some(&[0, 0, 0, 0, 0, 0, 0, 1][..]));
                         vec![text(HOSTILE), one, text(HOSTILE), text(HOSTILE)]
