@@ -219,7 +219,8 @@ lint_script() {
       >"$logs/script.sql"
   # A procedure that commits cannot have a SET clause; its body is looked at all the same.
   PYTHONPATH="$root/target/pgspot" python3 "$root/target/pgspot/bin/pgspot" \
-    --proc-without-search-path 'graph_kernel.backfill_content_hashes(batch integer)' "$logs/script.sql"
+    --proc-without-search-path 'graph_kernel.backfill_content_hashes(batch integer)' \
+    --proc-without-search-path 'graph_kernel.refresh_kept(limit_count bigint,older_than interval)' "$logs/script.sql"
 }
 
 script_step() {
