@@ -44,7 +44,7 @@ figures: ## draw the figures of docs/why.md anew, in the demo's server; needs Gr
 stop: ## end the demo's server
 	@$(harness)/server.sh stop demo
 
-test: setup ## run every test on PostgreSQL 15 to 18; MAJORS='15 18' takes some; the last line counts them
+test: setup ## run the tests on PostgreSQL 15 to 18; MAJORS='15 18' takes some; the last line counts them
 	@$(harness)/test.sh $(MAJORS)
 
 test-clients: setup ## run drivers and clients, use the page, and bind what applications of PyPI and npm store
