@@ -15,13 +15,16 @@ use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// How many clients are connected at once.
 const MAX_CLIENTS: usize = 256;
 
-/// How long a client may take nothing of an answer.
+/// How long a client may take nothing of an answer, and may send on after the last one.
 const MAX_STUCK: Duration = Duration::from_secs(30);
+
+/// How long a client may send nothing after the last answer.
+const MAX_SILENT: Duration = Duration::from_secs(1);
 
 /// The clients, the longest connected first.
 #[derive(Default)]
@@ -125,11 +128,19 @@ pub(super) struct Taking {
     stream: TcpStream,
     /// The end, while the client takes nothing.
     end: Option<Pin<Box<Sleep>>>,
+    /// After the last answer.
+    rest: Option<Rest>,
+}
+
+/// What a client still sends after the last answer, which nobody needs.
+struct Rest {
+    end: Pin<Box<Sleep>>,
+    silence: Pin<Box<Sleep>>,
 }
 
 impl Taking {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Taking { stream, end: None }
+        Taking { stream, end: None, rest: None }
     }
 
     /// What became of a write.
@@ -185,7 +196,32 @@ impl AsyncWrite for Taking {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
+    /// Ends what is sent, and reads what still comes, such as a body that is too long: to close a socket with unread
+    /// bytes resets the connection, and the client may lose the answer.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let Taking { stream, rest, .. } = &mut *self;
+        let mut stream = Pin::new(stream);
+        if rest.is_none() {
+            ready!(stream.as_mut().poll_shutdown(context))?;
+        }
+        let rest = rest.get_or_insert_with(|| Rest {
+            end: Box::pin(sleep(MAX_STUCK)),
+            silence: Box::pin(sleep(MAX_SILENT)),
+        });
+        let mut room = [0; 16 * 1024];
+        while rest.end.as_mut().poll(context).is_pending() {
+            let mut bytes = ReadBuf::new(&mut room);
+            match stream.as_mut().poll_read(context, &mut bytes) {
+                Poll::Ready(Ok(())) if !bytes.filled().is_empty() => {
+                    rest.silence.as_mut().reset(Instant::now() + MAX_SILENT);
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    ready!(rest.silence.as_mut().poll(context));
+                    break;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
