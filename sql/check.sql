@@ -7,7 +7,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 -- arguments a trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
     guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[],
-    reference name, graph text
+    reference name, document name, turns name, graph text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -58,6 +58,12 @@ BEGIN ATOMIC
            (SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
               AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')),
+           (SELECT a.attname FROM pg_attribute AS a
+            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped AND first.reference IS NULL
+              AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')),
+           (SELECT a.attname FROM pg_attribute AS a
+            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+              AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')),
            coalesce((SELECT b.name FROM graph_kernel.binding AS b
                      WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')),
                     'default')
@@ -138,24 +144,37 @@ END;
 COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
     'a name that no trigger and no constraint of a table has';
 
--- The tables whose rows refer to the kept documents of a graph, as far as this role may read them. What a table's owner
+-- The tables whose rows promote on a graph, by which columns, and whether this role may read them. What a table's owner
 -- has its readers run, this role runs: so only the tables of owners whose code it trusts already, by reading the graph
 -- and its store, are read.
+CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
+    place regclass, reference name, document name, turns name, is_read boolean
+)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT DISTINCT g.place, g.reference, g.document, g.turns,
+           r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
+           AND (o.rolsuper OR pg_has_role(o.oid, 'USAGE') OR o.oid IN (
+                   SELECT t.relowner FROM pg_class AS t
+                   WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
+                                   UNION
+                                   SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)))
+    FROM graph_kernel.promoting_triggers() AS g
+    JOIN pg_class AS r ON r.oid = g.place
+    JOIN pg_roles AS o ON o.oid = r.relowner
+    WHERE g.graph = $1 AND NOT g.is_of_parent;
+END;
+COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
+    'the tables whose rows promote on a graph, the columns of their triggers, and whether this role reads them';
+
 CREATE FUNCTION graph_kernel.referring_tables(graph text) RETURNS TABLE (place regclass, reference name)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT DISTINCT g.place, g.reference
-    FROM graph_kernel.promoting_triggers() AS g
-    JOIN pg_class AS r ON r.oid = g.place
-    JOIN pg_roles AS o ON o.oid = r.relowner
-    WHERE g.graph = $1 AND g.reference IS NOT NULL AND NOT g.is_of_parent
-      AND r.relkind IN ('r', 'p') AND r.relpersistence = 'p'
-      AND has_schema_privilege(r.relnamespace, 'USAGE') AND has_column_privilege(r.oid, g.reference, 'SELECT')
-      AND (o.rolsuper OR pg_has_role(o.oid, 'USAGE') OR o.oid IN (
-              SELECT t.relowner FROM pg_class AS t
-              WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
-                              UNION SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)));
+    SELECT DISTINCT t.place, t.reference
+    FROM graph_kernel.promoting_tables($1) AS t
+    WHERE t.reference IS NOT NULL AND t.is_read AND has_column_privilege(t.place, t.reference, 'SELECT');
 END;
 COMMENT ON FUNCTION graph_kernel.referring_tables(text) IS
     'the tables whose rows refer to the kept documents of a graph, and which of their columns holds the keys';

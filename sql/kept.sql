@@ -19,7 +19,47 @@ CREATE FUNCTION graph_kernel.kept_by_others() RETURNS bigint
 COMMENT ON FUNCTION graph_kernel.kept_by_others() IS
     'how many kept slices another role has taken, or this one with other row security';
 
+CREATE FUNCTION graph_kernel.list_references(graph text, filter jsonb, promoting jsonb) RETURNS TABLE (
+    kind text, place bigint, key text, count bigint
+)
+    AS 'MODULE_PATHNAME', 'list_references_wrapper'
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.list_references(text, jsonb, jsonb) IS
+    'references, of a graph and these tables whose rows promote';
+
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
+
+-- A table that this role must not read is listed all the same: who deletes has to know of it.
+CREATE FUNCTION graph_kernel.references(filter jsonb) RETURNS TABLE (
+    kind text, place regclass, key text, count bigint
+)
+LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH chosen AS (SELECT graph_kernel.chosen_graph() AS graph)
+    SELECT r.kind, r.place::oid::regclass, r.key, r.count
+    FROM chosen AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'place', t.place::oid::bigint,
+                   'columns', CASE WHEN t.is_read AND readable.all_of_them THEN jsonb_strip_nulls(jsonb_build_object(
+                       'reference', t.reference, 'document', t.document, 'turns', t.turns)) END,
+                   'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
+                   ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
+        FROM graph_kernel.promoting_tables(c.graph) AS t
+        CROSS JOIN LATERAL (
+            SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
+        ) AS named
+        CROSS JOIN LATERAL (
+            SELECT coalesce(bool_and(graph_kernel.is_text(n.name) AND has_column_privilege(t.place, n.name, 'SELECT')),
+                            false) AS all_of_them
+            FROM unnest(named.columns) AS n (name)
+        ) AS readable
+    ) AS promoting
+    CROSS JOIN LATERAL graph_kernel.list_references(c.graph, $1, promoting.tables) AS r;
+END;
+COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
+    'what names the turns that a filter finds: documents, rows that promote, traces, events; with the caller''s rights';
 
 -- A view's functions run with the rights of who reads it.
 CREATE VIEW graph_kernel.kept AS

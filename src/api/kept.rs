@@ -8,6 +8,7 @@ use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{JsonText, JsonbText, Text, to_sql_uuid};
 use crate::pg::text::{JsonArg, TextArg};
 use crate::service::kept::{self, Refreshed};
+use crate::service::references::{self, Reference};
 use crate::service::tables;
 
 #[pg_extern(volatile, parallel_unsafe, cost = 3000)]
@@ -126,6 +127,30 @@ fn refresh_batch(
 #[pg_extern(sql = false)]
 fn kept_by_others() -> i64 {
     kept::of_others().or_raise()
+}
+
+#[pg_extern(sql = false)]
+fn list_references(
+    graph: TextArg,
+    filter: JsonbText,
+    promoting: JsonbText,
+) -> TableIterator<
+    'static,
+    (name!(kind, Text), name!(place, i64), name!(key, Option<Text>), name!(count, Option<i64>)),
+> {
+    let (graph, promoting) = (graph.to_string(), references::promoting(&promoting.0).or_raise());
+    TableIterator::new(move |put| {
+        references::list(&graph, &filter.0, &promoting, |found| {
+            let Reference { kind, place, key, count } = found;
+            put((
+                Text(kind.to_owned()),
+                place.to_u32().into(),
+                key.map(|key| Text(key.to_owned())),
+                count,
+            ));
+        })
+        .or_raise();
+    })
 }
 
 extension_sql!(

@@ -11,7 +11,7 @@ use kernel::prompt::record::{Document, text_hash};
 use kernel::trust::attestation::Status;
 use kernel::verification::verify::verify_export;
 use pgrx::{PgSqlErrorCode, pg_sys};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::documents::{packed_document, unpacked_if_whole};
 use super::export::export_text;
@@ -27,7 +27,7 @@ use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
 use crate::pg::session::{COMMIT_FIRST, current_role_name};
 use crate::pg::subtransaction::guarded;
-use crate::pg::tables::store::{ReferringRows, StoreTable};
+use crate::pg::tables::store::{PromotingRows, StoreTable};
 
 /// The key of a document: the SHA-256 of its canonical text.
 fn key_of(canonical: &str) -> String {
@@ -186,22 +186,22 @@ fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
 /// How many rows of a table refer to documents that the store of a graph has not.
 ///
 /// # Errors
-/// As [`StoreTable::of`] and [`ReferringRows::of`].
+/// As [`StoreTable::of`] and [`PromotingRows::of`].
 pub fn missing_references(graph: &str, table: pg_sys::Oid, column: &str) -> Result<i64, SqlError> {
-    let rows = ReferringRows::of(table, column)?;
+    let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
     Ok(store::missing_references(&StoreTable::of(graph)?, &rows))
 }
 
 /// Hands each key that rows of a table refer to and their number to `put`.
 ///
 /// # Errors
-/// As [`ReferringRows::of`].
+/// As [`PromotingRows::of`].
 pub fn references(
     table: pg_sys::Oid,
     column: &str,
     put: impl FnMut(String, i64),
 ) -> Result<(), SqlError> {
-    store::references(&ReferringRows::of(table, column)?, put);
+    store::references(&PromotingRows::of(table, &json!({ "reference": column }))?, put);
     Ok(())
 }
 

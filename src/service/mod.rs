@@ -21,6 +21,7 @@ pub mod provenance;
 pub mod published;
 pub mod reader;
 pub mod recall;
+pub mod references;
 pub mod refusals;
 pub mod search;
 pub mod slices;

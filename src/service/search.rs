@@ -349,14 +349,17 @@ fn signed(mut provenance: Provenance, keys: Option<Rc<SigningKeys>>) -> Provenan
 /// # Errors
 /// 22023 when it has other keys or values.
 pub fn search_filter(json: &str) -> Result<SearchFilter, SqlError> {
-    json.parse().map_err(|why: String| {
-        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
-            .word(Word::InvalidFilter)
-            .hint(
-                "Keys are owner, sessions, roles, from, to, min_salience and min_similarity: \
-                 '{\"owner\": \"alice\", \"roles\": [\"user\"]}'; '{}' finds everybody's turns.",
-            )
-    })
+    json.parse().map_err(invalid_filter)
+}
+
+/// The error for a filter that cannot be used, and why.
+pub fn invalid_filter(why: String) -> SqlError {
+    SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, why)
+        .word(Word::InvalidFilter)
+        .hint(
+            "Keys are owner, sessions, roles, from, to, min_salience and min_similarity: \
+             '{\"owner\": \"alice\", \"roles\": [\"user\"]}'; '{}' finds everybody's turns.",
+        )
 }
 
 /// The options of a search within a slice that a JSON object says.

@@ -130,6 +130,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kept(text)",
         Some("SELECT graph_kept('x')"),
     ),
+    (
+        "graph_kernel.\"references\"(jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.references('{}')"),
+    ),
     ("graph_kernel.add_epoch()", Some("SELECT graph_kernel.add_epoch()")),
     (
         "graph_kernel.add_policy(slice_policy,text)",
@@ -319,6 +323,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.list_keys()", Some("SELECT * FROM graph_kernel.list_keys()")),
     ("graph_kernel.list_proof_keys()", Some("SELECT * FROM graph_kernel.list_proof_keys()")),
+    (
+        "graph_kernel.list_references(text,jsonb,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.list_references('default', '{}', '[]')"),
+    ),
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
     (
         "graph_kernel.make_recorder_table(name)",
@@ -352,6 +360,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.policy_register_internal('{\"max_nodes\": 1}', 'one')"),
     ),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
+    (
+        "graph_kernel.promoting_tables(text)",
+        Some("SELECT count(*) FROM graph_kernel.promoting_tables('default')"),
+    ),
     (
         "graph_kernel.promoting_triggers()",
         Some("SELECT * FROM graph_kernel.promoting_triggers()"),

@@ -75,6 +75,8 @@ const INTERNAL: &[&str] = &[
     "policy_ref",
     "presets",
     "policy_fault",
+    "list_references",
+    "promoting_tables",
     "promoting_triggers",
     "list_statistics",
     "provenance_reason",

@@ -41,6 +41,22 @@ pub fn turn_id_of_parts<'a, I: Iterator<Item = &'a [u8]>>(
     Builder::from_sha1_bytes(*id).into_uuid()
 }
 
+/// The turns that a text names: each UUID in it that is spelled as 8-4-4-4-12 hex digits, in any case. The text may be
+/// long: `check_interrupts` is called often.
+pub fn turn_ids_in<'a>(
+    text: &'a str,
+    check_interrupts: &'a dyn Fn(),
+) -> impl Iterator<Item = TurnId> + 'a {
+    let windows = text.as_bytes().windows(UUID_TEXT_BYTES).enumerate();
+    windows.filter_map(move |(at, bytes)| {
+        if at % CHECKED_BYTES == 0 {
+            check_interrupts();
+        }
+        let is_hyphenated = [8, 13, 18, 23].into_iter().all(|hyphen| bytes[hyphen] == b'-');
+        is_hyphenated.then(|| Uuid::try_parse_ascii(bytes).ok())?
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +87,28 @@ mod tests {
         ] {
             assert_ne!(of(other), id, "{other}");
         }
+    }
+
+    #[test]
+    fn the_ids_in_a_text_are_found_wherever_they_stand() {
+        let ids =
+            |text: &str| turn_ids_in(text, &|| {}).map(|id| id.to_string()).collect::<Vec<_>>();
+        let (one, two) =
+            ("00000000-0000-4000-8000-0000000000af", "6f9619ff-8b86-d011-b42d-00cf4fc964ff");
+        assert_eq!(ids(one), [one]);
+        assert_eq!(ids(&format!("{{{one},{two}}}")), [one, two]);
+        assert_eq!(ids(&format!("{{\"id\": \"{}\"}}", two.to_uppercase())), [two]);
+        // Beside other digits and characters of several bytes.
+        assert_eq!(ids(&format!("ä{one}f-{two}ü")), [one, two]);
+        for none in
+            ["", "00000000-0000-4000-8000-0000000000a", "00000000-0000-4000-8000-0000000000ag"]
+        {
+            assert!(ids(none).is_empty(), "{none}");
+        }
+        let calls = std::cell::Cell::new(0);
+        let long = "x".repeat(3 * CHECKED_BYTES);
+        assert_eq!(turn_ids_in(&long, &|| calls.set(calls.get() + 1)).count(), 0);
+        assert_eq!(calls.get(), 3);
     }
 
     #[test]

@@ -44,6 +44,12 @@ const LOG: Template = events(include_str!("../../../sql/queries/recorder_log.sql
 const PANES: Template = events(include_str!("../../../sql/queries/recorder_panes.sql"));
 const RANGE: Template = events(include_str!("../../../sql/queries/recorder_range.sql"));
 
+const OF_SESSIONS: Template = Template::new(
+    include_str!("../../../sql/queries/session_events.sql"),
+    &[ColumnType::Text, ColumnType::Integer],
+    Planning::EachTime,
+);
+
 /// Segment and ordinal of an event.
 pub type LogPosition = (i64, i64);
 
@@ -147,6 +153,16 @@ pub fn resume_point(
         });
     });
     found
+}
+
+/// Hands each of these sessions that has events to `put`, and how many it has.
+pub fn of_sessions(table: &RecorderTable, sessions: &[String], mut put: impl FnMut(&str, i64)) {
+    with_hints(table.row_security(), false, || {
+        query(&table.statement(&OF_SESSIONS), &[Argument::Texts(sessions)], |row| {
+            row.text(0, |session| put(session.unwrap_or_default(), row.i64(1).unwrap_or_default()));
+            ControlFlow::Continue(())
+        });
+    });
 }
 
 /// The columns of the statements sql/queries/recorder_*.sql.

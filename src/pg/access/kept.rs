@@ -7,7 +7,7 @@ use kernel::graph::turn::TurnId;
 use crate::pg::query::{
     Argument, ColumnType, Planning, Statement, Template, query, with_own_writes,
 };
-use crate::pg::tables::store::{ReferringRows, StoreTable};
+use crate::pg::tables::store::{PromotingRows, StoreTable};
 
 const KEEP: Template = Template::new(
     include_str!("../../../sql/queries/keep.sql"),
@@ -82,6 +82,18 @@ const REFERENCE_COUNTS: Template = Template::new(
 const REFERENCE_MISSING: Template = Template::new(
     include_str!("../../../sql/queries/reference_missing.sql"),
     &[ColumnType::Integer],
+    Planning::Once,
+);
+
+const TURNS: Template = Template::new(
+    include_str!("../../../sql/queries/kept_turns.sql"),
+    &[ColumnType::Text, ColumnType::Text, ColumnType::Text],
+    Planning::EachTime,
+);
+
+const PROMOTING: Template = Template::new(
+    include_str!("../../../sql/queries/promoting_rows.sql"),
+    &[ColumnType::Text, ColumnType::Text, ColumnType::Text],
     Planning::Once,
 );
 
@@ -270,7 +282,7 @@ pub fn note_check(store: &StoreTable, key: &str, status: &str, superseded_by: Op
 }
 
 /// Hands each key that rows refer to and their number to `put`.
-pub fn references(rows: &ReferringRows, mut put: impl FnMut(String, i64)) {
+pub fn references(rows: &PromotingRows, mut put: impl FnMut(String, i64)) {
     query(&rows.statement(&REFERENCE_COUNTS), &[], |row| {
         let key = row.text(0, |text| text.unwrap_or_default().to_owned());
         put(key, row.i64(1).unwrap_or_default());
@@ -278,8 +290,41 @@ pub fn references(rows: &ReferringRows, mut put: impl FnMut(String, i64)) {
     });
 }
 
+/// Hands key and kind of each kept document to `put`, with the text of the turns that it names; where there are ids,
+/// of each that names one of them.
+pub fn naming(store: &StoreTable, turns: &[TurnId], mut put: impl FnMut(&str, &str, &str)) {
+    query(&store.statement(&TURNS), &[Argument::Ids(turns)], |row| {
+        row.text(0, |key| {
+            row.text(1, |kind| {
+                row.text(2, |turns| {
+                    put(
+                        key.unwrap_or_default(),
+                        kind.unwrap_or_default(),
+                        turns.unwrap_or_default(),
+                    );
+                });
+            });
+        });
+        ControlFlow::Continue(())
+    });
+}
+
+/// Hands what each row that promotes refers to, carries and names to `put`.
+pub fn promoting(rows: &PromotingRows, mut put: impl FnMut([&str; 3])) {
+    query(&rows.statement(&PROMOTING), &[], |row| {
+        row.text(0, |reference| {
+            row.text(1, |document| {
+                row.text(2, |turns| {
+                    put([reference, document, turns].map(Option::unwrap_or_default))
+                });
+            });
+        });
+        ControlFlow::Continue(())
+    });
+}
+
 /// How many rows refer to documents that are not in the store.
-pub fn missing_references(store: &StoreTable, rows: &ReferringRows) -> i64 {
+pub fn missing_references(store: &StoreTable, rows: &PromotingRows) -> i64 {
     count(&store.statement_with(&REFERENCE_MISSING, rows), &[])
 }
 

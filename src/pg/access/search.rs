@@ -42,6 +42,12 @@ const NEAREST: Template = Template::new(
     Planning::EachTime,
 );
 
+const TURNS: Template = Template::new(
+    include_str!("../../../sql/queries/sought_turns.sql"),
+    &[ColumnType::Id, ColumnType::Text],
+    Planning::EachTime,
+);
+
 const CONTENTS: Template = Template::new(
     include_str!("../../../sql/queries/contents.sql"),
     &[ColumnType::Id, ColumnType::Text, ColumnType::Integer],
@@ -180,8 +186,23 @@ impl<'a> Searcher<'a> {
         sought: &Sought,
         parameters: usize,
     ) -> Result<Narrowing, SqlError> {
+        let mut narrowing = self.narrowing_by(&sought.filter, parameters)?;
+        if let Some(time) = self.graph.stored_value(VALID_UNTIL) {
+            let at = narrowing.moment(&time, sought.at);
+            let (until, _) = time;
+            narrowing.require(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
+        }
+        Ok(narrowing)
+    }
+
+    /// As [`Searcher::narrowing`], whenever the turns are valid.
+    fn narrowing_by(
+        &self,
+        filter: &SearchFilter,
+        parameters: usize,
+    ) -> Result<Narrowing, SqlError> {
         let mut narrowing = Narrowing { parameters, ..Narrowing::default() };
-        let SearchFilter { owner, sessions, roles, from, to, .. } = &sought.filter;
+        let SearchFilter { owner, sessions, roles, from, to, .. } = filter;
         if let Some(owner) = owner {
             let (own, base_type) = self.graph.owner()?;
             let is_uuid = base_type == pg_sys::UUIDOID;
@@ -205,11 +226,6 @@ impl<'a> Searcher<'a> {
         if let Some(to) = to {
             let untimed = *to >= 0;
             narrowing.require_time(time.as_ref(), to.saturating_add(1), "<", untimed);
-        }
-        if let Some(time) = self.graph.stored_value(VALID_UNTIL) {
-            let at = narrowing.moment(&time, sought.at);
-            let (until, _) = time;
-            narrowing.require(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
         }
         Ok(narrowing)
     }
@@ -252,6 +268,29 @@ impl<'a> Searcher<'a> {
             self.narrow_to_salience(&mut narrowing, least);
         }
         Ok(narrowing)
+    }
+
+    /// Hands each turn that a filter finds, whether or not it is valid still, to `put`, with the row, whose second column
+    /// is the name of its session as it is stored.
+    ///
+    /// # Errors
+    /// As [`Searcher::rank`].
+    pub fn turns(
+        &self,
+        filter: &SearchFilter,
+        mut put: impl FnMut(TurnId, &Row) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        let mut narrowing = self.narrowing_by(filter, 0)?;
+        if let Some(least) = filter.least.min_salience {
+            self.narrow_to_salience(&mut narrowing, least);
+        }
+        let condition = narrowing.condition();
+        let statement = self.graph.statement(&TURNS, &[("is_sought", &condition)]);
+        let arguments: Vec<_> = narrowing.arguments().collect();
+        self.ask(&statement, &arguments, |row| match row.id(0) {
+            Some(id) => put(id, &row),
+            None => ControlFlow::Continue(()),
+        })
     }
 
     /// Narrows to turns that have at least this salience, as it is read.

@@ -4,16 +4,24 @@ use std::ops::ControlFlow;
 
 use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use serde_json::json;
 
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::bound_traces;
 use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
+use crate::pg::tables::store::PromotingRows;
 
 const TRACE: Template = Template::new(
     include_str!("../../../sql/queries/trace.sql"),
     &[ColumnType::Id],
+    Planning::Once,
+);
+
+const TRACES: Template = Template::new(
+    include_str!("../../../sql/queries/traces.sql"),
+    &[ColumnType::Text, ColumnType::Text],
     Planning::Once,
 );
 
@@ -76,5 +84,29 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
     let statement =
         Statement::new(&TRACE, text, vec![NamedTable { oid: table.oid, columns: table.columns }]);
     query(&statement, &arguments, |_| ControlFlow::Continue(()));
+    Ok(())
+}
+
+/// Hands the id and the provenance of each trace in the bound table to `put`, with the table; none where none is bound,
+/// or it was dropped.
+///
+/// # Errors
+/// As [`lock`], and [`PromotingRows::of`].
+pub fn all(mut put: impl FnMut(pg_sys::Oid, &str, &str)) -> Result<(), SqlError> {
+    let Some((table, binder)) = bound_traces() else { return Ok(()) };
+    relation::check_rights(table);
+    if Table::lock(table).is_none() {
+        return Ok(());
+    }
+    let place = lock(table, binder)?.oid;
+    let rows = PromotingRows::of(place, &json!({ "id": "id", "provenance": "provenance" }))?;
+    query(&rows.statement(&TRACES), &[], |row| {
+        row.text(0, |id| {
+            row.text(1, |provenance| {
+                put(place, id.unwrap_or_default(), provenance.unwrap_or_default());
+            });
+        });
+        ControlFlow::Continue(())
+    });
     Ok(())
 }

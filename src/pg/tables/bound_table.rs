@@ -31,6 +31,8 @@ pub enum ValueKind {
     Bytes,
     /// Ids of turns.
     Ids,
+    /// What may name turns: looked through as a text.
+    Named,
     /// What rows are sought by, by an operator that is leakproof: never an expression.
     Owner,
     /// What rows are compared by, each value as the type that it has; ids of sessions.
@@ -567,6 +569,15 @@ impl ValueKind {
             ValueKind::Json => matches!(oid, pg_sys::JSONOID | pg_sys::JSONBOID),
             ValueKind::Bytes => oid == pg_sys::BYTEAOID,
             ValueKind::Ids => oid == pg_sys::UUIDARRAYOID,
+            ValueKind::Named => matches!(
+                oid,
+                pg_sys::JSONOID
+                    | pg_sys::JSONBOID
+                    | pg_sys::TEXTOID
+                    | pg_sys::VARCHAROID
+                    | pg_sys::UUIDOID
+                    | pg_sys::UUIDARRAYOID
+            ),
             ValueKind::Owner => {
                 matches!(oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::UUIDOID)
             }
@@ -620,7 +631,9 @@ impl ValueKind {
     fn cast(self) -> &'static str {
         match self {
             ValueKind::Id => "::pg_catalog.uuid",
-            ValueKind::Text | ValueKind::Json | ValueKind::Owner => "::pg_catalog.text",
+            ValueKind::Text | ValueKind::Json | ValueKind::Owner | ValueKind::Named => {
+                "::pg_catalog.text"
+            }
             ValueKind::Integer => "::pg_catalog.int8",
             ValueKind::Number => "::pg_catalog.float8",
             ValueKind::Boolean => "::pg_catalog.bool",
@@ -641,6 +654,7 @@ impl ValueKind {
             ValueKind::Json => "jsonb or json",
             ValueKind::Bytes => "bytea",
             ValueKind::Ids => "uuid[]",
+            ValueKind::Named => "jsonb, json, text, varchar, uuid or uuid[]",
             ValueKind::Owner => "text, varchar or uuid",
             ValueKind::Time => "timestamp or timestamptz",
             ValueKind::Session => "text, varchar, uuid or an integer type",

@@ -43,16 +43,23 @@ impl RecorderTable {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs; 42501 when its binder may not read it.
     pub fn current() -> Result<Self, SqlError> {
+        Self::there()?.ok_or_else(no_default_table)
+    }
+
+    /// As [`RecorderTable::current`]; `None` where nothing is bound and the default one is not there.
+    ///
+    /// # Errors
+    /// As [`RecorderTable::current`].
+    pub fn there() -> Result<Option<Self>, SqlError> {
         memory::check();
         match RecorderBinding::current() {
             Some(RecorderBinding { events, columns, binder }) => {
                 relation::check_rights(events);
-                Self::resolve(events, &mapping(columns.as_ref())?, Some(binder))
+                Self::resolve(events, &mapping(columns.as_ref())?, Some(binder)).map(Some)
             }
-            None => {
-                let default = relation::lock_by_name(c"public", c"recorder_events");
-                Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null, None)
-            }
+            None => relation::lock_by_name(c"public", c"recorder_events")
+                .map(|default| Self::resolve(default, &Value::Null, None))
+                .transpose(),
         }
     }
 
@@ -94,6 +101,11 @@ impl RecorderTable {
     /// What SQL code needs to query the table.
     pub fn description(&self) -> Value {
         self.events.description("e")
+    }
+
+    /// The table.
+    pub fn oid(&self) -> pg_sys::Oid {
+        self.events.table.oid
     }
 
     /// Whether row security applies to the table for the current role.

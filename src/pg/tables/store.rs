@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::pg::catalog::index::has_gin_index;
 use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
+use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::bound_store;
 use crate::pg::query::{NamedTable, Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, required,
+    BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, optional, required,
 };
 
 const STORE_COLUMNS: &[ColumnRule] = &[
@@ -114,13 +114,18 @@ impl StoreTable {
         json!({ "oid": self.store.table.oid.to_u32(), "has_turns_index": has_index })
     }
 
+    /// The table.
+    pub fn oid(&self) -> pg_sys::Oid {
+        self.store.table.oid
+    }
+
     /// The table's name for messages and hints: schema-qualified, quoted.
     pub fn qualified_name(&self) -> String {
         self.store.table.qualified_name()
     }
 
     /// As [`StoreTable::statement`], of one that names rows that refer to its documents first.
-    pub fn statement_with(&self, template: &Template, rows: &ReferringRows) -> Statement {
+    pub fn statement_with(&self, template: &Template, rows: &PromotingRows) -> Statement {
         fill(template, &[], &[&rows.in_statements, &self.in_statements], &[], false)
     }
 
@@ -138,30 +143,46 @@ impl StoreTable {
     }
 }
 
-/// Rows of a user's table that refer to documents by their keys.
-pub struct ReferringRows {
+/// Rows of a user's table that promote, or the traces of searches: what they refer to, and what may name turns.
+pub struct PromotingRows {
     in_statements: TableText,
 }
 
-impl ReferringRows {
-    /// The rows of the table of this OID, whose column of this name holds keys. Raises 42501 where the current role has
-    /// no right to it.
+impl PromotingRows {
+    /// The rows of the table of this OID with these columns: `reference` has keys of documents; `document`, `turns`,
+    /// `provenance` and `id` are looked through. Raises 42501 where the current role has no right to it.
     ///
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when it is not such a table.
-    pub fn of(table: pg_sys::Oid, column: &str) -> Result<Self, SqlError> {
-        const REFERENCE: &[ColumnRule] = &[required("reference", &[], ValueKind::Text)];
+    pub fn of(table: pg_sys::Oid, columns: &Value) -> Result<Self, SqlError> {
+        const COLUMNS: &[ColumnRule] = &[
+            optional("reference", &[], ValueKind::Text),
+            optional("document", &[], ValueKind::Named),
+            optional("turns", &[], ValueKind::Named),
+            optional("id", &[], ValueKind::Named),
+            optional("provenance", &[], ValueKind::Named),
+        ];
+        const HINT: &str = "SELECT check_name, detail, hint FROM graph_check() WHERE NOT ok;";
         relation::check_rights(table);
+        if Table::lock(table).is_none() {
+            let message = "a table of rows that promote was dropped while it was looked up";
+            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
+                .word(Word::StoreTable)
+                .hint("Call the function again."));
+        }
         let rules = TableRules {
-            part: "referring",
+            part: "rows that promote",
             word: Word::StoreTable,
-            columns: REFERENCE,
+            columns: COLUMNS,
             expressions: None,
-            command: &|_| "SELECT * FROM graph_kernel.referring_tables('default')".to_owned(),
+            command: &|_| HINT.to_owned(),
         };
-        let mapping = json!({ "reference": column });
-        let rows = BoundTable::resolve(table, &rules, Mapping::of_columns(mapping.as_object()))?;
-        Ok(ReferringRows { in_statements: rows.in_statements("atoms", "a") })
+        let rows = BoundTable::resolve(table, &rules, Mapping::of_columns(columns.as_object()))
+            .map_err(|error| match error.is(Word::StoreTable) {
+                true => error.hint(HINT),
+                false => error,
+            })?;
+        Ok(PromotingRows { in_statements: rows.in_statements("atoms", "a") })
     }
 
     /// A statement of sql/queries that reads them, with names filled in.
