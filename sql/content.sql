@@ -126,7 +126,8 @@ COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
 
 -- COMMIT forbids a SET clause, so all names, types and operators say their schema: record has no name with one. COMMIT
 -- also gives up the lock that makes DROP EXTENSION wait, so each transaction takes it: it locks the table named
--- binding, and goes on if that is the extension's. Each page is a range of ids, read first; only rows that have to be
+-- binding, and goes on if a table that the extension has in dumps is locked. No other function may ask that: it could
+-- be anybody's by then, so both procedures that commit do. Each page is a range of ids, read first; only rows that have to be
 -- written are locked. The procedure never waits for a row while it holds another, so it causes no deadlock. A hash is
 -- computed from the row as it is when it is written, so no writer's change is lost.
 CREATE PROCEDURE graph_kernel.backfill_content_hashes(batch integer DEFAULT 10000)
@@ -152,18 +153,11 @@ DECLARE
     is_held CONSTANT pg_catalog.text := $query$
         SELECT EXISTS (
             SELECT FROM pg_catalog.pg_locks AS l
-            JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) l.relation
-            JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-            JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) c.oid
-            JOIN pg_catalog.pg_extension AS x ON x.oid OPERATOR(pg_catalog.=) d.refobjid
+            JOIN pg_catalog.pg_extension AS x ON l.relation OPERATOR(pg_catalog.=) ANY (x.extconfig)
+            JOIN pg_catalog.pg_database AS d ON d.oid OPERATOR(pg_catalog.=) l.database
             WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted
-              AND l.database OPERATOR(pg_catalog.=) (SELECT b.oid FROM pg_catalog.pg_database AS b
-                                                     WHERE b.datname OPERATOR(pg_catalog.=)
-                                                         pg_catalog.current_database())
-              AND n.nspname OPERATOR(pg_catalog.=) 'graph_kernel' AND c.relname OPERATOR(pg_catalog.=) 'binding'
-              AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-              AND d.deptype OPERATOR(pg_catalog.=) 'e' AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
+              AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+              AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
     $query$;
     began timestamp with time zone := pg_catalog.clock_timestamp();
     seconds double precision;

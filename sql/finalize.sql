@@ -1,4 +1,32 @@
--- Runs last: who owns the objects, and who may use those of the private schema. All else stands beside its object.
+-- Runs last: what tables of bindings have in common, who owns the objects, and who may use those of the private schema.
+-- All else stands beside its object.
+
+-- Beside the graphs' own table of bindings, in bootstrap.sql: part of a dump, and only the functions change them.
+DO $$
+DECLARE
+    binding text;
+BEGIN
+    FOREACH binding IN ARRAY '{recorder_binding,trace_binding,store_binding}'::text[] LOOP
+        PERFORM pg_catalog.pg_extension_config_dump(
+            pg_catalog.format('graph_kernel.%I', binding)::pg_catalog.regclass, '');
+        EXECUTE pg_catalog.format($commands$
+            CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.%1$I
+                FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
+            CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.%1$I
+                FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
+            CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.%1$I
+                FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
+            ALTER TABLE graph_kernel.%1$I ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
+                ENABLE ALWAYS TRIGGER guard_truncate;
+            COMMENT ON TRIGGER guard ON graph_kernel.%1$I IS 'only the functions change the binding';
+            COMMENT ON TRIGGER guard_binder ON graph_kernel.%1$I IS 'says who has bound the table';
+            COMMENT ON TRIGGER guard_truncate ON graph_kernel.%1$I IS 'only the functions change the binding';
+            COMMENT ON COLUMN graph_kernel.%1$I.bound_by IS
+                'the name that the binder had then, by which a restore finds him'
+        $commands$, binding);
+    END LOOP;
+END
+$$;
 
 -- All of it belongs to the bootstrap superuser, whoever creates the extension: its owner may lose SUPERUSER, or have
 -- what he owns reassigned, and an owner of the private tables reads the roots of the keys. Before the grants, which an

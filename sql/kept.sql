@@ -105,23 +105,24 @@ DECLARE
     is_held CONSTANT pg_catalog.text := $query$
         SELECT EXISTS (
             SELECT FROM pg_catalog.pg_locks AS l
-            JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) l.relation
-            JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-            JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) c.oid
-            JOIN pg_catalog.pg_extension AS x ON x.oid OPERATOR(pg_catalog.=) d.refobjid
+            JOIN pg_catalog.pg_extension AS x ON l.relation OPERATOR(pg_catalog.=) ANY (x.extconfig)
+            JOIN pg_catalog.pg_database AS d ON d.oid OPERATOR(pg_catalog.=) l.database
             WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted
-              AND l.database OPERATOR(pg_catalog.=) (SELECT b.oid FROM pg_catalog.pg_database AS b
-                                                     WHERE b.datname OPERATOR(pg_catalog.=)
-                                                         pg_catalog.current_database())
-              AND n.nspname OPERATOR(pg_catalog.=) 'graph_kernel' AND c.relname OPERATOR(pg_catalog.=) 'binding'
-              AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-              AND d.deptype OPERATOR(pg_catalog.=) 'e' AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
+              AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+              AND x.extname OPERATOR(pg_catalog.=) 'graph_kernel')
     $query$;
 BEGIN
-    IF older_than IS NULL OR (limit_count OPERATOR(pg_catalog.<) 0) IS TRUE THEN
-        RAISE EXCEPTION 'limit_count must not be negative, nor older_than null'
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_LIMIT';
+    IF (limit_count OPERATOR(pg_catalog.<) 0) IS TRUE THEN
+        RAISE EXCEPTION 'limit_count must not be negative'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_LIMIT',
+                  HINT = 'Leave it out for all slices: CALL graph_kernel.refresh_kept();';
+    END IF;
+    -- Before now, else what is taken again is due again; within the server's times.
+    IF (older_than OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval
+        AND older_than OPERATOR(pg_catalog.<=) '1000 years'::pg_catalog.interval) IS NOT TRUE THEN
+        RAISE EXCEPTION 'older_than must be an interval from 0 to 1000 years'
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_LIMIT',
+                  HINT = 'CALL graph_kernel.refresh_kept(older_than => ''1 day'');';
     END IF;
     -- What is taken again from now on is newer.
     since := pg_catalog.floor(pg_catalog.date_part(

@@ -14,22 +14,8 @@ COMMENT ON TABLE graph_kernel.recorder_binding IS
 COMMENT ON COLUMN graph_kernel.recorder_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.recorder_binding.events IS 'table of the events';
 COMMENT ON COLUMN graph_kernel.recorder_binding.columns IS 'names of columns that are not recognised';
-COMMENT ON COLUMN graph_kernel.recorder_binding.bound_by IS
-    'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.recorder_binding.binder IS
     'the role that bound the table, which must be allowed to read it; 0: one that a restore did not find';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.recorder_binding', '');
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.recorder_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
-CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.recorder_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
-CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.recorder_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
-ALTER TABLE graph_kernel.recorder_binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
-    ENABLE ALWAYS TRIGGER guard_truncate;
-COMMENT ON TRIGGER guard ON graph_kernel.recorder_binding IS 'only the functions change the binding';
-COMMENT ON TRIGGER guard_binder ON graph_kernel.recorder_binding IS 'says who has bound the table';
-COMMENT ON TRIGGER guard_truncate ON graph_kernel.recorder_binding IS 'only the functions change the binding';
 
 -- chunking_policy holds its canonical JSON text, as slice_policy does.
 CREATE TYPE @extschema@.chunking_policy;

@@ -38,22 +38,8 @@ CREATE TABLE graph_kernel.trace_binding (
 COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
 COMMENT ON COLUMN graph_kernel.trace_binding.single IS 'keeps the table to one row';
 COMMENT ON COLUMN graph_kernel.trace_binding.traces IS 'table of the traces';
-COMMENT ON COLUMN graph_kernel.trace_binding.bound_by IS
-    'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.trace_binding.binder IS
     'the role that bound the table, which must be allowed to insert there; 0: one that a restore did not find';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.trace_binding', '');
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.trace_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
-CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.trace_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
-CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.trace_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
-ALTER TABLE graph_kernel.trace_binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
-    ENABLE ALWAYS TRIGGER guard_truncate;
-COMMENT ON TRIGGER guard ON graph_kernel.trace_binding IS 'only the functions change the binding';
-COMMENT ON TRIGGER guard_binder ON graph_kernel.trace_binding IS 'says who has bound the table';
-COMMENT ON TRIGGER guard_truncate ON graph_kernel.trace_binding IS 'only the functions change the binding';
 
 -- A table that is to be the table of traces, checked.
 CREATE FUNCTION graph_kernel.check_trace_table(traces oid, binder oid) RETURNS void

@@ -11,23 +11,9 @@ CREATE TABLE graph_kernel.store_binding (
 COMMENT ON TABLE graph_kernel.store_binding IS 'the tables that keep documents of graphs';
 COMMENT ON COLUMN graph_kernel.store_binding.name IS 'name of the binding of the graph';
 COMMENT ON COLUMN graph_kernel.store_binding.store IS 'table of the documents';
-COMMENT ON COLUMN graph_kernel.store_binding.bound_by IS
-    'the name that the binder had then, by which a restore finds him';
 COMMENT ON COLUMN graph_kernel.store_binding.binder IS
     'the role that bound the table, which must be allowed to read it and insert there; 0: one that a restore did not'
     ' find';
-SELECT pg_catalog.pg_extension_config_dump('graph_kernel.store_binding', '');
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.store_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.guard_table();
-CREATE TRIGGER guard_binder BEFORE INSERT ON graph_kernel.store_binding
-    FOR EACH ROW EXECUTE FUNCTION graph_kernel.set_binder();
-CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.store_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION graph_kernel.guard_table();
-ALTER TABLE graph_kernel.store_binding ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_binder,
-    ENABLE ALWAYS TRIGGER guard_truncate;
-COMMENT ON TRIGGER guard ON graph_kernel.store_binding IS 'only the functions change the binding';
-COMMENT ON TRIGGER guard_binder ON graph_kernel.store_binding IS 'says who has bound the table';
-COMMENT ON TRIGGER guard_truncate ON graph_kernel.store_binding IS 'only the functions change the binding';
 
 -- A table that is to be the store of a graph, checked.
 CREATE FUNCTION graph_kernel.check_store(store oid, graph text, binder oid) RETURNS jsonb
@@ -132,6 +118,7 @@ CREATE FUNCTION graph_kernel.unbind_store(name text DEFAULT 'default') RETURNS v
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
+    SELECT graph_kernel.require_text($1);
     DELETE FROM graph_kernel.store_binding AS b WHERE b.name = $1;
 END;
 COMMENT ON FUNCTION graph_kernel.unbind_store(text) IS 'takes the store from a graph; its table stays as it is';

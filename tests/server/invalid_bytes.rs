@@ -305,6 +305,7 @@ fn functions_in_sql_refuse_what_is_not_text() {
     let mut client = database.connect();
     for call in [
         "graph_kernel.unbind_tables(o.bytes)",
+        "graph_kernel.unbind_store(o.bytes)",
         "graph_kernel.create_tables('other', jsonb_build_object(o.bytes, true))",
         "graph_policy(o.bytes)",
         "graph_policy_register('{\"max_nodes\": 1}', o.bytes)",

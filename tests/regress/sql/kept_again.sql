@@ -81,6 +81,12 @@ SELECT code, message FROM test_error('CALL graph_kernel.refresh_kept()');
 \set VERBOSITY sqlstate
 CALL graph_kernel.refresh_kept(-1);
 CALL graph_kernel.refresh_kept(older_than => NULL);
+CALL graph_kernel.refresh_kept(older_than => '-1 s');
+CALL graph_kernel.refresh_kept(older_than => '178000000 years');
+-- 15 and 16 have no such interval.
+SELECT CASE WHEN current_setting('server_version_num')::int >= 170000 THEN 'infinity' ELSE '1000 years 1 s' END AS infinite \gset
+CALL graph_kernel.refresh_kept(older_than => :'infinite');
+CALL graph_kernel.refresh_kept(older_than => '1000 years');
 BEGIN;
 CALL graph_kernel.refresh_kept(1);
 COMMIT;
