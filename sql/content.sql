@@ -126,10 +126,10 @@ COMMENT ON FUNCTION graph_kernel.content_hash_trigger_internal() IS
 
 -- COMMIT forbids a SET clause, so all names, types and operators say their schema: record has no name with one. COMMIT
 -- also gives up the lock that makes DROP EXTENSION wait, so each transaction takes it: it locks the table named
--- binding, and goes on if a table that the extension has in dumps is locked. No other function may ask that: it could
--- be anybody's by then, so both procedures that commit do. Each page is a range of ids, read first; only rows that have to be
--- written are locked. The procedure never waits for a row while it holds another, so it causes no deadlock. A hash is
--- computed from the row as it is when it is written, so no writer's change is lost.
+-- binding, and goes on if a table that the extension has in dumps is locked. No other function may ask that, as it
+-- could be anybody's by then: both procedures that commit do. Each page is a range of ids, read first; only rows that
+-- have to be written are locked. The procedure never waits for a row while it holds another, so it causes no deadlock.
+-- A hash is computed from the row as it is when it is written, so no writer's change is lost.
 CREATE PROCEDURE graph_kernel.backfill_content_hashes(batch integer DEFAULT 10000)
 LANGUAGE plpgsql
 AS $$

@@ -25,7 +25,7 @@ const MAX_TURNS: usize = 1_000_000;
 /// The most bytes of the names of their sessions.
 const MAX_SESSION_BYTES: usize = 64 * 1024 * 1024;
 
-/// Of more turns every document is looked at: an index is slow where much is sought, and so is a comparison without one.
+/// Of more turns every document is looked at: an index is slow where much is sought, and a comparison without one.
 const MAX_INDEXED: usize = 64;
 
 /// What names turns.

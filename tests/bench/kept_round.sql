@@ -15,8 +15,7 @@ SELECT clock_timestamp() AS changed \gset
 CREATE TEMP TABLE differing AS
 SELECT s.key
   FROM slice_store AS s CROSS JOIN LATERAL graph_kept(s.key) AS d
-  JOIN unnest('{default,lineage,chat}'::slice_policy[]) AS p ON graph_policy_hash(p) = d ->> 'policy_params_hash'
- CROSS JOIN LATERAL graph_slice(s.anchor, p) AS n
+ CROSS JOIN LATERAL graph_slice(s.anchor) AS n
  WHERE s.superseded_by IS NULL AND (d ->> 'turns', d ->> 'edges') IS DISTINCT FROM (n ->> 'turns', n ->> 'edges');
 CREATE TEMP TABLE before AS SELECT s.key FROM slice_store AS s WHERE s.superseded_by IS NULL;
 SELECT clock_timestamp() AS compared \gset

@@ -270,8 +270,8 @@ impl<'a> Searcher<'a> {
         Ok(narrowing)
     }
 
-    /// Hands each turn that a filter finds, whether or not it is valid still, to `put`, with the row, whose second column
-    /// is the name of its session as it is stored.
+    /// Hands each turn that a filter finds, whether or not it is valid still, to `put`, with the row, whose second
+    /// column is the name of its session as it is stored.
     ///
     /// # Errors
     /// As [`Searcher::rank`].

@@ -162,7 +162,8 @@ impl PromotingRows {
             optional("id", &[], ValueKind::Named),
             optional("provenance", &[], ValueKind::Named),
         ];
-        const HINT: &str = "SELECT check_name, detail, hint FROM graph_check() WHERE NOT ok;";
+        const HINT: &str =
+            "The table must be permanent; graph_check() names triggers with bad arguments.";
         relation::check_rights(table);
         if Table::lock(table).is_none() {
             let message = "a table of rows that promote was dropped while it was looked up";
