@@ -2,7 +2,8 @@
 -- nothing else of the graph. A role that cannot log in reads the tables. Functions in schema api run with its rights;
 -- these are all that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
--- nothing, where others own schema api or one of these functions, or may act as the new role.
+-- nothing, where others own schema api or one of these functions, or may act as the new role, or where that owns
+-- something else.
 
 BEGIN;
 -- Nothing that others have made is found without its schema. That of the extension may be one where they make objects:
@@ -15,6 +16,8 @@ DECLARE
     home text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel');
     foreigner text;
     created text;
+    functions CONSTANT name[] := '{graph_anchor,graph_anchors_recent,graph_slice,slice_content,search_slice,'
+        'graph_api_slice,graph_api_slice_batch,graph_api_search_slice}';
 BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         RAISE EXCEPTION 'mediated.sql needs a superuser' USING ERRCODE = 'insufficient_privilege';
@@ -43,6 +46,19 @@ BEGIN
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'role graph_reader, which reads the tables, has members: %', foreigner
             USING ERRCODE = 'duplicate_object', HINT = format('REVOKE graph_reader FROM %s;', foreigner);
+    END IF;
+
+    -- A function or a view that it owns reads the tables for whoever made it.
+    SELECT string_agg(pg_describe_object(d.classid, d.objid, d.objsubid), ', ') INTO foreigner
+    FROM pg_shdepend AS d
+    LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+                          AND p.pronamespace = to_regnamespace('api') AND p.proname = ANY (functions)
+    WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = 'graph_reader'::regrole AND d.deptype = 'o'
+      AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) AND p.oid IS NULL;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'role graph_reader, which reads the tables, owns already: %', foreigner
+            USING ERRCODE = 'duplicate_object',
+                  HINT = 'Look at what it owns; then give that to another role: ALTER … OWNER TO …;';
     END IF;
 
     -- Not IF NOT EXISTS: the owner of a schema can replace what is in it.
@@ -138,8 +154,7 @@ BEGIN
     INTO foreigner, created
     FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = p.proowner
     WHERE p.pronamespace = 'api'::regnamespace AND NOT r.rolsuper AND r.rolname <> 'graph_reader'
-      AND p.proname IN ('graph_anchor', 'graph_anchors_recent', 'graph_slice', 'slice_content', 'search_slice',
-                        'graph_api_slice', 'graph_api_slice_batch', 'graph_api_search_slice')
+      AND p.proname = ANY (functions)
     LIMIT 1;
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'function %', foreigner

@@ -397,6 +397,11 @@ fn mediated_access_keeps_no_schema_no_function_and_no_role_of_others() {
     for (change, message) in [
         ("GRANT graph_reader TO api_squatter", "which reads the tables, has members: api_squatter"),
         ("ALTER ROLE graph_reader LOGIN", "role graph_reader may log in, or passes row security"),
+        (
+            "CREATE FUNCTION public.leak() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+             ALTER FUNCTION public.leak() OWNER TO graph_reader",
+            "which reads the tables, owns already: function public.leak()",
+        ),
     ] {
         let change = format!(
             "--command=BEGIN; DO $$ BEGIN IF to_regrole('graph_reader') IS NULL THEN
