@@ -10,7 +10,7 @@ use kernel::graph::turn::{Turn, TurnId};
 use kernel::hex::hex;
 use kernel::policy::{SlicePolicy, v1};
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
-use kernel::trust::attestation::{Circumstances, TokenFields};
+use kernel::trust::attestation::{Circumstances, Status, TokenFields};
 use kernel::trust::keys::{Secret, SigningKey, SigningKeys};
 use kernel::verification::verify::verify_export;
 use serde::Deserialize;
@@ -107,7 +107,7 @@ fn exports_are_the_worked_ones_to_the_byte() {
             graph: "default".to_owned(),
             role: "alice".to_owned(),
             rls: false,
-            uncommitted: false,
+            status: Status::Attested,
         };
         export.attest(&policy, &keys, &keys.v2, circumstances);
         assert_eq!(export.to_json(), case.export);

@@ -11,7 +11,7 @@ use kernel::policy::SlicePolicy;
 use kernel::prompt::messages::messages;
 use kernel::prompt::record::{Document, Record, RecordedMessage, text_hash};
 use kernel::slicing::slicer::{Limits, Slicer};
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::trust::keys::{ProofKey, Secret, SigningKey};
 use kernel::verification::proof::{KeySource, proof, verify_proof};
 use kernel::verification::verify::{verify_document, verify_export};
@@ -60,7 +60,7 @@ impl Worked {
             graph: attested.graph,
             role: attested.role,
             rls: attested.rls,
-            uncommitted: false,
+            status: Status::Attested,
         };
         let mut export = Export::new(&slice, &policy, &|| {});
         export.attest(&policy, &keys, &keys.v2, circumstances);

@@ -10,7 +10,7 @@ use kernel::prompt::messages::messages;
 use kernel::prompt::record::{Document, Record, RecordedMessage};
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
 use kernel::slicing::slicer::{Limits, SliceError, Slicer};
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::verification::verify::{verify_document, verify_export};
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn signed(slice: &Slice, policy: &SlicePolicy, messages: Vec<RecordedMessage>) -
         graph: "default".to_owned(),
         role: "alice".to_owned(),
         rls: true,
-        uncommitted: false,
+        status: Status::Attested,
     };
     export.attest(policy, &keys, &keys.v2, circumstances);
     let attestation = export.attestation.as_ref().unwrap();

@@ -14,7 +14,7 @@ use crate::json::canonical::{Checked, json_hash, json_text};
 use crate::policy::SlicePolicy;
 use crate::policy::registry::PolicyRef;
 use crate::slicing::slice::Slice;
-use crate::trust::attestation::{Attestation, Circumstances, TokenFields, digest};
+use crate::trust::attestation::{Attestation, Circumstances, Status, TokenFields, digest};
 use crate::trust::keys::{SigningKey, SigningKeys};
 
 /// The export of a slice.
@@ -68,10 +68,11 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// Adds the published token, unless the transaction may have changed the graph. `v2` signs it: the
+    /// Adds the published token, where the slice is attested. `v2` signs it: the
     /// epoch's own key or a shared one.
     pub fn sign(&mut self, v2: &SigningKey, circumstances: &Circumstances) {
-        let token = (!circumstances.uncommitted).then(|| self.token_fields().sign(v2));
+        let is_attested = circumstances.status == Status::Attested;
+        let token = is_attested.then(|| self.token_fields().sign(v2));
         self.admissibility_token = token;
     }
 

@@ -45,7 +45,7 @@ pub struct SliceInfo {
     pub schema_version: String,
     /// The content fingerprint.
     pub graph_snapshot_hash: String,
-    /// The published token, none when the slice is uncommitted.
+    /// The published token, none when the slice is not attested.
     pub admissibility_token: Option<String>,
     /// The claim that covers the whole export.
     pub attestation: Attestation,
@@ -246,7 +246,9 @@ impl Provenance {
     pub fn admissibility(&self, ring: &impl KeyRing) -> &'static str {
         let signature = self.signature(ring);
         if signature != "ok" {
-            return signature;
+            let status = self.slice.as_ref().map(|slice| slice.attestation.status);
+            let is_distributed = self.mac.is_none() && status == Some(Status::Distributed);
+            return if is_distributed { Status::Distributed.reason() } else { signature };
         }
         match &self.slice {
             None => Mode::Global.name(),

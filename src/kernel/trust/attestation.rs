@@ -76,8 +76,8 @@ pub struct Circumstances {
     pub role: String,
     /// Whether row security applied.
     pub rls: bool,
-    /// Whether the transaction itself had changed the graph: then nothing is signed.
-    pub uncommitted: bool,
+    /// Whether the slice is signed.
+    pub status: Status,
 }
 
 named_enum! {
@@ -87,6 +87,20 @@ named_enum! {
         Attested = "attested",
         /// It is not: its own transaction had changed the graph.
         Uncommitted = "uncommitted",
+        /// It is not: it was read from several servers, which have no snapshot in common.
+        Distributed = "distributed",
+    }
+}
+
+impl Status {
+    /// Why a document with this status is not valid.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Attested => "ok",
+            Self::Uncommitted => "unattested",
+            Self::Distributed => "distributed",
+        }
     }
 }
 
@@ -110,7 +124,7 @@ pub struct Attestation {
     pub rls: bool,
     /// Whether the slice is signed.
     pub status: Status,
-    /// The claim, none when uncommitted.
+    /// The claim, none when it is not.
     pub token: Option<String>,
 }
 
@@ -128,7 +142,7 @@ impl Attestation {
         digest: [u8; 32],
         policy: SlicePolicy,
     ) -> Self {
-        let Circumstances { graph, role, rls, uncommitted } = circumstances;
+        let Circumstances { graph, role, rls, status } = circumstances;
         let mut attestation = Attestation {
             v: ATTESTATION_VERSION,
             kid: keys.kid.clone(),
@@ -137,10 +151,10 @@ impl Attestation {
             policy,
             role,
             rls,
-            status: if uncommitted { Status::Uncommitted } else { Status::Attested },
+            status,
             token: None,
         };
-        if !uncommitted {
+        if status == Status::Attested {
             let mac = keys.v3.mac(&attestation.message(fields, digest));
             attestation.token = Some(format!("gk3.{}.{}", keys.kid, hex(&mac)));
         }

@@ -124,11 +124,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// `ok`, or the reason why the document is not valid, one of [`Check::reason`].
+    /// `ok`, or the reason why the document is not valid, one of [`Check::reason`] and [`Status::reason`].
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        let failed = self.checks.iter().find(|outcome| !outcome.ok);
-        failed.map_or("ok", |outcome| outcome.check.reason())
+        let failed = self.checks.iter().find(|outcome| !outcome.ok).map(|outcome| outcome.check);
+        match (failed, self.attestation()) {
+            (Some(Check::Attested), Some(claim)) => claim.status.reason(),
+            (failed, _) => failed.map_or("ok", Check::reason),
+        }
     }
 
     /// The document, when every check holds.
@@ -185,11 +188,15 @@ fn verdict(document: Result<Document, ParseError>, ring: &impl KeyRing) -> Verdi
                 Some(attestation) if attestation.status == Status::Attested => {
                     check_claim(&mut verdict, &document, attestation, ring);
                 }
-                Some(_) => verdict.note(
-                    Check::Attested,
-                    false,
-                    "the slice saw changes of its own transaction",
-                ),
+                Some(attestation) => {
+                    let why = match attestation.status {
+                        Status::Distributed => {
+                            "the slice was read from several servers without a snapshot in common"
+                        }
+                        _ => "the slice saw changes of its own transaction",
+                    };
+                    verdict.note(Check::Attested, false, why);
+                }
                 None => verdict.note(Check::Attested, false, "there is no attestation"),
             }
             verdict.document = Some(document);

@@ -13,7 +13,7 @@ use kernel::prompt::kept::KeptMessage;
 use kernel::prompt::record::{Document, Record, RecordedMessage};
 use kernel::retrieval::provenance::Provenance;
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::trust::keys::PublicKey;
 use kernel::verification::proof::{KeySource, proof as proof_of, verify_proof};
 use kernel::verification::verify::{Check, verify_export, verify_document};
@@ -209,7 +209,7 @@ fn signed_anew(genuine: &Genuine, text: &str, export: ParsedExport) {
         graph: "default".to_owned(),
         role: "alice".to_owned(),
         rls: true,
-        uncommitted: false,
+        status: Status::Attested,
     };
     export.attest(&policy, &keys, &keys.v2, circumstances);
     let signed = export.to_json();

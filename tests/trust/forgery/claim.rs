@@ -8,7 +8,7 @@ use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::{Part, SelectedTurn, Slice};
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::verification::verify::verify_export;
 
@@ -45,7 +45,7 @@ impl Claim {
                 graph: "default".to_owned(),
                 role: "alice".to_owned(),
                 rls: false,
-                uncommitted: false,
+                status: Status::Attested,
             },
         }
     }

@@ -5,7 +5,7 @@ use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 
 use crate::claim::{Claim, reason, selected, string, turn};
 
@@ -34,7 +34,7 @@ fn slice_with(child: &str) -> Claim {
             graph: "default".to_owned(),
             role: "alice".to_owned(),
             rls: false,
-            uncommitted: false,
+            status: Status::Attested,
         },
     }
 }

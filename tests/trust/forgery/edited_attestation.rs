@@ -2,6 +2,7 @@
 
 use crate::claim::{Claim, reason, ring, string};
 use crate::document::{Document, Json};
+use kernel::trust::attestation::Status;
 
 /// The genuine export with one value of it edited.
 fn edited(path: &str, value: &str) -> Document {
@@ -149,26 +150,30 @@ fn a_budget_raised_after_signing_is_found() {
 }
 
 #[test]
-fn an_uncommitted_slice_cannot_be_made_attested() {
-    let mut claim = Claim::genuine();
-    claim.circumstances.uncommitted = true;
-    let mut export = claim.signed();
-    assert_eq!(export.get("admissibility_token"), Json::Null);
-    assert_eq!(export.get("attestation.token"), Json::Null);
-    assert_eq!(reason(&export), "unattested");
+fn a_slice_that_is_not_attested_cannot_be_made_so() {
+    for (status, why) in
+        [(Status::Uncommitted, "unattested"), (Status::Distributed, "distributed")]
+    {
+        let mut claim = Claim::genuine();
+        claim.circumstances.status = status;
+        let mut export = claim.signed();
+        assert_eq!(export.get("admissibility_token"), Json::Null);
+        assert_eq!(export.get("attestation.token"), Json::Null);
+        assert_eq!(reason(&export), why);
 
-    // With the tokens of the committed slice its status is still not attested.
-    let committed = Claim::genuine().signed();
-    for path in ["admissibility_token", "attestation.token"] {
-        export.set(path, committed.get(path));
+        // With the tokens of the attested slice its status is still not attested.
+        let attested = Claim::genuine().signed();
+        for path in ["admissibility_token", "attestation.token"] {
+            export.set(path, attested.get(path));
+        }
+        assert_eq!(reason(&export), why);
     }
-    assert_eq!(reason(&export), "unattested");
 }
 
 #[test]
 fn an_attested_slice_without_tokens_does_not_verify() {
     let mut claim = Claim::genuine();
-    claim.circumstances.uncommitted = true;
+    claim.circumstances.status = Status::Uncommitted;
     let mut export = claim.signed();
     export.set("attestation.status", "attested");
     assert_eq!(reason(&export), "bad_mac");
@@ -182,9 +187,11 @@ fn an_attested_slice_without_tokens_does_not_verify() {
 #[test]
 fn the_status_is_signed() {
     // Even a signature of an uncommitted slice would not verify as attested: the status is part of the MAC.
-    let mut export = Claim::genuine().signed();
-    export.set("attestation.status", "uncommitted");
-    assert_eq!(reason(&export), "unattested");
+    for (status, why) in [("uncommitted", "unattested"), ("distributed", "distributed")] {
+        let mut export = Claim::genuine().signed();
+        export.set("attestation.status", status);
+        assert_eq!(reason(&export), why);
+    }
     for status in ["", "Attested", "ATTESTED", "attested ", "committed", "trusted"] {
         assert_eq!(reason(&edited("attestation.status", status)), "malformed", "{status:?}");
     }

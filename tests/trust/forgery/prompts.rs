@@ -10,6 +10,7 @@ use kernel::graph::turn::{Role, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::prompt::record::{self, Hash, Record, RecordedMessage};
 use kernel::slicing::slice::Part;
+use kernel::trust::attestation::Status;
 use kernel::trust::keys::{Secret, SigningKeys};
 use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
 use kernel::verification::verify::{Check, verify_document, verify_export};
@@ -579,14 +580,16 @@ fn digests_and_tokens_have_one_spelling() {
 
 #[test]
 fn a_record_has_the_claim_of_its_slice() {
-    let mut uncommitted = Prompt::genuine();
-    uncommitted.claim.circumstances.uncommitted = true;
-    let record = uncommitted.signed();
-    assert_eq!(record.get("token"), Json::Null);
-    assert_eq!(reason(&record), "unattested");
-    let mut forged = record;
-    forged.set("token", genuine().get("token"));
-    assert_eq!(reason(&forged), "unattested");
+    for status in [Status::Uncommitted, Status::Distributed] {
+        let mut unsigned = Prompt::genuine();
+        unsigned.claim.circumstances.status = status;
+        let record = unsigned.signed();
+        assert_eq!(record.get("token"), Json::Null);
+        assert_eq!(reason(&record), status.reason());
+        let mut forged = record;
+        forged.set("token", genuine().get("token"));
+        assert_eq!(reason(&forged), status.reason());
+    }
     // Of the slice, all is checked as ever.
     let mut forged = genuine();
     forged.set("slice.turns.1.salience", Json::Float(0.75));
@@ -846,9 +849,11 @@ fn only_records_that_verify_are_proven() {
     let mut turned = genuine();
     turned.array("messages").swap(0, 1);
     assert_eq!(made(&turned), None);
-    let mut uncommitted = Prompt::genuine();
-    uncommitted.claim.circumstances.uncommitted = true;
-    assert_eq!(made(&uncommitted.signed()), None);
+    for status in [Status::Uncommitted, Status::Distributed] {
+        let mut unsigned = Prompt::genuine();
+        unsigned.claim.circumstances.status = status;
+        assert_eq!(made(&unsigned.signed()), None);
+    }
     // A verifier without the key sees what the record says of itself: an order that a key holder has signed.
     let mut prompt = Prompt::genuine();
     prompt.messages.swap(0, 1);

@@ -5,6 +5,7 @@ use base64ct::{Base64, Encoding};
 use kernel::export::document::canonical_text;
 use kernel::export::parse::ParsedExport;
 use kernel::policy::SlicePolicy;
+use kernel::trust::attestation::Status;
 use kernel::trust::keys::{ProofKey, Secret};
 use kernel::verification::proof::{KeySource, ProofRefusal, proof, verify_proof};
 use kernel::verification::verify::verify_export;
@@ -336,9 +337,11 @@ fn only_what_verifies_is_signed() {
     let mut edited = Claim::genuine();
     edited.turn(2).salience = 0.75;
     assert_eq!(made(&edited.with_tokens_of(&genuine).text(), &key_of(2)), None);
-    let mut uncommitted = Claim::genuine();
-    uncommitted.circumstances.uncommitted = true;
-    assert_eq!(made(&uncommitted.signed().text(), &key_of(2)), None);
+    for status in [Status::Uncommitted, Status::Distributed] {
+        let mut unsigned = Claim::genuine();
+        unsigned.circumstances.status = status;
+        assert_eq!(made(&unsigned.signed().text(), &key_of(2)), None);
+    }
     assert_eq!(made("", &key_of(2)), None);
     let mut revoking = ring();
     revoking.revoked.push(key_of(2).kid);

@@ -5,7 +5,7 @@ use kernel::graph::turn::Role;
 use kernel::retrieval::provenance::{Provenance, SliceInfo};
 use kernel::retrieval::ranking::Filters;
 use kernel::retrieval::search::SearchFilter;
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::trust::keys::{Secret, SigningKeys};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -218,8 +218,15 @@ fn genuine_but_not_admissible() {
     let other_graph =
         with(Circumstances { graph: Uuid::nil().to_string(), ..claim.circumstances.clone() });
     assert_eq!(reason(&signed_by(&other_graph, &keys, |_| ()).to_json()), "other_graph");
-    let uncommitted = with(Circumstances { uncommitted: true, ..claim.circumstances.clone() });
-    assert_eq!(reason(&signed_by(&uncommitted, &keys, |_| ()).to_json()), "bad_token");
+    for status in [Status::Uncommitted, Status::Distributed] {
+        let unsigned = with(Circumstances { status, ..claim.circumstances.clone() });
+        let search = signed_by(&unsigned, &keys, |_| ());
+        assert!(!search.is_admissible());
+        assert_eq!(reason(&search.to_json()), "bad_token", "{status:?}");
+        let unsigned = Provenance { mac: None, ..search };
+        let why = if status == Status::Distributed { "distributed" } else { "unsigned" };
+        assert_eq!(reason(&unsigned.to_json()), why);
+    }
 }
 
 /// The attestation of another slice is not accepted in a search, even if the kernel signed the search.

@@ -6,7 +6,7 @@ use kernel::graph::edge::{Edge, EdgeType};
 use kernel::graph::turn::{Phase, Role, Turn, TurnId};
 use kernel::policy::SlicePolicy;
 use kernel::slicing::slice::Slice;
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use proptest::prelude::*;
 
 use crate::claim::{Claim, reason_of, selected};
@@ -44,7 +44,7 @@ fn random_claim(random: &mut Rng) -> Claim {
             graph: "default".to_owned(),
             role: random_text(random),
             rls: random.bool(),
-            uncommitted: false,
+            status: Status::Attested,
         },
     }
 }

@@ -97,7 +97,7 @@ def _attestation(value: Any) -> dict[str, Any]:
         "policy": policy_of(keys.take("policy")),
         "role": keys.string("role"),
         "rls": keys.boolean("rls"),
-        "status": keys.named("status", ("attested", "uncommitted")),
+        "status": keys.named("status", ("attested", "uncommitted", "distributed")),
         "token": keys.optional_string("token"),
     }
     keys.finish()
@@ -271,7 +271,7 @@ def inconsistency(export: Export) -> str | None:
     if export.anchor not in inside or any(p not in inside or c not in inside for p, c, _ in export.edges):
         return "boundary"
     if claim is None or claim["status"] != "attested":
-        return "unattested"
+        return "distributed" if claim is not None and claim["status"] == "distributed" else "unattested"
     policy = claim["policy"]
     if params_hash(policy) != export.params_hash:
         return "params_hash_mismatch"
